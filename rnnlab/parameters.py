@@ -1,0 +1,127 @@
+"""Parameters: named arrays that are views of one contiguous buffer.
+
+Because a model's parameters (and its gradients) are one flat array, clipping is one norm, an optimiser step is
+one pass, an all-reduce is one call and a checkpoint is one data set with an index.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, MutableMapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+Array = Any
+
+
+class Parameters(MutableMapping[str, Array]):
+    """A mapping from names to arrays, all of them views of :attr:`flat`.
+
+    Parameters
+    ----------
+    shapes : mapping of str to tuple of int
+        The name and the shape of each array, in the order in which they lie in the buffer.
+    dtype : dtype
+        Of every array.
+    flat : 1-D array, optional
+        The buffer to make the views of, zeros if left out.
+
+    Raises
+    ------
+    ValueError
+        If ``flat`` does not have the size and the dtype that the shapes ask for.
+
+    Examples
+    --------
+    >>> params = Parameters({"W": (2, 3), "b": (3,)})
+    >>> params["b"] = [1, 2, 3]               # copies into the view
+    >>> params.flat[-3:]
+    array([1., 2., 3.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        shapes: Mapping[str, tuple[int, ...]],
+        dtype: DTypeLike = np.float32,
+        *,
+        flat: Array | None = None,
+    ) -> None:
+        self.shapes = {name: tuple(shape) for name, shape in shapes.items()}
+        self._offsets = [0]
+        for shape in self.shapes.values():
+            self._offsets.append(self._offsets[-1] + prod(shape))
+        size = self._offsets[-1]
+        if flat is None:
+            flat = np.zeros(size, dtype)
+        elif flat.shape != (size,) or flat.dtype != np.dtype(dtype):
+            raise ValueError(
+                f"Parameters: flat has shape {flat.shape} and dtype {flat.dtype}, "
+                f"expected ({size},) and {np.dtype(dtype)}"
+            )
+        self.flat = flat
+        self._views = {
+            name: flat[start:stop].reshape(shape)
+            for (name, shape), start, stop in zip(
+                self.shapes.items(), self._offsets, self._offsets[1:], strict=False
+            )
+        }
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype that all arrays share."""
+        return self.flat.dtype
+
+    def __getitem__(self, name: str) -> Array:
+        try:
+            return self._views[name]
+        except KeyError:
+            raise KeyError(f"no parameter {name!r}; there are {', '.join(self.shapes)}") from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        view = self[name]
+        shape = np.shape(value)
+        if shape != view.shape:
+            raise ValueError(f"parameter {name!r} has shape {view.shape}, the array given has {shape}")
+        view[...] = value
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError(f"parameter {name!r} is a view of a shared buffer and cannot be deleted")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def __repr__(self) -> str:
+        rows = "".join(f"\n  {name}: {shape}" for name, shape in self.shapes.items())
+        return f"Parameters({self.flat.size:,} x {self.dtype}){rows}"
+
+    def zeros_like(self) -> Parameters:
+        """Parameters of the same names and shapes, all zero: the place for gradients."""
+        return Parameters(self.shapes, self.dtype, flat=_zeros_like(self.flat))
+
+    def copy(self) -> Parameters:
+        """A deep copy."""
+        return Parameters(self.shapes, self.dtype, flat=self.flat.copy())
+
+    def name_at(self, index: int) -> str:
+        """The name of the parameter that ``flat[index]`` belongs to.
+
+        Raises
+        ------
+        IndexError
+            If ``index`` is outside the buffer.
+        """
+        if not 0 <= index < self.flat.size:
+            raise IndexError(f"index {index} is outside the buffer of {self.flat.size} numbers")
+        return list(self.shapes)[bisect_right(self._offsets, index) - 1]
+
+
+def _zeros_like(array: Array) -> Array:
+    zeros = array.copy()  # a copy is on the array's own device, whatever library it is of
+    zeros[...] = 0
+    return zeros
