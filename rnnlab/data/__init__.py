@@ -1,0 +1,4 @@
+"""Files to batches.
+
+:mod:`~rnnlab.data.vocabulary`  words and their numbers
+"""

@@ -1,0 +1,141 @@
+"""Words and their numbers.
+
+A caption of at most ``length - 2`` words is a row of ``length`` tokens: <START>, the words, <END>, then <NULL> to the
+end. A longer caption is cut, its <END> is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+SPECIAL_WORDS = ("<NULL>", "<START>", "<END>", "<UNK>")
+NULL, START, END, UNK = range(4)
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def tokenize(sentence: str) -> list[str]:
+    """The words of ``sentence``: lower case, split and stripped at everything that is not alphanumeric.
+
+    Examples
+    --------
+    >>> tokenize("A boy wearing a red t-shirt .")
+    ['a', 'boy', 'wearing', 'a', 'red', 't', 'shirt']
+    """
+    return _WORD.findall(sentence.lower())
+
+
+class Vocabulary:
+    """The words that a model knows, numbered from 0; <NULL>, <START>, <END> and <UNK> are 0 to 3.
+
+    Parameters
+    ----------
+    words : sequence of str
+        All words in the order of their numbers. The special words may be left out, and are then put in front.
+
+    Attributes
+    ----------
+    idx_to_word : list of str
+    word_to_idx : dict of str to int
+
+    Raises
+    ------
+    ValueError
+        If a word comes twice, or if a special word is there but not at its place.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        words = list(words)
+        if not set(SPECIAL_WORDS) & set(words):
+            words = [*SPECIAL_WORDS, *words]
+        if tuple(words[:4]) != SPECIAL_WORDS:
+            raise ValueError(f"Vocabulary: words begin with {words[:4]}, expected {list(SPECIAL_WORDS)}")
+        self.idx_to_word = words
+        self.word_to_idx = {word: index for index, word in enumerate(words)}
+        if len(self.word_to_idx) != len(words):
+            twice = next(word for word, count in Counter(words).items() if count > 1)
+            raise ValueError(f"Vocabulary: {twice!r} is in words more than once, expected every word once")
+
+    @classmethod
+    def build(
+        cls, token_lists: Iterable[Sequence[str]], min_count: int = 1, max_size: int | None = None
+    ) -> Vocabulary:
+        """The words seen at least ``min_count`` times, the most frequent first (ties in alphabetical order).
+
+        Parameters
+        ----------
+        token_lists : iterable of sequences of str
+            The tokenized sentences of the training split, and of no other.
+        min_count : int
+            A rarer word becomes <UNK>.
+        max_size : int, optional
+            Keep at most so many words, the special words not counted.
+        """
+        counts = Counter(token for tokens in token_lists for token in tokens)
+        kept = [word for word, count in counts.items() if count >= min_count and word not in SPECIAL_WORDS]
+        kept.sort(key=lambda word: (-counts[word], word))
+        return cls([*SPECIAL_WORDS, *kept[:max_size]])
+
+    def encode(self, words: Sequence[str], length: int | None = None) -> np.ndarray:
+        """<START>, ``words``, <END> and <NULL> padding as (length,) int32.
+
+        Parameters
+        ----------
+        words : sequence of str
+            Unknown ones become <UNK>; those after the first ``length - 2`` are cut.
+        length : int, optional
+            The number of tokens to return, at least 2; ``len(words) + 2`` if left out.
+
+        Raises
+        ------
+        ValueError
+            If ``length`` is below 2, or ``words`` is one string instead of a sequence of them.
+        """
+        if isinstance(words, str):
+            raise ValueError(
+                f"encode: words is the string {words!r}, expected a sequence of words; see tokenize"
+            )
+        if length is None:
+            length = len(words) + 2
+        if length < 2:
+            raise ValueError(f"encode: length is {length}, expected at least 2, for <START> and <END>")
+        tokens = [START, *(self.word_to_idx.get(word, UNK) for word in words[: length - 2]), END]
+        row = np.full(length, NULL, np.int32)
+        row[: len(tokens)] = tokens
+        return row
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The sentence of a row of tokens: up to <END>, without <START> and <NULL>.
+
+        Raises
+        ------
+        IndexError
+            If a token is outside the vocabulary.
+        """
+        words = []
+        for token in map(int, ids):
+            if token == END:
+                break
+            if not 0 <= token < len(self):
+                raise IndexError(f"decode: token {token} is outside the vocabulary of {len(self)} words")
+            if token not in (NULL, START):
+                words.append(self.idx_to_word[token])
+        return " ".join(words)
+
+    def __len__(self) -> int:
+        return len(self.idx_to_word)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.word_to_idx
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.idx_to_word == other.idx_to_word
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} words: {', '.join(self.idx_to_word[:8])}, ...)"

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from rnnlab.data.vocabulary import END, NULL, SPECIAL_WORDS, START, UNK, Vocabulary, tokenize
+
+
+@pytest.fixture
+def vocabulary():
+    return Vocabulary(["a", "dog", "runs"])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("A boy wearing a red t-shirt .", ["a", "boy", "wearing", "a", "red", "t", "shirt"]),
+        ("It's  2 o_clock!\n", ["it", "s", "2", "o", "clock"]),
+        ("Zwei Männer hören", ["zwei", "männer", "hören"]),
+        (" . ", []),
+    ],
+)
+def test_tokenize(sentence, words):
+    assert tokenize(sentence) == words
+
+
+def test_special_words_are_the_first_four(vocabulary):
+    assert vocabulary.idx_to_word == [*SPECIAL_WORDS, "a", "dog", "runs"]
+    assert [vocabulary.word_to_idx[word] for word in SPECIAL_WORDS] == [NULL, START, END, UNK] == [0, 1, 2, 3]
+    assert Vocabulary(vocabulary.idx_to_word) == vocabulary
+    assert vocabulary != Vocabulary(["a"])
+    assert len(vocabulary) == 7
+    assert "dog" in vocabulary
+    assert "cat" not in vocabulary
+    assert "7 words" in repr(vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a", "<NULL>"], r"begin with .*expected \['<NULL>'"),
+        ([*SPECIAL_WORDS, "a", "b", "a"], "'a' is in words more than once"),
+    ],
+)
+def test_bad_word_lists(words, message):
+    with pytest.raises(ValueError, match=message):
+        Vocabulary(words)
+
+
+def test_build_orders_by_count_then_alphabet_and_drops_the_rare():
+    sentences = [["b", "a", "c"], ["c", "b", "<UNK>"], ["c", "d"], ["e", "a"]]
+    assert Vocabulary.build(sentences, min_count=2).idx_to_word[4:] == ["c", "a", "b"]
+    assert Vocabulary.build(sentences, max_size=2).idx_to_word[4:] == ["c", "a"]
+
+
+def test_encode_pads_cuts_and_keeps_the_end(vocabulary):
+    np.testing.assert_array_equal(vocabulary.encode(["a", "cat"], 6), [START, 4, UNK, END, NULL, NULL])
+    np.testing.assert_array_equal(vocabulary.encode(["a", "dog", "runs"], 4), [START, 4, 5, END])
+    np.testing.assert_array_equal(vocabulary.encode(["a"]), [START, 4, END])
+    np.testing.assert_array_equal(vocabulary.encode(["a"], 2), [START, END])
+    assert vocabulary.encode([]).dtype == np.int32
+
+
+@pytest.mark.parametrize(("words", "length"), [(["a"], 1), ("a dog", 6)])
+def test_encode_refuses(vocabulary, words, length):
+    with pytest.raises(ValueError, match="encode: (length|words) is"):
+        vocabulary.encode(words, length)
+
+
+def test_decode_inverts_encode(vocabulary):
+    words = ["a", "dog", "runs"]
+    assert vocabulary.decode(vocabulary.encode(words, 9)) == "a dog runs"
+    assert vocabulary.decode([4, NULL, END, 5]) == "a"
+    with pytest.raises(IndexError, match="token 7 is outside the vocabulary of 7 words"):
+        vocabulary.decode([7])
