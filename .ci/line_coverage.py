@@ -1,0 +1,18 @@
+"""Fail if a package's line coverage is below a floor: line_coverage.py COVERAGE.json PERCENT PACKAGE..."""
+
+import json
+import sys
+from pathlib import Path, PurePath
+
+report, floor, *packages = sys.argv[1:]
+files = json.loads(Path(report).read_text(encoding="utf-8"))["files"]
+failures = []
+for package in packages:
+    summaries = [
+        file["summary"] for name, file in files.items() if PurePath(name).is_relative_to(f"rnnlab/{package}")
+    ]
+    lines = sum(summary["num_statements"] for summary in summaries)
+    covered = sum(summary["covered_lines"] for summary in summaries)
+    if 100 * covered < float(floor) * lines or not lines:
+        failures.append(f"rnnlab/{package}: {covered} of {lines} lines are covered, expected {floor} %")
+sys.exit("\n".join(failures))
