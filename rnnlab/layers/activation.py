@@ -1,0 +1,50 @@
+"""Elementwise nonlinearities.
+
+relu(x) = max(0, x)        dx = dy where x > 0
+tanh(x)                    dx = dy (1 - tanh(x)^2)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rnnlab.layers.checks import check_shapes
+from rnnlab.ops import ops_for
+
+Array = Any
+
+
+class ReLUCache(NamedTuple):
+    """What the backward of relu needs."""
+
+    x: Array  # any shape
+
+
+class TanhCache(NamedTuple):
+    """What the backward of tanh needs."""
+
+    y: Array  # any shape, tanh(x)
+
+
+def relu_forward(x: Array) -> tuple[Array, ReLUCache]:
+    """max(0, x) of an array of any shape. Returns out, of the same shape, and its cache."""
+    ops_for(x)
+    return x * (x > 0), ReLUCache(x)
+
+
+def relu_backward(dout: Array, cache: ReLUCache) -> Array:
+    """Backward of :func:`relu_forward`: dx, of the shape of x."""
+    check_shapes("relu_backward", x=(cache.x.reshape(-1), "N"), dout=(dout.reshape(-1), "N"))
+    return dout * (cache.x > 0)
+
+
+def tanh_forward(x: Array) -> tuple[Array, TanhCache]:
+    """tanh(x) of an array of any shape. Returns out, of the same shape, and its cache."""
+    y = ops_for(x).tanh(x)
+    return y, TanhCache(y)
+
+
+def tanh_backward(dout: Array, cache: TanhCache) -> Array:
+    """Backward of :func:`tanh_forward`: dx, of the shape of x."""
+    check_shapes("tanh_backward", y=(cache.y.reshape(-1), "N"), dout=(dout.reshape(-1), "N"))
+    return dout * (1 - cache.y * cache.y)

@@ -1,0 +1,108 @@
+"""The door of every layer: one helper that checks the shapes and dtypes of what comes in."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, int]:
+    """Check arrays against a specification such as ``"N T D"`` or ``"D 4H"``.
+
+    Parameters
+    ----------
+    function : str
+        Named in the errors.
+    **arguments : (array, str)
+        Each array with its axes, separated by spaces: a letter is bound by the first array that has it and must
+        agree from then on, a number before a letter multiplies it. Give the arrays that bind first.
+
+    Returns
+    -------
+    dict of str to int
+        The size of each letter.
+
+    Raises
+    ------
+    ValueError
+        If a shape differs: ``lstm_forward: Wx has shape (5, 12), expected (D, 4H) = (5, 16)``.
+    TypeError
+        If an array is not floating point, or the arrays differ in dtype.
+    """
+    sizes: dict[str, int] = {}
+    dtypes: dict[str, np.dtype] = {}
+    for name, (array, specification) in arguments.items():
+        axes = [_axis(text) for text in specification.split()]
+        shape = getattr(array, "shape", None)
+        if shape is None:
+            raise TypeError(f"{function}: {name} is a {type(array).__name__}, expected an array")
+        if len(shape) == len(axes):
+            for size, (factor, letter) in zip(shape, axes, strict=True):
+                if factor == 1:
+                    sizes.setdefault(letter, size)
+        expected = tuple(factor * sizes[letter] if letter in sizes else None for factor, letter in axes)
+        if len(shape) != len(axes) or any(
+            e is not None and e != s for e, s in zip(expected, shape, strict=True)
+        ):
+            raise ValueError(
+                f"{function}: {name} has shape {shape}, expected {_written(specification, expected)}"
+            )
+        dtypes[name] = array.dtype
+    _check_dtypes(function, dtypes)
+    return sizes
+
+
+def check_tokens(function: str, name: str, tokens: Array, size: int) -> None:
+    """Check that ``tokens`` are integers in [0, size).
+
+    Raises
+    ------
+    TypeError
+        If they are not integers.
+    IndexError
+        If one is out of range: the error names it and the size of the vocabulary.
+    """
+    if tokens.dtype.kind not in "iu":
+        raise TypeError(f"{function}: {name} has dtype {tokens.dtype}, expected integers")
+    if tokens.size and (tokens.min() < 0 or tokens.max() >= size):
+        wrong = tokens.max() if tokens.max() >= size else tokens.min()
+        raise IndexError(f"{function}: {name} holds the token {wrong}, the vocabulary has {size} words")
+
+
+def check_probability(function: str, name: str, value: float) -> None:
+    """Check that ``value`` is a number in [0, 1): the share of units that dropout may drop.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if not 0 <= value < 1:
+        raise ValueError(f"{function}: {name} is {value}, expected a probability in [0, 1)")
+
+
+def _axis(text: str) -> tuple[int, str]:
+    factor, letter = re.fullmatch(r"(\d*)([A-Za-z]+)", text).groups()  # type: ignore[union-attr]
+    return int(factor or 1), letter
+
+
+def _written(specification: str, expected: tuple[int | None, ...]) -> str:
+    letters = specification.split()
+    names = ", ".join(letters) + ("," if len(letters) == 1 else "")
+    if any(size is None for size in expected):
+        return f"({names})"
+    return f"({names}) = {expected}"
+
+
+def _check_dtypes(function: str, dtypes: dict[str, np.dtype]) -> None:
+    first, *rest = dtypes.items()
+    for name, dtype in dtypes.items():
+        if dtype.kind != "f":
+            raise TypeError(f"{function}: {name} has dtype {dtype}, expected a floating-point array")
+    for name, dtype in rest:
+        if dtype != first[1]:
+            raise TypeError(f"{function}: {name} has dtype {dtype}, expected {first[1]} as {first[0]}")

@@ -1,0 +1,68 @@
+"""Word embedding: each token is the row of a matrix.
+
+out[n, t] = W[x[n, t]]              dW[v] = sum of dout[n, t] over the places where x[n, t] = v
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rnnlab.layers.checks import check_shapes, check_tokens
+from rnnlab.ops import ops_for
+
+Array = Any
+
+
+class WordEmbeddingCache(NamedTuple):
+    """What the backward needs."""
+
+    x: Array  # (...) tokens
+    W: Array  # (V, D)
+
+
+def word_embedding_forward(x: Array, W: Array) -> tuple[Array, WordEmbeddingCache]:
+    """Look up the vector of every token.
+
+    Parameters
+    ----------
+    x : (N, T) integers in [0, V)
+        Tokens; any other number of axes works the same.
+    W : (V, D)
+        A word vector in each row.
+
+    Returns
+    -------
+    out : (N, T, D)
+    cache : WordEmbeddingCache
+
+    Raises
+    ------
+    IndexError
+        If a token is out of range.
+    ValueError, TypeError
+        If a shape or a dtype does not fit.
+    """
+    ops_for(x, W)
+    V = check_shapes("word_embedding_forward", W=(W, "V D"))["V"]
+    check_tokens("word_embedding_forward", "x", x, V)
+    return W[x], WordEmbeddingCache(x, W)
+
+
+def word_embedding_backward(dout: Array, cache: WordEmbeddingCache) -> Array:
+    """Backward of :func:`word_embedding_forward`; tokens have no gradient.
+
+    Parameters
+    ----------
+    dout : (N, T, D)
+
+    Returns
+    -------
+    dW : (V, D)
+    """
+    x, W = cache
+    rows = dout.reshape(x.size, W.shape[1])
+    check_shapes("word_embedding_backward", W=(W, "V D"), dout=(rows, "N D"))
+    ops = ops_for(dout, W)
+    dW = ops.zeros(W.shape, W.dtype)
+    ops.embedding_gradient(rows, x.reshape(-1), dW)
+    return dW

@@ -1,0 +1,114 @@
+"""Softmax cross-entropy over the vocabulary, of rows and of sequences with a mask.
+
+    p = softmax(x)         loss = -log p[y]         dx = p - onehot(y)
+
+A loss over a sequence is the sum over its real steps and the mean over the batch (the seed notebook's choice, which
+makes long captions count for more), or the mean over all real tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rnnlab.layers.checks import check_shapes, check_tokens
+from rnnlab.ops import ops_for
+
+Array = Any
+
+AVERAGES = ("batch", "token")
+
+
+def softmax_loss(x: Array, y: Array, *, divisor: float | None = None) -> tuple[float, Array]:
+    """The loss of rows of scores, and its gradient.
+
+    Parameters
+    ----------
+    x : (M, V)
+        Scores before the softmax.
+    y : (M,) integers in [0, V)
+        The true class of each row.
+    divisor : float, optional
+        What the sum of the rows' losses is divided by, M if left out.
+
+    Returns
+    -------
+    loss : float
+    dx : (M, V)
+
+    Raises
+    ------
+    IndexError
+        If a class is out of range.
+    ValueError, TypeError
+        If a shape or a dtype does not fit.
+    """
+    ops = ops_for(x, y)
+    M, V = check_shapes("softmax_loss", x=(x, "M V")).values()
+    if y.shape != (M,):
+        raise ValueError(f"softmax_loss: y has shape {y.shape}, expected (M,) = {(M,)}")
+    check_tokens("softmax_loss", "y", y, V)
+    divisor = max(M, 1) if divisor is None else divisor
+    dx = ops.empty(x.shape, x.dtype)
+    losses = ops.softmax_cross_entropy(x, y, 1 / divisor, dx)
+    return float(losses.sum(dtype="float64")) / divisor, dx
+
+
+def temporal_softmax_loss(
+    x: Array, y: Array, mask: Array, verbose: bool = False, *, average: str = "batch"
+) -> tuple[float, Array]:
+    """The loss of a batch of sequences where the mask is true, and its gradient.
+
+    Parameters
+    ----------
+    x : (N, T, V)
+        Scores before the softmax.
+    y : (N, T) integers in [0, V)
+        The true token at each step.
+    mask : (N, T)
+        True (or nonzero) where y is a real token; the others count for nothing.
+    verbose : bool
+        Print the shapes of x and of the gradient, as in the course.
+    average : "batch" or "token"
+        Divide the sum over all real tokens by N, or by their number.
+
+    Returns
+    -------
+    loss : float
+    dx : (N, T, V)
+
+    Raises
+    ------
+    IndexError
+        If a token is out of range.
+    ValueError, TypeError
+        If a shape, a dtype or an option does not fit.
+    """
+    ops = ops_for(x, y, mask)
+    check_shapes("temporal_softmax_loss", x=(x, "N T V"))
+    N, T, V = x.shape
+    for name, array in (("y", y), ("mask", mask)):
+        if array.shape != (N, T):
+            raise ValueError(
+                f"temporal_softmax_loss: {name} has shape {array.shape}, expected (N, T) = {(N, T)}"
+            )
+    real = mask.reshape(-1).astype(bool)
+    dx = ops.zeros((N * T, V), x.dtype)
+    divisor = loss_divisor("temporal_softmax_loss", average, N, int(real.sum()))
+    loss, dx[real] = softmax_loss(x.reshape(N * T, V)[real], y.reshape(-1)[real], divisor=divisor)
+    dx = dx.reshape(N, T, V)
+    if verbose:
+        print(f"x: {x.shape} dx: {dx.shape}")
+    return loss, dx
+
+
+def loss_divisor(function: str, average: str, N: int, tokens: int) -> int:
+    """What the summed loss of N sequences with this many real tokens is divided by, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If ``average`` is not one of "batch" and "token".
+    """
+    if average not in AVERAGES:
+        raise ValueError(f"{function}: average is {average!r}, expected one of {', '.join(AVERAGES)}")
+    return max(1, N if average == "batch" else tokens)

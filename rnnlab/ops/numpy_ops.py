@@ -1,0 +1,256 @@
+"""The primitives on NumPy: the reference that every other implementation is held against.
+
+Arrays that a primitive writes are its last arguments, so that loops over time allocate nothing. ``a`` names a
+pre-activation, ``recurrent`` the product of the previous state with the recurrent weights, ``da`` a gradient with
+respect to a pre-activation. Every array is (rows, columns) unless its shape is given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from rnnlab.ops.numpy_optim import adadelta, adagrad, adam, adamw, momentum, rmsprop, sgd
+
+__all__ = [
+    "adadelta",
+    "adagrad",
+    "adam",
+    "adamw",
+    "affine",
+    "asarray",
+    "concatenate",
+    "dropout_mask",
+    "embedding_gradient",
+    "empty",
+    "gru_candidate_backward",
+    "gru_candidate_forward",
+    "gru_gates_backward",
+    "gru_gates_forward",
+    "log_softmax",
+    "lstm_backward",
+    "lstm_forward",
+    "matmul",
+    "momentum",
+    "rmsprop",
+    "rnn_backward",
+    "rnn_forward",
+    "sgd",
+    "sigmoid",
+    "simplified_gru_backward",
+    "simplified_gru_forward",
+    "softmax_cross_entropy",
+    "tanh",
+    "zeros",
+]
+
+Array = Any
+
+asarray = np.asarray
+concatenate = np.concatenate
+empty = np.empty
+matmul = np.matmul
+tanh = np.tanh
+zeros = np.zeros
+
+
+def affine(x: Array, w: Array, b: Array) -> Array:
+    """x w + b, (M, D) (D, H) (H,) -> (M, H)."""
+    out = matmul(x, w)
+    out += b
+    return out
+
+
+def sigmoid(x: Array, out: Array | None = None) -> Array:
+    """1 / (1 + exp(-x)), written as a tanh: it cannot overflow, and NumPy's tanh is vectorised."""
+    out = np.multiply(x, 0.5, out=out)
+    np.tanh(out, out=out)
+    out *= 0.5
+    out += 0.5
+    return out
+
+
+# ---------------------------------------------------------------- recurrent cells, one step of the active rows
+
+
+def rnn_forward(a: Array, recurrent: Array, h: Array) -> None:
+    """h = tanh(a + recurrent), all (n, H); ``h`` is written."""
+    np.add(a, recurrent, out=h)
+    np.tanh(h, out=h)
+
+
+def rnn_backward(dh: Array, h: Array, da: Array) -> None:
+    """da = dh (1 - h^2), all (n, H); ``da`` is written."""
+    np.multiply(h, h, out=da)
+    np.subtract(1, da, out=da)
+    da *= dh
+
+
+def lstm_forward(gates: Array, recurrent: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array) -> None:
+    """Turn pre-activations into gates i, f, o, g, (n, 4H), and write c, tanh(c) and h, (n, H).
+
+    ``gates`` comes in as the input's share of the pre-activation and leaves as the activations.
+    """
+    H = c.shape[1]
+    gates += recurrent
+    sigmoid(gates[:, : 3 * H], out=gates[:, : 3 * H])
+    g = gates[:, 3 * H :]
+    np.tanh(g, out=g)
+    i, f, o = gates[:, :H], gates[:, H : 2 * H], gates[:, 2 * H : 3 * H]
+    np.multiply(f, prev_c, out=c)
+    np.multiply(i, g, out=h)
+    c += h
+    np.tanh(c, out=tanh_c)
+    np.multiply(o, tanh_c, out=h)
+
+
+def lstm_backward(dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array) -> None:
+    """Write da (n, 4H); ``dc`` comes in as the gradient of c_t and leaves as that of c_{t-1}."""
+    H = dc.shape[1]
+    i, f, o, g = (gates[:, k * H : (k + 1) * H] for k in range(4))
+    di, df, do, dg = (da[:, k * H : (k + 1) * H] for k in range(4))
+    # dc += dh o (1 - tanh(c)^2); di is scratch until it is written below
+    np.multiply(tanh_c, tanh_c, out=di)
+    np.subtract(1, di, out=di)
+    di *= o
+    di *= dh
+    dc += di
+    # gate gradients times the slopes of their nonlinearities: s (1 - s) for sigmoid, 1 - g^2 for tanh
+    np.subtract(1, gates[:, : 3 * H], out=da[:, : 3 * H])
+    da[:, : 3 * H] *= gates[:, : 3 * H]
+    np.multiply(g, g, out=dg)
+    np.subtract(1, dg, out=dg)
+    dg *= i
+    dg *= dc
+    di *= g
+    di *= dc
+    df *= prev_c
+    df *= dc
+    do *= tanh_c
+    do *= dh
+    dc *= f
+
+
+def gru_gates_forward(gates: Array, recurrent: Array, prev_h: Array, reset_h: Array) -> None:
+    """Activate z and r in ``gates`` (n, 3H) given their recurrent share (n, 2H); write reset_h = r h, (n, H)."""
+    H = prev_h.shape[1]
+    zr = gates[:, : 2 * H]
+    zr += recurrent
+    sigmoid(zr, out=zr)
+    np.multiply(gates[:, H : 2 * H], prev_h, out=reset_h)
+
+
+def gru_candidate_forward(gates: Array, recurrent: Array, prev_h: Array, h: Array) -> None:
+    """Activate the candidate in ``gates`` (n, 3H); write h = (1 - z) g + z prev_h, (n, H)."""
+    H = prev_h.shape[1]
+    g = gates[:, 2 * H :]
+    g += recurrent
+    np.tanh(g, out=g)
+    _interpolate(gates[:, :H], g, prev_h, h)
+
+
+def gru_candidate_backward(dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
+    """Write the z and candidate parts of da (n, 3H); ``dh`` leaves as its direct share of dprev_h, dh z."""
+    H = prev_h.shape[1]
+    _interpolate_backward(dh, gates[:, :H], gates[:, 2 * H :], prev_h, da[:, :H], da[:, 2 * H :])
+
+
+def gru_gates_backward(dreset_h: Array, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
+    """Write the r part of da (n, 3H) and add dreset_h r to ``dh``; ``dreset_h`` is scratch afterwards."""
+    H = prev_h.shape[1]
+    r, dr = gates[:, H : 2 * H], da[:, H : 2 * H]
+    np.subtract(1, r, out=dr)
+    dr *= r
+    dr *= prev_h
+    dr *= dreset_h
+    dreset_h *= r
+    dh += dreset_h
+
+
+def simplified_gru_forward(gates: Array, recurrent: Array, prev_h: Array, h: Array) -> None:
+    """Turn pre-activations into z, g, (n, 2H); write h = (1 - z) g + z prev_h, (n, H)."""
+    H = prev_h.shape[1]
+    gates += recurrent
+    z, g = gates[:, :H], gates[:, H:]
+    sigmoid(z, out=z)
+    np.tanh(g, out=g)
+    _interpolate(z, g, prev_h, h)
+
+
+def simplified_gru_backward(dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
+    """Write da (n, 2H); ``dh`` leaves as its direct share of dprev_h, dh z."""
+    H = prev_h.shape[1]
+    _interpolate_backward(dh, gates[:, :H], gates[:, H:], prev_h, da[:, :H], da[:, H:])
+
+
+def _interpolate(z: Array, g: Array, prev_h: Array, h: Array) -> None:
+    np.subtract(prev_h, g, out=h)  # (1 - z) g + z prev_h = g + z (prev_h - g)
+    h *= z
+    h += g
+
+
+def _interpolate_backward(dh: Array, z: Array, g: Array, prev_h: Array, da_z: Array, da_g: Array) -> None:
+    np.subtract(1, z, out=da_g)  # scratch: 1 - z
+    np.subtract(prev_h, g, out=da_z)
+    da_z *= z
+    da_z *= da_g
+    da_z *= dh
+    da_g *= dh
+    dh *= z
+    da_g *= 1 - g * g
+
+
+# ---------------------------------------------------------------- words
+
+
+def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
+    """Add each row of dout (M, W) to the row of dW (V, W) that its token names: a sparse product."""
+    M = tokens.shape[0]
+    if M:
+        one_hot = sparse.csr_array(
+            (np.ones(M, dout.dtype), (tokens, np.arange(M))), shape=(int(tokens.max()) + 1, M)
+        )
+        rows = one_hot @ dout
+        dW[: rows.shape[0]] += rows
+
+
+def dropout_mask(shape: tuple[int, ...], p: float, dtype: Any, rng: np.random.Generator) -> Array:
+    """An array of 0 with probability p and 1 / (1 - p) otherwise."""
+    kept = rng.random(shape, dtype=np.float32) >= p
+    return np.multiply(kept, 1 / (1 - p), dtype=dtype)
+
+
+# ---------------------------------------------------------------- scores
+
+_BLOCK = 1 << 16  # numbers that are worked on together, so that every pass over them finds them in the cache
+
+
+def softmax_cross_entropy(scores: Array, targets: Array, scale: float, dscores: Array) -> Array:
+    """Negative log-likelihood of each row and, in ``dscores``, its gradient times ``scale``.
+
+    ``dscores`` may be ``scores`` itself. (M, V), (M,) -> (M,)
+    """
+    M, V = scores.shape
+    losses = np.empty(M, scores.dtype)
+    step = max(1, _BLOCK // max(V, 1))
+    for start in range(0, M, step):
+        block = slice(start, start + step)
+        d, y = dscores[block], targets[block]
+        rows = np.arange(d.shape[0])
+        np.subtract(scores[block], scores[block].max(axis=1, keepdims=True), out=d)
+        chosen = d[rows, y]
+        np.exp(d, out=d)
+        total = d.sum(axis=1)
+        losses[block] = np.log(total) - chosen
+        d *= (scale / total)[:, None]
+        d[rows, y] -= scale
+    return losses
+
+
+def log_softmax(scores: Array) -> Array:
+    """Log-probabilities of each row, (M, V) -> (M, V)."""
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return shifted
