@@ -1,0 +1,150 @@
+"""BLEU, ROUGE-L, CIDEr and METEOR of captions, computed by pycocoevalcap.
+
+    BLEU-n    geometric mean of the clipped precisions of 1- to n-grams, summed over the corpus, times
+              exp(1 - r / c) where the candidates are shorter (c words) than the closest references (r words)
+    ROUGE-L   from the longest common subsequence with each reference: the best precision P and the best
+              recall R are taken independently, score = (1 + b^2) P R / (R + b^2 P), b = 1.2
+    CIDEr     10 x cosine similarity of tf-idf vectors of 1- to 4-grams, mean over references (CIDEr-D:
+              clipped counts, a Gaussian penalty on the difference in length). The document frequencies come
+              from the references that are evaluated, so a single image scores 0
+    METEOR    unigrams aligned by word, stem, synonym and paraphrase, F-mean with a penalty on fragments;
+              needs Java
+
+Every score is on the library's own scale: BLEU, ROUGE-L and METEOR from 0 to 1, CIDEr from 0 to 10. Papers
+print all of them times 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rnnlab.metrics.java import JavaError, meteor, pycocoevalcap
+
+Sentences = dict[int, list[str]]  # image -> sentences, their words separated by one space
+
+
+@dataclass(frozen=True)
+class CaptionScores:
+    """What :func:`score_captions` returns.
+
+    Attributes
+    ----------
+    corpus : dict of str to float
+        One score for all captions, by name: BLEU-1 to BLEU-4, ROUGE-L, CIDEr, METEOR.
+    images : dict of str to list of float
+        By the same names, one score for each image in the order of the candidates.
+    notes : list of str
+        What a reader of the scores should know: a metric that could not be computed and why.
+    """
+
+    corpus: dict[str, float]
+    images: dict[str, list[float]]
+    notes: list[str]
+
+    def __str__(self) -> str:
+        rows = [f"{name:<8} {score:6.3f}" for name, score in self.corpus.items()]
+        return "\n".join(rows + [f"note: {note}" for note in self.notes])
+
+
+Scored = dict[str, tuple[float, Sequence[float]]]  # name -> corpus score, score of each image
+
+
+def _bleu(references: Sentences, captions: Sentences) -> Scored:
+    corpus, images = pycocoevalcap("bleu.bleu").Bleu(4).compute_score(references, captions, verbose=0)
+    return {f"BLEU-{n}": scores for n, scores in enumerate(zip(corpus, images, strict=True), start=1)}
+
+
+def _rouge_l(references: Sentences, captions: Sentences) -> Scored:
+    return {"ROUGE-L": pycocoevalcap("rouge.rouge").Rouge().compute_score(references, captions)}
+
+
+def _cider(references: Sentences, captions: Sentences) -> Scored:
+    return {"CIDEr": pycocoevalcap("cider.cider").Cider().compute_score(references, captions)}
+
+
+def _meteor(references: Sentences, captions: Sentences) -> Scored:
+    return {"METEOR": meteor(references, captions)}
+
+
+_SCORERS = {"BLEU": _bleu, "ROUGE-L": _rouge_l, "CIDEr": _cider, "METEOR": _meteor}
+METRICS = tuple(_SCORERS)
+
+
+def score_captions(
+    candidates: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    tokenize: Callable[[str], Sequence[str]],
+    metrics: Sequence[str] = METRICS,
+) -> CaptionScores:
+    """Score one caption for each image against the image's references.
+
+    Parameters
+    ----------
+    candidates : sequence of str
+        The caption to score, one for each image. An empty one scores 0.
+    references : sequence of sequence of str
+        At least one sentence for each image; sentences without words are left out.
+    tokenize : callable
+        Splits a sentence into words, candidates and references alike. Scores are comparable only between
+        captions that were split in the same way: :func:`rnnlab.data.vocabulary.tokenize` (lower case, without
+        punctuation), ``str.split`` for sentences that are split already, or
+        :func:`~rnnlab.metrics.ptb_tokenizer`.
+    metrics : sequence of str
+        Some of ``METRICS``.
+
+    Returns
+    -------
+    CaptionScores
+        Without METEOR, and with a note instead, where Java is missing or fails.
+
+    Raises
+    ------
+    ImportError
+        If the extra ``eval`` is not installed.
+    ValueError
+        If there is nothing to score, the lengths differ, an image has no reference, or a metric is unknown.
+    """
+    unknown = [metric for metric in metrics if metric not in _SCORERS]
+    if unknown:
+        raise ValueError(f"score_captions: metrics has {unknown[0]!r}, expected some of {', '.join(METRICS)}")
+    sentences = _prepare(candidates, references, tokenize)
+    scored: Scored = {}
+    notes = []
+    for metric in metrics:
+        try:
+            scored |= _SCORERS[metric](*sentences)
+        except JavaError as error:
+            notes.append(f"{metric} is left out: {error}")
+    if "CIDEr" in scored and len(candidates) == 1:
+        notes.append("CIDEr of a single image is always 0: it weights words by how few images have them")
+    return CaptionScores(
+        corpus={name: float(corpus) for name, (corpus, _) in scored.items()},
+        images={name: [float(score) for score in images] for name, (_, images) in scored.items()},
+        notes=notes,
+    )
+
+
+def _prepare(
+    candidates: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenize: Callable[[str], Sequence[str]],
+) -> tuple[Sentences, Sentences]:
+    """The references and the captions, tokenised and in pycocoevalcap's form."""
+    if not candidates:
+        raise ValueError("score_captions: candidates is empty, expected one caption for each image")
+    if len(candidates) != len(references):
+        raise ValueError(
+            f"score_captions: references are of {len(references)} images, "
+            f"expected as many as candidates, {len(candidates)}"
+        )
+    expected = {
+        image: [words for sentence in sentences if (words := " ".join(tokenize(sentence)))]
+        for image, sentences in enumerate(references)
+    }
+    for image, sentences in expected.items():
+        if not sentences:
+            raise ValueError(f"score_captions: references[{image}] has no sentence with words, expected some")
+    captions = {image: [" ".join(tokenize(caption))] for image, caption in enumerate(candidates)}
+    return expected, captions

@@ -1,0 +1,117 @@
+"""The Java programs of the COCO caption evaluation: METEOR and the Penn Treebank tokeniser.
+
+Their jars come with pycocoevalcap. Whatever goes wrong with them is a :class:`JavaError` with Java's own
+words, and no process outlives its call.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+class JavaError(RuntimeError):
+    """Java is missing, or a Java program did not do its work."""
+
+
+def pycocoevalcap(module: str) -> Any:
+    """Import a module of pycocoevalcap.
+
+    Raises
+    ------
+    ImportError
+        If the extra ``eval`` is not installed.
+    """
+    try:
+        return import_module(f"pycocoevalcap.{module}")
+    except ModuleNotFoundError as error:
+        raise ImportError('caption scores need pycocoevalcap: pip install "rnnlab[eval]"') from error
+
+
+def meteor(references: dict[int, list[str]], candidates: dict[int, list[str]]) -> tuple[float, list[float]]:
+    """METEOR of the corpus and of each image.
+
+    Parameters
+    ----------
+    references, candidates : dict of int to list of str
+        By image, words separated by one space; one candidate each.
+
+    Raises
+    ------
+    JavaError
+        If Java is missing or METEOR fails.
+    """
+    library = pycocoevalcap("meteor.meteor")
+    _require_java("METEOR")
+    scorer = library.Meteor()
+    said = b""
+    try:
+        with scorer.meteor_p as process:
+            try:
+                return scorer.compute_score(_without_bars(references), _without_bars(candidates))
+            finally:
+                process.kill()
+                said = process.stderr.read()
+    except (OSError, ValueError) as error:  # a broken pipe, or a line that is no number
+        raise JavaError(f"METEOR's Java process failed: {_last_line(said)}") from error
+    finally:
+        if scorer.lock.locked():  # after an error, or its destructor would wait for its own lock for ever
+            scorer.lock.release()
+
+
+def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
+    """The Penn Treebank tokeniser of the COCO evaluation, run once over all that it will be asked for.
+
+    Parameters
+    ----------
+    sentences : sequence of str
+        Candidates and references.
+
+    Returns
+    -------
+    callable
+        From one of the sentences to its words: lower case, without punctuation.
+
+    Raises
+    ------
+    ImportError
+        If the extra ``eval`` is not installed.
+    JavaError
+        If Java is missing or the tokeniser fails.
+    """
+    library = pycocoevalcap("tokenizer.ptbtokenizer")
+    _require_java("the Penn Treebank tokeniser")
+    jar = Path(library.__file__).with_name(library.STANFORD_CORENLP_3_4_1_JAR)
+    command = ["java", "-cp", str(jar), "edu.stanford.nlp.process.PTBTokenizer"]
+    command += ["-preserveLines", "-lowerCase", "-encoding", "utf-8"]
+    text = "".join(" ".join(sentence.split()) + "\n" for sentence in sentences)
+    done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
+    lines = done.stdout.decode().split("\n")[:-1]
+    if done.returncode or len(lines) != len(sentences):
+        raise JavaError(
+            f"the Penn Treebank tokeniser gave {len(lines)} lines for {len(sentences)} sentences: "
+            f"{_last_line(done.stderr)}"
+        )
+    words = {
+        sentence: [word for word in line.split(" ") if word and word not in library.PUNCTUATIONS]
+        for sentence, line in zip(sentences, lines, strict=True)
+    }
+    return words.__getitem__
+
+
+def _require_java(program: str) -> None:
+    if shutil.which("java") is None:
+        raise JavaError(f"{program} needs Java, and there is no java on the PATH")
+
+
+def _without_bars(sentences: dict[int, list[str]]) -> dict[int, list[str]]:
+    """METEOR's lines are fields between bars: a sentence must not bring its own."""
+    return {image: [text.replace("|||", "") for text in texts] for image, texts in sentences.items()}
+
+
+def _last_line(said: bytes) -> str:
+    return said.decode(errors="replace").strip().rpartition("\n")[2] or "it said nothing"

@@ -1,0 +1,100 @@
+import shutil
+import subprocess
+
+import pytest
+
+from rnnlab.metrics import JavaError, ptb_tokenizer, score_captions
+
+pytest.importorskip("pycocoevalcap")
+needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="needs Java")
+
+REFERENCES = [["a dog runs on the beach", "the dog is running"], ["a man on a horse"]]
+
+
+def meteor(candidates, references=REFERENCES):
+    return score_captions(candidates, references, tokenize=str.split, metrics=["BLEU", "METEOR"])
+
+
+def fake_java(monkeypatch, tmp_path, script):
+    java = tmp_path / "java"
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The processes that a test starts."""
+    processes = []
+    init = subprocess.Popen.__init__
+
+    def record(self, *args, **kwargs):
+        init(self, *args, **kwargs)
+        processes.append(self)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", record)
+    return processes
+
+
+@needs_java
+def test_meteor(started):
+    candidates = ["a dog runs on the beach", "a woman ||| on a horse", ""]
+    scores = meteor(candidates, [*REFERENCES, ["nobody"]])
+    assert scores.notes == []
+    perfect, partial, empty = scores.images["METEOR"]
+    assert perfect == pytest.approx(1)
+    assert 0 < partial < 1
+    assert empty == 0
+    assert partial < scores.corpus["METEOR"] < 1
+    assert [process.poll() is not None for process in started] == [True]
+
+
+def test_without_java_the_other_scores_come(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    scores = meteor(["a dog", "a horse"])
+    assert "METEOR" not in scores.corpus
+    assert scores.corpus["BLEU-1"] > 0
+    assert scores.notes == ["METEOR is left out: METEOR needs Java, and there is no java on the PATH"]
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo 'Invalid maximum heap size' >&2; exit 1", "Invalid maximum heap size"),
+        ("exit 1", "it said nothing"),
+        ("read line; echo nonsense; read line; echo nonsense; read line; echo nonsense", "it said nothing"),
+    ],
+)
+def test_broken_java_is_a_note_and_leaves_no_process(monkeypatch, tmp_path, started, script, said):
+    fake_java(monkeypatch, tmp_path, script)
+    scores = meteor(["a dog", "a horse"])
+    assert scores.notes == [f"METEOR is left out: METEOR's Java process failed: {said}"]
+    assert "BLEU-4" in scores.corpus
+    assert [process.poll() is not None for process in started] == [True]
+
+
+@needs_java
+def test_ptb_tokenizer():
+    sentences = ["A dog, running: quickly!", "", "Two \u2028 dogs can't;\nswim…", "café", ""]
+    tokenize = ptb_tokenizer(sentences)
+    words = [tokenize(sentence) for sentence in sentences]
+    assert words == [
+        ["a", "dog", "running", "quickly"],
+        [],
+        ["two", "dogs", "ca", "n't", "swim"],
+        ["café"],
+        [],
+    ]
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo one line"])
+def test_broken_ptb_tokenizer(monkeypatch, tmp_path, script):
+    fake_java(monkeypatch, tmp_path, script)
+    with pytest.raises(JavaError, match="the Penn Treebank tokeniser gave . lines for 2 sentences"):
+        ptb_tokenizer(["a", "b"])
+
+
+def test_ptb_tokenizer_without_java(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JavaError, match="the Penn Treebank tokeniser needs Java"):
+        ptb_tokenizer(["a"])
