@@ -67,7 +67,7 @@ def test_rouge_takes_best_precision_and_best_recall_independently():
 
 
 def test_cider_by_hand():
-    # Two images, so a word of one image weighs log 2. Unigrams: one of two agrees, cosine 1/2; no bigram does.
+    # Two images, so a word of one image weighs log 2. Unigrams: one of two agrees, cosine 1/2; no bigram.
     # The mean over n = 1 to 4, times 10.
     scores = score(["x y", "u v w"], [["x z"], ["u v w"]])
     assert scores.images["CIDEr"] == pytest.approx([10 * (1 / 2) / 4, 10 * 3 / 4])
