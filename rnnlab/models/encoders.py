@@ -1,0 +1,132 @@
+"""Encoders: what a source gives a decoder, an image vector and an initial state.
+
+A part declares its parameters and has two methods. The gradient of a parameter is added into a named view, so that
+shared weights need no special case.
+
+    part.shapes() -> {name: shape}
+    part.forward(params, *inputs, rng) -> outputs, cache             noise only where rng is given
+    part.backward(doutputs, cache, grads) -> dinputs                 adds into grads[name]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rnnlab.layers import (
+    affine_backward,
+    affine_forward,
+    dropout_backward,
+    dropout_forward,
+    tanh_backward,
+    tanh_forward,
+)
+from rnnlab.models.cells import Array, Cell, State
+from rnnlab.ops import ops_for
+from rnnlab.parameters import Parameters
+
+Shapes = dict[str, tuple[int, ...]]
+Random = np.random.Generator | None
+
+ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "none": (lambda x: (x, None), lambda dout, cache: dout),
+    "tanh": (tanh_forward, tanh_backward),
+}
+
+
+class InitialStateEncoder:
+    """The image is the decoder's initial state: h0 = act(features W_proj + b_proj).
+
+    The cell state of an LSTM starts at zero, or, with ``project_cell``, at act(features W_proj_c + b_proj_c).
+    """
+
+    def __init__(
+        self,
+        input_dim: int,
+        hidden_dim: int,
+        cell: Cell,
+        *,
+        activation: str = "none",
+        project_cell: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"state_activation is {activation!r}, expected one of {', '.join(ACTIVATIONS)}")
+        if project_cell and cell.states == 1:
+            raise ValueError(f"project_cell needs a cell with a cell state, the {cell.name} has none")
+        self.input_dim, self.hidden_dim, self.dropout = input_dim, hidden_dim, dropout
+        self.activate, self.activate_backward = ACTIVATIONS[activation]
+        self.projections = ("_proj", "_proj_c") if project_cell else ("_proj",)
+        self.states = cell.states
+
+    def shapes(self) -> Shapes:
+        """W_proj and b_proj, and W_proj_c and b_proj_c where the cell state is projected."""
+        return {
+            name: shape
+            for key in self.projections
+            for name, shape in (
+                (f"W{key}", (self.input_dim, self.hidden_dim)),
+                (f"b{key}", (self.hidden_dim,)),
+            )
+        }
+
+    def forward(
+        self, params: Parameters, features: Array, *, rng: Random = None
+    ) -> tuple[tuple[None, State], Any]:
+        """Features (N, D) to no image vector and a state of arrays (N, H)."""
+        features, dropped = dropout_forward(features, self.dropout, rng=rng)
+        state, caches = [], []
+        for key in self.projections:
+            a, projected = affine_forward(features, params[f"W{key}"], params[f"b{key}"])
+            h, activated = self.activate(a)
+            state.append(h)
+            caches.append((projected, activated))
+        state += [ops_for(h).zeros(h.shape, h.dtype)] * (self.states - len(state))
+        return (None, tuple(state)), (dropped, caches)
+
+    def backward(self, dimage: None, dstate: State, cache: Any, grads: Parameters) -> Array:
+        """Add the parameters' gradients; return that of the features, (N, D)."""
+        dropped, caches = cache
+        dfeatures: Any = 0
+        for key, dh, (projected, activated) in zip(self.projections, dstate, caches, strict=False):
+            dx, dW, db = affine_backward(self.activate_backward(dh, activated), projected)
+            grads[f"W{key}"] += dW
+            grads[f"b{key}"] += db
+            dfeatures = dfeatures + dx
+        return dropout_backward(dfeatures, dropped)
+
+
+class ImageVectorEncoder:
+    """The image is a vector that the decoder takes as an input, v = features W_proj + b_proj (eq. 4 of LRCN's account).
+
+    The decoder's initial state is zero.
+    """
+
+    def __init__(
+        self, input_dim: int, vector_dim: int, hidden_dim: int, states: int, *, dropout: float = 0.0
+    ) -> None:
+        self.input_dim, self.vector_dim, self.dropout = input_dim, vector_dim, dropout
+        self.hidden_dim, self.states = hidden_dim, states
+
+    def shapes(self) -> Shapes:
+        """W_proj and b_proj."""
+        return {"W_proj": (self.input_dim, self.vector_dim), "b_proj": (self.vector_dim,)}
+
+    def forward(
+        self, params: Parameters, features: Array, *, rng: Random = None
+    ) -> tuple[tuple[Array, State], Any]:
+        """Features (N, D) to an image vector (N, P) and a state of zeros (N, H)."""
+        features, dropped = dropout_forward(features, self.dropout, rng=rng)
+        image, projected = affine_forward(features, params["W_proj"], params["b_proj"])
+        zeros = ops_for(image).zeros((image.shape[0], self.hidden_dim), image.dtype)
+        return (image, (zeros,) * self.states), (dropped, projected)
+
+    def backward(self, dimage: Array, dstate: State, cache: Any, grads: Parameters) -> Array:
+        """Add the parameters' gradients; return that of the features, (N, D)."""
+        dropped, projected = cache
+        dfeatures, dW, db = affine_backward(dimage, projected)
+        grads["W_proj"] += dW
+        grads["b_proj"] += db
+        return dropout_backward(dfeatures, dropped)

@@ -1,0 +1,40 @@
+"""Initial parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnlab.parameters import Parameters
+
+INITIALISATIONS = ("course", "uniform")
+
+
+def initialise(params: Parameters, kind: str, *, scale: float, rng: np.random.Generator) -> None:
+    """Fill parameters in place: those whose names begin with W are weights, the others biases, which become zero.
+
+    Parameters
+    ----------
+    params : Parameters
+    kind : "course" or "uniform"
+        Weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100 (cs231n); or both from U(-scale, scale).
+    scale : float > 0
+    rng : numpy Generator
+
+    Raises
+    ------
+    ValueError
+        If ``kind`` is not one of the two, or the scale is not positive.
+    """
+    if kind not in INITIALISATIONS:
+        raise ValueError(f"initialisation is {kind!r}, expected one of {', '.join(INITIALISATIONS)}")
+    if not scale > 0:
+        raise ValueError(f"init_scale is {scale}, expected a number above 0")
+    for name, view in params.items():
+        if not name.startswith("W"):
+            view[...] = 0
+        elif kind == "uniform":
+            view[...] = rng.uniform(-scale, scale, view.shape)
+        elif name == "W_embed":
+            view[...] = rng.standard_normal(view.shape) / 100
+        else:
+            view[...] = rng.standard_normal(view.shape) / np.sqrt(view.shape[0])
