@@ -30,6 +30,15 @@ def rel_error(x: Array, y: Array) -> float:
     return float(np.max(np.abs(x - y) / np.maximum(1e-8, np.abs(x) + np.abs(y)), initial=0.0))
 
 
+def relative_distance(x: Array, y: Array) -> float:
+    """The norm of the difference of two arrays over the sum of their norms; 0 where both vanish.
+
+    It measures an array as a whole, which single numbers close to zero, where rounding rules, cannot spoil.
+    """
+    size = float(np.linalg.norm(x) + np.linalg.norm(y))
+    return float(np.linalg.norm(np.subtract(x, y))) / size if size > 1e-10 else 0.0
+
+
 def eval_numerical_gradient(
     f: Callable[[Array], float], x: Array, verbose: bool = True, h: float = 1e-5
 ) -> Array:
@@ -238,9 +247,7 @@ def check_model(
     Returns
     -------
     list of ParameterCheck
-        In the order of the parameters. The error is the norm of the difference of the two gradients over the sum
-        of their norms (0 where both vanish): that of a parameter as a whole, which single numbers close to zero
-        cannot spoil.
+        In the order of the parameters; the error is their :func:`relative_distance`.
 
     Raises
     ------
@@ -257,8 +264,7 @@ def check_model(
     rows = []
     for name, grad in grads.items():
         numerical = eval_numerical_gradient(lambda _: loss()[0], model.params[name], verbose=False, h=h)
-        size = float(np.linalg.norm(grad) + np.linalg.norm(numerical))
-        error = float(np.linalg.norm(grad - numerical)) / size if size > 1e-10 else 0.0
+        error = relative_distance(grad, numerical)
         rows.append(ParameterCheck(name, grad.shape, error, float(np.linalg.norm(grad)), error <= tolerance))
     if verbose:
         print(format_checks(rows))

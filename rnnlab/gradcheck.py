@@ -1,0 +1,177 @@
+"""Every layer and every model held against numeric gradients: the work of ``rnnlab gradcheck``.
+
+A layer's :class:`Case` names its forward, its backward and inputs drawn from a seeded generator. The check takes
+the numeric gradient of sum(out * dout) in float64 with respect to each input, and watches that neither direction
+writes into what it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rnnlab import layers
+from rnnlab.gradient_check import (
+    check_model,
+    check_untouched,
+    eval_numerical_gradient_array,
+    relative_distance,
+)
+from rnnlab.models import CaptioningRNN
+from rnnlab.models.captioning import IMAGE_INPUTS
+from rnnlab.models.cells import CELLS
+
+Array = Any
+
+N, T, D, H, V = 3, 4, 5, 4, 6  # a batch of three, the shortest sequence empty
+LENGTHS = np.array([2, T, 0])
+
+
+class Case(NamedTuple):
+    """A layer to check."""
+
+    name: str
+    forward: Callable[..., tuple[Any, ...]]  # (**inputs) -> (*outs, cache)
+    backward: Callable[..., Any]  # (*douts, cache) -> the inputs' gradients, in their order
+    inputs: dict[str, Array]
+
+
+class Row(NamedTuple):
+    """How one case went."""
+
+    name: str
+    error: float  # the worst of its gradients' distances from the numeric ones
+    worst: str  # whose it was
+    touched: list[str]  # what forward or backward wrote into
+    passed: bool
+
+
+def check_layers(*, tolerance: float = 1e-7, seed: int = 0) -> Iterator[Row]:
+    """Check every case of :func:`layer_cases`, one row each."""
+    rng = np.random.default_rng(seed)
+    for case in layer_cases(rng):
+        yield check_case(case, tolerance=tolerance, rng=rng)
+
+
+def check_models(*, tolerance: float = 1e-7, seed: int = 0) -> Iterator[Row]:
+    """Check ``CaptioningRNN`` with every cell and every way for the image to enter, under dropout."""
+    rng = np.random.default_rng(seed)
+    words = ["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"]
+    captions = np.array([[1, 4, 5, 4, 2], [1, 5, 2, 0, 0], [0, 0, 0, 0, 0]])
+    features = rng.standard_normal((N, D))
+    for cell, image_input in product(CELLS, IMAGE_INPUTS):
+        model = CaptioningRNN(
+            {word: index for index, word in enumerate(words)},
+            D,
+            3,
+            H,
+            cell,
+            np.float64,
+            image_input=image_input,
+            state_activation="tanh" if image_input == "initial_state" else "none",
+            project_cell=image_input == "initial_state" and cell == "lstm",
+            feature_dropout=0.2,
+            word_dropout=0.2,
+            output_dropout=0.2,
+            initialisation="uniform",
+            init_scale=0.8,
+            rng=rng,
+        )
+        rows = check_model(model, (features, captions), tolerance=tolerance, seed=seed, verbose=False)
+        worst = max(rows, key=lambda row: row.error)
+        yield Row(f"CaptioningRNN {cell} {image_input}", worst.error, worst.name, [], worst.passed)
+
+
+def check_case(case: Case, *, tolerance: float, rng: np.random.Generator) -> Row:
+    """Hold one layer's gradients against numeric ones."""
+    *outs, cache = case.forward(**case.inputs)
+    douts = [rng.standard_normal(np.shape(out)) for out in outs]
+    touched = check_untouched(case.forward, case.backward, case.inputs, tuple(douts))
+    grads = case.backward(*douts, cache)
+    grads = grads if isinstance(grads, tuple) else (grads,)
+    errors = {}
+    for (name, array), grad in zip(case.inputs.items(), grads, strict=True):
+        numerical = sum(
+            eval_numerical_gradient_array(lambda _, k=k: case.forward(**case.inputs)[k], array, dout)
+            for k, dout in enumerate(douts)
+        )
+        errors[name] = relative_distance(numerical, grad)
+    worst = max(errors, key=lambda name: errors[name])
+    return Row(case.name, errors[worst], worst, touched, errors[worst] <= tolerance and not touched)
+
+
+def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Every layer with every option that changes its gradient."""
+
+    def normal(*shape: int) -> Array:
+        return rng.standard_normal(shape)
+
+    yield Case(
+        "affine",
+        layers.affine_forward,
+        layers.affine_backward,
+        {"x": normal(N, 2, D), "w": normal(2 * D, H), "b": normal(H)},
+    )
+    yield Case(
+        "temporal_affine",
+        layers.temporal_affine_forward,
+        layers.temporal_affine_backward,
+        {"x": normal(N, T, D), "w": normal(D, H), "b": normal(H)},
+    )
+    yield Case("relu", layers.relu_forward, layers.relu_backward, {"x": normal(N, D)})
+    yield Case("tanh", layers.tanh_forward, layers.tanh_backward, {"x": normal(N, D)})
+    yield Case(
+        "word_embedding",
+        partial(layers.word_embedding_forward, rng.integers(V, size=(N, T))),
+        layers.word_embedding_backward,
+        {"W": normal(V, D)},
+    )
+    yield Case(
+        "dropout",
+        lambda x: layers.dropout_forward(x, 0.4, rng=np.random.default_rng(1)),
+        layers.dropout_backward,
+        {"x": normal(N, D)},
+    )
+    tokens, mask = rng.integers(V, size=(N, T)), rng.random((N, T)) < 0.7
+    yield _loss("softmax_loss", partial(layers.softmax_loss, y=tokens[:, 0]), normal(N, V))
+    for average in ("batch", "token"):
+        loss = partial(layers.temporal_softmax_loss, y=tokens, mask=mask, average=average)
+        yield _loss(f"temporal_softmax_loss, average per {average}", loss, normal(N, T, V))
+    for cell in CELLS.values():
+        yield from _cell_cases(cell.name, cell.gates, cell.states, normal)
+
+
+def _loss(name: str, loss: Callable[[Array], tuple[float, Array]], x: Array) -> Case:
+    """A function that returns its gradient as a case: the gradient is its cache."""
+    return Case(name, loss, lambda dout, dx: dout * dx, {"x": x})
+
+
+def _cell_cases(name: str, gates: int, states: int, normal: Callable[..., Array]) -> Iterator[Case]:
+    functions = [getattr(layers, f"{name}_{which}") for which in ("step_forward", "step_backward")]
+    previous = {key: normal(N, H) for key in ("prev_h", "prev_c")[:states]}
+    weights = {"Wx": normal(D, gates * H) / 2, "Wh": normal(H, gates * H) / 2, "b": normal(gates * H)}
+    yield Case(f"{name}_step", *functions, {"x": normal(N, D), **previous, **weights})
+
+    forward, backward = (getattr(layers, f"{name}_{which}") for which in ("forward", "backward"))
+    inputs = {"x": normal(N, T, D), "h0": normal(N, H), **weights}
+    yield Case(name, forward, backward, inputs)
+    if states == 2:
+        inputs["c0"] = normal(N, H)
+    finals = ("dfinal_h", "dfinal_c")[:states]
+
+    def backward_with_state(dh: Array, *rest: Any) -> Any:
+        *dfinals, cache = rest
+        return backward(dh, cache, **dict(zip(finals, dfinals, strict=True)))
+
+    for lengths in (None, LENGTHS):
+        kind = "final state" if lengths is None else "final state, lengths"
+        yield Case(
+            f"{name}, {kind}",
+            partial(forward, lengths=lengths, return_state=True),
+            backward_with_state,
+            inputs,
+        )
