@@ -1,7 +1,7 @@
 """Scores: of captions against references, and of a model's probabilities."""
 
-from rnnlab.metrics.captions import METRICS, CaptionScores, score_captions
+from rnnlab.metrics.captions import METRICS, CaptionScores, Metric, score_captions
 from rnnlab.metrics.java import JavaError, ptb_tokenizer
 from rnnlab.metrics.perplexity import perplexity
 
-__all__ = ["METRICS", "CaptionScores", "JavaError", "perplexity", "ptb_tokenizer", "score_captions"]
+__all__ = ["METRICS", "CaptionScores", "JavaError", "Metric", "perplexity", "ptb_tokenizer", "score_captions"]

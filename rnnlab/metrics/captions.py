@@ -16,10 +16,21 @@ print all of them times 100.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rnnlab.metrics.java import JavaError, meteor, pycocoevalcap
+
+Metric = Literal["BLEU", "ROUGE-L", "CIDEr", "METEOR"]
+
+# What can be computed, and the scores that it gives.
+METRICS: dict[Metric, tuple[str, ...]] = {
+    "BLEU": ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"),
+    "ROUGE-L": ("ROUGE-L",),
+    "CIDEr": ("CIDEr",),
+    "METEOR": ("METEOR",),
+}
 
 Sentences = dict[int, list[str]]  # image -> sentences, their words separated by one space
 
@@ -52,7 +63,7 @@ Scored = dict[str, tuple[float, Sequence[float]]]  # name -> corpus score, score
 
 def _bleu(references: Sentences, captions: Sentences) -> Scored:
     corpus, images = pycocoevalcap("bleu.bleu").Bleu(4).compute_score(references, captions, verbose=0)
-    return {f"BLEU-{n}": scores for n, scores in enumerate(zip(corpus, images, strict=True), start=1)}
+    return dict(zip(METRICS["BLEU"], zip(corpus, images, strict=True), strict=True))
 
 
 def _rouge_l(references: Sentences, captions: Sentences) -> Scored:
@@ -67,8 +78,12 @@ def _meteor(references: Sentences, captions: Sentences) -> Scored:
     return {"METEOR": meteor(references, captions)}
 
 
-_SCORERS = {"BLEU": _bleu, "ROUGE-L": _rouge_l, "CIDEr": _cider, "METEOR": _meteor}
-METRICS = tuple(_SCORERS)
+_SCORERS: dict[Metric, Callable[[Sentences, Sentences], Scored]] = {
+    "BLEU": _bleu,
+    "ROUGE-L": _rouge_l,
+    "CIDEr": _cider,
+    "METEOR": _meteor,
+}
 
 
 def score_captions(
@@ -76,7 +91,7 @@ def score_captions(
     references: Sequence[Sequence[str]],
     *,
     tokenize: Callable[[str], Sequence[str]],
-    metrics: Sequence[str] = METRICS,
+    metrics: Collection[Metric] = tuple(METRICS),
 ) -> CaptionScores:
     """Score one caption for each image against the image's references.
 
@@ -91,8 +106,8 @@ def score_captions(
         captions that were split in the same way: :func:`rnnlab.data.vocabulary.tokenize` (lower case, without
         punctuation), ``str.split`` for sentences that are split already, or
         :func:`~rnnlab.metrics.ptb_tokenizer`.
-    metrics : sequence of str
-        Some of ``METRICS``.
+    metrics : collection of str
+        Some of the keys of ``METRICS``: BLEU, ROUGE-L, CIDEr, METEOR.
 
     Returns
     -------

@@ -1,0 +1,243 @@
+"""Recipes: TOML files that describe an experiment, and the schema that they follow.
+
+    [data]        which captions and features                 -> rnnlab.data
+    [model]       options of the model                        -> rnnlab.models.CaptioningRNN
+    [training]    options of the solver                       -> rnnlab.training.Solver
+    [decoding]    how captions are searched for               -> rnnlab.decoding
+    [evaluation]  what is scored, and how                     -> rnnlab.metrics
+
+The fields below are the keys, their annotations are what is checked, and :mod:`rnnlab.schema` checks it.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from rnnlab.metrics import METRICS, Metric
+from rnnlab.schema import ConfigError, EnvPath, Interval, Place, from_table, to_table
+from rnnlab.training.optim import make_update_rule
+from rnnlab.training.schedules import make_schedule
+
+Count = Annotated[int, Interval("[1, inf)")]
+Seed = Annotated[int, Interval("[0, inf)")]
+Positive = Annotated[float, Interval("(0, inf)")]
+Dropout = Annotated[float, Interval("[0, 1)")]
+
+
+@dataclass(frozen=True)
+class ShapesData:
+    """Rendered scenes of coloured shapes, made on first use."""
+
+    kind: Literal["shapes"]
+    directory: EnvPath | None = None  # where they are written; datasets/shapes if left out
+    standardise: bool = True  # bring every feature to mean 0 and standard deviation 1 over the training split
+    max_train: Count | None = None  # use only so many training captions
+
+
+@dataclass(frozen=True)
+class CourseData:
+    """A folder in the layout of the cs231n course, as ``rnnlab data prepare`` writes it."""
+
+    kind: Literal["course"]
+    directory: EnvPath
+    features: Literal["pca", "full"] = "pca"  # which of the feature files
+    standardise: bool = True
+    max_train: Count | None = None
+    lazy: bool = False  # read features from the file batch by batch: for those larger than memory
+
+
+@dataclass(frozen=True)
+class KarpathyData:
+    """Captions in Karpathy's JSON with their splits, and an HDF5 file of features joined on the file name."""
+
+    kind: Literal["karpathy"]
+    annotations: EnvPath
+    features: EnvPath
+    images: EnvPath | None = None  # folder of the pictures, for reports
+    min_count: Count = 5  # a word is in the vocabulary if the training captions have it so often
+    max_words: Count = 20  # longer captions are cut
+    standardise: bool = True
+    max_train: Count | None = None
+    lazy: bool = False
+
+
+@dataclass(frozen=True)
+class CocoData:
+    """Captions in COCO's JSON, a file for each split, and HDF5 files of features joined on the file name."""
+
+    kind: Literal["coco"]
+    annotations_train: EnvPath
+    annotations_val: EnvPath
+    features: EnvPath
+    images: EnvPath | None = None
+    min_count: Count = 5
+    max_words: Count = 20
+    standardise: bool = True
+    max_train: Count | None = None
+    lazy: bool = False
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Keyword arguments of :class:`rnnlab.models.CaptioningRNN`."""
+
+    cell_type: Literal["rnn", "lstm", "gru", "simplified_gru"] = "lstm"
+    # The image enters as the initial state, before the first word, beside every word, or into layer 2 of 2.
+    image_input: Literal["initial_state", "first_input", "every_step", "second_layer"] = "initial_state"
+    wordvec_dim: Count = 256  # numbers in a word vector
+    hidden_dim: Count = 512  # units of a recurrent layer
+    state_activation: Literal["none", "tanh"] = "none"  # of the initial state, a projection of the image
+    project_cell: bool = False  # an LSTM's cell state starts at a projection of its own, not at zero
+    feature_dropout: Dropout = 0.0  # probability of dropping a feature of the image,
+    word_dropout: Dropout = 0.0  # a number of a word vector,
+    output_dropout: Dropout = 0.0  # a hidden unit on its way to the scores
+    loss_average: Literal["batch", "token"] = (
+        "batch"  # a batch's summed loss is over its captions or its tokens
+    )
+    # Weights from N(0, 1) / sqrt(fan-in) and word vectors from N(0, 1) / 100, or all from U(+-init_scale).
+    initialisation: Literal["course", "uniform"] = "course"
+    init_scale: Positive = 0.08
+    dtype: Literal["float32", "float64"] = "float32"
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Keyword arguments of :class:`rnnlab.training.Solver`."""
+
+    seed: Seed = 0  # of the initial parameters, the order of the data, and dropout
+    num_epochs: Count = 10
+    batch_size: Count = 64
+    update_rule: str = "adam"  # sgd, momentum, rmsprop, adagrad, adadelta, adam or adamw
+    optim_config: dict[str, Any] = field(default_factory=dict)  # learning_rate and what else the rule has
+    schedule: dict[str, Any] | None = None  # name = constant, exponential, step or plateau, and its options
+    clip_norm: Positive | None = None  # scale a larger gradient down to this norm
+    clip_value: Positive | None = None  # bring every number of the gradient into [-clip_value, clip_value]
+    monitor: str = "val_loss"  # tells which epoch is best: val_loss, val_perplexity or a score of each epoch
+    patience: Count | None = None  # stop after so many epochs without a better one
+    restore_best: bool = True  # end with the best epoch's parameters, not with the last one's
+    checkpoint_every: Count | None = (
+        None  # iterations between checkpoints; there is always one after an epoch
+    )
+
+    def __post_init__(self) -> None:
+        make_update_rule(self.update_rule, self.optim_config)
+        make_schedule(self.schedule)
+
+
+@dataclass(frozen=True)
+class DecodingConfig:
+    """How captions are searched for."""
+
+    method: Literal["greedy", "beam", "sample"] = "beam"
+    beam_size: Count = 3
+    max_length: Count = 30  # the most words in a caption
+    length_penalty: Annotated[float, Interval("[0, inf)")] = 0.0  # rank by log-probability / length ** this
+    n_best: Count = 1  # captions for each image; beam search only
+    forbid_unknown: bool = True  # never write <UNK>
+    temperature: Positive = 1.0  # of sampling: below 1 likely words gain, above 1 the others
+
+    def __post_init__(self) -> None:
+        most = self.beam_size if self.method == "beam" else 1
+        if self.n_best > most:
+            raise ValueError(f"n_best is {self.n_best}, but {self.method} search finds at most {most}")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """What is scored, and how."""
+
+    split: Literal["train", "val", "test"] = "val"
+    metrics: list[Metric] = field(default_factory=lambda: list(METRICS))
+    each_epoch: list[Metric] = field(default_factory=list)  # scored on the validation split after every epoch
+    tokenizer: Literal["simple", "ptb"] = "simple"  # ptb is the COCO evaluation's, and needs Java
+    max_images: Count | None = None  # score only the first so many
+
+
+@dataclass(frozen=True)
+class Config:
+    """A recipe."""
+
+    data: ShapesData | CourseData | KarpathyData | CocoData
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        monitored = ["val_loss", "val_perplexity"]
+        monitored += [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
+        if self.training.monitor not in monitored:
+            raise ValueError(
+                f"training.monitor is {self.training.monitor!r}, expected one of {', '.join(monitored)}; "
+                "evaluation.each_epoch adds caption scores"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Tables that JSON can hold, with every key; paths as they were written."""
+        return to_table(self)
+
+    @classmethod
+    def from_dict(
+        cls, tables: Mapping[str, Any], source: str = "config", overrides: Sequence[str] = ()
+    ) -> Config:
+        """The inverse of :meth:`to_dict`; see :func:`load_config`."""
+        tables, keys = _override(tables, overrides)
+        return from_table(cls, tables, Place(source, overrides=keys))
+
+
+def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
+    """Read a recipe.
+
+    Parameters
+    ----------
+    path : path
+        A TOML file.
+    overrides : sequence of str
+        ``key.sub=value`` each. The value is a TOML literal, or a string without its quotation marks.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ConfigError
+        If it is not TOML, or a key is unknown or missing, or a value is not what the schema expects. The
+        message names the file (or ``--set``), the key, what was found and what was expected.
+    """
+    try:
+        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not a TOML file: {error}") from error
+    return Config.from_dict(tables, str(path), overrides)
+
+
+def _override(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """A copy of ``tables`` with the overrides in it, and the dotted keys of the overrides."""
+    copied = copy.deepcopy(dict(tables))
+    keys = []
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        *path, name = key.strip().split(".")
+        if not equals or not all([*path, name]):
+            raise ConfigError(f"--set: {override!r}, expected key.sub=value")
+        table = copied
+        for step in path:
+            found = table.setdefault(step, {})
+            if not isinstance(found, dict):
+                raise ConfigError(f"--set: {key}: {step} is {found!r}, expected a table")
+            table = found
+        table[name] = _literal(text.strip())
+        keys.append(key.strip())
+    return copied, keys
+
+
+def _literal(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
