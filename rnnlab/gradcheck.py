@@ -1,8 +1,8 @@
 """Every layer and every model held against numeric gradients: the work of ``rnnlab gradcheck``.
 
-A layer's :class:`Case` names its forward, its backward and inputs drawn from a seeded generator. The check takes
-the numeric gradient of sum(out * dout) in float64 with respect to each input, and watches that neither direction
-writes into what it was given.
+A layer's :class:`Case` names its forward, its backward and inputs drawn from a seeded generator. The check
+takes the numeric gradient of sum(out * dout) in float64 with respect to each input, and watches that neither
+direction writes into what it was given.
 """
 
 from __future__ import annotations
@@ -95,13 +95,15 @@ def check_case(case: Case, *, tolerance: float, rng: np.random.Generator) -> Row
     grads = grads if isinstance(grads, tuple) else (grads,)
     errors = {}
     for (name, array), grad in zip(case.inputs.items(), grads, strict=True):
-        numerical = sum(
-            eval_numerical_gradient_array(lambda _, k=k: case.forward(**case.inputs)[k], array, dout)
-            for k, dout in enumerate(douts)
-        )
+        numerical = sum(_numerical(case, k, array, dout) for k, dout in enumerate(douts))
         errors[name] = relative_distance(numerical, grad)
     worst = max(errors, key=lambda name: errors[name])
     return Row(case.name, errors[worst], worst, touched, errors[worst] <= tolerance and not touched)
+
+
+def _numerical(case: Case, k: int, array: Array, dout: Array) -> Array:
+    """The numeric gradient with respect to ``array`` of what comes through the k-th output."""
+    return eval_numerical_gradient_array(lambda _: case.forward(**case.inputs)[k], array, dout)
 
 
 def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -151,12 +153,12 @@ def _loss(name: str, loss: Callable[[Array], tuple[float, Array]], x: Array) -> 
 
 
 def _cell_cases(name: str, gates: int, states: int, normal: Callable[..., Array]) -> Iterator[Case]:
-    functions = [getattr(layers, f"{name}_{which}") for which in ("step_forward", "step_backward")]
+    forward, backward = (getattr(layers, f"{name}_step_{way}") for way in ("forward", "backward"))
     previous = {key: normal(N, H) for key in ("prev_h", "prev_c")[:states]}
     weights = {"Wx": normal(D, gates * H) / 2, "Wh": normal(H, gates * H) / 2, "b": normal(gates * H)}
-    yield Case(f"{name}_step", *functions, {"x": normal(N, D), **previous, **weights})
+    yield Case(f"{name}_step", forward, backward, {"x": normal(N, D), **previous, **weights})
 
-    forward, backward = (getattr(layers, f"{name}_{which}") for which in ("forward", "backward"))
+    forward, backward = (getattr(layers, f"{name}_{way}") for way in ("forward", "backward"))
     inputs = {"x": normal(N, T, D), "h0": normal(N, H), **weights}
     yield Case(name, forward, backward, inputs)
     if states == 2:

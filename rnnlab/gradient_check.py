@@ -5,7 +5,8 @@ Four tools, from the most thorough to the cheapest:
 - :func:`eval_numerical_gradient_array` and :func:`eval_numerical_gradient` perturb every number in turn, two
   evaluations for each: for layers, and for models of a few hundred parameters;
 - :func:`grad_check_sparse` perturbs a few numbers drawn at random;
-- :func:`projected_check` perturbs all of them at once along one random direction: two evaluations however many
+- :func:`projected_check` perturbs all of them at once along one random direction: two evaluations however
+  many
   parameters there are;
 - :func:`check_untouched` finds a forward or a backward that writes into what it was given.
 
@@ -232,7 +233,8 @@ def check_model(
     Parameters
     ----------
     model : a model
-        With ``params`` (float64) and ``loss(*batch) -> loss, grads``. Make it small: two evaluations a number.
+        With ``params`` (float64) and ``loss(*batch) -> loss, grads``. Make it small: two evaluations a
+        number.
     batch : tuple
         What ``model.loss`` takes.
     h : float

@@ -1,4 +1,4 @@
-"""Beam search, batched over sources, with length normalisation and n-best lists (Chen, Dong and Li 2016, 4.3)."""
+"""Beam search over a batch, with length normalisation and n-best lists (Chen, Dong and Li 2016, 4.3)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Keep the most probable partial sentences, ``beam_size`` of them for each source.
 
-    At each step the best ``beam_size`` continuations of all partial sentences are found. Those among them that end
-    are set aside; the best that go on fill the beam. A source is done when as many sentences have ended as
-    the beam is wide, or when none that goes on can still beat the ones that ended. With ``beam_size`` 1 this is
-    greedy decoding.
+    At each step the best ``beam_size`` continuations of all partial sentences are found. Those among them
+    that end are set aside; the best that go on fill the beam. A source is done when as many sentences have
+    ended as the beam is wide, or when none that goes on can still beat the ones that ended. With
+    ``beam_size`` 1 this is greedy decoding.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ def beam_search(
     max_length : int
         The most words in a sentence.
     length_penalty : float >= 0
-        Sentences are ranked by log-probability over (number of words + 1) to this power: 0 is no normalisation,
-        1 is the mean over the words and <END>.
+        Sentences are ranked by log-probability over (number of words + 1) to this power: 0 is no
+        normalisation, 1 is the mean over the words and <END>.
     n_best : int <= beam_size
         How many sentences to return for each source.
     forbid : tokens
@@ -46,8 +46,8 @@ def beam_search(
     Returns
     -------
     list of N lists of Hypothesis
-        Up to ``n_best`` each (fewer only where fewer sentences exist), best score first. Where too few have ended,
-        the best that have not are returned after them.
+        Up to ``n_best`` each (fewer only where fewer sentences exist), best score first. Where too few have
+        ended, the best that have not are returned after them.
 
     Raises
     ------
@@ -98,11 +98,9 @@ def _best_continuations(totals: Array, log_probs: Array, count: int) -> tuple[Ar
     sources, K = totals.shape
     V = log_probs.shape[1]
     scores = (totals[:, :, None] + log_probs.reshape(sources, K, V)).reshape(sources, K * V)
-    if K * V < count:
-        scores = np.pad(scores, ((0, 0), (0, count - K * V)), constant_values=-np.inf)
-    top = np.argpartition(-scores, count - 1, axis=1)[:, :count] if scores.shape[1] > count else None
-    if top is None:
-        top = np.broadcast_to(np.arange(count), (sources, count))
+    if scores.shape[1] < count:
+        scores = np.pad(scores, ((0, 0), (0, count - scores.shape[1])), constant_values=-np.inf)
+    top = np.argpartition(-scores, count - 1, axis=1)[:, :count]
     # best first, and among equals the first word of the first parent, whatever the partition's order was
     order = np.lexsort((top, -np.take_along_axis(scores, top, axis=1)), axis=1)
     top = np.take_along_axis(top, order, axis=1)

@@ -5,8 +5,8 @@ A search sees a model only through
     state = model.start(source)                            one row of state for each row of source
     log_probs, state = model.advance(state, tokens)        (N, V) for the next token, given the last one, (N,)
 
-and the tokens ``model.start_token`` and ``model.end_token``. A state is an array whose first axis is the row, None,
-or a tuple of states.
+and the tokens ``model.start_token`` and ``model.end_token``. A state is an array whose first axis is the row,
+None, or a tuple of states.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, 
     function : str
         Named in the errors.
     **arguments : (array, str)
-        Each array with its axes, separated by spaces: a letter is bound by the first array that has it and must
-        agree from then on, a number before a letter multiplies it. Give the arrays that bind first.
+        Each array with its axes, separated by spaces: a letter is bound by the first array that has it and
+        must agree from then on, a number before a letter multiplies it. Give the arrays that bind first.
 
     Returns
     -------

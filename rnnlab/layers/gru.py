@@ -1,4 +1,4 @@
-"""Gated recurrent unit, the reset gate acting on the state before the product (Chen, Dong and Li 2016, eq. 8).
+"""Gated recurrent unit, the reset gate acting on the state before the product (Chen et al. 2016, eq. 8).
 
     z_t = sigmoid(x_t Wx_z + h_{t-1} Wh_z + b_z)                 update gate, (N, H)
     r_t = sigmoid(x_t Wx_r + h_{t-1} Wh_r + b_r)                 reset gate, (N, H)

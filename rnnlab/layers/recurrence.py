@@ -1,13 +1,14 @@
 """What the four recurrent cells share: the rows of a batch that are alive at each step.
 
-A sequence function works on *packed* arrays. The sequences are sorted by length, longest first, so that the ones
-still alive at step t are the first n_t; the packed array of some input x (N, T, D) is (M, D), M = n_1 + n_2 + ...,
-the alive rows of step 1, then those of step 2, and so on. Padding has no row, so it costs nothing: not in the
-input's matrix product, not in the loop, not in the weight gradients. Without lengths, M = N T and the packed array
-is x with time first.
+A sequence function works on *packed* arrays. The sequences are sorted by length, longest first, so that the
+ones still alive at step t are the first n_t; the packed array of some input x (N, T, D) is (M, D), M = n_1 +
+n_2 + ..., the alive rows of step 1, then those of step 2, and so on. Padding has no row, so it costs nothing:
+not in the input's matrix product, not in the loop, not in the weight gradients. Without lengths, M = N T and
+the packed array is x with time first.
 
-States have one more block in front, the N initial states: a *states* array is (N + M, H), and the state before
-each row of step t is the first n_t rows of the block before it. Past the end of a sequence its state stands still.
+States have one more block in front, the N initial states: a *states* array is (N + M, H), and the state
+before each row of step t is the first n_t rows of the block before it. Past the end of a sequence its state
+stands still.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     p = softmax(x)         loss = -log p[y]         dx = p - onehot(y)
 
-A loss over a sequence is the sum over its real steps and the mean over the batch (the seed notebook's choice, which
-makes long captions count for more), or the mean over all real tokens.
+A loss over a sequence is the sum over its real steps and the mean over the batch (the seed notebook's choice,
+which makes long captions count for more), or the mean over all real tokens.
 """
 
 from __future__ import annotations

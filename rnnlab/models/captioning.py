@@ -64,7 +64,8 @@ class CaptioningRNN:
     project_cell : bool
         Whether the LSTM's cell state starts at a projection of its own rather than at zero, likewise.
     feature_dropout, word_dropout, output_dropout : float in [0, 1)
-        Probability of dropping a unit of the features, of the word vectors, of the hidden states that are scored.
+        Probability of dropping a unit of the features, of the word vectors, of the hidden states that are
+        scored.
     loss_average : "batch" or "token"
         The loss is the sum over all real tokens over the batch size (as in the course) or over their number.
     initialisation : "course" or "uniform"
@@ -208,8 +209,8 @@ class CaptioningRNN:
         ----------
         features : (N, D)
         captions : (N, L) integers in [0, V)
-            The decoder reads all but the last token of a row and is to predict all but the first; ``<NULL>`` is
-            not scored.
+            The decoder reads all but the last token of a row and is to predict all but the first; ``<NULL>``
+            is not scored.
         rng : numpy Generator, optional
             Where dropout's noise comes from; no noise without it.
         grads : Parameters, optional
@@ -341,8 +342,9 @@ class CaptioningRNN:
         found = decoding.greedy(self, features, max_length=max_length)  # type: ignore[arg-type]
         captions = np.full((len(found), max_length), self.null_token, np.int32)
         for row, (hypothesis,) in zip(captions, found, strict=True):
-            tokens = (*hypothesis.tokens, self.end_token) if hypothesis.finished else hypothesis.tokens
-            row[: len(tokens)] = tokens[:max_length]
+            row[: len(hypothesis.tokens)] = hypothesis.tokens
+            if hypothesis.finished and len(hypothesis.tokens) < max_length:
+                row[len(hypothesis.tokens)] = self.end_token
         return captions
 
 

@@ -80,7 +80,8 @@ def _lstm_backward(dh: Array, cache: Any) -> tuple[Array, State, Array, Array, A
 
 
 def _lstm_step(x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
-    return lstm.lstm_step_forward(x, *state, Wx, Wh, b)[:2]
+    prev_h, prev_c = state
+    return lstm.lstm_step_forward(x, prev_h, prev_c, Wx, Wh, b)[:2]
 
 
 CELLS = {

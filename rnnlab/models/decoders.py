@@ -7,8 +7,8 @@ Three ways for an image to enter, besides as the initial state:
     second layer  layer 1 sees words; layer 2 sees            LRCN, factored (Donahue et al. 2015)
                   [layer 1's hidden state, v]
 
-Each decoder offers, besides a part's two methods, ``start`` and ``advance`` for decoding: they take and give back a
-decoding state, ``(recurrent state, image vector)``, and use the cells' step functions.
+Each decoder offers, besides a part's two methods, ``start`` and ``advance`` for decoding: they take and give
+back a decoding state, ``(recurrent state, image vector)``, and use the cells' step functions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rnnlab.parameters import Parameters
 
 
 class RecurrentDecoder:
-    """One recurrent layer over the words, or over the words and an image vector of ``image_dim`` at every step."""
+    """One recurrent layer over the words and, with ``image_dim``, an image vector at every step."""
 
     def __init__(
         self, cell: Cell, word_dim: int, hidden_dim: int, *, image_dim: int = 0, layer: str = ""
@@ -114,7 +114,7 @@ class FactoredDecoder:
     def forward(
         self, params: Parameters, words: Array, image: Array | None, state: State, lengths: Array | None
     ) -> tuple[Array, Any]:
-        """Words (N, T, W), image (N, P), state of arrays (N, H) to the second layer's hidden states (N, T, H)."""
+        """Words (N, T, W), image (N, P), state (N, H) to the second layer's hidden states (N, T, H)."""
         below, above = self._split(state)
         hidden, first = self.first.forward(params, words, None, below, lengths)
         hidden, second = self.second.forward(params, hidden, image, above, lengths)

@@ -1,7 +1,7 @@
 """Encoders: what a source gives a decoder, an image vector and an initial state.
 
-A part declares its parameters and has two methods. The gradient of a parameter is added into a named view, so that
-shared weights need no special case.
+A part declares its parameters and has two methods. The gradient of a parameter is added into a named view, so
+that shared weights need no special case.
 
     part.shapes() -> {name: shape}
     part.forward(params, *inputs, rng) -> outputs, cache             noise only where rng is given
@@ -99,9 +99,9 @@ class InitialStateEncoder:
 
 
 class ImageVectorEncoder:
-    """The image is a vector that the decoder takes as an input, v = features W_proj + b_proj (eq. 4 of LRCN's account).
+    """The image is a vector that the decoder takes as an input, v = features W_proj + b_proj.
 
-    The decoder's initial state is zero.
+    That is eq. 4 of Chen, Dong and Li (2016). The decoder's initial state is zero.
     """
 
     def __init__(

@@ -10,13 +10,14 @@ INITIALISATIONS = ("course", "uniform")
 
 
 def initialise(params: Parameters, kind: str, *, scale: float, rng: np.random.Generator) -> None:
-    """Fill parameters in place: those whose names begin with W are weights, the others biases, which become zero.
+    """Fill parameters in place: weights have names in W, biases become zero.
 
     Parameters
     ----------
     params : Parameters
     kind : "course" or "uniform"
-        Weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100 (cs231n); or both from U(-scale, scale).
+        Weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100 (cs231n); or both from U(-scale,
+        scale).
     scale : float > 0
     rng : numpy Generator
 

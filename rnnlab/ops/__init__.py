@@ -1,8 +1,8 @@
 """Array primitives: the only floor that can tell NumPy from CuPy.
 
-A layer asks once per call, ``ops = ops_for(x, Wx, Wh)``, and gets one of two plain modules with the same function
-names and signatures. There is no global device and no fallback from one to the other: a primitive that a module
-lacks is an AttributeError.
+A layer asks once per call, ``ops = ops_for(x, Wx, Wh)``, and gets one of two plain modules with the same
+function names and signatures. There is no global device and no fallback from one to the other: a primitive
+that a module lacks is an AttributeError.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The primitives on NumPy: the reference that every other implementation is held against.
 
 Arrays that a primitive writes are its last arguments, so that loops over time allocate nothing. ``a`` names a
-pre-activation, ``recurrent`` the product of the previous state with the recurrent weights, ``da`` a gradient with
-respect to a pre-activation. Every array is (rows, columns) unless its shape is given.
+pre-activation, ``recurrent`` the product of the previous state with the recurrent weights, ``da`` a gradient
+with respect to a pre-activation. Every array is (rows, columns) unless its shape is given.
 """
 
 from __future__ import annotations
@@ -12,7 +12,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from rnnlab.ops.numpy_optim import adadelta, adagrad, adam, adamw, momentum, rmsprop, sgd
+from rnnlab.ops.numpy_optim import (
+    adadelta,
+    adagrad,
+    adam,
+    adamw,
+    clip_values,
+    first_non_finite,
+    flush_subnormals,
+    momentum,
+    rmsprop,
+    sgd,
+    sum_of_squares,
+)
 
 __all__ = [
     "adadelta",
@@ -21,10 +33,13 @@ __all__ = [
     "adamw",
     "affine",
     "asarray",
+    "clip_values",
     "concatenate",
     "dropout_mask",
     "embedding_gradient",
     "empty",
+    "first_non_finite",
+    "flush_subnormals",
     "gru_candidate_backward",
     "gru_candidate_forward",
     "gru_gates_backward",
@@ -42,6 +57,7 @@ __all__ = [
     "simplified_gru_backward",
     "simplified_gru_forward",
     "softmax_cross_entropy",
+    "sum_of_squares",
     "tanh",
     "zeros",
 ]
@@ -72,7 +88,8 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
     return out
 
 
-# ---------------------------------------------------------------- recurrent cells, one step of the active rows
+# ---------------------------------------------------------------- recurrent cells, one step of the active
+# rows
 
 
 def rnn_forward(a: Array, recurrent: Array, h: Array) -> None:
@@ -134,7 +151,7 @@ def lstm_backward(dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Arr
 
 
 def gru_gates_forward(gates: Array, recurrent: Array, prev_h: Array, reset_h: Array) -> None:
-    """Activate z and r in ``gates`` (n, 3H) given their recurrent share (n, 2H); write reset_h = r h, (n, H)."""
+    """Activate z and r in ``gates`` (n, 3H), their recurrent share being (n, 2H); write r h, (n, H)."""
     H = prev_h.shape[1]
     zr = gates[:, : 2 * H]
     zr += recurrent

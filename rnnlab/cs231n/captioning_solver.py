@@ -1,0 +1,60 @@
+"""The course's ``captioning_solver``: the solver under the course's arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rnnlab.data import CaptionData
+from rnnlab.models import CaptioningRNN
+from rnnlab.training import Solver
+
+__all__ = ["CaptioningSolver"]
+
+
+class CaptioningSolver(Solver):
+    """Trains on the dictionary of ``load_coco_data``, without validation, as the course does.
+
+    Parameters
+    ----------
+    model : CaptioningRNN
+    data : dict
+    update_rule : str
+        The course's "sgd_momentum" is known as well as rnnlab's names.
+    optim_config : dict
+    lr_decay : float
+        The learning rate is multiplied by it after every epoch.
+    batch_size, num_epochs, print_every, verbose
+        As of :class:`~rnnlab.training.Solver`; the defaults are the course's.
+    **options
+        Any other option of :class:`~rnnlab.training.Solver`.
+    """
+
+    def __init__(
+        self,
+        model: CaptioningRNN,
+        data: Mapping[str, Any],
+        *,
+        update_rule: str = "sgd",
+        optim_config: Mapping[str, float] | None = None,
+        lr_decay: float = 1.0,
+        batch_size: int = 100,
+        num_epochs: int = 10,
+        print_every: int = 10,
+        verbose: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            model,
+            CaptionData.from_course(
+                {key: data[key] for key in data if not key.startswith(("val_", "test_"))}
+            ),
+            update_rule={"sgd_momentum": "momentum"}.get(update_rule, update_rule),
+            optim_config=optim_config,
+            schedule={"name": "exponential", "decay": lr_decay},
+            batch_size=batch_size,
+            num_epochs=num_epochs,
+            print_every=print_every,
+            verbose=verbose,
+            **options,
+        )

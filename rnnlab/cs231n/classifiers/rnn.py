@@ -1,0 +1,5 @@
+"""The course's ``classifiers.rnn``."""
+
+from rnnlab.models import CaptioningRNN
+
+__all__ = ["CaptioningRNN"]
