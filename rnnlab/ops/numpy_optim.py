@@ -1,12 +1,12 @@
 """Update rules over flat arrays on NumPy: in place, one block of the cache's size after another.
 
-Every function here reads and writes 1-D arrays of one dtype: ``w`` the parameters, ``dw`` their gradient, and a
-rule's state (``m``, ``v``, ``velocity``, ``cache``, ...), all (P,). ``dw`` is only read, and is multiplied by ``scale`` on
-the way: clipping by norm so costs no pass of its own. The equations call the scaled gradient g.
+Every function here works on 1-D arrays of one dtype and size P: ``w`` the parameters, ``dw`` their gradient,
+and a rule's state (``m``, ``v``, ``velocity``, ``cache``, ...). ``dw`` is only read, and is multiplied by
+``scale`` on the way: clipping by norm so costs no pass of its own. The equations call the scaled gradient g.
 
-A formula in NumPy is a chain of passes over its operands. Over whole parameters each pass goes to memory; over
-blocks of 128 KiB all but the first find their operands in the cache. Beside its arguments a function needs one
-block of scratch, however many parameters there are.
+A formula in NumPy is a chain of passes over its operands. Over whole parameters each pass goes to memory;
+over blocks of 128 KiB all but the first find their operands in the cache. Beside its arguments a function
+needs a block or two of scratch, however many parameters there are.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def adamw(
 
     Their schedule multiplier is part of ``learning_rate``, so the decay follows the schedule as well.
     """
-    # Both bias corrections move out of the arrays: m / c1 / (sqrt(v / c2) + e) = sqrt(c2) / c1 m / (sqrt(v) + sqrt(c2) e)
+    # m / c1 / (sqrt(v / c2) + e) = sqrt(c2) / c1 m / (sqrt(v) + sqrt(c2) e): the corrections become numbers
     root = math.sqrt(1 - beta2**step)
     rate = learning_rate * root / (1 - beta1**step)
     for scratch, w_, dw_, m_, v_ in _blocks(w, dw, m, v):
@@ -178,7 +178,7 @@ def sum_of_squares(x: Array) -> float:
     """The sum of squares of x (P,); inf or NaN if an element is, or if a float cannot hold the sum."""
     size = max(1, _BLOCK_BYTES // x.itemsize)
     blocks = (x[start : start + size] for start in range(0, x.size, size))
-    # Each product is in x's dtype and the sum over blocks in float64, so large float32 sums keep their digits.
+    # Each product is in x's dtype, their sum in float64: a long float32 sum keeps its digits.
     with np.errstate(over="ignore", invalid="ignore"):
         return sum((float(np.dot(block, block)) for block in blocks), 0.0)
 
@@ -198,9 +198,9 @@ def clip_values(x: Array, bound: float) -> None:
 def flush_subnormals(x: Array) -> None:
     """Set to zero, in place, the elements of x (P,) that are subnormal or will soon be.
 
-    An average that decays towards zero, such as the momentum of a word that stopped occurring, gets stuck at the
-    smallest numbers of its dtype, for which arithmetic is many times slower than for all others. The threshold is
-    1e8 times the smallest normal number, 1e-30 in float32.
+    An average that decays towards zero, such as the momentum of a word that no longer occurs, gets stuck at
+    the smallest numbers of its dtype, and arithmetic with those is many times slower than with all others.
+    The threshold is 1e8 times the smallest normal number, 1e-30 in float32.
     """
     threshold = float(np.finfo(x.dtype).tiny) * 1e8
     for scratch, x_ in _blocks(x):
