@@ -1,0 +1,56 @@
+"""Gradient clipping over the flat buffer.
+
+The sum of squares is one pass over the gradient, and it tells both the norm and, since NaN and infinity
+spread into every sum, whether all elements are finite. A factor that clips by norm is left to the update
+rule, which reads the gradient anyway; nothing else is read twice.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rnnlab.ops import ops_for
+from rnnlab.parameters import Parameters
+
+Array = Any
+
+
+def gradient_norm(grads: Parameters) -> float:
+    """The Euclidean norm of all gradients together; NaN or infinite if, and only if, an element is."""
+    flat = grads.flat
+    ops = ops_for(flat)
+    squares = ops.sum_of_squares(flat)
+    if (
+        not math.isfinite(squares) and ops.first_non_finite(flat) is None
+    ):  # too large to be squared in its dtype
+        largest = float(abs(flat).max())
+        return largest * math.sqrt(ops.sum_of_squares(flat / largest))
+    return math.sqrt(squares)
+
+
+def norm_scale(norm: float, max_norm: float | None) -> float:
+    """The factor that brings a gradient of this norm to at most ``max_norm``; 1 if that is None."""
+    return 1.0 if max_norm is None or norm <= max_norm else max_norm / norm
+
+
+def clip_by_norm(grads: Parameters, max_norm: float) -> float:
+    """Multiply all gradients by one factor, in place, so that their norm is at most ``max_norm``.
+
+    Pascanu, Mikolov and Bengio (2013), algorithm 1.
+
+    Returns
+    -------
+    float
+        The norm before clipping.
+    """
+    norm = gradient_norm(grads)
+    if norm > max_norm:
+        flat = grads.flat
+        flat *= norm_scale(norm, max_norm)
+    return norm
+
+
+def clip_by_value(grads: Parameters, bound: float) -> None:
+    """Bring every element of every gradient into [-bound, bound], in place."""
+    ops_for(grads.flat).clip_values(grads.flat, bound)

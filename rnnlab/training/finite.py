@@ -1,0 +1,66 @@
+"""NaN and infinity never pass silently: which parameter has them, and the error that says so."""
+
+from __future__ import annotations
+
+import math
+
+from rnnlab.ops import ops_for
+from rnnlab.parameters import Parameters
+
+
+class NonFiniteError(FloatingPointError):
+    """A loss, a gradient, a parameter or a metric became NaN or infinite.
+
+    Attributes
+    ----------
+    parameter : str or None
+        The name of the parameter that is concerned, if one is.
+    """
+
+    def __init__(self, message: str, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+
+
+def check_iteration(iteration: int, loss: float, norm: float, params: Parameters, grads: Parameters) -> None:
+    """Look at an iteration before its update; costs nothing as long as all is well.
+
+    Parameters
+    ----------
+    iteration : int
+        Counted from 1.
+    loss : float
+    norm : float
+        Of the gradient; not finite if an element is not.
+    params, grads : Parameters
+
+    Raises
+    ------
+    NonFiniteError
+        If the loss or the gradient is not finite; names the first parameter at fault.
+    """
+    if math.isfinite(loss) and math.isfinite(norm):
+        return
+    found = [] if math.isfinite(loss) else [f"the loss is {loss}"]
+    culprits = []
+    for what, arrays in (("parameter", params), ("the gradient of", grads)):
+        index = ops_for(arrays.flat).first_non_finite(arrays.flat)
+        if index is not None:
+            culprits.append(arrays.name_at(index))
+            found.append(f"{what} {culprits[-1]!r} has {float(arrays.flat[index])}")
+    raise NonFiniteError(
+        f"iteration {iteration}: {', '.join(found)}; a smaller learning rate or clip_norm may help",
+        culprits[0] if culprits else None,
+    )
+
+
+def check_parameters(iteration: int, params: Parameters) -> None:
+    """Raise NonFiniteError if a parameter is not finite after an iteration; names it."""
+    index = ops_for(params.flat).first_non_finite(params.flat)
+    if index is not None:
+        name = params.name_at(index)
+        raise NonFiniteError(
+            f"iteration {iteration}: parameter {name!r} has {float(params.flat[index])} and was not saved; "
+            "a smaller learning rate or clip_norm may help",
+            name,
+        )
