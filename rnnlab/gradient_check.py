@@ -35,9 +35,10 @@ def relative_distance(x: Array, y: Array) -> float:
     """The norm of the difference of two arrays over the sum of their norms; 0 where both vanish.
 
     It measures an array as a whole, which single numbers close to zero, where rounding rules, cannot spoil.
+    NaN where a number is not finite.
     """
     size = float(np.linalg.norm(x) + np.linalg.norm(y))
-    return float(np.linalg.norm(np.subtract(x, y))) / size if size > 1e-10 else 0.0
+    return 0.0 if size <= 1e-10 else float(np.linalg.norm(np.subtract(x, y))) / size
 
 
 def eval_numerical_gradient(
@@ -131,7 +132,7 @@ def grad_check_sparse(
         numerical = float(_difference(lambda: f(x), x, index, h)) / (2 * h)
         analytic = float(analytic_grad[index])
         error = abs(numerical - analytic) / max(1e-8, abs(numerical) + abs(analytic))
-        worst = max(worst, error)
+        worst = float(np.maximum(worst, error))  # max() would lose a NaN
         if verbose:
             print(f"numerical: {numerical:f} analytic: {analytic:f}, relative error: {error:e}")
     return worst
