@@ -1,0 +1,207 @@
+"""The layers once more, written plainly from their equations, and what their tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from rnnlab import layers
+from rnnlab.gradient_check import check_untouched, eval_numerical_gradient_array, relative_distance
+
+Array = Any
+State = tuple[Array, ...]
+
+
+# --------------------------------------------------- one step of one sequence: x (D,), states (H,)
+
+
+def logistic(a: Array) -> Array:
+    return 1 / (1 + np.exp(-a))
+
+
+def rnn_step(x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
+    (h,) = state
+    return (np.tanh(x @ Wx + h @ Wh + b),)
+
+
+def lstm_step(x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
+    h, c = state
+    a_i, a_f, a_o, a_g = np.split(x @ Wx + h @ Wh + b, 4)
+    c = logistic(a_f) * c + logistic(a_i) * np.tanh(a_g)
+    return logistic(a_o) * np.tanh(c), c
+
+
+def gru_step(x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
+    (h,) = state
+    Wx_z, Wx_r, Wx_h = np.split(Wx, 3, axis=1)
+    Wh_z, Wh_r, Wh_h = np.split(Wh, 3, axis=1)
+    b_z, b_r, b_h = np.split(b, 3)
+    z = logistic(x @ Wx_z + h @ Wh_z + b_z)
+    r = logistic(x @ Wx_r + h @ Wh_r + b_r)
+    return ((1 - z) * np.tanh(x @ Wx_h + (r * h) @ Wh_h + b_h) + z * h,)
+
+
+def simplified_gru_step(x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
+    (h,) = state
+    a_z, a_g = np.split(x @ Wx + h @ Wh + b, 2)
+    z = logistic(a_z)
+    return ((1 - z) * np.tanh(a_g) + z * h,)
+
+
+def softmax(scores: Array) -> Array:
+    return np.exp(scores) / np.exp(scores).sum()
+
+
+# ---------------------------------------------------------------- the four cells
+
+
+class Cell(NamedTuple):
+    """A recurrent cell: its four functions, and one step of one sequence written plainly."""
+
+    name: str
+    gates: int
+    states: tuple[str, ...]
+    reference_step: Callable[..., State]
+
+    def __getattr__(self, function: str) -> Callable[..., Any]:
+        """``cell.forward`` is ``lstm_forward``, and so on."""
+        return getattr(layers, f"{self.name}_{function}")
+
+    def weights(self, rng: np.random.Generator, D: int, H: int) -> dict[str, Array]:
+        G = self.gates * H
+        return {
+            "Wx": rng.standard_normal((D, G)) / 2,
+            "Wh": rng.standard_normal((H, G)) / 2,
+            "b": rng.standard_normal(G) / 2,
+        }
+
+    def step_inputs(
+        self, rng: np.random.Generator, N: int = 3, D: int = 4, H: int = 5, dtype: Any = np.float64
+    ) -> dict[str, Array]:
+        """The arguments of the step function, in its order."""
+        inputs = {"x": rng.standard_normal((N, D))}
+        inputs |= {f"prev_{state}": rng.standard_normal((N, H)) for state in self.states}
+        inputs |= self.weights(rng, D, H)
+        return {name: array.astype(dtype) for name, array in inputs.items()}
+
+    def inputs(
+        self,
+        rng: np.random.Generator,
+        N: int = 3,
+        T: int = 4,
+        D: int = 4,
+        H: int = 5,
+        dtype: Any = np.float64,
+    ) -> dict[str, Array]:
+        """The arguments of the sequence function in its order, and c0 for the LSTM: the gradients' order."""
+        inputs = {"x": rng.standard_normal((N, T, D)), "h0": rng.standard_normal((N, H))}
+        inputs |= self.weights(rng, D, H)
+        if "c" in self.states:
+            inputs["c0"] = rng.standard_normal((N, H))
+        return {name: array.astype(dtype) for name, array in inputs.items()}
+
+    def backward_all(self, *douts: Array) -> tuple[Array, ...]:
+        """The backward of a forward with ``return_state``: of dh, a gradient for each state, the cache."""
+        dh, *dfinals, cache = douts
+        names = [f"dfinal_{state}" for state in self.states]
+        return self.backward(dh, cache, **dict(zip(names, dfinals, strict=True)))
+
+    def reference(self, inputs: dict[str, Array], lengths: Array | None = None) -> tuple[Array, ...]:
+        """h (N, T, H) and the final states (N, H), one sequence and one step after another."""
+        x, h0 = inputs["x"], inputs["h0"]
+        N, T, _ = x.shape
+        weights = [inputs[name] for name in ("Wx", "Wh", "b")]
+        h = np.zeros((N, T, h0.shape[1]))
+        finals = tuple(np.zeros(h0.shape) for _ in self.states)
+        for n in range(N):
+            state: State = tuple(inputs.get(f"{name}0", np.zeros(h0.shape))[n] for name in self.states)
+            for t in range(T):
+                if lengths is None or t < lengths[n]:
+                    state = self.reference_step(x[n, t], state, *weights)
+                h[n, t] = state[0]
+            for final, value in zip(finals, state, strict=True):
+                final[n] = value
+        return (h, *finals)
+
+
+CELLS = (
+    Cell("rnn", 1, ("h",), rnn_step),
+    Cell("lstm", 4, ("h", "c"), lstm_step),
+    Cell("gru", 3, ("h",), gru_step),
+    Cell("simplified_gru", 2, ("h",), simplified_gru_step),
+)
+every_cell = pytest.mark.parametrize("cell", CELLS, ids=[cell.name for cell in CELLS])
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+# ---------------------------------------------------------------- what a layer must do
+
+
+def assert_gradients(
+    forward: Callable[..., tuple[Any, ...]],
+    backward: Callable[..., Any],
+    inputs: dict[str, Array],
+    rng: np.random.Generator,
+    tolerance: float = 1e-7,
+) -> None:
+    """Hold every gradient against central differences of sum(out * dout), over all outputs.
+
+    ``forward(**inputs)`` returns outputs and a cache, ``backward(*douts, cache)`` a gradient for each input;
+    neither may write into what it is given.
+    """
+    *outs, cache = forward(**inputs)
+    douts = [rng.standard_normal(np.shape(out)) for out in outs]
+    grads = as_tuple(backward(*douts, cache))
+    numerical = numerical_gradients(forward, inputs, douts)
+    assert_close(dict(zip(inputs, grads, strict=True)), numerical, tolerance)
+    assert check_untouched(forward, backward, inputs, tuple(douts)) == []
+
+
+def numerical_gradients(
+    forward: Callable[..., tuple[Any, ...]], inputs: dict[str, Array], douts: list[Array]
+) -> dict[str, Array]:
+    """The gradient of sum(out * dout) with respect to each input."""
+
+    def joined(arrays: Any) -> Array:
+        return np.concatenate([np.ravel(array) for array in arrays])
+
+    return {
+        name: eval_numerical_gradient_array(lambda _: joined(forward(**inputs)[:-1]), array, joined(douts))
+        for name, array in inputs.items()
+    }
+
+
+def assert_close(actual: dict[str, Array], expected: dict[str, Array], tolerance: float) -> None:
+    """The same shapes, finite, and each array as a whole within a relative distance."""
+    for name, array in expected.items():
+        assert actual[name].shape == array.shape, name
+        assert np.isfinite(actual[name]).all(), name
+        assert relative_distance(actual[name], array) < tolerance, name
+
+
+def assert_same(actual: Any, expected: Any) -> None:
+    """Two gradients, or tuples of them, equal to the last bit."""
+    for one, other in zip(as_tuple(actual), as_tuple(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def spoil(*arrays: Array) -> None:
+    """Overwrite arrays, as somebody may who works on in place."""
+    for array in arrays:
+        array[...] = 1e6
+
+
+class CupyArray:
+    """Looks like an array on a GPU to whoever asks for its library."""
+
+    shape, dtype = (3, 5), np.dtype(np.float64)
+
+
+CupyArray.__module__ = "cupy"

@@ -1,0 +1,61 @@
+import re
+
+import numpy as np
+import pytest
+
+from rnnlab.layers import relu_backward, relu_forward, tanh_backward, tanh_forward
+
+from .reference import CupyArray, assert_gradients, assert_same, every_dtype, spoil
+
+LAYERS = {"relu": (relu_forward, relu_backward), "tanh": (tanh_forward, tanh_backward)}
+every_activation = pytest.mark.parametrize("name", LAYERS)
+
+
+def test_relu():
+    out, _ = relu_forward(np.array([-2.0, -0.0, 0.0, 0.5, 3.0]))
+    np.testing.assert_array_equal(out, [0, 0, 0, 0.5, 3])
+
+
+def test_tanh(rng):
+    x = rng.standard_normal((2, 3))
+    np.testing.assert_allclose(tanh_forward(x)[0], (np.exp(2 * x) - 1) / (np.exp(2 * x) + 1), rtol=1e-12)
+
+
+@every_activation
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4), (0, 4)])
+def test_gradients(name, shape, rng):
+    assert_gradients(*LAYERS[name], {"x": rng.standard_normal(shape)}, rng)
+
+
+@every_activation
+@every_dtype
+def test_dtype(name, dtype, rng):
+    forward, backward = LAYERS[name]
+    out, cache = forward(rng.standard_normal((2, 3)).astype(dtype))
+    assert out.dtype == backward(out, cache).dtype == dtype
+
+
+keeps_its_output = pytest.mark.xfail(reason="the cache's y is out itself", strict=True)
+
+
+@pytest.mark.parametrize("name", ["relu", pytest.param("tanh", marks=keeps_its_output)])
+def test_outputs_may_be_overwritten(name, rng):
+    forward, backward = LAYERS[name]
+    out, cache = forward(rng.standard_normal((2, 3)))
+    before = backward(np.ones((2, 3)), cache)
+    spoil(out)
+    assert_same(backward(np.ones((2, 3)), cache), before)
+
+
+@every_activation
+def test_what_does_not_fit(name, rng):
+    forward, backward = LAYERS[name]
+    with pytest.raises(TypeError, match=r"expected NumPy arrays, got cupy.CupyArray"):
+        forward(CupyArray())
+    _, cache = forward(rng.standard_normal((2, 3)))
+    with pytest.raises(
+        ValueError, match=re.escape(f"{name}_backward: dout has shape (8,), expected (N,) = (6,)")
+    ):
+        backward(np.ones((2, 4)), cache)
+    with pytest.raises(TypeError, match=f"{name}_backward: dout has dtype float32, expected float64"):
+        backward(np.ones((2, 3), np.float32), cache)

@@ -1,0 +1,76 @@
+import re
+
+import numpy as np
+import pytest
+
+from rnnlab.layers import word_embedding_backward, word_embedding_forward
+
+from .reference import CupyArray, assert_gradients, assert_same, every_dtype, spoil
+
+
+def test_each_token_is_a_row(rng):
+    W = rng.standard_normal((5, 3))
+    x = np.array([[0, 3, 1], [4, 4, 0]])
+    out, _ = word_embedding_forward(x, W)
+    for n, t in np.ndindex(2, 3):
+        assert_same(out[n, t], W[x[n, t]])
+
+
+def test_the_gradient_of_a_row_is_summed_over_its_places(rng):
+    x = np.array([[0, 3, 1], [3, 3, 0]])
+    dout = rng.standard_normal((2, 3, 4))
+    dW = word_embedding_backward(dout, word_embedding_forward(x, np.zeros((6, 4)))[1])
+    expected = np.zeros((6, 4))
+    for n, t in np.ndindex(2, 3):
+        expected[x[n, t]] += dout[n, t]
+    np.testing.assert_allclose(dW, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (1, 1), (4,), (2, 2, 2), (0, 3), (2, 0)])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint16])
+def test_gradients(shape, dtype, rng):
+    x = rng.integers(5, size=shape).astype(dtype)
+    assert_gradients(
+        lambda W: word_embedding_forward(x, W),
+        word_embedding_backward,
+        {"W": rng.standard_normal((5, 3))},
+        rng,
+    )
+
+
+@every_dtype
+def test_dtype(dtype, rng):
+    out, cache = word_embedding_forward(np.array([[1, 2]]), rng.standard_normal((5, 3)).astype(dtype))
+    assert out.dtype == word_embedding_backward(out, cache).dtype == dtype
+
+
+def test_outputs_may_be_overwritten(rng):
+    """Neither the cache nor the word vectors themselves are behind them."""
+    W = rng.standard_normal((5, 3))
+    kept = W.copy()
+    out, cache = word_embedding_forward(np.array([[1, 2]]), W)
+    spoil(out)
+    assert_same(W, kept)
+    assert_same(word_embedding_backward(np.ones((1, 2, 3)), cache)[1], np.ones(3))
+
+
+@pytest.mark.parametrize(("token", "named"), [([0, 5], 5), ([-1, 2], -1), ([-3, 7], 7)])
+def test_a_token_out_of_range_is_named_with_the_vocabulary_size(token, named):
+    message = f"word_embedding_forward: x holds the token {named}, the vocabulary has 5 words"
+    with pytest.raises(IndexError, match=message):
+        word_embedding_forward(np.array([token]), np.ones((5, 3)))
+
+
+def test_what_does_not_fit():
+    W = np.ones((5, 3))
+    with pytest.raises(TypeError, match="word_embedding_forward: x has dtype float64, expected integers"):
+        word_embedding_forward(np.zeros((1, 2)), W)
+    with pytest.raises(
+        ValueError, match=re.escape("word_embedding_forward: W has shape (5,), expected (V, D)")
+    ):
+        word_embedding_forward(np.array([0]), W[:, 0])
+    with pytest.raises(TypeError, match="arrays of one library"):
+        word_embedding_forward(np.array([0]), CupyArray())
+    _, cache = word_embedding_forward(np.array([[0, 1]]), W)
+    with pytest.raises(TypeError, match="word_embedding_backward: dout has dtype float32, expected float64"):
+        word_embedding_backward(np.ones((1, 2, 3), np.float32), cache)

@@ -1,0 +1,158 @@
+import re
+
+import numpy as np
+import pytest
+
+from rnnlab.gradient_check import eval_numerical_gradient, relative_distance
+from rnnlab.layers import softmax_loss, temporal_softmax_loss
+from rnnlab.layers.softmax import loss_divisor
+
+from .reference import CupyArray, assert_same, every_dtype, softmax
+
+N, T, V = 3, 4, 5
+MASK = np.array([[1, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0]], dtype=bool)
+every_average = pytest.mark.parametrize("average", ["batch", "token"])
+
+
+def scores(rng, *shape):
+    return rng.standard_normal(shape) * 3, rng.integers(shape[-1], size=shape[:-1])
+
+
+def test_rows_against_the_definition(rng):
+    x, y = scores(rng, 6, V)
+    loss, dx = softmax_loss(x, y)
+    assert loss == pytest.approx(np.mean([-np.log(softmax(row)[k]) for row, k in zip(x, y, strict=True)]))
+    expected = [(softmax(row) - (np.arange(V) == k)) / 6 for row, k in zip(x, y, strict=True)]
+    np.testing.assert_allclose(dx, expected, rtol=1e-12, atol=1e-15)
+    half_loss, half_dx = softmax_loss(x, y, divisor=12)
+    assert half_loss == pytest.approx(loss / 2)
+    np.testing.assert_allclose(half_dx, dx / 2, rtol=1e-12)
+
+
+@every_average
+def test_sequences_against_the_definition(average, rng):
+    x, y = scores(rng, N, T, V)
+    loss, _ = temporal_softmax_loss(x, y, MASK, average=average)
+    total = sum(-np.log(softmax(x[n, t])[y[n, t]]) for n, t in zip(*np.nonzero(MASK), strict=True))
+    assert loss == pytest.approx(total / {"batch": 3, "token": 4}[average])
+
+
+@pytest.mark.parametrize(("rows", "fraction", "expected"), [(1, 1.0, 2.3), (10, 1.0, 23), (10, 0.1, 2.3)])
+def test_small_scores_of_the_course(rows, fraction, expected, rng):
+    """Of 10 words each is as likely as the others, and a caption's loss is summed over its steps."""
+    x = 0.001 * rng.standard_normal((5000, rows, 10))
+    mask = rng.random((5000, rows)) < fraction
+    loss, _ = temporal_softmax_loss(x, rng.integers(10, size=(5000, rows)), mask)
+    assert loss == pytest.approx(expected, rel=0.05)
+
+
+def test_gradient_of_rows(rng):
+    x, y = scores(rng, N, V)
+    numerical = eval_numerical_gradient(lambda x: softmax_loss(x, y)[0], x, verbose=False)
+    assert relative_distance(softmax_loss(x, y)[1], numerical) < 1e-8
+
+
+@every_average
+@pytest.mark.parametrize("dtype", [bool, np.int32, np.float64])
+def test_gradient_of_sequences(average, dtype, rng):
+    x, y = scores(rng, N, T, V)
+    kept = x.copy()
+    mask = MASK.astype(dtype)
+    _, dx = temporal_softmax_loss(x, y, mask, average=average)
+    numerical = eval_numerical_gradient(
+        lambda x: temporal_softmax_loss(x, y, mask, average=average)[0], x, verbose=False
+    )
+    assert relative_distance(dx, numerical) < 1e-8
+    assert not dx[~MASK].any()
+    assert_same(x, kept)
+
+
+def test_what_is_masked_is_not_read(rng):
+    x, y = scores(rng, N, T, V)
+    loss, dx = temporal_softmax_loss(x, y, MASK)
+    x[~MASK], y[~MASK] = np.nan, -7
+    spoiled_loss, spoiled_dx = temporal_softmax_loss(x, y, MASK)
+    assert spoiled_loss == loss
+    assert_same(spoiled_dx, dx)
+
+
+@every_average
+@pytest.mark.parametrize("shape", [(2, 3, V), (0, 3, V), (2, 0, V)])
+def test_nothing_to_score(average, shape):
+    loss, dx = temporal_softmax_loss(
+        np.ones(shape), np.zeros(shape[:2], int), np.zeros(shape[:2], bool), average=average
+    )
+    assert loss == 0
+    assert dx.shape == shape
+    assert not dx.any()
+
+
+def test_no_rows():
+    loss, dx = softmax_loss(np.ones((0, V)), np.ones(0, int))
+    assert loss == 0
+    assert dx.shape == (0, V)
+
+
+@every_dtype
+def test_large_scores(dtype):
+    x = np.array([[1e4, 0, -1e4], [-1e4, 1e4, 1e4]], dtype)
+    loss, dx = softmax_loss(x, np.array([1, 2]))
+    assert loss == pytest.approx((1e4 + np.log(2)) / 2)
+    np.testing.assert_allclose(dx, [[0.5, -0.5, 0], [0, 0.25, -0.25]])
+
+
+@every_dtype
+def test_dtype(dtype, rng):
+    x, y = scores(rng, N, T, V)
+    loss, dx = temporal_softmax_loss(x.astype(dtype), y, MASK)
+    assert isinstance(loss, float)
+    assert dx.dtype == dtype
+    assert loss == pytest.approx(temporal_softmax_loss(x, y, MASK)[0], rel=1e-6)
+
+
+def test_verbose_prints_the_shapes(capsys):
+    arguments = np.ones((N, T, V)), np.ones((N, T), int), MASK
+    temporal_softmax_loss(*arguments)
+    assert capsys.readouterr().out == ""
+    temporal_softmax_loss(*arguments, verbose=True)
+    assert capsys.readouterr().out == "x: (3, 4, 5) dx: (3, 4, 5)\n"
+
+
+def test_tokens_out_of_range(rng):
+    x, y = scores(rng, N, V)
+    with pytest.raises(IndexError, match="softmax_loss: y holds the token 5, the vocabulary has 5 words"):
+        softmax_loss(x, y * 0 + 5)
+    with pytest.raises(IndexError, match="y holds the token -1, the vocabulary has 5 words"):
+        temporal_softmax_loss(x[:, None], y[:, None] * 0 - 1, np.ones((N, 1)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"x": np.ones((N, T))}, ValueError, "x has shape (3, 4), expected (N, T, V)"),
+        ({"y": np.ones((N, 3), int)}, ValueError, "y has shape (3, 3), expected (N, T) = (3, 4)"),
+        ({"mask": MASK[:, :1]}, ValueError, "mask has shape (3, 1), expected (N, T) = (3, 4)"),
+        ({"x": np.ones((N, T, V), int)}, TypeError, "x has dtype int64, expected a floating-point array"),
+        ({"average": "mean"}, ValueError, "average is 'mean', expected one of batch, token"),
+    ],
+)
+def test_what_does_not_fit(wrong, error, message):
+    arguments = {"x": np.ones((N, T, V)), "y": np.ones((N, T), int), "mask": MASK}
+    with pytest.raises(error, match=re.escape(f"temporal_softmax_loss: {message}")):
+        temporal_softmax_loss(**arguments | wrong)
+
+
+def test_classes_that_do_not_fit():
+    x = np.ones((N, V))
+    with pytest.raises(ValueError, match=re.escape("softmax_loss: y has shape (2,), expected (M,) = (3,)")):
+        softmax_loss(x, np.ones(2, int))
+    with pytest.raises(TypeError, match="softmax_loss: y has dtype float64, expected integers"):
+        softmax_loss(x, np.ones(N))
+    with pytest.raises(TypeError, match="arrays of one library"):
+        softmax_loss(x, CupyArray())
+
+
+def test_divisor_is_never_zero():
+    assert loss_divisor("f", "batch", 4, 9) == 4
+    assert loss_divisor("f", "token", 4, 9) == 9
+    assert loss_divisor("f", "batch", 0, 0) == loss_divisor("f", "token", 4, 0) == 1
