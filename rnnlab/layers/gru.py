@@ -80,7 +80,7 @@ def gru_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
     )
     gates = ops.affine(x, Wx, b)
     reset_h, next_h = ops.empty(prev_h.shape, x.dtype), ops.empty(prev_h.shape, x.dtype)
-    _step(ops, gates, prev_h, Wh, reset_h, next_h)
+    _step(ops, _weights(ops, Wh, x.shape[0]), gates, prev_h, reset_h, next_h)
     return next_h, GRUStepCache(x, prev_h, Wx, Wh, gates, reset_h)
 
 
@@ -101,7 +101,8 @@ def gru_step_backward(dnext_h: Array, cache: GRUStepCache) -> tuple[Array, Array
     check_shapes("gru_step_backward", h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
     da = ops.empty(gates.shape, gates.dtype)
     dprev_h = dnext_h.copy()
-    _step_backward(ops, dprev_h, gates, prev_h, Wh, da)
+    weights = _weights(ops, Wh, x.shape[0], transposed=True)
+    _step_backward(ops, weights, dprev_h, gates, prev_h, da)
     return da @ Wx.T, dprev_h, x.T @ da, _recurrent_gradient(ops, prev_h, reset_h, da), da.sum(axis=0)
 
 
@@ -153,8 +154,9 @@ def gru_forward(
     gates = ops.affine(rows_x, Wx, b)  # (M, 3H) the input's share, all steps in one product
     h = steps.states(h0)
     reset_h = ops.empty((gates.shape[0], h0.shape[1]), x.dtype)
+    weights = _weights(ops, Wh, x.shape[0])
     for rows, before, after in steps.forwards:
-        _step(ops, gates[rows], h[before], Wh, reset_h[rows], h[after])
+        _step(ops, weights, gates[rows], h[before], reset_h[rows], h[after])
     cache = GRUCache(rows_x, h, Wx, Wh, gates, reset_h, steps)
     if return_state:
         return steps.after_each(h), h[steps.final], cache
@@ -182,10 +184,11 @@ def gru_backward(
     dstate = steps.incoming("gru_backward", Wh.shape[0], dh, dfinal_h, x)
     dh_rows = steps.pack(dh)
     da = ops.empty(gates.shape, gates.dtype)
+    weights = _weights(ops, Wh, dstate.shape[0], transposed=True)
     for rows, before, _ in steps.backwards:
         dnow = dstate[: rows.stop - rows.start]
         dnow += dh_rows[rows]
-        _step_backward(ops, dnow, gates[rows], h[before], Wh, da[rows])
+        _step_backward(ops, weights, dnow, gates[rows], h[before], da[rows])
     prev_h = steps.before(h)
     return (
         steps.unpack(ops.matmul(da, Wx.T)),
@@ -196,18 +199,38 @@ def gru_backward(
     )
 
 
-def _step(ops: Any, gates: Array, prev_h: Array, Wh: Array, reset_h: Array, h: Array) -> None:
+class _Weights(NamedTuple):
+    """The recurrent weights of the two gates and of the candidate, or their transposes, packed."""
+
+    zr: Array
+    candidate: Array
+    scratch: Array  # (N, 2H)
+
+
+def _weights(ops: Any, Wh: Array, N: int, *, transposed: bool = False) -> _Weights:
     H = Wh.shape[0]
-    ops.gru_gates_forward(gates, ops.matmul(prev_h, Wh[:, : 2 * H]), prev_h, reset_h)
-    ops.gru_candidate_forward(gates, ops.matmul(reset_h, Wh[:, 2 * H :]), prev_h, h)
+    zr, candidate = Wh[:, : 2 * H], Wh[:, 2 * H :]
+    if transposed:
+        zr, candidate = zr.T, candidate.T
+    return _Weights(ops.packed(zr), ops.packed(candidate), ops.empty((N, 2 * H), Wh.dtype))
 
 
-def _step_backward(ops: Any, dh: Array, gates: Array, prev_h: Array, Wh: Array, da: Array) -> None:
+def _step(ops: Any, weights: _Weights, gates: Array, prev_h: Array, reset_h: Array, h: Array) -> None:
+    H = h.shape[1]
+    ops.matmul_add(prev_h, weights.zr, gates[:, : 2 * H], weights.scratch)
+    ops.gru_gates_forward(gates, prev_h, reset_h)
+    ops.matmul_add(reset_h, weights.candidate, gates[:, 2 * H :], weights.scratch[:, :H])
+    ops.gru_candidate_forward(gates, prev_h, h)
+
+
+def _step_backward(ops: Any, weights: _Weights, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
     """Write da; ``dh`` comes in as the gradient of h_t and leaves as that of h_{t-1}."""
-    H = Wh.shape[0]
+    n, H = dh.shape
     ops.gru_candidate_backward(dh, gates, prev_h, da)
-    ops.gru_gates_backward(ops.matmul(da[:, 2 * H :], Wh[:, 2 * H :].T), dh, gates, prev_h, da)
-    dh += ops.matmul(da[:, : 2 * H], Wh[:, : 2 * H].T)
+    dreset_h = weights.scratch[:n, :H]
+    ops.matmul_into(da[:, 2 * H :], weights.candidate, dreset_h)
+    ops.gru_gates_backward(dreset_h, dh, gates, prev_h, da)
+    ops.matmul_add(da[:, : 2 * H], weights.zr, dh, weights.scratch[:, :H])
 
 
 def _recurrent_gradient(ops: Any, prev_h: Array, reset_h: Array, da: Array) -> Array:

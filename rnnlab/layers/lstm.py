@@ -86,8 +86,9 @@ def lstm_step_forward(
         b=(b, "4H"),
     )
     gates = ops.affine(x, Wx, b)
+    gates += ops.matmul(prev_h, Wh)
     next_h, next_c, tanh_c = (ops.empty(prev_c.shape, x.dtype) for _ in range(3))
-    ops.lstm_forward(gates, ops.matmul(prev_h, Wh), prev_c, next_c, tanh_c, next_h)
+    ops.lstm_forward(gates, prev_c, next_c, tanh_c, next_h)
     return next_h, next_c, LSTMStepCache(x, prev_h, prev_c, Wx, Wh, gates, tanh_c)
 
 
@@ -176,10 +177,10 @@ def lstm_forward(
     gates = ops.affine(rows_x, Wx, b)  # (M, 4H) the input's share, all steps in one product
     h, c = steps.states(h0), steps.states(c0)
     tanh_c = ops.empty((gates.shape[0], h0.shape[1]), x.dtype)
-    recurrent = ops.empty((h0.shape[0], gates.shape[1]), x.dtype)
+    weights, scratch = ops.packed(Wh), ops.empty((h0.shape[0], gates.shape[1]), x.dtype)
     for rows, before, after in steps.forwards:
-        product = ops.matmul(h[before], Wh, out=recurrent[: rows.stop - rows.start])
-        ops.lstm_forward(gates[rows], product, c[before], c[after], tanh_c[rows], h[after])
+        ops.matmul_add(h[before], weights, gates[rows], scratch)
+        ops.lstm_forward(gates[rows], c[before], c[after], tanh_c[rows], h[after])
     cache = LSTMCache(rows_x, h, c, Wx, Wh, gates, tanh_c, c0_given, steps)
     if return_state:
         return steps.after_each(h), h[steps.final], c[steps.final], cache
@@ -210,11 +211,12 @@ def lstm_backward(
     dcell = steps.incoming("lstm_backward", H, None, dfinal_c, x)
     dh_rows = steps.pack(dh)
     da = ops.empty(gates.shape, gates.dtype)
+    weights = ops.packed(Wh.T)
     for rows, before, _ in steps.backwards:
         dnow = dstate[: rows.stop - rows.start]
         dnow += dh_rows[rows]
         ops.lstm_backward(dnow, dcell[: dnow.shape[0]], gates[rows], c[before], tanh_c[rows], da[rows])
-        ops.matmul(da[rows], Wh.T, out=dnow)
+        ops.matmul_into(da[rows], weights, dnow)
     dx, dWx, dWh, db = input_gradients(steps, x, steps.before(h), Wx, da)
     gradients = (dx, steps.unsort(dstate), dWx, dWh, db)
     return (*gradients, steps.unsort(dcell)) if c0_given else gradients

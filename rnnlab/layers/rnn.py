@@ -67,7 +67,7 @@ def rnn_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
         "rnn_step_forward", x=(x, "N D"), prev_h=(prev_h, "N H"), Wx=(Wx, "D H"), Wh=(Wh, "H H"), b=(b, "H")
     )
     next_h = ops.empty(prev_h.shape, x.dtype)
-    ops.rnn_forward(ops.affine(x, Wx, b), ops.matmul(prev_h, Wh), next_h)
+    ops.rnn_forward(ops.affine(x, Wx, b) + ops.matmul(prev_h, Wh), next_h)
     return next_h, RNNStepCache(x, prev_h, Wx, Wh, next_h)
 
 
@@ -138,10 +138,10 @@ def rnn_forward(
     rows_x = steps.pack(x)
     a = ops.affine(rows_x, Wx, b)  # (M, H) the input's share, all steps in one product
     h = steps.states(h0)
-    recurrent = ops.empty(h0.shape, x.dtype)
+    weights, scratch = ops.packed(Wh), ops.empty(h0.shape, x.dtype)
     for rows, before, after in steps.forwards:
-        product = ops.matmul(h[before], Wh, out=recurrent[: rows.stop - rows.start])
-        ops.rnn_forward(a[rows], product, h[after])
+        ops.matmul_add(h[before], weights, a[rows], scratch)
+        ops.rnn_forward(a[rows], h[after])
     cache = RNNCache(rows_x, h, Wx, Wh, steps)
     if return_state:
         return steps.after_each(h), h[steps.final], cache
@@ -169,10 +169,11 @@ def rnn_backward(
     dstate = steps.incoming("rnn_backward", Wh.shape[0], dh, dfinal_h, x)
     dh_rows = steps.pack(dh)
     da = ops.empty((x.shape[0], Wh.shape[1]), x.dtype)
+    weights = ops.packed(Wh.T)
     for rows, _, after in steps.backwards:
         dnow = dstate[: rows.stop - rows.start]
         dnow += dh_rows[rows]
         ops.rnn_backward(dnow, h[after], da[rows])
-        ops.matmul(da[rows], Wh.T, out=dnow)
+        ops.matmul_into(da[rows], weights, dnow)
     dx, dWx, dWh, db = input_gradients(steps, x, steps.before(h), Wx, da)
     return dx, steps.unsort(dstate), dWx, dWh, db

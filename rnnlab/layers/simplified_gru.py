@@ -77,8 +77,9 @@ def simplified_gru_step_forward(
         b=(b, "2H"),
     )
     gates = ops.affine(x, Wx, b)
+    gates += ops.matmul(prev_h, Wh)
     next_h = ops.empty(prev_h.shape, x.dtype)
-    ops.simplified_gru_forward(gates, ops.matmul(prev_h, Wh), prev_h, next_h)
+    ops.simplified_gru_forward(gates, prev_h, next_h)
     return next_h, SimplifiedGRUStepCache(x, prev_h, Wx, Wh, gates)
 
 
@@ -160,10 +161,10 @@ def simplified_gru_forward(
     rows_x = steps.pack(x)
     gates = ops.affine(rows_x, Wx, b)  # (M, 2H) the input's share, all steps in one product
     h = steps.states(h0)
-    recurrent = ops.empty((h0.shape[0], gates.shape[1]), x.dtype)
+    weights, scratch = ops.packed(Wh), ops.empty((h0.shape[0], gates.shape[1]), x.dtype)
     for rows, before, after in steps.forwards:
-        product = ops.matmul(h[before], Wh, out=recurrent[: rows.stop - rows.start])
-        ops.simplified_gru_forward(gates[rows], product, h[before], h[after])
+        ops.matmul_add(h[before], weights, gates[rows], scratch)
+        ops.simplified_gru_forward(gates[rows], h[before], h[after])
     cache = SimplifiedGRUCache(rows_x, h, Wx, Wh, gates, steps)
     if return_state:
         return steps.after_each(h), h[steps.final], cache
@@ -191,10 +192,11 @@ def simplified_gru_backward(
     dstate = steps.incoming("simplified_gru_backward", Wh.shape[0], dh, dfinal_h, x)
     dh_rows = steps.pack(dh)
     da = ops.empty(gates.shape, gates.dtype)
+    weights, scratch = ops.packed(Wh.T), ops.empty(dstate.shape, x.dtype)
     for rows, before, _ in steps.backwards:
         dnow = dstate[: rows.stop - rows.start]
         dnow += dh_rows[rows]
         ops.simplified_gru_backward(dnow, gates[rows], h[before], da[rows])
-        dnow += ops.matmul(da[rows], Wh.T)
+        ops.matmul_add(da[rows], weights, dnow, scratch)
     dx, dWx, dWh, db = input_gradients(steps, x, steps.before(h), Wx, da)
     return dx, steps.unsort(dstate), dWx, dWh, db

@@ -127,8 +127,8 @@ class CaptioningRNN:
         self.word_to_idx = dict(word_to_idx)
         self.idx_to_word = {index: word for word, index in self.word_to_idx.items()}
         self.null_token = self.word_to_idx["<NULL>"]
-        self.start_token = self.word_to_idx.get("<START>")
-        self.end_token = self.word_to_idx.get("<END>")
+        self.start_token: Any = self.word_to_idx.get("<START>")  # None where the vocabulary has none
+        self.end_token: Any = self.word_to_idx.get("<END>")
         self.input_dim, self.cell_type, self.loss_average = input_dim, cell_type, loss_average
         self._options = {
             "word_to_idx": self.word_to_idx,

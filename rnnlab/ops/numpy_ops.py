@@ -1,8 +1,8 @@
 """The primitives on NumPy: the reference that every other implementation is held against.
 
-Arrays that a primitive writes are its last arguments, so that loops over time allocate nothing. ``a`` names a
-pre-activation, ``recurrent`` the product of the previous state with the recurrent weights, ``da`` a gradient
-with respect to a pre-activation. Every array is (rows, columns) unless its shape is given.
+Arrays that a primitive writes are its last arguments, so that loops over time allocate nothing. ``gates``
+come in as pre-activations and leave as activations; ``da`` is a gradient with respect to pre-activations.
+Every array is (rows, columns) unless its shape is given.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ __all__ = [
     "lstm_backward",
     "lstm_forward",
     "matmul",
+    "matmul_add",
+    "matmul_into",
     "momentum",
+    "packed",
     "rmsprop",
     "rnn_backward",
     "rnn_forward",
@@ -79,6 +82,21 @@ def affine(x: Array, w: Array, b: Array) -> Array:
     return out
 
 
+def packed(w: Array) -> Array:
+    """The matrix w (K, G) in a form that :func:`matmul_into` and :func:`matmul_add` multiply by often."""
+    return w
+
+
+def matmul_into(x: Array, w: Array, out: Array) -> None:
+    """out = x w, (n, K) (K, G) -> (n, G), w from :func:`packed`."""
+    np.matmul(x, w, out=out)
+
+
+def matmul_add(x: Array, w: Array, out: Array, scratch: Array) -> None:
+    """out += x w, (n, K) (K, G) -> (n, G), w from :func:`packed`; ``scratch`` is (n, G) or has more rows."""
+    out += np.matmul(x, w, out=scratch[: x.shape[0]])
+
+
 def sigmoid(x: Array, out: Array | None = None) -> Array:
     """1 / (1 + exp(-x)), written as a tanh: it cannot overflow, and NumPy's tanh is vectorised."""
     out = np.multiply(x, 0.5, out=out)
@@ -92,10 +110,9 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
 # rows
 
 
-def rnn_forward(a: Array, recurrent: Array, h: Array) -> None:
-    """h = tanh(a + recurrent), all (n, H); ``h`` is written."""
-    np.add(a, recurrent, out=h)
-    np.tanh(h, out=h)
+def rnn_forward(a: Array, h: Array) -> None:
+    """h = tanh(a), both (n, H)."""
+    np.tanh(a, out=h)
 
 
 def rnn_backward(dh: Array, h: Array, da: Array) -> None:
@@ -105,13 +122,9 @@ def rnn_backward(dh: Array, h: Array, da: Array) -> None:
     da *= dh
 
 
-def lstm_forward(gates: Array, recurrent: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array) -> None:
-    """Turn pre-activations into gates i, f, o, g, (n, 4H), and write c, tanh(c) and h, (n, H).
-
-    ``gates`` comes in as the input's share of the pre-activation and leaves as the activations.
-    """
+def lstm_forward(gates: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array) -> None:
+    """Activate the gates i, f, o, g, (n, 4H), and write c, tanh(c) and h, (n, H)."""
     H = c.shape[1]
-    gates += recurrent
     sigmoid(gates[:, : 3 * H], out=gates[:, : 3 * H])
     g = gates[:, 3 * H :]
     np.tanh(g, out=g)
@@ -150,20 +163,17 @@ def lstm_backward(dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Arr
     dc *= f
 
 
-def gru_gates_forward(gates: Array, recurrent: Array, prev_h: Array, reset_h: Array) -> None:
-    """Activate z and r in ``gates`` (n, 3H), their recurrent share being (n, 2H); write r h, (n, H)."""
+def gru_gates_forward(gates: Array, prev_h: Array, reset_h: Array) -> None:
+    """Activate z and r in ``gates`` (n, 3H); write reset_h = r prev_h, (n, H)."""
     H = prev_h.shape[1]
-    zr = gates[:, : 2 * H]
-    zr += recurrent
-    sigmoid(zr, out=zr)
+    sigmoid(gates[:, : 2 * H], out=gates[:, : 2 * H])
     np.multiply(gates[:, H : 2 * H], prev_h, out=reset_h)
 
 
-def gru_candidate_forward(gates: Array, recurrent: Array, prev_h: Array, h: Array) -> None:
+def gru_candidate_forward(gates: Array, prev_h: Array, h: Array) -> None:
     """Activate the candidate in ``gates`` (n, 3H); write h = (1 - z) g + z prev_h, (n, H)."""
     H = prev_h.shape[1]
     g = gates[:, 2 * H :]
-    g += recurrent
     np.tanh(g, out=g)
     _interpolate(gates[:, :H], g, prev_h, h)
 
@@ -186,10 +196,9 @@ def gru_gates_backward(dreset_h: Array, dh: Array, gates: Array, prev_h: Array, 
     dh += dreset_h
 
 
-def simplified_gru_forward(gates: Array, recurrent: Array, prev_h: Array, h: Array) -> None:
-    """Turn pre-activations into z, g, (n, 2H); write h = (1 - z) g + z prev_h, (n, H)."""
+def simplified_gru_forward(gates: Array, prev_h: Array, h: Array) -> None:
+    """Activate the gates z, g, (n, 2H); write h = (1 - z) g + z prev_h, (n, H)."""
     H = prev_h.shape[1]
-    gates += recurrent
     z, g = gates[:, :H], gates[:, H:]
     sigmoid(z, out=z)
     np.tanh(g, out=g)

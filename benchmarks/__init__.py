@@ -1,0 +1,1 @@
+"""Speed, side by side with PyTorch: ``python -m benchmarks``."""
