@@ -1,0 +1,37 @@
+"""The command that checks every gradient must pass, cover every layer, and see what is wrong."""
+
+import numpy as np
+import pytest
+
+from rnnlab import gradcheck, layers
+from rnnlab.models.captioning import IMAGE_INPUTS
+from rnnlab.models.cells import CELLS
+
+
+def test_every_layer_and_model_passes():
+    rows = [*gradcheck.check_layers(), *gradcheck.check_models()]
+    assert [row for row in rows if not row.passed] == []
+    assert len([row for row in rows if row.name.startswith("CaptioningRNN")]) == len(CELLS) * len(IMAGE_INPUTS)
+
+
+def test_every_public_layer_has_a_case():
+    names = {case.name.split(",")[0] for case in gradcheck.layer_cases(np.random.default_rng(0))}
+    for name in layers.__all__:
+        layer = name.removesuffix("_forward").removesuffix("_backward")
+        assert layer in names, f"{layer} has no case"
+
+
+@pytest.mark.parametrize(
+    ("backward", "error"),
+    [
+        (lambda dout, cache: (1.001 * dout * (1 - cache.y**2)), "gradient"),
+        (lambda dout, cache: np.multiply(dout, 1 - cache.y**2, out=dout), "dout 0"),
+        (lambda dout, cache: np.full_like(dout, np.nan), "gradient"),
+    ],
+    ids=["a gradient that is 0.1 % off", "a backward that writes into dout", "a gradient of NaN"],
+)
+def test_a_wrong_layer_does_not_pass(rng, backward, error):
+    case = gradcheck.Case("tanh", layers.tanh_forward, backward, {"x": rng.standard_normal((3, 4))})
+    row = gradcheck.check_case(case, tolerance=1e-7, rng=rng)
+    assert not row.passed
+    assert row.touched == ([] if error == "gradient" else [error])
