@@ -153,10 +153,11 @@ class _Beam:
     def results(self) -> list[Hypothesis]:
         """The best sentences that ended, then, where they are too few, the best that did not."""
         ended = sorted(self.ended, key=lambda h: -h.score)[: self.n_best]
+        found = {h.tokens for h in ended}  # the longest sentences may be among both
         unfinished = [
             self._hypothesis(tokens, total, False)
             for tokens, total in zip(self.sentences, self.totals, strict=True)
-            if total > -np.inf
+            if total > -np.inf and tokens not in found
         ]
         unfinished.sort(key=lambda h: -h.score)
         return ended + unfinished[: self.n_best - len(ended)]
