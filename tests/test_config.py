@@ -13,7 +13,7 @@ from rnnlab.models.cells import CELLS
 from rnnlab.models.encoders import ACTIVATIONS
 from rnnlab.models.initialisation import INITIALISATIONS
 from rnnlab.schema import ConfigError
-from rnnlab.training.solver import Solver
+from rnnlab.training import Solver
 
 RECIPES = sorted(Path(__file__).parent.parent.glob("recipes/*.toml"))
 

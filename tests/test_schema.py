@@ -120,6 +120,7 @@ def test_env_path(monkeypatch):
     assert os.fspath(EnvPath("$PLACE/a")) == os.fspath(EnvPath("${PLACE}/a")) == "/data/a"
     assert os.fspath(EnvPath("~/a")) == "/home/me/a"
     assert str(EnvPath("$PLACE/a")) == "$PLACE/a"
+    assert repr(EnvPath("$PLACE/a")) == "EnvPath('$PLACE/a')"
     assert len({EnvPath("a"), EnvPath("a")}) == 1
     monkeypatch.delenv("PLACE")
     with pytest.raises(
