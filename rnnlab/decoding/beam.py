@@ -93,19 +93,19 @@ def beam_search(
 def _best_continuations(totals: Array, log_probs: Array, count: int) -> tuple[Array, Array, Array]:
     """The ``count`` best (total, parent, word) of each source, best first, each (sources, count).
 
-    Where there are fewer continuations, the list is filled up with impossible ones (total minus infinity).
+    Among equals it is the first word of the first parent, as in greedy decoding. Where there are fewer
+    continuations, the list is filled up with impossible ones (total minus infinity).
     """
     sources, K = totals.shape
     V = log_probs.shape[1]
     scores = (totals[:, :, None] + log_probs.reshape(sources, K, V)).reshape(sources, K * V)
-    if scores.shape[1] < count:
-        scores = np.pad(scores, ((0, 0), (0, count - scores.shape[1])), constant_values=-np.inf)
-    top = np.argpartition(-scores, count - 1, axis=1)[:, :count]
-    # best first, and among equals the first word of the first parent, whatever the partition's order was
-    order = np.lexsort((top, -np.take_along_axis(scores, top, axis=1)), axis=1)
-    top = np.take_along_axis(top, order, axis=1)
-    best = np.take_along_axis(scores, top, axis=1)
-    return best, np.minimum(top // V, K - 1), top % V
+    rows = np.arange(sources)
+    best, top = np.empty((sources, count)), np.empty((sources, count), dtype=np.intp)
+    for rank in range(count):  # few passes; a partition is not faster, and picks any of several equals
+        top[:, rank] = scores.argmax(axis=1)
+        best[:, rank] = scores[rows, top[:, rank]]
+        scores[rows, top[:, rank]] = -np.inf
+    return best, top // V, top % V
 
 
 class _Beam:
