@@ -1,0 +1,237 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rnnlab.decoding import beam_search, greedy
+
+from .toys import END, START, TableModel, assert_same_hypotheses
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(seeds, st.integers(1, 3), st.integers(1, 4), st.sampled_from([0.0, 0.7, 1.0]))
+@settings(max_examples=40)
+def test_one_beam_is_greedy(seed, words, max_length, length_penalty):
+    model = TableModel.random(np.random.default_rng(seed), words=words)
+    options = {"max_length": max_length, "forbid": (START,)}
+    beams = beam_search(model, [0, 1, 2], beam_size=1, length_penalty=length_penalty, **options)
+    for (found,), (expected,) in zip(beams, greedy(model, [0, 1, 2], **options), strict=True):
+        assert found.tokens == expected.tokens
+        assert found.finished == expected.finished
+        assert found.log_prob == pytest.approx(expected.log_prob)
+
+
+@given(seeds, st.integers(1, 3), st.integers(1, 3), st.sampled_from([0.0, 0.5, 1.0, 2.0]), st.integers(1, 8))
+@settings(max_examples=60)
+def test_a_wide_beam_finds_what_enumeration_finds(seed, words, max_length, length_penalty, n_best):
+    model = TableModel.random(np.random.default_rng(seed), words=words)
+    found = beam_search(
+        model,
+        [0, 1, 2],
+        beam_size=50,  # no more than 27 + 9 + 3 + 1 sentences end
+        max_length=max_length,
+        length_penalty=length_penalty,
+        n_best=n_best,
+        forbid=(START,),
+    )
+    for source, hypotheses in enumerate(found):
+        expected = model.sentences(source, max_length, length_penalty)[:n_best]
+        assert_same_hypotheses(hypotheses[: len(expected)], expected)
+
+
+@given(seeds, st.integers(1, 4), st.integers(1, 5), st.sampled_from([0.0, 1.0]))
+@settings(max_examples=60)
+def test_any_beam(seed, words, beam_size, length_penalty):
+    """Sorted, without duplicates, short enough, and each with the model's own log-probability."""
+    model = TableModel.random(np.random.default_rng(seed), words=words)
+    options = {"max_length": 4, "length_penalty": length_penalty, "forbid": (START,)}
+    for source, found in enumerate(
+        beam_search(model, [0, 1, 2], beam_size=beam_size, n_best=beam_size, **options)
+    ):
+        assert 1 <= len(found) <= beam_size
+        assert len({h.tokens for h in found}) == len(found)
+        for hypothesis in found:
+            assert len(hypothesis.tokens) <= 4
+            assert not {START, END} & set(hypothesis.tokens)
+            assert hypothesis.finished or len(hypothesis.tokens) == 4
+            expected = model.log_prob(source, hypothesis.tokens, hypothesis.finished)
+            assert hypothesis.log_prob == pytest.approx(expected)
+            normalised = expected / (len(hypothesis.tokens) + 1) ** length_penalty
+            assert hypothesis.score == pytest.approx(normalised)
+        ended = [h.finished for h in found]
+        assert ended == sorted(ended, reverse=True)
+        for which in (True, False):
+            scores = [h.score for h in found if h.finished == which]
+            assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+def test_a_source_does_not_see_the_others(length_penalty, rng):
+    model = TableModel.random(rng, sources=6, words=5)
+    options = {"beam_size": 3, "n_best": 3, "max_length": 4, "length_penalty": length_penalty}
+    together = beam_search(model, range(6), **options)
+    for order in (range(6), rng.permutation(6)):
+        for source in order:
+            (alone,) = beam_search(model, [source], **options)
+            assert alone == together[source]
+    shuffled = rng.permutation(6)
+    assert beam_search(model, shuffled, **options) == [together[source] for source in shuffled]
+
+
+def test_a_wider_beam_finds_what_greedy_misses():
+    """The likeliest first word, 2, leads to ends of which none is likely."""
+    with np.errstate(divide="ignore"):
+        table = np.log(np.zeros((1, 3, 4, 4)))
+        table[0, 0, START, [2, 3]] = np.log([0.6, 0.4])
+        table[0, 1, 2, [END, 2, 3]] = np.log([0.4, 0.3, 0.3])
+        table[0, 1, 3, [END, 2]] = np.log([0.9, 0.1])
+        table[0, 2, :, END] = 0
+    model = TableModel(table)
+    assert greedy(model, [0], max_length=2)[0][0].tokens == (2,)
+    best, second = beam_search(model, [0], beam_size=2, n_best=2, max_length=2)[0]
+    assert (best.tokens, second.tokens) == ((3,), (2,))
+    assert np.exp([best.log_prob, second.log_prob]) == pytest.approx([0.36, 0.24])
+
+
+def test_length_penalty_prefers_long_sentences():
+    """(2,) has probability 0.5 x 0.8, (3, 2, 2) 0.5 x 0.7 x 0.8 x 0.9: per word the second is better."""
+    with np.errstate(divide="ignore"):
+        table = np.log(np.zeros((1, 4, 4, 4)))
+        table[0, 0, START, [2, 3]] = np.log([0.5, 0.5])
+        table[0, 1, 2, [END, 3]] = np.log([0.8, 0.2])
+        table[0, 1, 3, [END, 2]] = np.log([0.3, 0.7])
+        table[0, 2, 2, [END, 2]] = np.log([0.2, 0.8])
+        table[0, 3, 2, [END, 3]] = np.log([0.9, 0.1])
+        table[0, 2:, 3, END] = 0
+    model = TableModel(table)
+    options = {"beam_size": 8, "max_length": 3}
+    short, long = (beam_search(model, [0], length_penalty=penalty, **options)[0][0] for penalty in (0.0, 1.0))
+    assert short.tokens == (2,)
+    assert short.score == short.log_prob == pytest.approx(np.log(0.4))
+    assert long.tokens == (3, 2, 2)
+    assert long.score == pytest.approx(np.log(0.5 * 0.7 * 0.8 * 0.9) / 4)
+
+
+# ---------------------------------------------------------------- ends
+
+
+def test_beams_that_never_end_return_the_best_unfinished(rng):
+    model = TableModel.random(rng, words=3)
+    model.table[..., END] = -np.inf
+    for source, found in enumerate(
+        beam_search(model, [0, 1, 2], beam_size=30, n_best=5, max_length=3, forbid=(START,))
+    ):
+        assert [h.finished for h in found] == [False] * 5
+        log_probs = sorted(
+            (
+                model.log_prob(source, (a, b, c), False)
+                for a in model.words
+                for b in model.words
+                for c in model.words
+            ),
+            reverse=True,
+        )
+        np.testing.assert_allclose([h.log_prob for h in found], log_probs[:5])
+
+
+def test_unfinished_sentences_follow_the_finished_ones(rng):
+    model = TableModel.random(rng, sources=1, words=2)
+    model.table[0, :2, :, END] = -np.inf  # nothing ends before two words
+    found = beam_search(model, [0], beam_size=4, n_best=4, max_length=2, forbid=(START,))[0]
+    assert {h.tokens for h in found} == {(2, 2), (2, 3), (3, 2), (3, 3)}
+    ended = [h.finished for h in found]
+    assert any(ended)
+    assert ended == sorted(ended, reverse=True)
+
+
+def test_a_sentence_is_returned_once(rng):
+    """The longest ones are among those that ended and among those that go on."""
+    model = TableModel.random(rng, sources=1, words=1)
+    found = beam_search(model, [0], beam_size=8, n_best=8, max_length=3, forbid=(START,))[0]
+    assert_same_hypotheses(found, model.sentences(0, 3))
+
+
+@pytest.mark.parametrize("words", [1, 2])
+def test_fewer_words_than_the_beam_is_wide(words, rng):
+    model = TableModel.random(rng, words=words)
+    found = beam_search(model, [0, 1, 2], beam_size=10, n_best=2, max_length=2, forbid=(START,))
+    for source, hypotheses in enumerate(found):
+        assert_same_hypotheses(hypotheses, model.sentences(source, 2)[:2])
+
+
+def test_a_certain_end_gives_the_empty_sentence_at_once(rng):
+    model = TableModel.random(rng)
+    model.table[...] = -np.inf
+    model.table[..., END] = 0
+    found = beam_search(model, [0, 1], beam_size=3, n_best=3, max_length=4)
+    assert [[(h.tokens, h.log_prob, h.finished) for h in row] for row in found] == [[((), 0.0, True)]] * 2
+    assert model.rows == [2]
+
+
+def test_a_source_that_is_done_costs_nothing_more(rng):
+    model = TableModel.random(rng, sources=2, words=2)
+    model.table[0, ..., END] = np.log(1 - 1e-9)
+    model.table[0, ..., [START, *model.words]] = np.log(1e-9 / 3)
+    model.table[1, ..., END] = -np.inf
+    beam_search(model, [0, 1], beam_size=2, max_length=4)
+    assert model.rows == [2, 2, 2, 2, 2]  # a row for each source, then two for the second
+
+
+def test_forbidden_tokens_never_appear(rng):
+    model = TableModel.random(rng, words=4)
+    model.table[..., 3] += 5
+    found = beam_search(model, [0, 1, 2], beam_size=6, n_best=6, max_length=4, forbid=(START, 3))
+    words = {token for row in found for hypothesis in row for token in hypothesis.tokens}
+    assert words == {2, 4, 5}
+    allowed = beam_search(model, [0, 1, 2], beam_size=6, max_length=4)
+    assert any(3 in row[0].tokens for row in allowed)
+
+
+def test_forbidding_leaves_the_models_arrays_alone(rng):
+    model = TableModel.random(rng)
+    kept = model.table.copy()
+    model.advance = lambda state, tokens: (model.table[0, 0, : len(tokens)], state)  # its own memory
+    beam_search(model, [0] * 3, beam_size=1, max_length=2, forbid=(START, 2))
+    np.testing.assert_array_equal(model.table, kept)
+
+
+@given(seeds, st.integers(1, 4))
+@settings(max_examples=40)
+def test_of_equals_the_first_is_taken(seed, beam_size):
+    """Many words of few different probabilities: one beam is greedy still, a wider one sorts."""
+    rng = np.random.default_rng(seed)
+    model = TableModel(-rng.integers(1, 4, size=(2, 2, 60, 60)).astype(float))
+    options = {"max_length": 1, "forbid": (START,)}
+    one_beam = beam_search(model, [0, 1], beam_size=1, **options)
+    assert [row[0].tokens for row in one_beam] == [row[0].tokens for row in greedy(model, [0, 1], **options)]
+
+    model.table[..., END] = -np.inf  # so that the beam is full of unfinished words
+    found = beam_search(model, [0, 1], beam_size=beam_size, n_best=beam_size, **options)
+    for row, log_probs in zip(found, model.table[:, 0, START], strict=True):
+        expected = [word for word in np.argsort(-log_probs, kind="stable") if word not in (START, END)]
+        assert [h.tokens for h in row] == [(word,) for word in expected[:beam_size]]
+
+
+def test_no_source(rng):
+    assert beam_search(TableModel.random(rng), [], beam_size=3) == []
+
+
+# ---------------------------------------------------------------- options that do not fit
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "beam_size is 0, expected at least 1"),
+        ({"n_best": 0}, "n_best is 0, expected 1 to beam_size = 3"),
+        ({"n_best": 4}, "n_best is 4, expected 1 to beam_size = 3"),
+        ({"length_penalty": -0.1}, "length_penalty is -0.1, expected 0 or more"),
+        ({"length_penalty": float("nan")}, "length_penalty is nan, expected 0 or more"),
+        ({"max_length": 0}, "max_length is 0, expected at least 1"),
+        ({"forbid": (END,)}, r"forbid holds <END> \(1\)"),
+    ],
+)
+def test_wrong_options(options, message, rng):
+    with pytest.raises(ValueError, match=f"^beam_search: {message}"):
+        beam_search(TableModel.random(rng), [0], **options)
