@@ -20,7 +20,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rnnlab.metrics.java import JavaError, meteor, pycocoevalcap
+from rnnlab.metrics.java import JavaError, meteor
+from rnnlab.metrics.library import pycocoevalcap
 
 Metric = Literal["BLEU", "ROUGE-L", "CIDEr", "METEOR"]
 

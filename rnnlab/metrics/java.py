@@ -9,27 +9,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+
+from rnnlab.metrics.library import pycocoevalcap
 
 
 class JavaError(RuntimeError):
     """Java is missing, or a Java program did not do its work."""
-
-
-def pycocoevalcap(module: str) -> Any:
-    """Import a module of pycocoevalcap.
-
-    Raises
-    ------
-    ImportError
-        If the extra ``eval`` is not installed.
-    """
-    try:
-        return import_module(f"pycocoevalcap.{module}")
-    except ModuleNotFoundError as error:
-        raise ImportError('caption scores need pycocoevalcap: pip install "rnnlab[eval]"') from error
 
 
 def meteor(references: dict[int, list[str]], candidates: dict[int, list[str]]) -> tuple[float, list[float]]:
