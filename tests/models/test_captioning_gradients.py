@@ -1,0 +1,39 @@
+"""Every combination of cell, image input and options against numeric gradients."""
+
+import numpy as np
+import pytest
+
+from rnnlab.gradient_check import check_model, projected_check
+
+from .toys import ARCHITECTURES, DROPOUT, batch, build, every_architecture, name_of
+
+every_average = pytest.mark.parametrize("average", ["batch", "token"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [options for options in ARCHITECTURES if options.get("state_activation") != "tanh"],
+    ids=name_of,
+)
+def test_every_parameter(options, rng):
+    """Number by number, with noise."""
+    model = build(**options, **DROPOUT, loss_average="token")
+    rows = check_model(model, batch(rng), seed=3, verbose=False)
+    assert [row.name for row in rows] == list(model.params)
+    for row in rows:
+        assert row.error < 1e-7, row
+        assert row.grad_norm > 1e-4, f"{row.name} has no gradient: a vacuous check"
+
+
+@every_architecture
+@every_average
+@pytest.mark.parametrize("noise", [{}, DROPOUT], ids=["plain", "dropout"])
+def test_along_a_random_direction(options, average, noise, rng):
+    model = build(**options, **noise, loss_average=average)
+    given = batch(rng)
+
+    def loss():
+        return model.loss(*given, rng=np.random.default_rng(3) if noise else None)
+
+    _, grads = loss()
+    assert projected_check(lambda: loss()[0], model.params.flat, grads.flat, rng=rng) < 1e-7

@@ -1,0 +1,152 @@
+"""The parts of a model as layers: the gradients of their inputs and of their parameters."""
+
+import numpy as np
+import pytest
+
+from rnnlab.models.cells import CELLS, cell_for
+from rnnlab.models.decoders import FactoredDecoder, FirstInputDecoder, RecurrentDecoder
+from rnnlab.models.encoders import ImageVectorEncoder, InitialStateEncoder
+from rnnlab.models.words import LinearOutput, WordEmbedding
+from rnnlab.parameters import Parameters
+
+from ..layers.reference import assert_gradients
+
+N, T, D, W, H, P, V = 3, 4, 5, 3, 4, 2, 6
+LENGTHS = np.array([4, 2, 0])
+
+DECODERS = {
+    "initial_state": lambda cell: RecurrentDecoder(cell, W, H),
+    "every_step": lambda cell: RecurrentDecoder(cell, W, H, image_dim=P),
+    "first_input": lambda cell: FirstInputDecoder(cell, W, H),
+    "second_layer": lambda cell: FactoredDecoder(cell, W, H, image_dim=P),
+}
+every_decoder = pytest.mark.parametrize("decoder", DECODERS)
+every_cell = pytest.mark.parametrize("cell", CELLS)
+
+
+def random_parameters(part, rng):
+    params = Parameters(part.shapes(), np.float64)
+    params.flat[...] = rng.uniform(-0.8, 0.8, params.flat.size)
+    return params
+
+
+def noise():
+    return np.random.default_rng(1)
+
+
+def assert_part(part, forward, backward, inputs, rng):
+    """Gradients of inputs and parameters, the latter added to what is there.
+
+    ``forward(params, **inputs) -> *outs, cache``; ``backward(*douts, cache, grads) -> dinputs``.
+    """
+    params = random_parameters(part, rng)
+
+    def run(**arrays):
+        return forward(params, **{name: arrays[name] for name in inputs})
+
+    def run_back(*douts):
+        *douts, cache = douts
+        grads = params.zeros_like()
+        grads.flat[...] = 1
+        dinputs = backward(*douts, cache, grads)
+        return *dinputs, *(grads[name] - 1 for name in params)
+
+    assert_gradients(run, run_back, {**inputs, **params}, rng)
+
+
+@every_decoder
+@every_cell
+@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "ragged"])
+def test_decoders(decoder, cell, lengths, rng):
+    part = DECODERS[decoder](cell_for(cell))
+    inputs = {"words": rng.standard_normal((N, T, W))}
+    if decoder != "initial_state":
+        inputs["image"] = rng.standard_normal((N, W if decoder == "first_input" else P))
+    inputs |= {f"state{k}": rng.standard_normal((N, H)) for k in range(part.states)}
+
+    def forward(params, words, image=None, **state):
+        return part.forward(params, words, image, tuple(state.values()), lengths)
+
+    def backward(dhidden, cache, grads):
+        dwords, dimage, dstate = part.backward(dhidden, cache, grads)
+        return (dwords, *dstate) if dimage is None else (dwords, dimage, *dstate)
+
+    assert_part(part, forward, backward, inputs, rng)
+
+
+@every_decoder
+@every_cell
+def test_a_decoder_decodes_as_it_trains(decoder, cell, rng):
+    part = DECODERS[decoder](cell_for(cell))
+    params = random_parameters(part, rng)
+    words = rng.standard_normal((N, T, W))
+    image = rng.standard_normal((N, W if decoder == "first_input" else P))
+    image = None if decoder == "initial_state" else image
+    state = tuple(rng.standard_normal((N, H)) for _ in range(part.states))
+    hidden, _ = part.forward(params, words, image, state, None)
+    decoding = part.start(params, image, state)
+    for t in range(T):
+        h, decoding = part.advance(params, words[:, t], decoding)
+        np.testing.assert_allclose(h, hidden[:, t], rtol=1e-12)
+
+
+@pytest.mark.parametrize("project_cell", [False, True])
+@pytest.mark.parametrize("activation", ["none", "tanh"])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_initial_state_encoder(project_cell, activation, dropout, rng):
+    part = InitialStateEncoder(
+        D, H, cell_for("lstm"), activation=activation, project_cell=project_cell, dropout=dropout
+    )
+
+    def forward(params, features):
+        (image, state), cache = part.forward(params, features, rng=noise())
+        assert image is None
+        assert len(state) == 2
+        assert project_cell or not state[1].any()
+        return *state, cache
+
+    def backward(*arguments):
+        *dstate, cache, grads = arguments
+        return (part.backward(None, tuple(dstate), cache, grads),)
+
+    assert_part(part, forward, backward, {"features": rng.standard_normal((N, D))}, rng)
+
+
+def test_image_vector_encoder(rng):
+    part = ImageVectorEncoder(D, P, H, 2, dropout=0.3)
+
+    def forward(params, features):
+        (image, state), cache = part.forward(params, features, rng=noise())
+        assert [array.shape for array in state] == [(N, H)] * 2
+        assert not np.any(state)
+        return image, cache
+
+    def backward(dimage, cache, grads):
+        return (part.backward(dimage, (), cache, grads),)
+
+    assert_part(part, forward, backward, {"features": rng.standard_normal((N, D))}, rng)
+
+
+def test_word_embedding(rng):
+    part, tokens = WordEmbedding(V, W, dropout=0.3), rng.integers(V, size=(N, T))
+
+    def backward(dwords, cache, grads):
+        part.backward(dwords, cache, grads)
+        return ()
+
+    assert_part(part, lambda params: part.forward(params, tokens, rng=noise()), backward, {}, rng)
+
+
+def test_linear_output(rng):
+    part = LinearOutput(H, V, dropout=0.3)
+
+    def backward(dscores, cache, grads):
+        return (part.backward(dscores, cache, grads),)
+
+    assert_part(
+        part,
+        lambda params, hidden: part.forward(params, hidden, rng=noise()),
+        backward,
+        {"hidden": rng.standard_normal((N, H))},
+        rng,
+    )

@@ -1,0 +1,57 @@
+"""Small captioning models and a batch with all that a batch may hold, shared by the models' tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnlab.models import CaptioningRNN
+from rnnlab.models.captioning import IMAGE_INPUTS
+from rnnlab.models.cells import CELLS
+
+WORDS = ["<NULL>", "<START>", "<END>", "a", "b", "c"]
+WORD_TO_IDX = {word: index for index, word in enumerate(WORDS)}
+NULL, START, END = 0, 1, 2
+D, W, H, V = 3, 2, 4, len(WORDS)
+
+DROPOUT = {"feature_dropout": 0.2, "word_dropout": 0.3, "output_dropout": 0.4}
+
+ARCHITECTURES: list[dict[str, Any]] = [
+    {"cell_type": cell, "image_input": image_input} for cell in CELLS for image_input in IMAGE_INPUTS
+]
+ARCHITECTURES += [{"cell_type": cell, "state_activation": "tanh"} for cell in CELLS]
+ARCHITECTURES += [
+    {"cell_type": "lstm", "project_cell": True, "state_activation": activation}
+    for activation in ("none", "tanh")
+]
+
+
+def name_of(options: dict[str, Any]) -> str:
+    return "-".join(
+        "project_cell" if value is True else value for value in options.values() if value != "none"
+    )
+
+
+every_architecture = pytest.mark.parametrize("options", ARCHITECTURES, ids=name_of)
+
+
+def build(**options: Any) -> CaptioningRNN:
+    """A float64 model whose gradients are of ordinary size."""
+    model = CaptioningRNN(WORD_TO_IDX, D, W, H, **{"dtype": np.float64} | options)
+    # biases too, which would start at zero, so that a wrong one shows
+    model.params.flat[...] = np.random.default_rng(5).uniform(-0.8, 0.8, model.params.flat.size)
+    return model
+
+
+def batch(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Features and captions: full, short, with <NULL> inside, without <END>, and nothing but padding."""
+    captions = [
+        [START, 3, 4, 3, 5, END],
+        [START, 4, END, NULL, NULL, NULL],
+        [START, 3, NULL, 5, END, NULL],
+        [START, 5, 5, NULL, NULL, NULL],
+        [NULL, NULL, NULL, NULL, NULL, NULL],
+    ]
+    return rng.standard_normal((len(captions), D)), np.array(captions, dtype=np.int32)
