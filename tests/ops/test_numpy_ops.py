@@ -25,6 +25,20 @@ def test_affine(rng):
     assert_close(ops.affine(x, w, b), x @ w + b)
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_products_with_a_packed_weight(transposed, n, rng):
+    """Of fewer rows than there is scratch for, into a part of the columns, as the recurrent layers want it."""
+    x, w, out, scratch = normal(rng, (n, 4), (5, 4) if transposed else (4, 5), (n, 8), (3, 5))
+    w = w.T if transposed else w
+    start = out.copy()
+    ops.matmul_add(x, ops.packed(w), out[:, 2:7], scratch)
+    assert_close(out[:, 2:7], start[:, 2:7] + x @ w)
+    np.testing.assert_array_equal(out[:, [0, 1, 7]], start[:, [0, 1, 7]])
+    ops.matmul_into(x, ops.packed(w), out[:, 2:7])
+    assert_close(out[:, 2:7], x @ w)
+
+
 @every_dtype
 def test_sigmoid(dtype, rng):
     x = rng.standard_normal((4, 5)).astype(dtype)
@@ -46,20 +60,20 @@ def test_sigmoid_of_large_numbers_does_not_overflow(dtype):
 
 
 def test_rnn(rng):
-    a, recurrent, dh = normal(rng, (3, 4), (3, 4), (3, 4))
+    a, dh = normal(rng, (3, 4), (3, 4))
     h, da = np.full((3, 4), np.nan), np.full((3, 4), np.nan)
-    ops.rnn_forward(a, recurrent, h)
-    assert_close(h, np.tanh(a + recurrent))
+    ops.rnn_forward(a, h)
+    assert_close(h, np.tanh(a))
     ops.rnn_backward(dh, h, da)
     assert_close(da, dh * (1 - h**2))
 
 
 def test_lstm(rng):
-    a, recurrent, prev_c, dh, dc = normal(rng, (3, 16), (3, 16), (3, 4), (3, 4), (3, 4))
+    a, prev_c, dh, dc = normal(rng, (3, 16), (3, 4), (3, 4), (3, 4))
     gates = a.copy()
     c, tanh_c, h, da = (np.full(shape, np.nan) for shape in ((3, 4), (3, 4), (3, 4), (3, 16)))
-    ops.lstm_forward(gates, recurrent, prev_c, c, tanh_c, h)
-    a_i, a_f, a_o, a_g = np.split(a + recurrent, 4, axis=1)
+    ops.lstm_forward(gates, prev_c, c, tanh_c, h)
+    a_i, a_f, a_o, a_g = np.split(a, 4, axis=1)
     i, f, o, g = logistic(a_i), logistic(a_f), logistic(a_o), np.tanh(a_g)
     assert_close(gates, np.concatenate([i, f, o, g], axis=1))
     assert_close(c, f * prev_c + i * g)
@@ -75,16 +89,14 @@ def test_lstm(rng):
 
 
 def test_gru(rng):
-    a, recurrent_zr, recurrent_g = normal(rng, (3, 12), (3, 8), (3, 4))
-    prev_h, dh, dreset_h = normal(rng, (3, 4), (3, 4), (3, 4))
+    a, prev_h, dh, dreset_h = normal(rng, (3, 12), (3, 4), (3, 4), (3, 4))
     gates = a.copy()
     reset_h, h, da = (np.full(shape, np.nan) for shape in ((3, 4), (3, 4), (3, 12)))
-    ops.gru_gates_forward(gates, recurrent_zr, prev_h, reset_h)
-    z, r = logistic(a[:, :4] + recurrent_zr[:, :4]), logistic(a[:, 4:8] + recurrent_zr[:, 4:])
+    ops.gru_gates_forward(gates, prev_h, reset_h)
+    z, r, g = logistic(a[:, :4]), logistic(a[:, 4:8]), np.tanh(a[:, 8:])
     assert_close(gates, np.concatenate([z, r, a[:, 8:]], axis=1))
     assert_close(reset_h, r * prev_h)
-    ops.gru_candidate_forward(gates, recurrent_g, prev_h, h)
-    g = np.tanh(a[:, 8:] + recurrent_g)
+    ops.gru_candidate_forward(gates, prev_h, h)
     assert_close(gates, np.concatenate([z, r, g], axis=1))
     assert_close(h, (1 - z) * g + z * prev_h)
 
@@ -99,11 +111,11 @@ def test_gru(rng):
 
 
 def test_simplified_gru(rng):
-    a, recurrent, prev_h, dh = normal(rng, (3, 8), (3, 8), (3, 4), (3, 4))
+    a, prev_h, dh = normal(rng, (3, 8), (3, 4), (3, 4))
     gates = a.copy()
     h, da = np.full((3, 4), np.nan), np.full((3, 8), np.nan)
-    ops.simplified_gru_forward(gates, recurrent, prev_h, h)
-    z, g = logistic(a[:, :4] + recurrent[:, :4]), np.tanh(a[:, 4:] + recurrent[:, 4:])
+    ops.simplified_gru_forward(gates, prev_h, h)
+    z, g = logistic(a[:, :4]), np.tanh(a[:, 4:])
     assert_close(gates, np.concatenate([z, g], axis=1))
     assert_close(h, (1 - z) * g + z * prev_h)
     dprev_h = dh.copy()
