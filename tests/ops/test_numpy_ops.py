@@ -28,7 +28,7 @@ def test_affine(rng):
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_products_with_a_packed_weight(transposed, n, rng):
-    """Of fewer rows than there is scratch for, into a part of the columns, as the recurrent layers want it."""
+    """Of fewer rows than there is scratch for, into a part of the columns, as in the recurrent layers."""
     x, w, out, scratch = normal(rng, (n, 4), (5, 4) if transposed else (4, 5), (n, 8), (3, 5))
     w = w.T if transposed else w
     start = out.copy()
