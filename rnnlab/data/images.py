@@ -1,0 +1,109 @@
+"""Pictures by address or name, for people to look at. A missing one is a placeholder, never an exception."""
+
+from __future__ import annotations
+
+import io
+import os
+import textwrap
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from rnnlab.data.coco import default_directory
+from rnnlab.data.course import IMAGE_FOLDER
+from rnnlab.data.hdf5 import PathLike
+
+_MOST_BYTES = 64 << 20  # of a download
+_PLACEHOLDER_SIZE = 224
+_PLACEHOLDER_COLUMNS = 36  # of text
+
+
+def image_from_url(url: PathLike, image_dir: PathLike | None = None, timeout: float = 10.0) -> np.ndarray:
+    """Read an image.
+
+    Parameters
+    ----------
+    url : str or path
+        An address (http, https or file), a file path, or a name beside the data. What is not an address is
+        looked for in ``image_dir``, then as a path, then in ``$RNNLAB_DATA/flickr8k/images``, then in the
+        folder ``images`` of the data that :func:`load_coco_data` reads when it is not told.
+    image_dir : path, optional
+        Where the pictures of the data are.
+    timeout : float
+        Seconds after which a server that does not answer, or a download, is given up.
+
+    Returns
+    -------
+    (h, w, 3) uint8
+        RGB whatever the file has; what is transparent is white. If the image is missing or cannot be read
+        whole, a grey placeholder that says so, with its name and the reason.
+    """
+    try:
+        with Image.open(io.BytesIO(_read(str(url), image_dir, timeout))) as image:
+            return np.array(_to_rgb(image))
+    except (
+        Exception
+    ) as error:  # files from elsewhere: decoders raise almost anything, and no cell should stop
+        return _placeholder(str(url), f"{type(error).__name__}: {error}")
+
+
+def _read(url: str, image_dir: PathLike | None, timeout: float) -> bytes:
+    scheme = urlsplit(url).scheme
+    if scheme in ("http", "https"):
+        return _download(url, timeout)
+    if scheme == "file":
+        url = urllib.request.url2pathname(urlsplit(url).path)
+    for path in _candidates(url, image_dir):
+        if path.is_file():
+            return path.read_bytes()
+    raise FileNotFoundError("no such file")
+
+
+def _download(url: str, timeout: float) -> bytes:
+    deadline = time.monotonic() + timeout
+    request = urllib.request.Request(url, headers={"User-Agent": "rnnlab"})  # some refuse urllib's own
+    content = bytearray()
+    with urllib.request.urlopen(request, timeout=timeout) as response:
+        while part := response.read1(1 << 16):
+            content += part
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not whole after {timeout:g} s")
+            if len(content) > _MOST_BYTES:
+                raise OSError(f"more than {_MOST_BYTES:,} bytes")
+    return bytes(content)
+
+
+def _candidates(name: str, image_dir: PathLike | None) -> Iterator[Path]:
+    if image_dir is not None:
+        yield Path(image_dir) / name
+    yield Path(name)
+    root = os.environ.get("RNNLAB_DATA")
+    if root:
+        yield Path(root) / "flickr8k" / "images" / name
+    yield default_directory() / IMAGE_FOLDER / name  # the last, as it may have to be made
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+    if "A" in image.getbands() or "transparency" in image.info:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return image.convert("RGB")
+
+
+def _placeholder(name: str, reason: str) -> np.ndarray:
+    image = Image.new("RGB", (_PLACEHOLDER_SIZE, _PLACEHOLDER_SIZE), (225, 225, 225))
+    draw = ImageDraw.Draw(image)
+    draw.rectangle((4, 4, _PLACEHOLDER_SIZE - 5, _PLACEHOLDER_SIZE - 5), outline=(150, 150, 150))
+    lines = ["image missing", ""]
+    for text in (name, reason):
+        printable = ascii(text)[1:-1]  # the built-in font may have no other letters
+        lines += [*textwrap.wrap(printable, _PLACEHOLDER_COLUMNS, max_lines=5, placeholder=" ..."), ""]
+    draw.multiline_text((12, 12), "\n".join(lines), fill=(60, 60, 60))
+    return np.array(image)

@@ -1,0 +1,206 @@
+import io
+import struct
+import threading
+import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from rnnlab.data import images
+from rnnlab.data.images import image_from_url
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
+
+
+def encoded(image, **options):
+    buffer = io.BytesIO()
+    image.save(buffer, "png", **options)
+    return buffer.getvalue()
+
+
+PNG = encoded(Image.fromarray(PIXELS))
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/hangs.png":
+            self.server.released.wait(20)
+            return
+        self.send_response(404 if self.path == "/absent.png" else 200)
+        self.end_headers()
+        if self.path == "/drips.png":
+            for byte in PNG:
+                self.wfile.write(bytes([byte]))
+                if self.server.released.wait(0.05):
+                    return
+        elif self.path == "/garbage.png":
+            self.wfile.write(b"not a picture" * 50)
+        else:
+            self.wfile.write(PNG)
+
+    def log_message(self, *arguments):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):  # the client left: that is the test
+        pass
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server(("127.0.0.1", 0), Handler) as server:
+        server.released = threading.Event()
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.released.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def default_images(tmp_path, monkeypatch):
+    """No proxy, no real data, and a course folder of our own."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.delenv("RNNLAB_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(images, "default_directory", lambda: tmp_path / "course")
+    folder = tmp_path / "course" / "images"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def is_placeholder(image, name):
+    """Whether ``image`` is grey, of the placeholder's size, and says which one is missing."""
+    assert image.dtype == np.uint8
+    assert image.shape == (224, 224, 3)
+    assert len(np.unique(image)) > 2
+    np.testing.assert_array_equal(image[..., :1], image[..., 1:2])
+    assert (image != image_from_url(f"not {name}")).any()
+    return True
+
+
+def test_an_address(server):
+    np.testing.assert_array_equal(image_from_url(f"{server}/good.png"), PIXELS)
+
+
+@pytest.mark.parametrize("path", ["absent.png", "garbage.png", "hangs.png", "drips.png"])
+def test_an_address_without_an_image(server, path):
+    assert is_placeholder(image_from_url(f"{server}/{path}", timeout=0.3), path)
+
+
+def test_a_download_has_a_limit(server, monkeypatch):
+    monkeypatch.setattr(images, "_MOST_BYTES", 100)
+    assert is_placeholder(image_from_url(f"{server}/good.png"), "good")
+
+
+def test_paths_and_names(tmp_path, default_images, monkeypatch):
+    path = tmp_path / "a b.png"
+    path.write_bytes(PNG)
+    beside, elsewhere = tmp_path / "beside", tmp_path / "root"
+    beside.mkdir()
+    (elsewhere / "flickr8k" / "images").mkdir(parents=True)
+    monkeypatch.setenv("RNNLAB_DATA", str(elsewhere))
+    (beside / "1.png").write_bytes(PNG)
+    (elsewhere / "flickr8k" / "images" / "2.png").write_bytes(PNG)
+    (default_images / "3.png").write_bytes(PNG)
+    for url in (path.as_uri(), str(path), path, "a b.png", "1.png", "2.png", "3.png", np.str_("3.png")):
+        np.testing.assert_array_equal(image_from_url(url, beside), PIXELS, err_msg=str(url))
+    assert is_placeholder(image_from_url("1.png"), "1.png")
+
+
+def test_image_dir_comes_first(tmp_path):
+    (tmp_path / "1.png").write_bytes(encoded(Image.new("RGB", (2, 2))))
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "1.png").write_bytes(PNG)
+    np.testing.assert_array_equal(image_from_url("1.png", tmp_path / "beside"), PIXELS)
+
+
+def grey():
+    return Image.fromarray(PIXELS[..., 0]), np.repeat(PIXELS[..., :1], 3, axis=2)
+
+
+def grey_16_bits():
+    return Image.fromarray(PIXELS[..., 0].astype(np.uint16) * 257), grey()[1]
+
+
+def palette():
+    image = Image.fromarray(PIXELS).quantize(8)
+    return image, np.array(image.convert("RGB"))
+
+
+def opaque():
+    return Image.fromarray(np.dstack([PIXELS, np.full((20, 30), 255, np.uint8)])), PIXELS
+
+
+def transparent():
+    return Image.new("RGBA", (30, 20), (9, 9, 9, 0)), np.full_like(PIXELS, 255)
+
+
+@pytest.mark.parametrize("make", [grey, grey_16_bits, palette, opaque, transparent])
+def test_everything_becomes_rgb(tmp_path, make):
+    image, expected = make()
+    (tmp_path / "image.png").write_bytes(encoded(image))
+    found = image_from_url("image.png")
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "P"])
+def test_a_transparent_colour_is_white(tmp_path, mode):
+    colour = {"RGB": (0, 0, 0), "L": 0, "P": 0}[mode]
+    (tmp_path / "image.png").write_bytes(encoded(Image.new(mode, (3, 2)), transparency=colour))
+    np.testing.assert_array_equal(image_from_url("image.png"), np.full((2, 3, 3), 255))
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", PNG[:40], PNG[: len(PNG) // 2]])
+def test_unreadable_files(tmp_path, content):
+    (tmp_path / "bad.png").write_bytes(content)
+    assert is_placeholder(image_from_url("bad.png"), "bad.png")
+
+
+WHATEVER = [
+    *(
+        "",
+        ".",
+        "/",
+        "absent.png",
+        "nul\0byte.png",
+        "a" * 5000,
+        "schön\n☃\ud800.png",
+        "ftp://a/b.png",
+        "file://",
+    ),
+    *(
+        "http://",
+        "http://[",
+        "http://a b/",
+        "http://127.0.0.1:99999/",
+        "https://127.0.0.1:1/a.png",
+        None,
+        b"x",
+    ),
+]
+
+
+@pytest.mark.parametrize("url", WHATEVER, ids=range(len(WHATEVER)))
+def test_whatever_comes_in(url):
+    assert is_placeholder(image_from_url(url, timeout=0.5), url)
+
+
+def test_a_directory(tmp_path):
+    assert is_placeholder(image_from_url(tmp_path), tmp_path)
+    assert is_placeholder(image_from_url(tmp_path.as_uri()), tmp_path.as_uri())
+
+
+def test_a_picture_too_large_to_be_one(tmp_path):
+    header = struct.pack(">4sIIBBBBB", b"IHDR", 30_000, 20_000, 8, 2, 0, 0, 0)
+    end_of_header = 8 + 4 + len(header) + 4
+    bomb = PNG[:12] + header + struct.pack(">I", zlib.crc32(header)) + PNG[end_of_header:]
+    (tmp_path / "bomb.png").write_bytes(bomb)
+    assert is_placeholder(image_from_url("bomb.png"), "bomb.png")
