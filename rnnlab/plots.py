@@ -1,0 +1,177 @@
+"""Pictures: the course of a training run, and images with their captions.
+
+Every function returns a matplotlib Figure on the Agg canvas, which a notebook shows and :func:`save`
+writes. The state of pyplot is neither used nor changed, so this works in threads and without a display.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
+
+Array = Any
+
+_LABELS = {"val_loss": "validation loss (nats per token)", "val_perplexity": "validation perplexity"}
+_BLUE, _ORANGE, _GREY, _INK = "#2a6f97", "#d1603d", "#9aa5ad", "#2b2d33"
+
+
+def loss_curve(
+    losses: Sequence[float],
+    metrics: Mapping[int, float] | None = None,
+    *,
+    metric: str = "val_loss",
+    best: int | None = None,
+    title: str | None = None,
+) -> Figure:
+    """The training loss of every iteration and, beside it, a validation metric of every epoch.
+
+    Parameters
+    ----------
+    losses : sequence of float
+        One per iteration, drawn as they are (light) and smoothed.
+    metrics : mapping of int to float, optional
+        From epoch to the metric's value; without it there is one panel only.
+    metric : str
+        The metric's name.
+    best : int, optional
+        The epoch to mark.
+    title : str, optional
+    """
+    panels = 2 if metrics else 1
+    figure = _figure(5.2 * panels, 3.6)
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    _draw_losses(axes[0], np.asarray(losses, dtype=float))
+    if metrics:
+        _draw_metric(axes[1], metrics, metric, best)
+    if title:
+        figure.suptitle(title, color=_INK, fontsize=11)
+    return figure
+
+
+def caption_grid(
+    images: Sequence[Array],
+    captions: Sequence[str],
+    *,
+    columns: int = 4,
+    colors: Sequence[str] | str | None = None,
+    width: float = 2.6,
+) -> Figure:
+    """Images in rows, each with its caption under it.
+
+    Parameters
+    ----------
+    images : sequence of (h, w, 3) uint8 arrays
+        Of any sizes.
+    captions : sequence of str
+        One per image; long lines are wrapped, line breaks are kept.
+    columns : int
+        Images in a row.
+    colors : sequence of str, or str, optional
+        The colour of each caption, or of all.
+    width : float
+        Of a column, in inches.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many captions or colours as images, or no image at all.
+    """
+    if not images or len(captions) != len(images):
+        raise ValueError(f"caption_grid: got {len(images)} images and {len(captions)} captions")
+    if colors is None or isinstance(colors, str):
+        colors = [colors or _INK] * len(images)
+    if len(colors) != len(images):
+        raise ValueError(f"caption_grid: got {len(colors)} colors for {len(images)} images")
+    columns = min(columns, len(images))
+    wrapped = [_wrap(caption, round(width * 14)) for caption in captions]
+    return _draw_grid(images, wrapped, list(colors), columns, width)
+
+
+def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
+    """Write a figure as PNG."""
+    figure.savefig(path, format="png", dpi=dpi)
+
+
+def _draw_losses(axes: Axes, losses: Array) -> None:
+    iterations = np.arange(1, losses.size + 1)
+    few = losses.size <= 30
+    axes.plot(
+        iterations, losses, color=_BLUE, alpha=1 if few else 0.3, linewidth=0.8, marker="." if few else None
+    )
+    if not few:
+        axes.plot(iterations, _smooth(losses), color=_BLUE, linewidth=1.8)
+    _label(axes, "iteration", "training loss (nats)")
+
+
+def _draw_metric(axes: Axes, metrics: Mapping[int, float], metric: str, best: int | None) -> None:
+    axes.plot(list(metrics), list(metrics.values()), color=_ORANGE, linewidth=1.8, marker="o", markersize=4)
+    if best is not None and best in metrics:
+        axes.plot([best], [metrics[best]], "o", color=_ORANGE, markersize=10, fillstyle="none")
+        axes.annotate(
+            f"best {metrics[best]:.4g}",
+            (best, metrics[best]),
+            xytext=(0, 11),
+            textcoords="offset points",
+            ha="center",
+            color=_INK,
+            fontsize=9,
+        )
+        axes.margins(y=0.15)
+    _label(axes, "epoch", _LABELS.get(metric, metric))
+
+
+def _smooth(values: Array) -> Array:
+    """The mean of each value and its neighbours within 1/40 of all."""
+    reach = max(2, values.size // 40)
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    first = np.maximum(np.arange(values.size) - reach, 0)
+    last = np.minimum(np.arange(values.size) + reach + 1, values.size)
+    return (total[last] - total[first]) / (last - first)
+
+
+def _label(axes: Axes, x: str, y: str) -> None:
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
+    axes.grid(color=_GREY, alpha=0.3, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(_GREY)
+    axes.tick_params(color=_GREY, labelcolor=_INK, labelsize=9)
+
+
+def _draw_grid(
+    images: Sequence[Array], captions: list[str], colors: list[str], columns: int, width: float
+) -> Figure:
+    rows = -(-len(images) // columns)
+    tallest = max(np.shape(image)[0] / np.shape(image)[1] for image in images)
+    lines = max(caption.count("\n") + 1 for caption in captions)
+    figure = _figure(columns * width, rows * (width * min(tallest, 1.5) + 0.16 * lines + 0.12))
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in grid:
+        axes.set(xticks=[], yticks=[], anchor="S")  # at the bottom, where its caption is
+        axes.spines[:].set_visible(False)
+    for axes, image, caption, color in zip(grid, images, captions, colors, strict=False):
+        axes.imshow(image)
+        axes.set_xlabel(caption, color=color, fontsize=9, labelpad=4)
+    return figure
+
+
+def _wrap(text: str, width: int) -> str:
+    return "\n".join(textwrap.fill(line, width) for line in text.splitlines())
+
+
+def _figure(width: float, height: float) -> Figure:
+    figure = Figure(
+        figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08), facecolor="white"
+    )
+    FigureCanvasAgg(figure)
+    return figure

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import matplotlib.image
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from rnnlab import plots
+
+
+@pytest.fixture
+def losses(rng):
+    return 3 * np.exp(-np.arange(400) / 80) + 0.2 * rng.random(400)
+
+
+def test_losses_raw_and_smoothed(losses):
+    figure = plots.loss_curve(losses)
+    (axes,) = figure.axes
+    raw, smooth = axes.lines
+    np.testing.assert_array_equal(raw.get_ydata(), losses)
+    np.testing.assert_array_equal(raw.get_xdata(), np.arange(1, 401))
+    assert raw.get_alpha() < 0.5
+    assert np.abs(np.diff(smooth.get_ydata())).max() < 0.3 * np.abs(np.diff(losses)).max()
+    assert smooth.get_ydata()[200] == pytest.approx(losses[190:211].mean())
+    assert smooth.get_ydata()[0] == pytest.approx(losses[:11].mean())
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("iteration", "training loss (nats)")
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 30])
+def test_few_losses_are_not_smoothed(count):
+    (axes,) = plots.loss_curve(list(range(count))).axes
+    (line,) = axes.lines
+    assert len(line.get_ydata()) == count
+
+
+def test_metric_has_a_panel_and_the_best_a_mark(losses):
+    figure = plots.loss_curve(losses, {1: 3.0, 2: 2.5, 3: 2.75}, metric="val_loss", best=2, title="run 1")
+    _, axes = figure.axes
+    assert list(axes.lines[0].get_xdata()) == [1, 2, 3]
+    assert axes.get_xlabel() == "epoch"
+    assert axes.get_ylabel() == "validation loss (nats per token)"
+    assert [text.get_text() for text in axes.texts] == ["best 2.5"]
+    assert figure.get_suptitle() == "run 1"
+
+
+def test_other_metrics_are_labelled_by_their_name(losses):
+    _, axes = plots.loss_curve(losses, {1: 0.4}, metric="CIDEr", best=7).axes
+    assert axes.get_ylabel() == "CIDEr"
+    assert not axes.texts
+
+
+def test_caption_grid(rng):
+    images = [rng.integers(0, 256, shape, np.uint8) for shape in ((20, 30, 3), (30, 20, 3), (8, 8, 3))]
+    captions = ["a small red square", "word " * 30, "one\ntwo"]
+    figure = plots.caption_grid(images, captions, columns=2, colors=["green", "red", "black"])
+    shown = [axes for axes in figure.axes if axes.images]
+    assert len(shown) == 3
+    assert len(figure.axes) == 4
+    for axes, image in zip(shown, images, strict=True):
+        np.testing.assert_array_equal(axes.images[0].get_array(), image)
+    labels = [axes.xaxis.label for axes in shown]
+    assert labels[0].get_text() == captions[0]
+    assert labels[1].get_text().replace("\n", " ") == captions[1].strip()
+    assert labels[1].get_text().count("\n") > 2
+    assert labels[2].get_text() == captions[2]
+    assert [label.get_color() for label in labels] == ["green", "red", "black"]
+
+
+def test_caption_grid_of_one(rng):
+    image = rng.integers(0, 256, (5, 5, 3), np.uint8)
+    (axes,) = plots.caption_grid([image], [""], colors="blue").axes
+    assert axes.xaxis.label.get_color() == "blue"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], []), "got 0 images and 0 captions"),
+        (([np.zeros((2, 2, 3), np.uint8)], ["a", "b"]), "got 1 images and 2 captions"),
+    ],
+)
+def test_caption_grid_needs_a_caption_for_every_image(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plots.caption_grid(*arguments)
+
+
+def test_caption_grid_needs_a_color_for_every_image():
+    with pytest.raises(ValueError, match="got 2 colors for 1 images"):
+        plots.caption_grid([np.zeros((2, 2, 3), np.uint8)], ["a"], colors=["red", "red"])
+
+
+def test_saved_as_png_without_pyplot(losses, tmp_path):
+    figure = plots.loss_curve(losses, {1: 1.0})
+    assert type(figure) is Figure
+    plots.save(figure, tmp_path / "any.name", dpi=50)
+    image = matplotlib.image.imread(tmp_path / "any.name", format="png")
+    height, width = image.shape[:2]
+    assert width / 50 == pytest.approx(figure.get_figwidth(), abs=0.05)
+    assert height / 50 == pytest.approx(figure.get_figheight(), abs=0.05)
