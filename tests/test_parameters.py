@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rnnlab.parameters import Parameters
+
+SHAPES = {"W": (2, 3), "none": (0, 4), "b": (3,), "scalar": ()}
+
+
+@pytest.fixture
+def params():
+    params = Parameters(SHAPES)
+    params.flat[...] = np.arange(10)
+    return params
+
+
+def test_views_of_one_buffer(params):
+    np.testing.assert_array_equal(params["W"], [[0, 1, 2], [3, 4, 5]])
+    np.testing.assert_array_equal(params["b"], [6, 7, 8])
+    assert params["scalar"] == 9
+    assert params["none"].shape == (0, 4)
+    params["W"][1, 2] = 50
+    assert params.flat[5] == 50
+    params.flat[6] = 60
+    assert params["b"][0] == 60
+    assert params.flat.flags.c_contiguous
+
+
+def test_setting_copies_into_the_view(params):
+    view, value = params["b"], np.array([1.0, 2.0, 3.0])
+    params["b"] = value
+    assert params["b"] is view
+    value[0] = 100
+    np.testing.assert_array_equal(params["b"], [1, 2, 3])
+    params["scalar"] = 4
+    assert params.flat[-1] == 4
+    params["b"] += 1
+    np.testing.assert_array_equal(params.flat[6:9], [2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [(np.zeros((3, 2)), r"\(3, 2\)"), (1.0, r"\(\)"), ([[1, 2, 3]], r"\(1, 3\)")]
+)
+def test_setting_checks_the_shape(params, value, found):
+    with pytest.raises(ValueError, match=rf"parameter 'W' has shape \(2, 3\), the array given has {found}"):
+        params["W"] = value
+    np.testing.assert_array_equal(params.flat, np.arange(10))
+
+
+def test_unknown_names(params):
+    for use in (lambda: params["V"], lambda: params.__setitem__("V", 1)):
+        with pytest.raises(KeyError, match="no parameter 'V'; there are W, none, b, scalar"):
+            use()
+    assert "V" not in params
+
+
+def test_names_cannot_go(params):
+    with pytest.raises(TypeError, match="'W' is a view of a shared buffer and cannot be deleted"):
+        del params["W"]
+
+
+def test_is_a_mapping_in_the_order_of_the_buffer(params):
+    assert list(params) == list(SHAPES)
+    assert len(params) == 4
+    assert {name: array.shape for name, array in params.items()} == params.shapes == SHAPES
+    params.update({"W": np.ones((2, 3)), "scalar": 2})
+    assert params.flat.sum() == 6 + 6 + 7 + 8 + 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_copies_share_nothing(params, dtype):
+    params = Parameters(SHAPES, dtype, flat=params.flat.astype(dtype))
+    for other, expected in ((params.copy(), params.flat), (params.zeros_like(), np.zeros(10))):
+        assert other.dtype == dtype
+        assert other.shapes == params.shapes
+        np.testing.assert_array_equal(other.flat, expected)
+        assert not np.shares_memory(other.flat, params.flat)
+
+
+def test_zeros_like_is_zero_where_there_was_nan(params):
+    params["W"] = np.full((2, 3), np.nan)
+    np.testing.assert_array_equal(params.zeros_like().flat, 0)
+
+
+@pytest.mark.parametrize(
+    "flat", [np.zeros(9, np.float32), np.zeros((10, 1), np.float32), np.zeros(10, np.float64)]
+)
+def test_buffer_must_fit(flat):
+    with pytest.raises(ValueError, match=r"flat has shape .* and dtype .*, expected \(10,\) and float32"):
+        Parameters(SHAPES, flat=flat)
+
+
+def test_given_buffer_is_used_and_not_copied():
+    flat = np.zeros(10, np.float32)
+    params = Parameters(SHAPES, flat=flat)
+    params["scalar"] = 1
+    assert params.flat is flat
+    assert flat[-1] == 1
+
+
+def test_no_parameters():
+    assert Parameters({}).flat.shape == (0,)
+
+
+def test_repr_lists_names_and_shapes(params):
+    assert repr(params) == "Parameters(10 x float32)\n  W: (2, 3)\n  none: (0, 4)\n  b: (3,)\n  scalar: ()"
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=3), max_size=6))
+def test_name_at_is_the_parameter_there(shapes):
+    params = Parameters({f"p{i}": tuple(shape) for i, shape in enumerate(shapes)})
+    for i, array in enumerate(params.values()):
+        array[...] = i
+    assert [params.name_at(k) for k in range(params.flat.size)] == [f"p{i:.0f}" for i in params.flat]
+
+
+@pytest.mark.parametrize("index", [-1, 10])
+def test_name_at_outside(params, index):
+    with pytest.raises(IndexError, match=f"index {index} is outside the buffer of 10 numbers"):
+        params.name_at(index)
