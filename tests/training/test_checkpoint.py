@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+import rnnlab
+from rnnlab.models import CaptioningRNN
+from rnnlab.parameters import Parameters
+from rnnlab.training.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    check_model,
+    describe_model,
+    load_checkpoint,
+    load_model,
+    load_parameters,
+    save_checkpoint,
+)
+
+
+@pytest.fixture
+def checkpoint(model, rng):
+    words = ["<NULL>", "<START>", "<END>", "<UNK>", *(f"wörd{i}" for i in range(20_000))]  # more than 64 KiB
+    return Checkpoint(
+        parameters=model.params,
+        model=describe_model(model),
+        vocabulary=words,
+        config={"train": {"seed": 3}, "name": "é"},
+        optimiser={"steps": 5, "m": rng.standard_normal(18), "v": rng.random(18)},
+        losses=rng.random(100),
+        history=[{"epoch": 1, "val_loss": 1 / 3}, {"epoch": 2, "val_loss": 0.1, "CIDEr": 1e-300}],
+        solver={"noise": np.random.default_rng(3).bit_generator.state},
+    )
+
+
+@pytest.fixture
+def path(tmp_path, checkpoint):
+    path = tmp_path / "run" / "last.h5"
+    save_checkpoint(path, checkpoint)
+    return path
+
+
+def test_everything_comes_back_bit_for_bit(path, checkpoint):
+    found = load_checkpoint(path)
+    assert found.parameters.shapes == checkpoint.parameters.shapes
+    assert found.parameters.dtype == checkpoint.parameters.dtype
+    np.testing.assert_array_equal(found.parameters.flat, checkpoint.parameters.flat)
+    for name in ("model", "vocabulary", "config", "history", "solver"):
+        assert getattr(found, name) == getattr(checkpoint, name)
+    assert found.version == rnnlab.__version__
+    np.testing.assert_array_equal(found.losses, checkpoint.losses)
+    assert found.optimiser["steps"] == 5
+    assert set(found.optimiser) == {"steps", "m", "v"}
+    for name in "mv":
+        np.testing.assert_array_equal(found.optimiser[name], checkpoint.optimiser[name])
+
+
+def test_little_is_enough(tmp_path, model):
+    save_checkpoint(tmp_path / "little.h5", Checkpoint(model.params, describe_model(model)))
+    found = load_checkpoint(tmp_path / "little.h5")
+    assert (found.vocabulary, found.config, found.history, found.solver) == (None, None, [], {})
+    assert found.optimiser == {"steps": 0}
+    assert found.losses.shape == (0,)
+
+
+def test_float32_and_an_empty_parameter(tmp_path, model):
+    params = Parameters({"none": (0, 3), "scalar": (), "b": (2,)}, np.float32)
+    params["scalar"] = 1 / 3
+    save_checkpoint(tmp_path / "x.h5", Checkpoint(params, describe_model(model)))
+    found = load_checkpoint(tmp_path / "x.h5").parameters
+    assert found.shapes == params.shapes
+    np.testing.assert_array_equal(found.flat, params.flat)
+    assert found.dtype == np.float32
+
+
+def test_saving_again_replaces_and_leaves_nothing_else(path, checkpoint):
+    checkpoint.parameters["b"] = [1, 2, 3]
+    save_checkpoint(path, checkpoint)
+    assert [file.name for file in path.parent.iterdir()] == ["last.h5"]
+    np.testing.assert_array_equal(load_checkpoint(path).parameters["b"], [1, 2, 3])
+
+
+def test_a_failed_save_keeps_the_previous_file(path, checkpoint):
+    before = path.read_bytes()
+    checkpoint.history.append({"epoch": object()})
+    with pytest.raises(TypeError):
+        save_checkpoint(path, checkpoint)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == ["last.h5"]
+
+
+# ------------------------------------------------------------------ models
+
+
+def test_load_model_by_its_class(path, model, make_model):
+    found = load_model(path, {"LinearModel": make_model})
+    assert type(found) is make_model
+    assert found.config() == model.config()
+    np.testing.assert_array_equal(found.params.flat, model.params.flat)
+    assert found.params.flat is not model.params.flat
+
+
+def test_load_model_of_the_models_floor(tmp_path, rng):
+    words = {word: i for i, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "dog"])}
+    model = CaptioningRNN(words, 7, 5, 6, "lstm", word_dropout=0.5, rng=rng)
+    save_checkpoint(tmp_path / "m.h5", Checkpoint(model.params, describe_model(model)))
+    found = load_model(tmp_path / "m.h5")
+    features = rng.standard_normal((3, 7))
+    captions = rng.integers(0, 6, (3, 8))
+    assert found.loss(features, captions)[0] == model.loss(features, captions)[0]
+    assert found.config() == model.config()
+
+
+def test_load_model_of_an_unknown_class(path):
+    with pytest.raises(
+        CheckpointError, match="last.h5: model: class: found 'LinearModel', expected one of .*RNN"
+    ):
+        load_model(path)
+
+
+def test_load_model_with_a_config_of_another_version(path, make_model):
+    edit(path, "model", {"class": "LinearModel", "config": {"inputs": 5, "depth": 3}})
+    with pytest.raises(CheckpointError, match="last.h5: model: config: found TypeError.*depth"):
+        load_model(path, {"LinearModel": make_model})
+
+
+def test_load_model_with_parameters_of_another_shape(path, make_model):
+    edit(path, "model", {"class": "LinearModel", "config": {"inputs": 6}})
+    with pytest.raises(CheckpointError, match=r"parameters: W: found shape \(5, 3\), expected \(6, 3\)"):
+        load_model(path, {"LinearModel": make_model})
+
+
+def test_load_parameters_into_another_dtype(path, model, make_model):
+    other = make_model(dtype="float32")
+    load_parameters(path, other)
+    np.testing.assert_array_equal(other.params.flat, model.params.flat.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"W": (5, 3), "b": (4,)}, r"parameters: b: found shape \(3,\), expected \(4,\)"),
+        ({"W": (5, 3), "b": (3,), "c": (1,)}, "parameters: found W, b, expected one called c"),
+        ({"W": (5, 3)}, "parameters: found b, expected only W"),
+    ],
+)
+def test_load_parameters_checks_names_and_shapes(path, shapes, message):
+    class Other:
+        params = Parameters(shapes)
+
+    with pytest.raises(CheckpointError, match=message):
+        load_parameters(path, Other())
+    np.testing.assert_array_equal(Other.params.flat, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dropout": 0.5}, "model: dropout: found 0.2, expected 0.5, as the model given"),
+        ({"inputs": 6}, "model: inputs: found 5, expected 6"),
+        ({"dtype": "float32"}, "model: dtype: found 'float64', expected 'float32'"),
+    ],
+)
+def test_check_model_names_the_difference(path, make_model, changes, message):
+    with pytest.raises(CheckpointError, match=message):
+        check_model(path, load_checkpoint(path), make_model(**changes))
+
+
+def test_check_model_of_another_class_or_shape(path, model, make_model):
+    class Other(make_model):
+        pass
+
+    with pytest.raises(CheckpointError, match="model: class: found LinearModel, expected Other"):
+        check_model(path, load_checkpoint(path), Other())
+    model.params = Parameters({"W": (5, 3), "b": (3,)}, np.float32)
+    with pytest.raises(CheckpointError, match="parameters: found float64, expected float32"):
+        check_model(path, load_checkpoint(path), model)
+    check_model(path, load_checkpoint(path), make_model())
+
+
+# ------------------------------------------------------------------ bad files
+
+
+def edit(path, name, value):
+    with h5py.File(path, "a") as file:
+        del file[name]
+        if value is not None:
+            file[name] = value if isinstance(value, np.ndarray) else np.bytes_(json.dumps(value))
+
+
+def test_no_file(tmp_path):
+    for load in (load_checkpoint, load_model):
+        with pytest.raises(FileNotFoundError, match="none.h5: no such checkpoint"):
+            load(tmp_path / "none.h5")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 something else entirely", b"\x89HDF\r\n\x1a\n"])
+def test_not_hdf5(tmp_path, content):
+    (tmp_path / "x.h5").write_bytes(content)
+    with pytest.raises(
+        CheckpointError, match="x.h5: file: found what HDF5 cannot read .*expected a whole check"
+    ):
+        load_checkpoint(tmp_path / "x.h5")
+
+
+def test_truncated_anywhere(path):
+    whole = path.read_bytes()
+    for size in np.linspace(1, len(whole) - 1, 60).astype(int):
+        path.write_bytes(whole[:size])
+        with pytest.raises(CheckpointError, match="last.h5: file: found what HDF5 cannot read"):
+            load_checkpoint(path)
+
+
+def test_damaged_anywhere(tmp_path, model, make_model, rng):
+    """A flipped byte gives another number or a CheckpointError, never an error of another kind."""
+    path = tmp_path / "x.h5"
+    save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
+    whole = path.read_bytes()
+    refused = 0
+    for place in rng.integers(len(whole), size=400):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            load_checkpoint(path)
+            load_model(path, {"LinearModel": make_model})
+        except CheckpointError:
+            refused += 1
+    assert refused > 10
+
+
+def test_another_librarys_file(tmp_path):
+    with h5py.File(tmp_path / "weights.h5", "w") as file:
+        file["model_weights"] = np.zeros(3)
+    with pytest.raises(CheckpointError, match="attribute format: found None, expected rnnlab checkpoint 1"):
+        load_checkpoint(tmp_path / "weights.h5")
+
+
+@pytest.mark.parametrize(
+    "name", ["parameters", "optimiser", "losses", "model", "vocabulary", "config", "history", "solver"]
+)
+def test_missing_field_is_named(path, name):
+    edit(path, name, None)
+    with pytest.raises(CheckpointError, match=f"last.h5: {name}: found nothing, expected an HDF5"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("parameters", np.zeros(18), "parameters: attribute index: found KeyError"),
+        ("optimiser", np.zeros(18), "optimiser: found <HDF5 dataset .*expected an HDF5 Group"),
+        ("losses", np.zeros((3, 3)), r"losses: found float64 \(3, 3\), expected floats in one dimension"),
+        ("losses", np.zeros(3, "S4"), r"losses: found \|S4 \(3,\), expected floats"),
+        ("history", {"epoch": 1}, "history: found dict as JSON, expected list"),
+        ("model", None, "model: found nothing"),
+        ("model", [], "model: found list as JSON, expected dict"),
+        ("solver", np.zeros(3), "solver: found no JSON"),
+        ("vocabulary", np.frombuffer(b"[1, 2", np.uint8), "vocabulary: found no JSON"),
+    ],
+)
+def test_bad_field_is_named(path, name, value, message):
+    edit(path, name, value)
+    with pytest.raises(CheckpointError, match=f"last.h5: {message}"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (
+            b'[["W", [5, 3]], ["b", [4]]]',
+            r"parameters: found float64 \(18,\), expected floats \(19,\), as the",
+        ),
+        (b"no JSON", "parameters: attribute index: found JSONDecodeError"),
+        (b'{"W": 1}', "parameters: attribute index: found ValueError"),
+    ],
+)
+def test_bad_index(path, index, message):
+    with h5py.File(path, "a") as file:
+        file["parameters"].attrs["index"] = np.bytes_(index)
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(path)
+
+
+def test_bad_attributes(path):
+    with h5py.File(path, "a") as file:
+        file["optimiser"].attrs["steps"] = "many"
+    with pytest.raises(CheckpointError, match="optimiser: attribute steps: found many, expected a number of"):
+        load_checkpoint(path)
+    with h5py.File(path, "a") as file:
+        del file.attrs["rnnlab_version"]
+    with pytest.raises(CheckpointError, match="attribute rnnlab_version: found nothing, expected a version"):
+        load_checkpoint(path)
