@@ -1,0 +1,38 @@
+"""Training: the solver and what it is made of.
+
+Read :mod:`~rnnlab.training.solver` first; its docstring says which file does which part of the loop.
+"""
+
+from rnnlab.training.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    load_checkpoint,
+    load_model,
+    load_parameters,
+    save_checkpoint,
+)
+from rnnlab.training.clipping import clip_by_norm, clip_by_value, gradient_norm
+from rnnlab.training.finite import NonFiniteError
+from rnnlab.training.optim import UPDATE_RULES, make_update_rule
+from rnnlab.training.schedules import SCHEDULES, make_schedule
+from rnnlab.training.solver import Solver
+from rnnlab.training.validation import validation_loss
+
+__all__ = [
+    "SCHEDULES",
+    "UPDATE_RULES",
+    "Checkpoint",
+    "CheckpointError",
+    "NonFiniteError",
+    "Solver",
+    "clip_by_norm",
+    "clip_by_value",
+    "gradient_norm",
+    "load_checkpoint",
+    "load_model",
+    "load_parameters",
+    "make_schedule",
+    "make_update_rule",
+    "save_checkpoint",
+    "validation_loss",
+]

@@ -1,0 +1,76 @@
+"""The order of the training examples: seeded, and resumable at any batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rnnlab.training.protocols import Data
+
+
+class DataOrder:
+    """The batches of one epoch after another.
+
+    The batches of an epoch follow from the generator's state before that epoch. That state and the number of
+    batches already used are all there is to save: no permutation.
+
+    Attributes
+    ----------
+    epoch : int
+        Epochs finished.
+    batch : int
+        Batches used of the epoch that is under way.
+    """
+
+    def __init__(self, data: Data, batch_size: int, rng: np.random.Generator) -> None:
+        self.epoch = 0
+        self.batch = 0
+        self._data = data
+        self._batch_size = batch_size
+        self._rng = rng
+        self._before_epoch = rng.bit_generator.state
+        self._num_batches: int | None = None
+
+    def batches(self) -> list[np.ndarray]:
+        """All batches of the epoch that is under way, the used ones too; the same at every call.
+
+        Raises
+        ------
+        ValueError
+            If the "train" split is empty, or the epoch was begun with another number of batches.
+        """
+        self._rng.bit_generator.state = self._before_epoch
+        batches = self._data.epoch("train", self._batch_size, self._rng)
+        if not batches:
+            raise ValueError("the data's 'train' split has no examples")
+        if self._num_batches not in (None, len(batches)):
+            raise ValueError(
+                f"the data's 'train' split has {len(batches)} batches of {self._batch_size}, expected "
+                f"{self._num_batches} as when the run was saved: the data are not the same"
+            )
+        self._num_batches = len(batches)
+        return batches
+
+    def end_epoch(self) -> None:
+        """Go on to the next epoch."""
+        self.epoch += 1
+        self.batch = 0
+        self._num_batches = None
+        self._before_epoch = self._rng.bit_generator.state
+
+    def state(self) -> dict[str, Any]:
+        """What to save."""
+        return {
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "num_batches": self._num_batches,
+            "generator": self._before_epoch,
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from a :meth:`state`."""
+        self.epoch, self.batch = state["epoch"], state["batch"]
+        self._num_batches = state["num_batches"]
+        self._before_epoch = state["generator"]

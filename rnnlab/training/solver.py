@@ -1,0 +1,379 @@
+"""The solver: trains a model on a data set.
+
+for each epoch                                    order.py, seeded and resumable
+    for each batch
+        loss and gradient of the model            noise from a generator of its own
+        norm, check, clipping                     clipping.py
+        update rule times schedule                optim.py, schedules.py
+    validation                                    validation.py
+    history, checkpoints, loss curve              run_directory.py, checkpoint.py
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+import rnnlab
+from rnnlab.ops import ops_for
+from rnnlab.parameters import Parameters
+from rnnlab.training.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    check_model,
+    describe_model,
+    load_checkpoint,
+    load_parameters,
+    save_checkpoint,
+)
+from rnnlab.training.clipping import clip_by_value, gradient_norm, norm_scale
+from rnnlab.training.finite import check_iteration, check_parameters
+from rnnlab.training.interrupt import Interrupt
+from rnnlab.training.options import Options, as_json, check_interface, with_changes
+from rnnlab.training.progress import Progress, make_progress
+from rnnlab.training.protocols import Data, Model
+from rnnlab.training.run_directory import RunDirectory
+from rnnlab.training.state import TrainingState
+from rnnlab.training.validation import Monitor, validation_loss
+
+Evaluate = Callable[[Any], Mapping[str, float]]
+
+
+class Solver:
+    """Trains a model by a stochastic gradient method, epoch after epoch.
+
+    Parameters
+    ----------
+    model : Model
+        Has ``params``, ``loss(*batch, rng=, grads=)``, ``nll(*batch)`` and ``config()``.
+    data : Data
+        Has ``splits``, ``epoch(split, batch_size, rng)``, ``batch(split, indices)`` and
+        ``num_tokens(batch)``. It needs a "train" split; a "val" split is validated on after every epoch.
+    update_rule : str
+        One of sgd, momentum, rmsprop, adagrad, adadelta, adam, adamw.
+    optim_config : mapping, optional
+        The rule's hyperparameters, among them ``learning_rate``.
+    schedule : mapping, optional
+        What multiplies the learning rate: ``{"name": "exponential", "decay": 0.95}``, see
+        :mod:`rnnlab.training.schedules`; constant if left out.
+    num_epochs, batch_size : int
+    clip_norm : float, optional
+        Scale a gradient of a larger Euclidean norm down to this norm.
+    clip_value : float, optional
+        Bring every element of the gradient into [-clip_value, clip_value], before ``clip_norm``.
+    evaluate : callable, optional
+        From the model to a dict of metrics, called after every epoch. The default is
+        :func:`~rnnlab.training.validation.validation_loss` if the data have a "val" split.
+    monitor : str
+        The metric that tells which epoch is best. It is minimised if its name contains "loss" or
+        "perplexity", else maximised.
+    patience : int, optional
+        Stop after so many epochs in a row without a better value of the monitored metric.
+    restore_best : bool
+        Whether to end with the parameters of the best epoch rather than of the last one, if there is
+        validation.
+    run_dir : path, optional
+        Where to keep configuration, checkpoints, history and loss curve; nothing is written if left out.
+    checkpoint_every : int, optional
+        Iterations between checkpoints within an epoch; there is always one at its end.
+    config : mapping, optional
+        Anything that JSON can hold, kept with the run.
+    seed : int
+        Of the generators of the data order and of the noise.
+    verbose : bool
+        Whether to print.
+    print_every : int
+        Iterations between the printed losses.
+    progress : bool
+        Whether to show a progress bar rather than lines.
+
+    Attributes
+    ----------
+    options : Options
+    interrupted : bool
+        Whether the last :meth:`train` was ended by Ctrl-C.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is not what it should be; names it.
+    FileExistsError
+        If ``run_dir`` holds a run already.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        data: Data,
+        *,
+        update_rule: str = "adam",
+        optim_config: Mapping[str, float] | None = None,
+        schedule: Mapping[str, Any] | None = None,
+        num_epochs: int = 10,
+        batch_size: int = 64,
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
+        evaluate: Evaluate | None = None,
+        monitor: str = "val_loss",
+        patience: int | None = None,
+        restore_best: bool = True,
+        run_dir: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | None = None,
+        config: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        verbose: bool = True,
+        print_every: int = 10,
+        progress: bool = False,
+    ) -> None:
+        check_interface("model", model, ("params", "loss", "config"))
+        check_interface("data", data, ("splits", "epoch", "batch", "num_tokens"))
+        self.options = Options(
+            update_rule=update_rule,
+            optim_config=optim_config,
+            schedule=schedule,
+            num_epochs=num_epochs,
+            batch_size=batch_size,
+            clip_norm=clip_norm,
+            clip_value=clip_value,
+            monitor=monitor,
+            patience=patience,
+            restore_best=restore_best,
+            checkpoint_every=checkpoint_every,
+            seed=seed,
+            verbose=verbose,
+            print_every=print_every,
+            progress=progress,
+        )
+        self.model, self.data = model, data
+        self.interrupted = False
+        self._state = TrainingState(self.options, data)
+        self._grads = model.params.zeros_like()
+        self._best = model.params  # a copy of them, once there is a best epoch and no run_dir
+        self._own_evaluate = evaluate is not None
+        self._evaluate = evaluate or self._default_evaluate()
+        if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
+            raise ValueError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
+        self._config = as_json(config)
+        self._run = None if run_dir is None else RunDirectory(run_dir)
+
+    @classmethod
+    def resume(
+        cls,
+        run_dir: str | os.PathLike[str],
+        model: Model,
+        data: Data,
+        *,
+        evaluate: Evaluate | None = None,
+        **changes: Any,
+    ) -> Solver:
+        """A solver that goes on from ``run_dir`` as if the run had never stopped, bit for bit.
+
+        Parameters
+        ----------
+        run_dir : path
+            Of a run that ended, was interrupted, or was killed.
+        model : Model
+            Of the same configuration; its parameters are overwritten.
+        data : Data
+            The same data.
+        evaluate : callable, optional
+            As in the constructor; must be given if it was given there.
+        **changes
+            New values of num_epochs, patience, restore_best, checkpoint_every, verbose, print_every,
+            progress.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no run.
+        CheckpointError
+            If the checkpoint is damaged, or is not of this model.
+        ValueError
+            If a change is of another option, or ``evaluate`` is missing.
+        """
+        run = RunDirectory(run_dir, resume=True)
+        checkpoint = load_checkpoint(run.last)
+        for name in ("options", "own_evaluate"):
+            if name not in checkpoint.solver:
+                raise CheckpointError(run.last, f"solver: {name}", "nothing", "the state of a training run")
+        if checkpoint.solver["own_evaluate"] and evaluate is None:
+            raise ValueError("resume: this run was evaluated by a function of its own, pass it as evaluate")
+        check_model(run.last, checkpoint, model)
+        options = with_changes(checkpoint.solver["options"], changes)
+        solver = cls(model, data, evaluate=evaluate, config=checkpoint.config, **options)
+        solver._run = run
+        solver._state.load(run.last, checkpoint, model.params.flat)
+        model.params.flat[...] = ops_for(model.params.flat).asarray(checkpoint.parameters.flat)
+        return solver
+
+    @property
+    def loss_history(self) -> list[float]:
+        """The loss of every iteration."""
+        return self._state.losses
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """A row for every epoch.
+
+        Columns: epoch, iteration, train_loss, gradient_norm, seconds, tokens_per_second, learning_rate,
+        and the metrics. Loss and norm are means, the norm before clipping.
+        """
+        return self._state.history
+
+    @property
+    def monitor(self) -> Monitor:
+        """The monitored metric: its ``best`` value so far and the ``best_epoch``."""
+        return self._state.monitor
+
+    def train(self) -> None:
+        """Train until the last epoch, until the monitored metric has stopped improving, or until Ctrl-C.
+
+        The first Ctrl-C ends the iteration under way, writes the checkpoint and returns; calling
+        :meth:`train` again goes on from there.
+
+        Raises
+        ------
+        NonFiniteError
+            If a loss, a gradient, a parameter or the monitored metric is not finite. The last checkpoint
+            stays.
+        """
+        if self._run:
+            self._run.write_config(self._description())
+        progress = make_progress(self.options)
+        try:
+            with Interrupt() as interrupt:
+                while not (self._finished or interrupt.requested):
+                    if self._train_epoch(progress, interrupt):
+                        self._end_epoch(progress)
+                self.interrupted = interrupt.requested and not self._finished
+                self._end(progress)
+        finally:
+            progress.close()
+
+    @property
+    def _finished(self) -> bool:
+        return self._state.order.epoch >= self.options.num_epochs or self.monitor.exhausted
+
+    def _train_epoch(self, progress: Progress, interrupt: Interrupt) -> bool:
+        """Use the batches that are left of this epoch; false if interrupted."""
+        order, every = self._state.order, self.options.checkpoint_every
+        batches = order.batches()
+        before = self._state.iteration - order.batch
+        total = before + len(batches) * (self.options.num_epochs - order.epoch)
+        for indices in batches[order.batch :]:
+            loss = self._iterate(indices)
+            progress.iteration(self._state.iteration, total, loss, self._state.totals.tokens_per_second)
+            if interrupt.requested:
+                return False
+            if self._run and every and self._state.iteration % every == 0:
+                self._save(self._run.last)
+        return True
+
+    def _iterate(self, indices: np.ndarray) -> float:
+        """One batch, one update; returns the loss."""
+        started = time.perf_counter()
+        state, params = self._state, self.model.params
+        batch = self.data.batch("train", indices)
+        loss, grads = self.model.loss(*batch, rng=state.noise, grads=self._grads)
+        loss, norm = float(loss), gradient_norm(grads)
+        check_iteration(state.iteration + 1, loss, norm, params, grads)
+        scale = self._clip(grads, norm)
+        state.rule.step(params.flat, grads.flat, scale=scale, rate=state.multiplier)
+        state.count(loss, norm, self.data.num_tokens(batch), time.perf_counter() - started)
+        return loss
+
+    def _clip(self, grads: Parameters, norm: float) -> float:
+        """Clip by value in place; return the factor that clips by norm."""
+        if self.options.clip_value is not None:
+            clip_by_value(grads, self.options.clip_value)
+            if self.options.clip_norm is not None:
+                norm = gradient_norm(grads)
+        return norm_scale(norm, self.options.clip_norm)
+
+    def _end_epoch(self, progress: Progress) -> None:
+        """Validate, take the epoch into the history, and save."""
+        metrics = self._validate()
+        improved = self._state.end_epoch(metrics)
+        progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
+        if improved:
+            self._keep_best()
+        if self._run:
+            self._save(self._run.last)
+            self._run.write_history(self.history)
+            self._run.plot(self.loss_history, self.history, self.monitor)
+
+    def _validate(self) -> dict[str, float] | None:
+        """The metrics now; if they fail, the epoch is saved, and a resume begins by computing them again."""
+        if self._evaluate is None:
+            return None
+        try:
+            return {name: float(value) for name, value in self._evaluate(self.model).items()}
+        except BaseException:
+            if self._run:
+                self._save(self._run.last)
+            raise
+
+    def _end(self, progress: Progress) -> None:
+        """Leave the model and the run directory as whoever comes next wants to find them."""
+        if self.interrupted:
+            progress.message(f"Interrupted after iteration {self._state.iteration}")
+        if self._run:
+            if self.interrupted:
+                self._save(self._run.last)
+            self._run.plot(self.loss_history, self.history, self.monitor, force=True)
+        if not self.interrupted and self.options.restore_best and self.monitor.best_epoch is not None:
+            self._restore_best()
+
+    def _keep_best(self) -> None:
+        if self._run:
+            self._save(self._run.best)
+        elif self.options.restore_best:
+            self._best = self.model.params.copy()
+
+    def _restore_best(self) -> None:
+        if self._run:
+            load_parameters(self._run.best, self.model)
+        else:
+            self.model.params.flat[...] = self._best.flat
+
+    def _save(self, path: os.PathLike[str]) -> None:
+        check_parameters(self._state.iteration, self.model.params)
+        vocabulary = getattr(self.data, "vocabulary", None)
+        state = self._state.save()
+        state["solver"] |= {"options": asdict(self.options), "own_evaluate": self._own_evaluate}
+        words = None if vocabulary is None else list(vocabulary.idx_to_word)
+        save_checkpoint(
+            path,
+            Checkpoint(self.model.params, describe_model(self.model), words, self._config, **state),
+        )
+
+    def _default_evaluate(self) -> Evaluate | None:
+        """The loss over the "val" split, if there is one that is not empty."""
+        options = self.options
+        if "val" not in self.data.splits or not self.data.epoch("val", options.batch_size, None):
+            return None
+        if options.monitor not in ("val_loss", "val_perplexity"):
+            raise ValueError(
+                f"Solver: monitor is {options.monitor!r}, expected val_loss or val_perplexity, "
+                "or evaluate as well, a function that returns it"
+            )
+        return lambda model: validation_loss(model, self.data, options.batch_size)
+
+    def _description(self) -> dict[str, Any]:
+        """What config.json holds; the model's vocabulary and other long things are in the checkpoint only."""
+        model = describe_model(self.model)
+        model["config"] = {
+            key: value for key, value in model["config"].items() if not isinstance(value, dict | list)
+        }
+        return {
+            "rnnlab_version": rnnlab.__version__,
+            "config": self._config,
+            "model": model,
+            "num_parameters": int(self.model.params.flat.size),
+            "solver": asdict(self.options),
+        }

@@ -1,0 +1,139 @@
+"""The state of a training run: all that an iteration changes, except the parameters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from rnnlab.training.checkpoint import Checkpoint, CheckpointError
+from rnnlab.training.optim import make_update_rule
+from rnnlab.training.options import Options
+from rnnlab.training.order import DataOrder
+from rnnlab.training.protocols import Array, Data
+from rnnlab.training.schedules import make_schedule
+from rnnlab.training.totals import EpochTotals
+from rnnlab.training.validation import Monitor
+
+
+class TrainingState:
+    """Update rule, schedule, monitor, data order, noise and history of one run.
+
+    Parameters
+    ----------
+    options : Options
+    data : Data
+
+    Attributes
+    ----------
+    losses : list of float
+        One per iteration.
+    history : list of dict
+        One per epoch.
+    totals : EpochTotals
+        Of the epoch under way.
+    noise : numpy Generator
+        What the model draws its noise from; the data order has a generator of its own.
+    """
+
+    def __init__(self, options: Options, data: Data) -> None:
+        order_seed, noise_seed = np.random.SeedSequence(options.seed).spawn(2)
+        self.rule = make_update_rule(options.update_rule, options.optim_config)
+        self.schedule = make_schedule(options.schedule)
+        self.monitor = Monitor(options.monitor, options.patience)
+        self.order = DataOrder(data, options.batch_size, np.random.default_rng(order_seed))
+        self.noise = np.random.default_rng(noise_seed)
+        self.totals = EpochTotals()
+        self.losses: list[float] = []
+        self.history: list[dict[str, Any]] = []
+
+    @property
+    def iteration(self) -> int:
+        """The number of iterations done."""
+        return len(self.losses)
+
+    @property
+    def multiplier(self) -> float:
+        """What the schedule multiplies the learning rate of the next iteration by."""
+        return self.schedule.multiplier(self.iteration, self.order.epoch)
+
+    def count(self, loss: float, gradient_norm: float, tokens: int, seconds: float) -> None:
+        """Take note of an iteration that is done."""
+        self.losses.append(loss)
+        self.order.batch += 1
+        self.totals.add(loss=loss, gradient_norm=gradient_norm, tokens=tokens, seconds=seconds)
+
+    def end_epoch(self, metrics: Mapping[str, float] | None) -> bool:
+        """Take an epoch into the history and go on to the next; true if it is the best so far.
+
+        Parameters
+        ----------
+        metrics : mapping of str to float, or None
+            What validation gave; None if there is none.
+
+        Raises
+        ------
+        ValueError, NonFiniteError
+            If the monitored metric is missing or not finite. Nothing is changed then.
+        """
+        epoch = self.order.epoch + 1
+        improved = metrics is not None and self.monitor.update(metrics, epoch)
+        rate = self.schedule.multiplier(self.iteration - 1, self.order.epoch)
+        self.history.append(
+            {
+                "epoch": epoch,
+                "iteration": self.iteration,
+                **self.totals.row(),
+                "learning_rate": self.rule.learning_rate * rate,
+                **(metrics or {}),
+            }
+        )
+        self.schedule.end_epoch(improved)
+        self.order.end_epoch()
+        self.totals = EpochTotals()
+        return improved
+
+    def save(self) -> dict[str, Any]:
+        """The fields of a :class:`Checkpoint` that hold this state."""
+        return {
+            "optimiser": self.rule.state(),
+            "losses": np.asarray(self.losses),
+            "history": self.history,
+            "solver": {
+                "schedule": self.schedule.state(),
+                "monitor": self.monitor.state(),
+                "order": self.order.state(),
+                "noise": self.noise.bit_generator.state,
+                "totals": asdict(self.totals),
+            },
+        }
+
+    def load(self, path: str | os.PathLike[str], checkpoint: Checkpoint, w: Array) -> None:
+        """Go on from a checkpoint, read from ``path``, over the parameters ``w`` (P,).
+
+        Raises
+        ------
+        CheckpointError
+            If a part of it is missing or does not fit.
+        """
+        saved = checkpoint.solver
+        for name in ("schedule", "monitor", "order", "noise", "totals"):
+            if name not in saved:
+                raise CheckpointError(path, f"solver: {name}", "nothing", "the state of a training run")
+        try:
+            self.rule.load_state(checkpoint.optimiser, w)
+        except ValueError as error:
+            raise CheckpointError(path, "optimiser", error, "the update rule's state") from None
+        try:
+            self.schedule.load_state(saved["schedule"])
+            self.monitor.load_state(saved["monitor"])
+            self.order.load_state(saved["order"])
+            self.noise.bit_generator.state = saved["noise"]
+            self.totals = EpochTotals(**saved["totals"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(path, "solver", repr(error), "the state of a training run") from None
+        self.losses = checkpoint.losses.tolist()
+        self.history = checkpoint.history

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import io
+
+from rnnlab.training.progress import Bar, Lines, Progress
+
+
+def show(progress):
+    for iteration in range(1, 6):
+        progress.iteration(iteration, 10, 100 / iteration, 12345.6)
+    progress.epoch(1, 2, {})
+    progress.epoch(1, 2, {"val_loss": 2.0, "CIDEr": 0.51239})
+    progress.message("Interrupted")
+    progress.close()
+
+
+def test_lines_are_the_course_s(capsys):
+    show(Lines(print_every=2))
+    assert capsys.readouterr().out.splitlines() == [
+        "(Iteration 1 / 10) loss: 100.000000",
+        "(Iteration 3 / 10) loss: 33.333333",
+        "(Iteration 5 / 10) loss: 20.000000",
+        "(Epoch 1 / 2) val_loss: 2.0000  CIDEr: 0.5124",
+        "Interrupted",
+    ]
+
+
+def test_silence(capsys):
+    show(Progress())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_bar_shows_loss_speed_and_time_left():
+    file = io.StringIO()
+    show(Bar(file))
+    shown = file.getvalue()
+    last = shown.splitlines()[-1]
+    assert "5/10" in last
+    assert "12,346 tokens/s" in last
+    assert "loss 87.286" in last  # smoothed
+    assert "<" in last  # elapsed < left
+    assert "epoch 1 of 2: val_loss: 2.0000  CIDEr: 0.5124" in shown
+    assert "Interrupted" in shown
+
+
+def test_bar_begins_where_the_run_was_resumed():
+    file = io.StringIO()
+    bar = Bar(file)
+    bar.iteration(8, 10, 1.0, 1.0)
+    bar.close()
+    bar.close()
+    assert "8/10" in file.getvalue().splitlines()[-1]

@@ -1,0 +1,269 @@
+"""A resumed run is the run that was never stopped, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
+from rnnlab.training.optim import UPDATE_RULES
+from rnnlab.training.solver import Solver
+
+OPTIONS = {
+    "num_epochs": 4,
+    "batch_size": 8,
+    "optim_config": {"learning_rate": 0.05},
+    "schedule": {"name": "plateau", "factor": 0.5},
+    "clip_norm": 1.0,
+    "seed": 5,
+    "verbose": False,
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_pictures(monkeypatch):
+    """Drawing is most of the time that runs as short as these take."""
+    monkeypatch.setattr("rnnlab.training.run_directory.RunDirectory.plot", lambda *args, **options: None)
+
+
+class Killed(Exception):
+    """Stands for a kill: training ends where it is, nothing is written any more."""
+
+
+def killed_at(model, call):
+    class Dying(type(model)):
+        calls = 0
+
+        def loss(self, *batch, **options):
+            Dying.calls += 1
+            if Dying.calls == call:
+                raise Killed
+            return super().loss(*batch, **options)
+
+    Dying.__name__ = type(model).__name__
+    return Dying()
+
+
+def timeless(history):
+    return [{k: v for k, v in row.items() if k not in ("seconds", "tokens_per_second")} for row in history]
+
+
+def assert_same_run(one, other):
+    assert one.loss_history == other.loss_history
+    assert timeless(one.history) == timeless(other.history)
+    assert (one.monitor.best, one.monitor.best_epoch) == (other.monitor.best, other.monitor.best_epoch)
+    np.testing.assert_array_equal(one.model.params.flat, other.model.params.flat)
+    for key, value in one._state.rule.state().items():
+        np.testing.assert_array_equal(value, other._state.rule.state()[key])
+    assert one._state.noise.bit_generator.state == other._state.noise.bit_generator.state
+    assert one._state.order.state() == other._state.order.state()
+
+
+@pytest.fixture
+def reference(make_model, data):
+    solver = Solver(make_model(), data, **OPTIONS)
+    solver.train()
+    return solver
+
+
+@pytest.mark.parametrize("call", [5, 8, 9, 15, 20, 28])
+def test_after_a_kill_anywhere(make_model, make_data, data, tmp_path, reference, call):
+    with pytest.raises(Killed):
+        Solver(killed_at(make_model(), call), data, run_dir=tmp_path, checkpoint_every=2, **OPTIONS).train()
+    solver = Solver.resume(tmp_path, make_model(), make_data())
+    assert 0 < len(solver.loss_history) < call
+    solver.train()
+    assert_same_run(solver, reference)
+
+
+def test_every_epoch_in_a_process_of_its_own(make_model, make_data, data, tmp_path, reference):
+    Solver(make_model(), data, run_dir=tmp_path, **{**OPTIONS, "num_epochs": 1}).train()
+    for num_epochs in (2, 3, 4):
+        solver = Solver.resume(tmp_path, make_model(), make_data(), num_epochs=num_epochs)
+        solver.train()
+    assert_same_run(solver, reference)
+
+
+@pytest.mark.parametrize("rule", UPDATE_RULES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_with_every_rule(make_model, make_data, data, tmp_path, rule, dtype):
+    options = OPTIONS | {"update_rule": rule, "num_epochs": 2}
+    reference = Solver(make_model(dtype=dtype), data, **options)
+    reference.train()
+
+    class Model(make_model):
+        def __init__(self):
+            super().__init__(dtype=dtype)
+
+    Model.__name__ = "LinearModel"
+    with pytest.raises(Killed):
+        Solver(killed_at(Model(), 12), data, run_dir=tmp_path, checkpoint_every=4, **options).train()
+    solver = Solver.resume(tmp_path, make_model(dtype=dtype), make_data())
+    assert len(solver.loss_history) == 8
+    solver.train()
+    assert_same_run(solver, reference)
+
+
+def test_after_early_stopping_with_more_patience(make_model, make_data, data, tmp_path):
+    def evaluate(model):
+        return {"val_loss": float(abs(len(evaluate.calls.append(1) or evaluate.calls) - 2))}
+
+    evaluate.calls = []
+    solver = Solver(make_model(), data, run_dir=tmp_path, evaluate=evaluate, patience=1, **OPTIONS)
+    solver.train()
+    assert len(solver.history) == 3
+    with pytest.raises(ValueError, match="evaluated by a function of its own, pass it as evaluate"):
+        Solver.resume(tmp_path, make_model(), make_data(), patience=5)
+    solver = Solver.resume(tmp_path, make_model(), make_data(), evaluate=evaluate, patience=5)
+    solver.train()
+    assert [row["val_loss"] for row in solver.history] == [1, 0, 1, 2]
+    best = load_checkpoint(tmp_path / "best.h5")
+    np.testing.assert_array_equal(solver.model.params.flat, best.parameters.flat)
+    assert solver.monitor.best_epoch == len(best.history) == 2
+
+
+def test_after_a_validation_that_failed(make_model, make_data, data, tmp_path):
+    """Scores that need another program fail now and then; the epoch before them is not lost."""
+
+    def evaluate(model):
+        if evaluate.broken and len(failing.history) == 1:
+            raise OSError("broken pipe")
+        return {"val_loss": float(np.abs(model.params.flat).sum())}
+
+    evaluate.broken = True
+    failing = Solver(make_model(), data, run_dir=tmp_path, evaluate=evaluate, **OPTIONS)
+    with pytest.raises(OSError, match="broken pipe"):
+        failing.train()
+    evaluate.broken = False
+    solver = Solver.resume(tmp_path, make_model(), make_data(), evaluate=evaluate)
+    assert len(solver.loss_history) == 14
+    assert len(solver.history) == 1
+    solver.train()
+    reference = Solver(make_model(), data, evaluate=evaluate, **OPTIONS)
+    reference.train()
+    assert_same_run(solver, reference)
+
+
+def test_a_finished_run_gives_its_best_parameters(make_model, make_data, data, tmp_path, reference):
+    Solver(make_model(), data, run_dir=tmp_path, **OPTIONS).train()
+    solver = Solver.resume(tmp_path, make_model(), make_data())
+    solver.train()
+    assert_same_run(solver, reference)
+
+
+def test_options_come_from_the_run(make_model, data, tmp_path, capsys):
+    solver = Solver(
+        make_model(), data, run_dir=tmp_path, config={"name": "é"}, **{**OPTIONS, "num_epochs": 1}
+    )
+    solver.train()
+    resumed = Solver.resume(tmp_path, make_model(), data, num_epochs=2, verbose=True, print_every=5)
+    assert resumed.options.batch_size == 8
+    assert resumed.options.optim_config == solver.options.optim_config
+    assert resumed._config == {"name": "é"}
+    resumed.train()
+    assert "(Iteration 11 / 14) loss: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["batch_size", "seed", "optim_config", "clip_norm", "learning_rate"])
+def test_what_cannot_change(make_model, data, tmp_path, name):
+    Solver(make_model(), data, run_dir=tmp_path, **OPTIONS).train()
+    with pytest.raises(ValueError, match=f"resume: {name} cannot change within a run, only num_epochs"):
+        Solver.resume(tmp_path, make_model(), data, **{name: 1})
+
+
+def test_another_model(make_model, data, tmp_path):
+    Solver(make_model(), data, run_dir=tmp_path, **OPTIONS).train()
+    with pytest.raises(CheckpointError, match="last.h5: model: dropout: found 0.2, expected 0.5"):
+        Solver.resume(tmp_path, make_model(dropout=0.5), data)
+
+
+def test_nothing_to_resume(make_model, data, tmp_path):
+    with pytest.raises(FileNotFoundError, match="none' has no last.h5 to resume from"):
+        Solver.resume(tmp_path / "none", make_model(), data)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="file' is a file, expected a directory"):
+        Solver.resume(tmp_path / "file", make_model(), data)
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        (b"{}", "solver: options: found nothing, expected the state of a training run"),
+        (b'{"options": {"num_epochs": 2}, "own_evaluate": false}', "solver: schedule: found nothing"),
+        (
+            b'{"options": {"num_epochs": 2}, "own_evaluate": false, "schedule": {}, "monitor": {},'
+            b' "order": {}, "noise": {}, "totals": {}}',
+            "solver: found KeyError",
+        ),
+    ],
+)
+def test_a_checkpoint_without_a_run(make_model, data, tmp_path, field, message):
+    Solver(make_model(), data, run_dir=tmp_path, **OPTIONS).train()
+    with h5py.File(tmp_path / "last.h5", "a") as file:
+        del file["solver"]
+        file["solver"] = np.bytes_(field)
+    with pytest.raises(CheckpointError, match=message):
+        Solver.resume(tmp_path, make_model(), data)
+
+
+def test_a_checkpoint_of_another_rule(make_model, data, tmp_path):
+    Solver(make_model(), data, run_dir=tmp_path, **OPTIONS).train()
+    with h5py.File(tmp_path / "last.h5", "a") as file:
+        del file["optimiser/v"]
+    with pytest.raises(CheckpointError, match="last.h5: optimiser: found state has steps, m, expected steps"):
+        Solver.resume(tmp_path, make_model(), data)
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from conftest import LinearData, LinearModel
+from rnnlab.training.solver import Solver
+Solver(LinearModel(), LinearData(), num_epochs=100_000, batch_size=8, run_dir=sys.argv[2], checkpoint_every=2,
+       seed=5, restore_best=False).train()
+"""
+
+
+def test_after_kill_minus_9(make_model, make_data, tmp_path):
+    """Kill a process that writes checkpoints all the time, at no moment in particular; go on; compare."""
+    run = tmp_path / "run"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "MPLBACKEND": "Agg"}
+    here = str(Path(__file__).parent)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, here, str(run)], env=environment, stdout=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (run / "best.h5").exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(0.3)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    done = len(load_checkpoint(run / "last.h5").losses)
+    num_epochs = done // 7 + 2
+    solver = Solver.resume(run, make_model(), make_data(), num_epochs=num_epochs, verbose=False)
+    assert len(solver.loss_history) == done
+    solver.train()
+    reference = Solver(
+        make_model(),
+        make_data(),
+        num_epochs=num_epochs,
+        batch_size=8,
+        seed=5,
+        restore_best=False,
+        verbose=False,
+    )
+    reference.train()
+    assert_same_run(solver, reference)

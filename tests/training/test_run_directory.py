@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from rnnlab.training.run_directory import RunDirectory
+from rnnlab.training.validation import Monitor
+
+
+def test_nothing_is_made_before_something_is_written(tmp_path):
+    run = RunDirectory(tmp_path / "a" / "b")
+    assert not run.path.parent.exists()
+    run.write_config({"x": 1, "ü": [1.5, None]})
+    assert json.loads(run.config.read_text()) == {"x": 1, "ü": [1.5, None]}
+
+
+@pytest.mark.parametrize("name", ["config.json", "last.h5"])
+def test_a_run_is_not_overwritten(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        RunDirectory(tmp_path)
+
+
+def test_other_files_do_not_matter(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    RunDirectory(tmp_path)
+
+
+def test_history_has_a_column_for_every_key(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.write_history([{"epoch": 1, "val_loss": 1 / 3}, {"epoch": 2, "val_loss": 0.25, "CIDEr": 1e-300}])
+    with run.history.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows == [
+        {"epoch": "1", "val_loss": repr(1 / 3), "CIDEr": ""},
+        {"epoch": "2", "val_loss": "0.25", "CIDEr": "1e-300"},
+    ]
+
+
+def test_plot_waits_unless_forced(tmp_path, monkeypatch):
+    now, drawn = [100.0], []
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("rnnlab.plots.loss_curve", lambda *args, **options: (args, options))
+    monkeypatch.setattr("rnnlab.plots.save", lambda figure, path: drawn.append(figure))
+    run = RunDirectory(tmp_path)
+    rows = [{"epoch": 1, "val_loss": 3.0}, {"epoch": 2}]
+    monitor = Monitor("val_loss")
+    monitor.update(rows[0], 1)
+    run.plot([], rows, monitor, force=True)
+    assert drawn == []
+    run.plot([4.0, 2.0], rows, monitor)
+    now[0] += 29
+    run.plot([4.0, 2.0], rows, monitor)
+    assert len(drawn) == 1
+    run.plot([4.0, 2.0], rows, monitor, force=True)
+    now[0] += 31
+    run.plot([4.0, 2.0], rows, monitor)
+    assert len(drawn) == 3
+    assert drawn[0] == (([4.0, 2.0], {1: 3.0}), {"metric": "val_loss", "best": 1})

@@ -1,0 +1,446 @@
+from __future__ import annotations
+
+import csv
+import json
+import signal
+
+import numpy as np
+import pytest
+
+import rnnlab
+from rnnlab.training import checkpoint as checkpoints
+from rnnlab.training.checkpoint import load_checkpoint, load_model
+from rnnlab.training.finite import NonFiniteError
+from rnnlab.training.solver import Solver
+from rnnlab.training.validation import validation_loss
+
+
+def quiet(model, data, **options):
+    options = {"num_epochs": 3, "batch_size": 8, "optim_config": {"learning_rate": 0.05}, **options}
+    return Solver(model, data, verbose=False, **options)
+
+
+# ------------------------------------------------------------------ what it learns
+
+
+def test_training_lowers_the_losses(model, data):
+    before = validation_loss(model, data, 64)["val_loss"]
+    solver = quiet(model, data, num_epochs=20)
+    solver.train()
+    assert len(solver.loss_history) == 20 * 7
+    assert np.mean(solver.loss_history[-7:]) < 0.5 * np.mean(solver.loss_history[:7])
+    assert solver.history[-1]["val_loss"] < 0.5 * before
+
+
+def test_history_has_a_row_for_every_epoch(model, data):
+    solver = quiet(model, data, schedule={"name": "exponential", "decay": 0.5})
+    solver.train()
+    assert [row["epoch"] for row in solver.history] == [1, 2, 3]
+    assert [row["iteration"] for row in solver.history] == [7, 14, 21]
+    assert [row["learning_rate"] for row in solver.history] == [0.05, 0.025, 0.0125]
+    row = solver.history[1]
+    assert row["train_loss"] == pytest.approx(np.mean(solver.loss_history[7:14]))
+    assert set(row) == {
+        *("epoch", "iteration", "train_loss", "learning_rate", "gradient_norm", "seconds"),
+        *("tokens_per_second", "val_loss", "val_perplexity"),
+    }
+    assert row["tokens_per_second"] == pytest.approx(150 / row["seconds"])
+
+
+def test_one_step_of_sgd_by_hand(make_model, make_data):
+    data, model, other = make_data(["train"]), make_model(dropout=0.0), make_model(dropout=0.0)
+    quiet(model, data, update_rule="sgd", num_epochs=1, batch_size=50).train()
+    _, grads = other.loss(*data.splits["train"])
+    np.testing.assert_allclose(model.params.flat, other.params.flat - 0.05 * grads.flat, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "clip"),
+    [
+        ({"clip_norm": 0.5}, lambda g: g * 0.5 / np.linalg.norm(g)),
+        ({"clip_norm": 1e6}, lambda g: g),
+        ({"clip_value": 0.1}, lambda g: np.clip(g, -0.1, 0.1)),
+        (
+            {"clip_value": 0.1, "clip_norm": 0.2},
+            lambda g: np.clip(g, -0.1, 0.1) * 0.2 / np.linalg.norm(np.clip(g, -0.1, 0.1)),
+        ),
+    ],
+)
+def test_clipping(make_model, make_data, options, clip):
+    data, model, other = make_data(["train"]), make_model(dropout=0.0), make_model(dropout=0.0)
+    solver = quiet(model, data, update_rule="sgd", num_epochs=1, batch_size=50, **options)
+    solver.train()
+    gradient = other.loss(*data.splits["train"])[1].flat
+    np.testing.assert_allclose(model.params.flat, other.params.flat - 0.05 * clip(gradient), rtol=1e-12)
+    assert solver.history[0]["gradient_norm"] == pytest.approx(np.linalg.norm(gradient))
+
+
+def test_schedule_by_iterations(model, data):
+    rates = []
+
+    class Spy(type(model)):
+        def loss(self, *batch, **options):
+            rates.append(solver._state.multiplier)
+            return super().loss(*batch, **options)
+
+    solver = quiet(Spy(), data, schedule={"name": "step", "every": 10, "unit": "iterations"})
+    solver.train()
+    assert rates == [1.0] * 10 + [0.5] * 10 + [0.25]
+
+
+def test_plateau_schedule_follows_the_metric(model, data):
+    values = iter([3, 2, 2, 2, 1])
+    solver = quiet(
+        model,
+        data,
+        schedule={"name": "plateau"},
+        num_epochs=5,
+        evaluate=lambda model: {"val_loss": next(values)},
+    )
+    solver.train()
+    rates = [row["learning_rate"] for row in solver.history]
+    assert rates == pytest.approx([0.05, 0.05, 0.05, 0.025, 0.0125])
+
+
+def test_seed_decides_everything(make_model, data):
+    def losses(**options):
+        solver = quiet(make_model(), data, **options)
+        solver.train()
+        return solver.loss_history
+
+    assert losses(seed=3) == losses(seed=3)
+    assert losses(seed=3) != losses(seed=4)
+
+
+def test_gradients_are_not_made_anew(model, data):
+    seen = set()
+
+    class Spy(type(model)):
+        def loss(self, *batch, rng=None, grads=None):
+            assert rng is not None
+            seen.add(id(grads))
+            return super().loss(*batch, rng=rng, grads=grads)
+
+    quiet(Spy(), data).train()
+    assert len(seen) == 1
+
+
+# ------------------------------------------------------------------ validation
+
+
+def test_no_val_split_no_validation(model, make_data):
+    solver = quiet(model, make_data(["train"]))
+    solver.train()
+    assert "val_loss" not in solver.history[0]
+    assert solver.monitor.best is None
+
+
+def test_empty_val_split_no_validation(model, data):
+    data.splits["val"] = tuple(array[:0] for array in data.splits["val"])
+    solver = quiet(model, data)
+    solver.train()
+    assert "val_loss" not in solver.history[0]
+
+
+@pytest.mark.parametrize("in_directory", [False, True])
+@pytest.mark.parametrize("restore_best", [False, True])
+def test_best_parameters_are_restored(model, data, tmp_path, in_directory, restore_best):
+    scores, seen = iter([0.1, 0.5, 0.5, 0.2]), []
+
+    def evaluate(model):
+        seen.append(model.params.flat.copy())
+        return {"CIDEr": next(scores)}
+
+    options = {"run_dir": tmp_path / "run"} if in_directory else {}
+    solver = quiet(
+        model, data, num_epochs=4, evaluate=evaluate, monitor="CIDEr", restore_best=restore_best, **options
+    )
+    solver.train()
+    assert (solver.monitor.best, solver.monitor.best_epoch) == (0.5, 2)
+    np.testing.assert_array_equal(model.params.flat, seen[1] if restore_best else seen[3])
+
+
+def test_early_stopping(model, data):
+    values = iter([3, 2, 4, 5, 1])
+    solver = quiet(model, data, num_epochs=5, patience=2, evaluate=lambda model: {"val_loss": next(values)})
+    solver.train()
+    assert [row["val_loss"] for row in solver.history] == [3, 2, 4, 5]
+
+
+# ------------------------------------------------------------------ what it shows
+
+
+def test_course_s_lines_exactly(make_model, make_data, capsys):
+    solver = Solver(
+        make_model(), make_data(["train"]), num_epochs=2, batch_size=8, print_every=5, verbose=True
+    )
+    solver.train()
+    losses = solver.loss_history
+    assert capsys.readouterr().out.splitlines() == [
+        f"(Iteration {t} / 14) loss: {losses[t - 1]:f}" for t in (1, 6, 11)
+    ]
+
+
+def test_validation_has_a_line(model, data, capsys):
+    solver = Solver(model, data, num_epochs=2, batch_size=50)
+    solver.train()
+    row = solver.history[1]
+    words = f"val_loss: {row['val_loss']:.4f}  val_perplexity: {row['val_perplexity']:.4f}"
+    assert capsys.readouterr().out.splitlines()[-1] == f"(Epoch 2 / 2) {words}"
+
+
+def test_progress_bar(model, data, capsys):
+    Solver(model, data, num_epochs=2, batch_size=8, progress=True).train()
+    assert "14/14" in capsys.readouterr().err
+
+
+def test_silence(model, data, capsys):
+    quiet(model, data).train()
+    assert capsys.readouterr() == ("", "")
+
+
+# ------------------------------------------------------------------ what it writes
+
+
+def test_without_run_dir_nothing_is_written(model, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    quiet(model, data, checkpoint_every=2).train()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_run_directory(model, make_data, tmp_path):
+    data = make_data(words=["<NULL>", "<START>", "<END>", "<UNK>"])
+    solver = quiet(model, data, run_dir=tmp_path / "runs" / "one", config={"data": {"name": "linear"}})
+    assert not (tmp_path / "runs").exists()
+    solver.train()
+    run = tmp_path / "runs" / "one"
+    assert sorted(path.name for path in run.iterdir()) == [
+        *("best.h5", "config.json", "history.csv", "last.h5", "loss.png")
+    ]
+
+    config = json.loads((run / "config.json").read_text())
+    assert config["config"] == {"data": {"name": "linear"}}
+    assert config["rnnlab_version"] == rnnlab.__version__
+    assert config["model"] == {"class": "LinearModel", "config": model.config()}
+    assert config["solver"]["batch_size"] == 8
+    assert config["solver"]["optim_config"]["beta1"] == 0.9
+
+    with (run / "history.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["val_loss"]) for row in rows] == [row["val_loss"] for row in solver.history]
+    assert (run / "loss.png").read_bytes().startswith(b"\x89PNG")
+
+    last, best = load_checkpoint(run / "last.h5"), load_checkpoint(run / "best.h5")
+    np.testing.assert_array_equal(last.losses, solver.loss_history)
+    assert last.history == solver.history
+    assert last.vocabulary == ["<NULL>", "<START>", "<END>", "<UNK>"]
+    assert last.config == {"data": {"name": "linear"}}
+    assert best.history[-1]["epoch"] == solver.monitor.best_epoch
+    found = load_model(run / "best.h5", {"LinearModel": type(model)})
+    np.testing.assert_array_equal(found.params.flat, model.params.flat)
+
+
+def test_checkpoints_within_an_epoch(model, data, tmp_path, monkeypatch):
+    written = []
+
+    def save(path, checkpoint):
+        written.append((path.name, len(checkpoint.losses)))
+        checkpoints.save_checkpoint(path, checkpoint)
+
+    monkeypatch.setattr("rnnlab.training.solver.save_checkpoint", save)
+    quiet(model, data, num_epochs=2, run_dir=tmp_path, checkpoint_every=3, restore_best=False).train()
+    assert [item for item in written if item[0] == "last.h5"] == [
+        ("last.h5", t) for t in (3, 6, 7, 9, 12, 14)
+    ]
+
+
+def test_plot_at_the_end_only_of_short_runs(model, data, tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr("rnnlab.plots.save", lambda figure, path: calls.append(path.touch()))
+    quiet(model, data, num_epochs=5, run_dir=tmp_path / "run").train()
+    assert len(calls) == 2  # after the first epoch, and at the end
+
+
+# ------------------------------------------------------------------ what goes wrong
+
+
+class Breaking:
+    """A model whose loss or gradient is not finite at some iteration."""
+
+    def __new__(cls, model, iteration, loss=None, gradient=None):
+        class Broken(type(model)):
+            calls = 0
+
+            def loss(self, *batch, **options):
+                value, grads = super().loss(*batch, **options)
+                Broken.calls += 1
+                if Broken.calls == iteration:
+                    value = value if loss is None else loss
+                    if gradient is not None:
+                        grads["b"][1] = gradient
+                return value, grads
+
+        return Broken()
+
+
+@pytest.mark.parametrize(
+    ("broken", "message", "parameter"),
+    [
+        ({"loss": np.nan}, "iteration 10: the loss is nan; a smaller learning rate", None),
+        ({"gradient": np.nan}, "iteration 10: the gradient of 'b' has nan", "b"),
+        ({"gradient": -np.inf}, "iteration 10: the gradient of 'b' has -inf", "b"),
+        ({"loss": np.inf, "gradient": np.nan}, "the loss is inf, the gradient of 'b' has nan", "b"),
+    ],
+)
+@pytest.mark.parametrize("clip_value", [None, 1.0])
+def test_not_finite_stops_and_the_last_checkpoint_stays(
+    model, data, tmp_path, broken, message, parameter, clip_value
+):
+    model = Breaking(model, 10, **broken)
+    solver = quiet(model, data, run_dir=tmp_path, checkpoint_every=2, clip_value=clip_value)
+    with pytest.raises(NonFiniteError, match=message) as caught:
+        solver.train()
+    assert caught.value.parameter == parameter
+    assert len(load_checkpoint(tmp_path / "last.h5").losses) == 8
+    assert np.isfinite(load_checkpoint(tmp_path / "last.h5").parameters.flat).all()
+    assert np.isfinite(model.params.flat).all()
+
+
+def test_diverging_is_noticed(model, data, tmp_path):
+    solver = quiet(
+        model, data, update_rule="sgd", optim_config={"learning_rate": 1e300}, run_dir=tmp_path, num_epochs=9
+    )
+    with np.errstate(all="ignore"), pytest.raises(NonFiniteError, match="iteration 2: the loss is inf"):
+        solver.train()
+    assert not (tmp_path / "last.h5").exists()
+
+
+def test_parameters_that_are_not_finite_are_not_saved(model, data, tmp_path):
+    def evaluate(model):
+        model.params["W"][2, 1] = [0, np.inf][len(solver.history)]
+        return {"val_loss": 1.0}
+
+    solver = quiet(model, data, run_dir=tmp_path, evaluate=evaluate)
+    with pytest.raises(NonFiniteError, match="iteration 14: parameter 'W' has inf and was not saved"):
+        solver.train()
+    assert len(load_checkpoint(tmp_path / "last.h5").losses) == 7
+
+
+def test_metric_that_is_not_finite(model, data, tmp_path):
+    values = iter([1.0, np.nan])
+    solver = quiet(model, data, run_dir=tmp_path, evaluate=lambda model: {"val_loss": next(values)})
+    with pytest.raises(NonFiniteError, match="epoch 2: val_loss is nan"):
+        solver.train()
+    assert len(load_checkpoint(tmp_path / "last.h5").history) == 1
+
+
+def test_monitored_metric_must_be_there(model, data):
+    with pytest.raises(ValueError, match="monitor is 'CIDEr', expected val_loss or val_perplexity, or eval"):
+        quiet(model, data, monitor="CIDEr")
+    for metrics, found in (({"BLEU": 0.5}, "BLEU"), ({}, "nothing")):
+        solver = quiet(model, data, monitor="CIDEr", evaluate=lambda model, metrics=metrics: metrics)
+        with pytest.raises(ValueError, match=f"monitor is 'CIDEr', but evaluate returned {found}"):
+            solver.train()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"update_rule": "adamax"}, "update_rule is 'adamax', expected one of sgd, momentum"),
+        ({"optim_config": {"lr": 1}}, "optim_config: unknown key 'lr'; adam has learning_rate, beta1"),
+        ({"schedule": {"name": "cosine"}}, "schedule: name is 'cosine'"),
+        ({"num_epochs": 0}, "Solver: num_epochs is 0, expected an integer of at least 1"),
+        ({"batch_size": -1}, "Solver: batch_size is -1, expected an integer of at least 1"),
+        ({"batch_size": 2.5}, "Solver: batch_size is 2.5"),
+        ({"print_every": 0}, "Solver: print_every is 0"),
+        ({"patience": 0}, "Solver: patience is 0"),
+        ({"checkpoint_every": 0}, "Solver: checkpoint_every is 0"),
+        ({"clip_norm": 0}, "Solver: clip_norm is 0, expected a positive number"),
+        ({"clip_value": float("inf")}, "Solver: clip_value is inf"),
+        ({"seed": -1}, "Solver: seed is -1, expected an integer of at least 0"),
+        ({"seed": None}, "Solver: seed is None"),
+    ],
+)
+def test_bad_arguments(model, data, options, message):
+    with pytest.raises(ValueError, match=message):
+        Solver(model, data, **options)
+
+
+@pytest.mark.parametrize("options", [{"patience": 2}, {"schedule": {"name": "plateau"}}])
+def test_steering_needs_validation(model, make_data, options):
+    with pytest.raises(ValueError, match="patience and a plateau schedule need a 'val' split or evaluate"):
+        Solver(model, make_data(["train"]), **options)
+
+
+def test_what_is_no_model_and_no_data(model, data):
+    with pytest.raises(TypeError, match="model is a dict without params, loss, config"):
+        Solver({}, data)
+    with pytest.raises(TypeError, match="data is a dict without splits, epoch, batch, num_tokens; expected"):
+        Solver(model, {"train_captions": []})
+
+
+def test_config_that_json_cannot_hold(model, data, tmp_path):
+    with pytest.raises(TypeError, match="config is nothing that JSON can hold: .*PosixPath"):
+        Solver(model, data, config={"path": tmp_path})
+
+
+def test_run_dir_that_holds_a_run(model, data, tmp_path):
+    quiet(model, data, run_dir=tmp_path).train()
+    with pytest.raises(FileExistsError, match="already holds a run: resume it, or choose another directory"):
+        quiet(model, data, run_dir=tmp_path)
+
+
+# ------------------------------------------------------------------ Ctrl-C
+
+
+def interrupting(model, iteration):
+    class Interrupting(type(model)):
+        calls = 0
+
+        def loss(self, *batch, **options):
+            Interrupting.calls += 1
+            if Interrupting.calls == iteration:
+                signal.raise_signal(signal.SIGINT)
+            return super().loss(*batch, **options)
+
+    return Interrupting()
+
+
+@pytest.mark.parametrize("iteration", [1, 9, 14, 20])
+def test_ctrl_c_ends_after_the_iteration_and_training_can_go_on(
+    make_model, data, tmp_path, iteration, capsys
+):
+    reference = quiet(make_model(), data)
+    reference.train()
+    solver = Solver(
+        interrupting(make_model(), iteration),
+        data,
+        num_epochs=3,
+        batch_size=8,
+        optim_config={"learning_rate": 0.05},
+        run_dir=tmp_path,
+    )
+    solver.train()
+    assert solver.interrupted
+    assert len(solver.loss_history) == iteration
+    assert f"Interrupted after iteration {iteration}" in capsys.readouterr().out
+    np.testing.assert_array_equal(
+        load_checkpoint(tmp_path / "last.h5").parameters.flat, solver.model.params.flat
+    )
+
+    solver.train()
+    assert not solver.interrupted
+    assert solver.loss_history == reference.loss_history
+    np.testing.assert_array_equal(solver.model.params.flat, reference.model.params.flat)
+
+
+def test_ctrl_c_in_the_last_validation_changes_nothing(model, data):
+    def evaluate(model):
+        if len(solver.history) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return {"val_loss": 1.0}
+
+    solver = quiet(model, data, evaluate=evaluate)
+    solver.train()
+    assert not solver.interrupted
+    assert len(solver.history) == 3
