@@ -1,0 +1,109 @@
+"""The solver with the real model and real data structures, small."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rnnlab.data.captions import CaptionData
+from rnnlab.data.splits import CaptionSplit
+from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.models import CaptioningRNN
+from rnnlab.training import Solver, load_checkpoint, load_model
+
+IMAGES, LENGTH = 12, 8
+
+
+def make_data(splits=("train", "val")):
+    rng = np.random.default_rng(17)
+    words = [f"word{i}" for i in range(20)]
+    vocabulary = Vocabulary(words)
+    made = {}
+    for name in splits:
+        sentences = [list(rng.choice(words, rng.integers(2, LENGTH - 1))) for _ in range(IMAGES)]
+        made[name] = CaptionSplit(
+            features=rng.standard_normal((IMAGES, 10)).astype(np.float32),
+            captions=np.stack([vocabulary.encode(sentence, LENGTH) for sentence in sentences]),
+            image_idxs=np.arange(IMAGES, dtype=np.int32),
+            names=tuple(f"{name}{i}.jpg" for i in range(IMAGES)),
+            references=[[" ".join(sentence)] for sentence in sentences],
+        )
+    return CaptionData(vocabulary, made)
+
+
+def make_model(data, cell_type="lstm", **options):
+    return CaptioningRNN(data.vocabulary.word_to_idx, 10, 16, 24, cell_type, rng=3, **options)
+
+
+@pytest.mark.parametrize("cell_type", ["rnn", "lstm", "gru"])
+def test_overfits_a_few_captions(cell_type):
+    data = make_data(["train"])
+    model = make_model(data, cell_type)
+    solver = Solver(
+        model,
+        data,
+        optim_config={"learning_rate": 0.02},
+        num_epochs=60,
+        batch_size=6,
+        clip_norm=5.0,
+        schedule={"name": "exponential", "decay": 0.98},
+        verbose=False,
+    )
+    solver.train()
+    assert solver.loss_history[-1] < 0.5
+    split = data.splits["train"]
+    sampled = model.sample(split.features, LENGTH)
+    found = [data.vocabulary.decode(row) for row in sampled]
+    assert found == [references[0] for references in split.references]
+    real = int((split.captions[:, 1:] != 0).sum())
+    row = solver.history[0]
+    assert row["tokens_per_second"] * row["seconds"] == pytest.approx(real)
+
+
+OPTIONS = {"num_epochs": 3, "batch_size": 5, "seed": 1, "verbose": False}
+
+
+def test_resumes_with_dropout_bit_for_bit(tmp_path):
+    def new():
+        data = make_data()
+        return make_model(data, word_dropout=0.3, output_dropout=0.3, feature_dropout=0.1), data
+
+    reference = Solver(*new(), **OPTIONS)
+    reference.train()
+
+    model, data = new()
+    stopped = Solver(model, data, run_dir=tmp_path, checkpoint_every=1, **OPTIONS)
+    batch = data.batch
+
+    def failing(split, indices):
+        if len(stopped.loss_history) == 5:
+            raise OSError("the disk is gone")
+        return batch(split, indices)
+
+    data.batch = failing
+    with pytest.raises(OSError, match="the disk is gone"):
+        stopped.train()
+
+    resumed = Solver.resume(tmp_path, *new())
+    assert len(resumed.loss_history) == 5
+    resumed.train()
+    assert resumed.loss_history == reference.loss_history
+    assert [row["val_loss"] for row in resumed.history] == [row["val_loss"] for row in reference.history]
+    np.testing.assert_array_equal(resumed.model.params.flat, reference.model.params.flat)
+
+    best = load_model(tmp_path / "best.h5")
+    assert type(best) is CaptioningRNN
+    np.testing.assert_array_equal(best.params.flat, resumed.model.params.flat)
+    features = data.splits["val"].features
+    np.testing.assert_array_equal(best.sample(features), resumed.model.sample(features))
+    assert load_checkpoint(tmp_path / "best.h5").vocabulary == data.vocabulary.idx_to_word
+
+
+def test_validation_loss_is_that_of_the_model(tmp_path):
+    data = make_data()
+    model = make_model(data)
+    solver = Solver(model, data, restore_best=False, **OPTIONS)
+    solver.train()
+    split = data.splits["val"]
+    nats, tokens = model.nll(split.features, split.captions)
+    assert solver.history[-1]["val_loss"] == pytest.approx(nats / tokens, rel=1e-5)
