@@ -28,10 +28,7 @@ OPTIONS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _no_pictures(monkeypatch):
-    """Drawing is most of the time that runs as short as these take."""
-    monkeypatch.setattr("rnnlab.training.run_directory.RunDirectory.plot", lambda *args, **options: None)
+pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
 class Killed(Exception):

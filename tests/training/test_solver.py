@@ -142,6 +142,7 @@ def test_empty_val_split_no_validation(model, data):
     assert "val_loss" not in solver.history[0]
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("in_directory", [False, True])
 @pytest.mark.parametrize("restore_best", [False, True])
 def test_best_parameters_are_restored(model, data, tmp_path, in_directory, restore_best):
@@ -240,6 +241,7 @@ def test_run_directory(model, make_data, tmp_path):
     np.testing.assert_array_equal(found.params.flat, model.params.flat)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_checkpoints_within_an_epoch(model, data, tmp_path, monkeypatch):
     written = []
 
@@ -283,6 +285,7 @@ class Breaking:
         return Broken()
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("broken", "message", "parameter"),
     [
@@ -315,6 +318,7 @@ def test_diverging_is_noticed(model, data, tmp_path):
     assert not (tmp_path / "last.h5").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_parameters_that_are_not_finite_are_not_saved(model, data, tmp_path):
     def evaluate(model):
         model.params["W"][2, 1] = [0, np.inf][len(solver.history)]
@@ -326,12 +330,18 @@ def test_parameters_that_are_not_finite_are_not_saved(model, data, tmp_path):
     assert len(load_checkpoint(tmp_path / "last.h5").losses) == 7
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_metric_that_is_not_finite(model, data, tmp_path):
     values = iter([1.0, np.nan])
     solver = quiet(model, data, run_dir=tmp_path, evaluate=lambda model: {"val_loss": next(values)})
     with pytest.raises(NonFiniteError, match="epoch 2: val_loss is nan"):
         solver.train()
     assert len(load_checkpoint(tmp_path / "last.h5").history) == 1
+
+
+def test_an_error_of_evaluate_is_passed_on(model, data):
+    with pytest.raises(ZeroDivisionError):
+        quiet(model, data, evaluate=lambda model: {"val_loss": 1 / 0}).train()
 
 
 def test_monitored_metric_must_be_there(model, data):
@@ -384,6 +394,7 @@ def test_config_that_json_cannot_hold(model, data, tmp_path):
         Solver(model, data, config={"path": tmp_path})
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_run_dir_that_holds_a_run(model, data, tmp_path):
     quiet(model, data, run_dir=tmp_path).train()
     with pytest.raises(FileExistsError, match="already holds a run: resume it, or choose another directory"):
@@ -406,6 +417,7 @@ def interrupting(model, iteration):
     return Interrupting()
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("iteration", [1, 9, 14, 20])
 def test_ctrl_c_ends_after_the_iteration_and_training_can_go_on(
     make_model, data, tmp_path, iteration, capsys
