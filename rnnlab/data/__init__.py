@@ -1,4 +1,44 @@
 """Files to batches.
 
-:mod:`~rnnlab.data.vocabulary`  words and their numbers
+    vocabulary     words and their numbers
+    splits         one split: features, captions, which caption is of which image
+    captions       CaptionData, the data set that the solver trains on
+    coco, course   the course's dictionary of arrays, and its files
+    annotations    Karpathy's and COCO's JSON, joined with features
+    prepare        annotations to the course's files, by way of PCA
+    lazy           features that are larger than memory
+    images         pictures by address or name
+    shapes         the built-in data
 """
+
+from rnnlab.data.annotations import open_coco, open_karpathy, read_features
+from rnnlab.data.captions import CaptionData
+from rnnlab.data.coco import decode_captions, load_coco_data, sample_coco_minibatch
+from rnnlab.data.images import image_from_url
+from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.pca import PCA
+from rnnlab.data.prepare import describe, prepare_coco, prepare_karpathy
+from rnnlab.data.shapes import open_shapes, write_shapes
+from rnnlab.data.splits import CaptionSplit
+from rnnlab.data.vocabulary import Vocabulary, tokenize
+
+__all__ = [
+    "PCA",
+    "CaptionData",
+    "CaptionSplit",
+    "LazyFeatures",
+    "Vocabulary",
+    "decode_captions",
+    "describe",
+    "image_from_url",
+    "load_coco_data",
+    "open_coco",
+    "open_karpathy",
+    "open_shapes",
+    "prepare_coco",
+    "prepare_karpathy",
+    "read_features",
+    "sample_coco_minibatch",
+    "tokenize",
+    "write_shapes",
+]

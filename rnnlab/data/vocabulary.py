@@ -1,7 +1,7 @@
 """Words and their numbers.
 
-A caption of at most ``length - 2`` words is a row of ``length`` tokens: <START>, the words, <END>, then <NULL> to the
-end. A longer caption is cut, its <END> is kept.
+A caption of at most ``length - 2`` words is a row of ``length`` tokens: <START>, the words, <END>, then <NULL>
+to the end. A longer caption is cut, its <END> is kept.
 """
 
 from __future__ import annotations
@@ -96,9 +96,7 @@ class Vocabulary:
             If ``length`` is below 2, or ``words`` is one string instead of a sequence of them.
         """
         if isinstance(words, str):
-            raise ValueError(
-                f"encode: words is the string {words!r}, expected a sequence of words; see tokenize"
-            )
+            raise ValueError(f"encode: words is the string {words!r}, expected a list of words")
         if length is None:
             length = len(words) + 2
         if length < 2:

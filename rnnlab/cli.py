@@ -1,0 +1,268 @@
+"""The ``rnnlab`` command.
+
+rnnlab train RECIPE [--set key=value ...] [--out DIR]      train what a recipe describes
+rnnlab train --resume DIR                                  go on with a run
+rnnlab caption RUN IMAGES_OR_SPLIT                         caption images
+rnnlab evaluate RUN --split val --beam 3 --json FILE       score captions against references
+rnnlab gradcheck                                           hold every gradient against a numeric one
+rnnlab data prepare | info                                 make data sets, and look at them
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import rnnlab
+from rnnlab import experiment, gradcheck, report
+from rnnlab.config import DecodingConfig, load_config
+from rnnlab.data import CaptionData, describe, prepare_coco, prepare_karpathy, read_features
+from rnnlab.experiment import Run
+from rnnlab.metrics import METRICS, scorers_available
+
+_SHOWN = 8  # captions at the end of training
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status: 0, 1 if a check failed, 2 if it could not be carried out."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except (ArithmeticError, ImportError, LookupError, OSError, TypeError, ValueError) as error:
+        if options.traceback:
+            raise
+        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        print(f"rnnlab {options.command}: {text}", file=sys.stderr)
+        return 2
+
+
+# ---------------------------------------------------------------- commands
+
+
+def _train(options: argparse.Namespace) -> int:
+    if (options.recipe is None) == (options.resume is None):
+        raise ValueError("give either a recipe or --resume DIR")
+    if options.resume is not None:
+        if options.set or options.out:
+            raise ValueError(
+                "--set and --out belong to a new run, a resumed one keeps its recipe and directory"
+            )
+        run = experiment.resume(options.resume, progress=options.progress, num_epochs=options.epochs)
+    else:
+        overrides = list(options.set)
+        if options.epochs is not None:
+            overrides.append(f"training.num_epochs={options.epochs}")
+        config = load_config(options.recipe, overrides)
+        out = options.out or Path("runs") / Path(options.recipe).stem
+        run = experiment.train(config, out, progress=options.progress)
+    _show(run)
+    return 0
+
+
+def _show(run: Run) -> None:
+    """Captions and scores at the end of training."""
+    split = run.config.evaluation.split
+    images = run.data.split(split)
+    count = min(_SHOWN, images.num_images)
+    captions = experiment.decode(
+        run.model, images.features[:count], run.config.decoding, rng=run.config.training.seed
+    )
+    print(f"\nCaptions of the {split} split:\n")
+    print(report.captions_text(images.names[:count], captions, run.data))
+    picture = run.directory / "captions.png"
+    report.captions_picture(picture, images.names[:count], captions, run.data)
+    print(f"\nPictured in {picture}, the loss in {run.directory / 'loss.png'}.")
+    if scorers_available():
+        print(f"\nScores of the {split} split:\n")
+        print(report.scores_table(experiment.evaluate(run)))
+    else:
+        print('Scores need the extra "eval": pip install "rnnlab[eval]", then')
+        print(f"rnnlab evaluate {run.directory} --split {split}")
+
+
+def _caption(options: argparse.Namespace) -> int:
+    run = experiment.load_run(options.run_directory)
+    names, features = _images(run, options.images)
+    if options.max_images is not None:
+        names, features = names[: options.max_images], features[: options.max_images]
+    captions = experiment.decode(run.model, features, _decoding(run, options), rng=options.seed)
+    print(report.captions_text(names, captions, run.data))
+    if options.picture:
+        report.captions_picture(options.picture, names, captions, run.data)
+    return 0
+
+
+def _images(run: Run, wanted: Sequence[str]):
+    """The names and the features of a split, of a features file, or of images by name."""
+    if len(wanted) == 1 and wanted[0] in run.data.splits:
+        images = run.data.split(wanted[0])
+        return images.names, images.features
+    if len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5")):
+        names, features = read_features(wanted[0])
+        return names, run.data.standardise(features[:])
+    return tuple(wanted), run.data.features_of(wanted)
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    run = experiment.load_run(options.run_directory)
+    evaluation = run.config.evaluation
+    changes = {"metrics": options.metrics, "max_images": options.max_images, "tokenizer": options.tokenizer}
+    evaluation = dataclasses.replace(
+        evaluation, **{key: value for key, value in changes.items() if value is not None}
+    )
+    split = options.split or evaluation.split
+    result = experiment.evaluate(run, split, decoding=_decoding(run, options), evaluation=evaluation)
+    print(report.scores_table(result))
+    if options.json:
+        report.write_scores(options.json, result, run, split)
+    return 0
+
+
+def _decoding(run: Run, options: argparse.Namespace) -> DecodingConfig:
+    """The recipe's decoding, with what the command line says instead."""
+    changes = {
+        "method": options.method or ("beam" if options.beam else None),
+        "beam_size": options.beam,
+        "max_length": options.max_length,
+        "length_penalty": options.length_penalty,
+        "n_best": options.n_best,
+        "temperature": options.temperature,
+    }
+    given = {key: value for key, value in changes.items() if value is not None}
+    if given.get("method", "beam") != "beam":
+        given.setdefault("n_best", 1)
+    return dataclasses.replace(run.config.decoding, **given)
+
+
+def _gradcheck(options: argparse.Namespace) -> int:
+    passed = True
+    for title, rows in (
+        ("layer", gradcheck.check_layers(tolerance=options.tolerance, seed=options.seed)),
+        ("model", gradcheck.check_models(tolerance=options.tolerance, seed=options.seed)),
+    ):
+        table, good = report.checks_table(title, rows)
+        print(table, end="\n\n")
+        passed &= good
+    print("All gradients agree." if passed else "Some gradients are WRONG.")
+    return 0 if passed else 1
+
+
+def _prepare(options: argparse.Namespace) -> int:
+    common = {
+        "features": options.features,
+        "min_count": options.min_count,
+        "max_words": options.max_words,
+        "pca": options.pca,
+    }
+    if options.karpathy:
+        written = prepare_karpathy(options.out, annotations=options.karpathy, **common)
+    else:
+        annotations = dict(_split_file(text) for text in options.coco)
+        written = prepare_coco(options.out, annotations=annotations, **common)
+    print(describe(written))
+    return 0
+
+
+def _split_file(text: str) -> tuple[str, str]:
+    split, equals, path = text.partition("=")
+    if not equals:
+        raise ValueError(f"--coco: got {text!r}, expected SPLIT=FILE, such as train=captions_train2017.json")
+    return split, path
+
+
+def _info(options: argparse.Namespace) -> int:
+    if options.data.endswith(".toml"):
+        data = experiment.open_data(load_config(options.data, options.set).data)
+    else:
+        data = CaptionData.from_course(options.data, standardise=False)
+    print(describe(data))
+    return 0
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="rnnlab", description=rnnlab.__doc__.splitlines()[0])
+    parser.add_argument("--version", action="version", version=f"rnnlab {rnnlab.__version__}")
+    parser.add_argument("--traceback", action="store_true", help="show where in the code an error arose")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    train = commands.add_parser("train", help="train what a recipe describes")
+    train.set_defaults(run=_train)
+    train.add_argument("recipe", nargs="?", help="a TOML file, such as recipes/shapes.toml")
+    train.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key: model.hidden_dim=256"
+    )
+    train.add_argument("--out", help="run directory, runs/NAME_OF_RECIPE if left out")
+    train.add_argument("--resume", metavar="DIR", help="go on with the run in DIR")
+    train.add_argument("--epochs", type=int, help="train for so many epochs in all")
+    train.add_argument(
+        "--no-progress", dest="progress", action="store_false", help="print lines, not a progress bar"
+    )
+
+    caption = commands.add_parser("caption", help="caption images")
+    caption.set_defaults(run=_caption)
+    caption.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    caption.add_argument(
+        "images",
+        nargs="+",
+        metavar="IMAGES_OR_SPLIT",
+        help="a split (val), names of images in the run's data, or an HDF5 file of features",
+    )
+    caption.add_argument("--picture", metavar="FILE", help="write a PNG of the images with their captions")
+    caption.add_argument("--seed", type=int, default=0, help="of sampling")
+    _add_decoding(caption)
+
+    evaluate = commands.add_parser("evaluate", help="score captions against references")
+    evaluate.set_defaults(run=_evaluate)
+    evaluate.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    evaluate.add_argument("--split", help="train, val or test; the recipe's if left out")
+    evaluate.add_argument("--json", metavar="FILE", help="write corpus and per-image scores")
+    evaluate.add_argument("--metrics", nargs="+", choices=list(METRICS), help="the recipe's if left out")
+    evaluate.add_argument("--tokenizer", choices=["simple", "ptb"], help="ptb is COCO's and needs Java")
+    _add_decoding(evaluate)
+
+    check = commands.add_parser("gradcheck", help="hold every gradient against a numeric one")
+    check.set_defaults(run=_gradcheck)
+    check.add_argument("--tolerance", type=float, default=1e-7, help="the largest relative error that passes")
+    check.add_argument("--seed", type=int, default=0, help="of the inputs")
+
+    data = commands.add_parser("data", help="make data sets, and look at them")
+    actions = data.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_prepare(actions.add_parser("prepare", help="annotations and features to the course's layout"))
+    info = actions.add_parser("info", help="what is in a data set")
+    info.set_defaults(run=_info)
+    info.add_argument("data", help="a folder in the course's layout, or a recipe")
+    info.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a recipe's key")
+    return parser
+
+
+def _add_prepare(prepare: argparse.ArgumentParser) -> None:
+    prepare.set_defaults(run=_prepare)
+    source = prepare.add_mutually_exclusive_group(required=True)
+    source.add_argument("--karpathy", metavar="FILE", help="dataset_*.json with its splits")
+    source.add_argument("--coco", nargs="+", metavar="SPLIT=FILE", help="COCO captions, one file a split")
+    prepare.add_argument("--features", required=True, metavar="FILE", help="HDF5: features, filenames")
+    prepare.add_argument("--out", required=True, metavar="DIR", help="the folder to write")
+    prepare.add_argument("--min-count", type=int, default=5, help="a word's least count in training captions")
+    prepare.add_argument("--max-words", type=int, default=15, help="longer captions are cut")
+    prepare.add_argument("--pca", type=int, metavar="D", help="reduce features to D numbers, fitted on train")
+
+
+def _add_decoding(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("decoding", "the recipe's if left out")
+    group.add_argument("--method", choices=["greedy", "beam", "sample"])
+    group.add_argument("--beam", type=int, metavar="K", help="beam search with K partial sentences")
+    group.add_argument("--n-best", type=int, metavar="N", help="print N captions an image")
+    group.add_argument("--length-penalty", type=float, metavar="A", help="rank by log-probability / length^A")
+    group.add_argument("--max-length", type=int, metavar="T", help="the most words in a caption")
+    group.add_argument("--temperature", type=float, help="of sampling")
+    group.add_argument("--max-images", type=int, metavar="N", help="only the first N")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

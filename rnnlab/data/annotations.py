@@ -1,0 +1,237 @@
+"""Captions as their collectors publish them, in JSON, joined with features on the file names of the images.
+
+Karpathy's ``dataset_*.json``   images: filename, split, sentences: raw
+COCO's ``captions_*.json``      images: id, file_name; annotations: image_id, caption; a file for each split
+
+The features are an HDF5 file with ``features`` (num_images, ..., D) and ``filenames`` (num_images,), in any order; it
+may have images that the captions do not have. The vocabulary is that of the training split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rnnlab.data.captions import CaptionData
+from rnnlab.data.hdf5 import PathLike, get_dataset, mismatch, open_hdf5, read_dataset, read_json, read_strings
+from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.splits import Array, CaptionSplit
+from rnnlab.data.vocabulary import Vocabulary, tokenize
+
+
+class AnnotatedImage(NamedTuple):
+    """An image and what people wrote of it."""
+
+    name: str  # of its file
+    sentences: list[str]
+
+
+Annotations = dict[str, list[AnnotatedImage]]  # by split
+
+
+def open_karpathy(
+    annotations: PathLike,
+    features: PathLike,
+    *,
+    images: PathLike | None = None,
+    min_count: int = 5,
+    max_words: int = 20,
+    standardise: bool = True,
+    max_train: int | None = None,
+    lazy: bool = False,
+) -> CaptionData:
+    """Captions in Karpathy's JSON with features from HDF5.
+
+    Parameters
+    ----------
+    annotations, features : path
+        The two files.
+    images : path, optional
+        The folder of the pictures.
+    min_count : int
+        A word is in the vocabulary if the training captions have it so often.
+    max_words : int
+        Longer captions are cut.
+    standardise : bool
+        As of :class:`CaptionData`.
+    max_train : int, optional
+        Keep only so many training captions, drawn by a seed of 0.
+    lazy : bool
+        Read features as batches need them, for files larger than memory.
+
+    Raises
+    ------
+    OSError, KeyError, ValueError
+        If a file is missing or is not what it should be; the message names file, field, found and expected.
+    """
+    return join(
+        read_karpathy(annotations),
+        features,
+        source=annotations,
+        images=images,
+        min_count=min_count,
+        max_words=max_words,
+        standardise=standardise,
+        max_train=max_train,
+        lazy=lazy,
+    )
+
+
+def open_coco(
+    annotations: Mapping[str, PathLike],
+    features: PathLike,
+    *,
+    images: PathLike | None = None,
+    min_count: int = 5,
+    max_words: int = 20,
+    standardise: bool = True,
+    max_train: int | None = None,
+    lazy: bool = False,
+) -> CaptionData:
+    """Captions in COCO's JSON, a file for each split (``{"train": path, "val": path}``), with features from HDF5.
+
+    The other parameters and the errors are those of :func:`open_karpathy`.
+    """
+    return join(
+        {split: read_coco(path) for split, path in annotations.items()},
+        features,
+        source=next(iter(annotations.values())),
+        images=images,
+        min_count=min_count,
+        max_words=max_words,
+        standardise=standardise,
+        max_train=max_train,
+        lazy=lazy,
+    )
+
+
+def read_karpathy(path: PathLike) -> Annotations:
+    """The images of each split of Karpathy's JSON; its ``restval`` is training data, as he uses it."""
+    splits: Annotations = {}
+    for number, image in enumerate(_images(path)):
+        try:
+            name, split = image["filename"], image["split"]
+            sentences = [sentence["raw"] for sentence in image["sentences"]]
+        except (KeyError, TypeError):
+            raise mismatch(
+                f"{path}: images[{number}]", _keys(image), "filename, split and sentences, each with raw"
+            ) from None
+        splits.setdefault("train" if split == "restval" else split, []).append(
+            AnnotatedImage(name, sentences)
+        )
+    return splits
+
+
+def read_coco(path: PathLike) -> list[AnnotatedImage]:
+    """The images of a COCO captions file, in its order; those without a caption are left out."""
+    images: dict[int, AnnotatedImage] = {}
+    for number, image in enumerate(_images(path)):
+        try:
+            images[image["id"]] = AnnotatedImage(image["file_name"], [])
+        except (KeyError, TypeError):
+            raise mismatch(f"{path}: images[{number}]", _keys(image), "id and file_name") from None
+    for number, annotation in enumerate(read_json(path, "annotations")["annotations"]):
+        where = f"{path}: annotations[{number}]"
+        try:
+            image_id, caption = annotation["image_id"], annotation["caption"]
+        except (KeyError, TypeError):
+            raise mismatch(where, _keys(annotation), "image_id and caption") from None
+        if image_id not in images:
+            raise mismatch(f"{where}: image_id", image_id, "the id of an image")
+        images[image_id].sentences.append(caption)
+    return [image for image in images.values() if image.sentences]
+
+
+def join(
+    annotations: Annotations,
+    features: PathLike,
+    *,
+    source: PathLike,
+    images: PathLike | None,
+    min_count: int,
+    max_words: int,
+    standardise: bool,
+    max_train: int | None,
+    lazy: bool,
+) -> CaptionData:
+    """Annotations of any format with the features of their images; see :func:`open_karpathy`."""
+    if not annotations.get("train"):
+        raise mismatch(
+            str(source), f"the splits {', '.join(annotations) or 'none'}", "images of a split train"
+        )
+    tokens = {
+        split: [[tokenize(sentence) for sentence in image.sentences] for image in annotated]
+        for split, annotated in annotations.items()
+    }
+    vocabulary = Vocabulary.build((words for image in tokens["train"] for words in image), min_count)
+    rows = _rows_by_name(features)
+    splits = {}
+    for split, annotated in annotations.items():
+        names = tuple(image.name for image in annotated)
+        captions = [vocabulary.encode(words, max_words + 2) for image in tokens[split] for words in image]
+        image_idxs = np.repeat(np.arange(len(names)), [len(image) for image in tokens[split]])
+        splits[split] = CaptionSplit(
+            _read_rows(features, _find(rows, names, features, source), lazy),
+            np.array(captions, np.int32).reshape(-1, max_words + 2),
+            image_idxs,
+            names,
+            [image.sentences for image in annotated],
+            {"features": f"{features}: features", "captions": str(source)},
+        )
+    return CaptionData(
+        vocabulary,
+        splits,
+        None if images is None else Path(images),
+        Path(source).stem,
+        standardise=standardise,
+        max_train=max_train,
+    )
+
+
+def read_features(path: PathLike) -> tuple[tuple[str, ...], np.ndarray]:
+    """The file names and the features of an HDF5 file of both."""
+    with open_hdf5(path) as file:
+        names, features = read_strings(file, "filenames"), read_dataset(file, "features")
+    if len(names) != len(features):
+        raise mismatch(
+            f"{path}: filenames", f"{len(names)} names", f"one for each of {len(features)} features"
+        )
+    return names, features
+
+
+def _rows_by_name(path: PathLike) -> dict[str, int]:
+    with open_hdf5(path) as file:
+        names, count = read_strings(file, "filenames"), len(get_dataset(file, "features"))
+    if len(names) != count:
+        raise mismatch(f"{path}: filenames", f"{len(names)} names", f"one for each of {count} features")
+    return {name: row for row, name in enumerate(names)}
+
+
+def _find(
+    rows: Mapping[str, int], names: tuple[str, ...], features: PathLike, source: PathLike
+) -> np.ndarray:
+    for name in names:
+        if name not in rows:
+            raise KeyError(f"{features}: filenames: found no {name!r}, expected all the images of {source}")
+    return np.array([rows[name] for name in names], np.intp)
+
+
+def _read_rows(path: PathLike, rows: np.ndarray, lazy: bool) -> Array:
+    if lazy:
+        return LazyFeatures(path, rows=rows)
+    with open_hdf5(path) as file:
+        return read_dataset(file, "features")[rows]
+
+
+def _images(path: PathLike) -> list[dict]:
+    images = read_json(path, "images")["images"]
+    if not isinstance(images, list):
+        raise mismatch(f"{path}: images", f"a JSON {type(images).__name__}", "a list")
+    return images
+
+
+def _keys(value: object) -> str:
+    return f"the keys {', '.join(value)}" if isinstance(value, dict) else repr(value)[:60]

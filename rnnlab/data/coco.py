@@ -1,0 +1,150 @@
+"""The course's way to captioned images: a dictionary of arrays, minibatches of it, and tokens back to words.
+
+The names and what they return are those of the cs231n assignment. :class:`rnnlab.data.CaptionData` is the same
+data for the solver.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnlab.data.course import FEATURE_FILES, read_course
+from rnnlab.data.hdf5 import PathLike
+# from rnnlab.data.splits import keep_captions
+from rnnlab.data.shapes.build import ensure_shapes
+
+
+def load_coco_data(
+    base_dir: PathLike | None = None,
+    max_train: int | None = None,
+    pca_features: bool = True,
+    rng: np.random.Generator | None = None,
+) -> dict[str, Any]:
+    """Read captions, features, vocabulary and addresses of images in the course's layout.
+
+    Parameters
+    ----------
+    base_dir : path, optional
+        The folder. If left out: ``$RNNLAB_DATA/flickr8k_cs231n`` if it is there, else the built-in shapes, which
+        are made on first use.
+    max_train : int, optional
+        Keep only so many of the training captions, drawn without replacement.
+    pca_features : bool
+        Whether to read the features after PCA or the original ones.
+    rng : Generator, optional
+        Draws the captions of ``max_train``; a generator of seed 0 if left out.
+
+    Returns
+    -------
+    dict
+        ``train_captions`` (num_captions, L) int32, ``train_image_idxes`` (num_captions,) int32, ``train_features``
+        (num_images, D) float32, ``train_urls`` (num_images,) str, the same with ``val_``, ``idx_to_word`` list,
+        ``word_to_idx`` dict.
+
+    Raises
+    ------
+    OSError, KeyError, ValueError
+        If a file is missing or is not what it should be; the message names file, field, found and expected.
+    """
+    directory = default_directory() if base_dir is None else Path(base_dir)
+    kind = "pca" if pca_features else "full"
+    missing = directory / FEATURE_FILES[kind].format(split="train")
+    if not pca_features and directory.is_dir() and not missing.exists():
+        raise FileNotFoundError(
+            f"{missing}: found no such file, expected the features before PCA; they were not kept here, "
+            "pca_features=True reads those after it"
+        )
+    vocabulary, splits = read_course(directory, features=kind, splits=("train", "val"))
+    if max_train is not None:
+        rng = np.random.default_rng(0) if rng is None else rng
+        splits["train"] = keep_captions(splits["train"], max_train, rng)
+    data: dict[str, Any] = {}
+    for name, split in splits.items():
+        data[f"{name}_captions"] = split.captions
+        data[f"{name}_image_idxes"] = split.image_idxs
+    for name, split in splits.items():
+        data[f"{name}_features"] = split.features
+    data["idx_to_word"], data["word_to_idx"] = vocabulary.idx_to_word, vocabulary.word_to_idx
+    for name, split in splits.items():
+        data[f"{name}_urls"] = np.array(split.names)
+    return data
+
+
+def default_directory() -> Path:
+    """Where :func:`load_coco_data` reads when it is not told."""
+    root = os.environ.get("RNNLAB_DATA")
+    if root and (Path(root) / "flickr8k_cs231n").is_dir():
+        return Path(root) / "flickr8k_cs231n"
+    return ensure_shapes()
+
+
+def sample_coco_minibatch(
+    data: Mapping[str, Any],
+    batch_size: int = 100,
+    split: str = "train",
+    rng: np.random.Generator | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw captions with replacement.
+
+    Parameters
+    ----------
+    data : dict
+        From :func:`load_coco_data`.
+    batch_size : int
+    split : str
+    rng : Generator, optional
+        If left out, every call draws other captions.
+
+    Returns
+    -------
+    captions (batch_size, L), features (batch_size, D), urls (batch_size,)
+    """
+    if f"{split}_captions" not in data:
+        raise KeyError(f"sample_coco_minibatch: data has no split {split!r}, only the keys {', '.join(data)}")
+    rng = np.random.default_rng() if rng is None else rng
+    drawn = rng.integers(len(data[f"{split}_captions"]), size=batch_size)
+    images = data[f"{split}_image_idxes"][drawn]
+    return data[f"{split}_captions"][drawn], data[f"{split}_features"][images], data[f"{split}_urls"][images]
+
+
+def decode_captions(captions: np.ndarray, idx_to_word: Sequence[str]) -> str | list[str]:
+    """Tokens as words, up to and with <END>, without <NULL>.
+
+    Parameters
+    ----------
+    captions : (N, L) or (L,) int
+    idx_to_word : sequence of str
+
+    Returns
+    -------
+    A list of N strings, or one string for a caption (L,).
+
+    Raises
+    ------
+    IndexError
+        If a token is outside the vocabulary.
+    """
+    captions = np.asarray(captions)
+    if captions.ndim == 1:
+        return _decode(captions, idx_to_word)
+    return [_decode(caption, idx_to_word) for caption in captions]
+
+
+def _decode(caption: np.ndarray, idx_to_word: Sequence[str]) -> str:
+    words = []
+    for token in caption.tolist():
+        if not 0 <= token < len(idx_to_word):
+            raise IndexError(
+                f"decode_captions: token {token} is outside the {len(idx_to_word)} words of idx_to_word"
+            )
+        word = idx_to_word[token]
+        if word != "<NULL>":
+            words.append(word)
+        if word == "<END>":
+            break
+    return " ".join(words)

@@ -1,0 +1,181 @@
+"""The files in which the cs231n course ships captioned images, and the little that we add to them.
+
+coco2014_captions.h5                 {split}_captions (num_captions, L), {split}_image_idxs (num_captions,)
+coco2014_vocab.json                  idx_to_word, word_to_idx
+{split}2014_vgg16_fc7_pca.h5         features (num_images, D), after PCA
+{split}2014_vgg16_fc7.h5             features, before PCA (may be absent)
+{split}2014_urls.txt                 one address or file name a line, one for each row of features
+
+references.json                      ours: for each split and image, its sentences as people wrote them
+{split}2014_local.h5                 ours: features (num_images, cells, D), a grid of vectors, row by row
+images/                              ours: the pictures
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from rnnlab.data.hdf5 import PathLike, get_dataset, mismatch, open_hdf5, read_dataset, read_json
+from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.splits import Array, CaptionSplit, with_decoded_references
+from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.files import atomic_write
+
+CAPTIONS_FILE = "coco2014_captions.h5"
+VOCABULARY_FILE = "coco2014_vocab.json"
+REFERENCES_FILE = "references.json"
+IMAGE_FOLDER = "images"
+FEATURE_FILES = {
+    "pca": "{split}2014_vgg16_fc7_pca.h5",
+    "full": "{split}2014_vgg16_fc7.h5",
+    "local": "{split}2014_local.h5",
+}
+URLS_FILE = "{split}2014_urls.txt"
+
+
+def read_course(
+    directory: PathLike, *, features: str = "pca", splits: Sequence[str] | None = None, lazy: bool = False
+) -> tuple[Vocabulary, dict[str, CaptionSplit]]:
+    """Read a folder in the course's layout.
+
+    Parameters
+    ----------
+    directory : path
+    features : {"pca", "full", "local"}
+        Which of the feature files.
+    splits : sequence of str, optional
+        All that the captions file has if left out.
+    lazy : bool
+        Read features from the file when they are asked for.
+
+    Raises
+    ------
+    OSError, KeyError, ValueError
+        If a file is missing or is not what it should be; the message names file, field, found and expected.
+    """
+    directory = Path(directory)
+    if features not in FEATURE_FILES:
+        raise mismatch("read_course: features", repr(features), f"one of {', '.join(FEATURE_FILES)}")
+    vocabulary = read_vocabulary(directory / VOCABULARY_FILE)
+    references = _read_references(directory / REFERENCES_FILE)
+    with open_hdf5(directory / CAPTIONS_FILE) as file:
+        if splits is None:
+            splits = _splits_in(file)
+        return vocabulary, {
+            split: _read_split(directory, file, split, features, lazy, vocabulary, references.get(split))
+            for split in splits
+        }
+
+
+def read_features(path: PathLike) -> np.ndarray:
+    """The dataset ``features`` of an HDF5 file."""
+    with open_hdf5(path) as file:
+        return read_dataset(file, "features")
+
+
+def read_vocabulary(path: PathLike) -> Vocabulary:
+    """Read ``idx_to_word`` and ``word_to_idx`` from JSON and check that they agree."""
+    content = read_json(path, "idx_to_word", "word_to_idx")
+    words = content["idx_to_word"]
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise mismatch(f"{path}: idx_to_word", type(words).__name__, "a list of words")
+    try:
+        vocabulary = Vocabulary(words)
+    except ValueError as error:
+        raise ValueError(f"{path}: idx_to_word: {error}") from error
+    if content["word_to_idx"] != vocabulary.word_to_idx:
+        raise mismatch(f"{path}: word_to_idx", "other words or numbers than in idx_to_word", "its inverse")
+    return vocabulary
+
+
+def write_course(
+    directory: PathLike, vocabulary: Vocabulary, splits: Mapping[str, CaptionSplit], *, features: str = "pca"
+) -> None:
+    """Write a folder that :func:`read_course` reads. Every file is whole or absent."""
+    directory = Path(directory)
+    words = {"idx_to_word": vocabulary.idx_to_word, "word_to_idx": vocabulary.word_to_idx}
+    write_json(directory / VOCABULARY_FILE, words)
+    write_json(directory / REFERENCES_FILE, {name: split.references for name, split in splits.items()})
+    with atomic_write(directory / CAPTIONS_FILE) as path, h5py.File(path, "w") as file:
+        for name, split in splits.items():
+            for field in ("captions", "image_idxs"):
+                file.create_dataset(
+                    f"{name}_{field}", data=getattr(split, field), compression="gzip", shuffle=True
+                )
+    for name, split in splits.items():
+        write_features(directory / FEATURE_FILES[features].format(split=name), split.features)
+        with atomic_write(directory / URLS_FILE.format(split=name)) as path:
+            path.write_text("".join(f"{name}\n" for name in split.names), encoding="utf8")
+
+
+def write_json(path: PathLike, content: object) -> None:
+    """Write ``content`` as JSON."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
+
+
+def write_features(path: PathLike, features: Array, chunk_rows: int = 256) -> None:
+    """Write ``features`` (num_images, ...), a chunk of rows at a time, as they may be larger than memory."""
+    with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
+        dataset = file.create_dataset("features", shape=features.shape, dtype=features.dtype)
+        for start in range(0, len(features), chunk_rows):
+            dataset[start : start + chunk_rows] = features[start : start + chunk_rows]
+
+
+def _splits_in(file: h5py.File) -> list[str]:
+    found = {name.removesuffix("_captions") for name in file if name.endswith("_captions")}
+    known = [split for split in ("train", "val", "test") if split in found]
+    return known + sorted(found - set(known))
+
+
+def _read_split(
+    directory: Path,
+    file: h5py.File,
+    split: str,
+    kind: str,
+    lazy: bool,
+    vocabulary: Vocabulary,
+    references: list[list[str]] | None,
+) -> CaptionSplit:
+    captions = read_dataset(file, f"{split}_captions")
+    index_fields = (f"{split}_image_idxs", f"{split}_image_idxes")
+    image_idxs = read_dataset(file, *index_fields)
+    features_path = directory / FEATURE_FILES[kind].format(split=split)
+    features = LazyFeatures(features_path) if lazy else read_features(features_path)
+    names_path = directory / URLS_FILE.format(split=split)
+    sources = {
+        "captions": f"{file.filename}: {split}_captions",
+        "image_idxs": f"{file.filename}: {get_dataset(file, *index_fields).name.lstrip('/')}",
+        "features": f"{features_path}: features",
+        "names": str(names_path),
+        "references": f"{directory / REFERENCES_FILE}: {split}",
+    }
+    names = _read_lines(names_path)
+    if references is None:
+        return with_decoded_references(vocabulary, features, captions, image_idxs, names, sources)
+    return CaptionSplit(features, captions, image_idxs, names, references, sources)
+
+
+def _read_lines(path: Path) -> tuple[str, ...]:
+    try:
+        return tuple(path.read_text(encoding="utf8").splitlines())
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path}: found no such file, expected a line for each image") from None
+
+
+def _read_references(path: Path) -> dict[str, list[list[str]]]:
+    if not path.exists():
+        return {}
+    references = read_json(path)
+    for split, images in references.items():
+        if not isinstance(images, list) or not all(
+            isinstance(sentences, list) and all(isinstance(sentence, str) for sentence in sentences)
+            for sentences in images
+        ):
+            raise mismatch(f"{path}: {split}", "something else", "a list of sentences for each image")
+    return references

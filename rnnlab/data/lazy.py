@@ -1,0 +1,245 @@
+"""Features larger than memory: read from HDF5 a block of rows at a time, as they are asked for.
+
+The rows of the file are cut into blocks of neighbours, of whole chunks. A block that is asked for is read,
+decoded and kept; the block that was not used for the longest time makes room for it. Rows in any order can be
+had, but only an order that stays in few blocks for a while reads each of them once, as that of
+:meth:`LazyFeatures.epoch_order`.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rnnlab.data.blocks import BLOCK_BYTES, block_shuffle
+from rnnlab.data.hdf5 import (
+    PathLike,
+    affine_of,
+    decode_values,
+    get_dataset,
+    mismatch,
+    open_hdf5,
+    read_error,
+    where,
+)
+
+_LEAST_BLOCKS = 32  # that fit the cache, if chunks allow it, for the shuffle to mix
+
+
+class LazyFeatures:
+    """The features of images in an HDF5 file, indexed like an array (num_images, ..., D) of float32.
+
+    ``features[indices]`` is a new array; ``indices`` is an integer, a slice, an array of integers in any
+    order and with repeats, or a boolean mask. float16 is decoded, as are integers with attributes ``offset``
+    and ``scale``. Several threads may use it. As a context manager it closes its file at the end of the block;
+    else the file is closed with the last reference to it.
+
+    Parameters
+    ----------
+    path : path
+    dataset : str
+        The field of the file.
+    rows : (num_images,) int, optional
+        The row of the file that each image has, in any order; all rows in their order if left out.
+    cache_bytes : int
+        The most memory that the kept blocks take, as float32.
+    mean, std : (D,) float32, optional
+        Subtracted from the features, and then what they are divided by. Both or neither.
+
+    Attributes
+    ----------
+    shape, dtype, ndim
+        As of an array.
+    blocks : (num_images,) int
+        The block of the file that each image is in.
+    cached_blocks : int
+        The number of blocks that the cache holds.
+
+    Raises
+    ------
+    OSError, KeyError, ValueError
+        If the file is missing, cut short or not HDF5; if it has no such field; if the field has another dtype
+        or number of dimensions, or, when it is read, NaN or infinity; if ``rows``, ``mean`` or ``std`` do not
+        fit it; if not even one block fits ``cache_bytes``.
+    """
+
+    dtype = np.dtype(np.float32)
+    __array_ufunc__ = None  # features - mean is a TypeError, not a slow copy of everything
+
+    def __init__(
+        self,
+        path: PathLike,
+        dataset: str = "features",
+        rows: np.ndarray | None = None,
+        cache_bytes: int = 256 << 20,
+        *,
+        mean: np.ndarray | None = None,
+        std: np.ndarray | None = None,
+    ) -> None:
+        with ExitStack() as stack:
+            self._dataset = get_dataset(stack.enter_context(open_hdf5(path)), dataset)
+            self._where = where(self._dataset)
+            self._affine = affine_of(self._dataset)
+            self._check_dataset()
+            self._rows = self._checked_rows(rows)
+            self._scaling = self._checked_scaling(mean, std)
+            self._block_rows, self.cached_blocks = self._choose_blocks(cache_bytes)
+            self._close = weakref.finalize(self, stack.pop_all().close)
+        self._source = (path, dataset, self._rows, cache_bytes)
+        self.shape: tuple[int, ...] = (len(self._rows), *self._dataset.shape[1:])
+        self.ndim = len(self.shape)
+        self.blocks = self._rows // self._block_rows
+        self._cache = np.empty((self.cached_blocks, self._block_rows, *self.shape[1:]), self.dtype)
+        self._slot_of = np.full(-(-len(self._dataset) // self._block_rows), -1)  # of a block in the cache
+        self._last_use = np.zeros(self.cached_blocks, np.int64)  # of a slot
+        self._time = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, indices: Any) -> np.ndarray:
+        try:
+            rows = self._rows[indices]
+        except IndexError as error:
+            raise IndexError(f"{self._where}: {error}") from None
+        with self._lock:
+            if not self._close.alive:
+                raise ValueError(f"{self._where}: found the features closed, expected them open")
+            found = self._gather(np.ravel(rows))
+        return found.reshape(*np.shape(rows), *self.shape[1:])
+
+    def __array__(self, *arguments: Any, **options: Any) -> NoReturn:
+        raise TypeError(f"{self._where}: read as it is asked for; features[:] is an array of all of it")
+
+    def standardised(self, mean: np.ndarray, std: np.ndarray) -> LazyFeatures:
+        """The same features, read anew, less ``mean`` (D,) and divided by ``std`` (D,)."""
+        if self._scaling is not None:
+            own_mean, own_std = self._scaling
+            mean, std = own_mean + own_std * mean, own_std * std
+        return LazyFeatures(*self._source, mean=mean, std=std)
+
+    def epoch_order(self, image_idxs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """An order of the examples of the images ``image_idxs`` (N,) that reads every block about once.
+
+        It is that of :func:`rnnlab.data.blocks.block_shuffle` with as many blocks in its window as the cache
+        holds, so it depends on ``cache_bytes`` beside the generator. Where all blocks fit, every order is
+        equally likely.
+        """
+        return block_shuffle(self.blocks[image_idxs], rng, self.cached_blocks)
+
+    def close(self) -> None:
+        """Close the file and forget what was read."""
+        with self._lock:
+            self._close()
+            self._cache = self._cache[:0].copy()
+
+    def __enter__(self) -> LazyFeatures:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"LazyFeatures({self._where}: {self.shape}, {self.cached_blocks} blocks cached)"
+
+    def _check_dataset(self) -> None:
+        shape, dtype = self._dataset.shape, self._dataset.dtype
+        if dtype.kind != "f" and not (dtype.kind in "iu" and self._affine[0] is not None):
+            expected = "a floating-point dtype, or integers with the attributes offset and scale"
+            raise mismatch(self._where, f"dtype {dtype}", expected)
+        if len(shape) < 2 or 0 in shape[1:]:
+            raise mismatch(self._where, f"shape {shape}", "(num_images, ..., D)")
+
+    def _checked_rows(self, rows: np.ndarray | None) -> np.ndarray:
+        count = len(self._dataset)
+        if rows is None:
+            return np.arange(count)
+        rows = np.asarray(rows)
+        if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
+            raise mismatch(f"{self._where}: rows", f"{rows.dtype} {rows.shape}", "integers (num_images,)")
+        if rows.size and not (rows.min() >= 0 and rows.max() < count):
+            found = f"rows from {rows.min()} to {rows.max()}"
+            raise mismatch(f"{self._where}: rows", found, f"at least 0 and less than the {count} of the file")
+        return rows.astype(np.int64)
+
+    def _checked_scaling(
+        self, mean: np.ndarray | None, std: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        if mean is None and std is None:
+            return None
+        scaling = np.asarray(mean, np.float32), np.asarray(std, np.float32)
+        for name, value in zip(("mean", "std"), scaling, strict=True):
+            if value.shape != self._dataset.shape[-1:]:
+                raise mismatch(f"{self._where}: {name}", f"shape {value.shape}", self._dataset.shape[-1:])
+            if not np.isfinite(value).all() or (name == "std" and value.min() <= 0):
+                raise mismatch(f"{self._where}: {name}", value, "finite numbers, std above 0")
+        return scaling
+
+    def _choose_blocks(self, cache_bytes: int) -> tuple[int, int]:
+        """The rows in a block, and the number of blocks in the cache."""
+        count = max(1, len(self._dataset))
+        row_bytes = self.dtype.itemsize * int(np.prod(self._dataset.shape[1:]))
+        chunk = min(self._dataset.chunks[0], count) if self._dataset.chunks else 1
+        wanted = min(BLOCK_BYTES, cache_bytes // _LEAST_BLOCKS) // row_bytes
+        block_rows = max(chunk, wanted // chunk * chunk)
+        block_bytes = block_rows * row_bytes
+        if cache_bytes < block_bytes:
+            expected = f"at least the {block_bytes} bytes of {block_rows} rows, which are read at once"
+            raise mismatch(f"{self._where}: cache_bytes", cache_bytes, expected)
+        return block_rows, min(cache_bytes // block_bytes, -(-count // block_rows))
+
+    def _gather(self, rows: np.ndarray) -> np.ndarray:
+        blocks, places = np.divmod(rows, self._block_rows)
+        if (self._slot_of[blocks] < 0).any():
+            needed, first = np.unique(blocks, return_index=True)
+            if len(needed) > self.cached_blocks:
+                # The order of a batch: the blocks that are about to leave the cache come first.
+                return self._gather_in_parts(rows, blocks, needed[np.argsort(first)])
+            self._load(needed)
+        slots = self._slot_of[blocks]
+        self._time += 1
+        self._last_use[slots] = self._time
+        # The positions are sound, and to clip them is three times as fast as to check them again.
+        positions = slots * self._block_rows + places
+        return self._cache.reshape(-1, *self.shape[1:]).take(positions, axis=0, mode="clip")
+
+    def _gather_in_parts(self, rows: np.ndarray, blocks: np.ndarray, needed: np.ndarray) -> np.ndarray:
+        found = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        for start in range(0, len(needed), self.cached_blocks):
+            chosen = np.isin(blocks, needed[start : start + self.cached_blocks])
+            found[chosen] = self._gather(rows[chosen])
+        return found
+
+    def _load(self, needed: np.ndarray) -> None:
+        """Bring the blocks ``needed``, no more than fit, into the cache."""
+        present = self._slot_of[needed] >= 0
+        self._time += 1
+        self._last_use[self._slot_of[needed[present]]] = self._time
+        for block in needed[~present]:
+            slot = np.argmin(self._last_use)
+            self._slot_of[self._slot_of == slot] = -1
+            self._last_use[slot] = 0  # free, if reading fails
+            self._read_block(block * self._block_rows, self._cache[slot])
+            self._slot_of[block], self._last_use[slot] = slot, self._time
+
+    def _read_block(self, start: int, block: np.ndarray) -> None:
+        try:
+            values = decode_values(self._dataset[start : start + self._block_rows], *self._affine)
+        except OSError as error:
+            raise read_error(self._dataset, error) from error
+        if not np.isfinite(values).all():
+            row = start + int(np.argwhere(~np.isfinite(values))[0, 0])
+            raise mismatch(self._where, f"NaN or infinity in row {row}", "finite numbers")
+        block = block[: len(values)]
+        block[...] = values
+        if self._scaling is not None:
+            block -= self._scaling[0]
+            block /= self._scaling[1]

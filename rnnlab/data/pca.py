@@ -1,0 +1,77 @@
+"""Principal components, fitted to as many features as there are, a chunk at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnlab.data.splits import Array
+
+_ROWS = 4096  # features that are in memory together
+
+
+@dataclass(frozen=True)
+class PCA:
+    """Principal components: z = (x - mean) components.
+
+    Attributes
+    ----------
+    mean : (D,) float64
+    components : (D, K) float64
+        Orthonormal columns, that of the largest variance first; the largest entry of each is positive.
+    variances : (K,) float64
+    explained : float
+        The share of the variance that the components keep.
+    """
+
+    mean: np.ndarray
+    components: np.ndarray
+    variances: np.ndarray
+    explained: float
+
+    @classmethod
+    def fit(cls, features: Array, dims: int) -> PCA:
+        """Fit ``dims`` components to features (N, D), exactly.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than ``dims`` numbers in a feature vector, or fewer vectors.
+        """
+        count, D = features.shape
+        if not 1 <= dims <= min(count, D):
+            raise ValueError(
+                f"PCA: dims is {dims}, expected 1 to {min(count, D)} for features of shape {(count, D)}"
+            )
+        chunks = [slice(start, start + _ROWS) for start in range(0, count, _ROWS)]
+        mean = sum(features[chunk].sum(axis=0, dtype=np.float64) for chunk in chunks) / count
+        covariance = np.zeros((D, D))
+        for chunk in chunks:
+            centred = features[chunk] - mean
+            covariance += centred.T @ centred
+        values, vectors = np.linalg.eigh(covariance / count)
+        order = np.argsort(-values)[:dims]
+        components = vectors[:, order]
+        components *= np.sign(components[np.abs(components).argmax(axis=0), np.arange(dims)])
+        return cls(mean, components, values[order], float(values[order].sum() / max(values.sum(), 1e-300)))
+
+    def transform(self, features: np.ndarray) -> np.ndarray:
+        """Project features (..., D) to (..., K) float32."""
+        return ((features - self.mean) @ self.components).astype(np.float32)
+
+
+class Projected:
+    """Features (N, K) that are projected as they are read."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, features: Array, pca: PCA) -> None:
+        self._features, self._pca = features, pca
+        self.shape = (len(features), pca.components.shape[1])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        return self._pca.transform(self._features[rows])

@@ -1,0 +1,93 @@
+"""Annotations and features to a folder in the course's layout: the work of ``rnnlab data prepare`` and ``info``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from rnnlab.data.annotations import open_coco, open_karpathy
+from rnnlab.data.captions import CaptionData
+from rnnlab.data.hdf5 import PathLike
+from rnnlab.data.pca import PCA, Projected
+from rnnlab.data.vocabulary import END, NULL, START, UNK
+
+
+def prepare_karpathy(
+    out: PathLike,
+    *,
+    annotations: PathLike,
+    features: PathLike,
+    min_count: int = 5,
+    max_words: int = 15,
+    pca: int | None = None,
+) -> CaptionData:
+    """Write a folder in the course's layout from Karpathy's JSON and an HDF5 file of features.
+
+    Parameters
+    ----------
+    out : path
+        The folder.
+    annotations, features, min_count, max_words
+        As of :func:`rnnlab.data.open_karpathy`.
+    pca : int, optional
+        Reduce features to so many numbers, by components fitted on the training split alone. Without it the
+        features are written as they are, in the files for those before PCA.
+
+    Returns
+    -------
+    CaptionData
+        What was written.
+
+    Raises
+    ------
+    OSError, KeyError, ValueError
+        If a file is missing or is not what it should be; nothing is half-written.
+    """
+    options = {"min_count": min_count, "max_words": max_words, "standardise": False, "lazy": True}
+    return _write(open_karpathy(annotations, features, **options), out, pca)  # type: ignore[arg-type]
+
+
+def prepare_coco(
+    out: PathLike,
+    *,
+    annotations: Mapping[str, PathLike],
+    features: PathLike,
+    min_count: int = 5,
+    max_words: int = 15,
+    pca: int | None = None,
+) -> CaptionData:
+    """Write a folder in the course's layout from COCO's JSON, a file for each split; see :func:`prepare_karpathy`."""
+    options = {"min_count": min_count, "max_words": max_words, "standardise": False, "lazy": True}
+    return _write(open_coco(annotations, features, **options), out, pca)  # type: ignore[arg-type]
+
+
+def _write(data: CaptionData, out: PathLike, pca: int | None) -> CaptionData:
+    if pca is not None:
+        fitted = PCA.fit(data.split("train").features, pca)
+        for name, split in data.splits.items():
+            data.splits[name] = replace(split, features=Projected(split.features, fitted))
+    kind = "full" if pca is None else "pca"
+    data.to_course(out, features=kind)
+    return CaptionData.from_course(out, features=kind, standardise=False)
+
+
+def describe(data: CaptionData) -> str:
+    """What is in a data set, for people: its splits, its vocabulary, an example of each split."""
+    lines = [f"{data.name}: {len(data.vocabulary):,} words"]
+    lines.append(f"{'split':<8}{'images':>9}{'captions':>10}{'words':>8}{'longest':>9}{'<UNK>':>8}  features")
+    for name, split in data.splits.items():
+        special = np.isin(split.captions, (NULL, START, END))
+        words = (~special).sum(axis=1)
+        unknown = (split.captions == UNK).sum() / max(1, words.sum())
+        shape = " x ".join(map(str, split.features.shape[1:]))
+        lines.append(
+            f"{name:<8}{split.num_images:>9,}{len(split.captions):>10,}{words.mean():>8.1f}"
+            f"{words.max(initial=0):>9}{unknown:>8.1%}  {shape} {np.dtype(split.features.dtype)}"
+        )
+    for name, split in data.splits.items():
+        if split.names and split.references[0]:
+            lines.append(f"{name}: {Path(split.names[0]).name}: {split.references[0][0]}")
+    return "\n".join(lines)

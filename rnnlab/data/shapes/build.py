@@ -1,0 +1,172 @@
+"""The built-in data on disk: scenes drawn, described, seen, and written in the course's layout.
+
+Besides the course's files, ``references.json``, the grid features and the pictures, there is
+
+scenes.json     for each split, for each scene: its objects (shape, colour, size, place) with the cells of the grid
+                that each of them covers, and how they stand
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from rnnlab.data.captions import CaptionData
+from rnnlab.data.course import FEATURE_FILES, IMAGE_FOLDER, write_features, write_json
+from rnnlab.data.hdf5 import PathLike
+from rnnlab.data.pca import PCA
+from rnnlab.data.shapes.drawing import draw
+from rnnlab.data.shapes.features import colour_maps, global_features, local_features
+from rnnlab.data.shapes.grammar import describe_scene
+from rnnlab.data.shapes.scenes import Scene, draw_scene
+from rnnlab.data.splits import CaptionSplit
+from rnnlab.data.vocabulary import Vocabulary, tokenize
+
+SIZES = {"train": 4500, "val": 500, "test": 500}
+PIXELS = 96  # of a picture; half as many are seen
+CELLS = 8  # rows and columns of the grid
+GLOBAL_DIMS, LOCAL_DIMS = 128, 32
+MAX_WORDS = 15
+SCENES_FILE = "scenes.json"
+
+_COVERED = 0.1  # share of a cell
+_CHUNK = 100  # pictures in memory together
+
+
+def open_shapes(
+    directory: PathLike | None = None, *, standardise: bool = False, max_train: int | None = None
+) -> CaptionData:
+    """The built-in data; made on first use, in some 20 seconds.
+
+    Parameters
+    ----------
+    directory : path, optional
+        :func:`shapes_directory` if left out.
+    standardise : bool
+        As of :class:`~rnnlab.data.CaptionData`. Off, since principal components of one scale learn better here.
+    max_train : int, optional
+        As of :class:`~rnnlab.data.CaptionData`.
+
+    Returns
+    -------
+    CaptionData
+        With the splits train, val and test.
+    """
+    folder = ensure_shapes(directory)
+    return CaptionData.from_course(folder, standardise=standardise, max_train=max_train, name="shapes")
+
+
+def shapes_directory() -> Path:
+    """Where the built-in data are: in ``$RNNLAB_DATASETS``, in the checkout's ``datasets``, or in the user's cache."""
+    root = os.environ.get("RNNLAB_DATASETS")
+    checkout = Path(__file__).resolve().parents[3]
+    if root:
+        return Path(root) / "shapes"
+    if (checkout / "setup.cfg").exists():
+        return checkout / "datasets" / "shapes"
+    return Path.home() / ".cache" / "rnnlab" / "shapes"
+
+
+def ensure_shapes(directory: PathLike | None = None) -> Path:
+    """The folder of the built-in data, written if it is not there."""
+    folder = shapes_directory() if directory is None else Path(directory)
+    if not folder.exists():
+        write_shapes(folder)
+    return folder
+
+
+def write_shapes(directory: PathLike, sizes: Mapping[str, int] = SIZES, *, seed: int = 0) -> None:
+    """Make the built-in data: the same bytes for the same sizes and seed.
+
+    Parameters
+    ----------
+    directory : path
+        Must not exist. It is whole or absent: everything is written beside it and renamed.
+    sizes : mapping of str to int
+        The scenes of each split, ``train`` among them.
+    seed : int
+
+    Raises
+    ------
+    FileExistsError
+        If there is something already.
+    """
+    target = Path(directory)
+    if target.exists():
+        raise FileExistsError(f"write_shapes: {target} exists, expected a folder to be made")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        _write(folder, sizes, seed)
+        folder.chmod(0o755)
+        folder.rename(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
+    (folder / IMAGE_FOLDER).mkdir()
+    streams = np.random.SeedSequence(seed).spawn(len(sizes))
+    made = {
+        split: _make_split(folder, split, count, np.random.default_rng(stream))
+        for (split, count), stream in zip(sizes.items(), streams, strict=True)
+    }
+    train = made["train"]
+    whole = PCA.fit(train["global"], min(GLOBAL_DIMS, *train["global"].shape))
+    scale = np.sqrt(whole.variances.mean())  # one for all, so that the first components stay the largest
+    cells = train["local"].reshape(-1, train["local"].shape[-1])
+    grid = PCA.fit(cells, min(LOCAL_DIMS, cells.shape[1]))
+    vocabulary = Vocabulary.build(
+        tokenize(sentence) for sentences in train["references"] for sentence in sentences
+    )
+    splits = {}
+    for split, parts in made.items():
+        references = parts["references"]
+        captions = [vocabulary.encode(tokenize(s), MAX_WORDS + 2) for sentences in references for s in sentences]
+        image_idxs = np.repeat(np.arange(len(references)), [len(sentences) for sentences in references])
+        features = (whole.transform(parts["global"]) / scale).astype(np.float32)
+        splits[split] = CaptionSplit(features, np.array(captions), image_idxs, parts["names"], references)
+        local = grid.transform(parts["local"]).astype(np.float16)
+        write_features(folder / FEATURE_FILES["local"].format(split=split), local)
+    CaptionData(vocabulary, splits).to_course(folder)
+    write_json(folder / SCENES_FILE, {split: parts["scenes"] for split, parts in made.items()})
+
+
+def _make_split(folder: Path, split: str, count: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Draw and describe scenes; write the pictures."""
+    scenes = [draw_scene(rng) for _ in range(count)]
+    parts: dict[str, Any] = {
+        "names": tuple(f"{split}_{number:05}.png" for number in range(count)),
+        "references": [describe_scene(scene, rng) for scene in scenes],
+        "scenes": [],
+    }
+    seen: dict[str, list[np.ndarray]] = {"global": [], "local": []}
+    for start in range(0, count, _CHUNK):
+        pictures = []
+        for scene, name in zip(scenes[start : start + _CHUNK], parts["names"][start:], strict=False):
+            picture, coverage = draw(scene, PIXELS)
+            pictures.append(picture)
+            Image.fromarray(picture).save(folder / IMAGE_FOLDER / name, compress_level=1)
+            parts["scenes"].append(_record(scene, coverage))
+        half = np.stack(pictures).reshape(-1, PIXELS // 2, 2, PIXELS // 2, 2, 3).mean(axis=(2, 4))
+        maps = colour_maps(half)
+        seen["global"].append(global_features(maps))
+        seen["local"].append(local_features(maps, CELLS))
+    return parts | {kind: np.concatenate(chunks) for kind, chunks in seen.items()}
+
+
+def _record(scene: Scene, coverage: np.ndarray) -> dict[str, Any]:
+    """The scene, with the cells that each object covers."""
+    side = PIXELS // CELLS
+    shares = coverage.reshape(len(coverage), CELLS, side, CELLS, side).mean(axis=(2, 4)).reshape(len(coverage), -1)
+    record = scene.as_dict()
+    for thing, share in zip(record["objects"], shares, strict=True):
+        thing["cells"] = np.flatnonzero(share > _COVERED).tolist()
+    return record

@@ -1,0 +1,147 @@
+"""One split of a captioned data set: features of images, captions, and which caption is of which image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace, replace
+from typing import Any
+
+import numpy as np
+
+from rnnlab.data.hdf5 import mismatch
+from rnnlab.data.vocabulary import END, START, Vocabulary
+
+Array = Any  # ndarray, or what reads like one: shape, dtype, len, and indexing by an array of integers
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionSplit:
+    """Images and their captions, one caption a row. The contents are checked when it is made.
+
+    Attributes
+    ----------
+    features : (num_images, ..., D) array-like of float
+        A global vector of each image (D,), or a grid of local ones (cells, D).
+    captions : (num_captions, L) int32
+        <START>, words, <END>, <NULL> padding. Any other integer dtype is converted.
+    image_idxs : (num_captions,) int32
+        The row of ``features`` that a caption is of.
+    names : tuple of str, num_images long
+        File names or addresses, for :func:`rnnlab.data.image_from_url`.
+    references : list of list of str, num_images long
+        The sentences of each image as people wrote them, which the scores compare with.
+    sources : mapping of str to str
+        For messages: where a field was read from, file and field.
+
+    Raises
+    ------
+    ValueError
+        If a field has a wrong dtype, shape or length, or an index lies past the features.
+    """
+
+    features: Array
+    captions: np.ndarray
+    image_idxs: np.ndarray
+    names: tuple[str, ...]
+    references: list[list[str]]
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, ndim in (("captions", 2), ("image_idxs", 1)):
+            object.__setattr__(self, name, self._integers(name, ndim))
+        self._check_features()
+        if len(self.image_idxs) != len(self.captions):
+            found = f"{len(self.image_idxs)} numbers"
+            raise mismatch(self.where("image_idxs"), found, f"one for each of {len(self.captions)} captions")
+        self._check_range("image_idxs", len(self.features), "image index", "features")
+        for name in ("names", "references"):
+            if len(getattr(self, name)) != len(self.features):
+                found = f"{len(getattr(self, name))} entries"
+                raise mismatch(self.where(name), found, f"one for each of {len(self.features)} images")
+
+    @property
+    def num_images(self) -> int:
+        """The number of images."""
+        return len(self.features)
+
+    def sample(self, count: int, rng: np.random.Generator) -> CaptionSplit:
+        """The split with ``count`` of its captions (or all, if it has fewer), drawn without replacement."""
+        kept = rng.permutation(len(self.captions))[:count]
+        return replace(self, captions=self.captions[kept], image_idxs=self.image_idxs[kept])
+
+    def where(self, name: str) -> str:
+        """Where the field ``name`` came from, for messages."""
+        return self.sources.get(name, f"CaptionSplit: {name}")
+
+    def check_tokens(self, vocabulary: Vocabulary) -> None:
+        """Check that every caption begins with <START>, has an <END>, and stays inside ``vocabulary``.
+
+        Raises
+        ------
+        ValueError
+        """
+        self._check_range("captions", len(vocabulary), "token", "words of the vocabulary")
+        for token, present in (
+            (START, self.captions[:, :1] == START),
+            (END, (self.captions == END).any(axis=1, keepdims=True)),
+        ):
+            if not present.all():
+                row = int(np.argmin(present[:, 0]))
+                word = vocabulary.idx_to_word[token]
+                place = "first" if token == START else "somewhere"
+                raise mismatch(
+                    self.where("captions"), f"row {row} = {self.captions[row].tolist()}", f"{word} {place}"
+                )
+
+    def _integers(self, name: str, ndim: int) -> np.ndarray:
+        array = np.asarray(getattr(self, name))
+        if array.dtype.kind not in "iu":
+            raise mismatch(self.where(name), f"dtype {array.dtype}", "an integer dtype")
+        if array.ndim != ndim:
+            raise mismatch(self.where(name), f"shape {array.shape}", f"{ndim} dimension{'s' * (ndim > 1)}")
+        return array.astype(np.int32, copy=False)
+
+    def _check_features(self) -> None:
+        shape, dtype = self.features.shape, np.dtype(self.features.dtype)
+        if dtype.kind != "f":
+            raise mismatch(self.where("features"), f"dtype {dtype}", "a floating-point dtype")
+        if len(shape) < 2:
+            raise mismatch(self.where("features"), f"shape {shape}", "(num_images, ..., D)")
+        if isinstance(self.features, np.ndarray):
+            finite = np.isfinite(self.features).reshape(len(self.features), -1).all(axis=1)
+            if not finite.all():
+                row = int(np.argmin(finite))
+                raise mismatch(self.where("features"), f"NaN or infinity in row {row}", "finite numbers")
+
+    def _check_range(self, name: str, stop: int, what: str, of: str) -> None:
+        array = getattr(self, name)
+        if array.size and not (array.min() >= 0 and array.max() < stop):
+            row = tuple(np.argwhere((array < 0) | (array >= stop))[0].tolist())
+            raise mismatch(
+                self.where(name),
+                f"{what} {array[row]} at row {row[0]}",
+                f"at least 0 and less than the {stop} {of}",
+            )
+
+
+def keep_captions(split: CaptionSplit, count: int, rng: np.random.Generator) -> CaptionSplit:
+    """The split with ``count`` of its captions, drawn without replacement; all images stay."""
+    kept = rng.permutation(len(split.captions))[:count]
+    return replace(split, captions=split.captions[kept], image_idxs=split.image_idxs[kept])
+
+
+def with_decoded_references(
+    vocabulary: Vocabulary,
+    features: Array,
+    captions: np.ndarray,
+    image_idxs: np.ndarray,
+    names: tuple[str, ...],
+    sources: Mapping[str, str],
+) -> CaptionSplit:
+    """A split whose references are its captions, decoded, for data that come without raw sentences."""
+    references: list[list[str]] = [[] for _ in range(len(features))]
+    split = CaptionSplit(features, captions, image_idxs, names, references, sources)
+    split.check_tokens(vocabulary)
+    for caption, image in zip(split.captions, split.image_idxs, strict=True):
+        references[image].append(vocabulary.decode(caption))
+    return split

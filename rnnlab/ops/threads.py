@@ -1,0 +1,78 @@
+"""One number of threads for everything that computes on the CPU.
+
+It is ``RNNLAB_NUM_THREADS``, else ``OMP_NUM_THREADS``, which most libraries obey anyway, else the number of
+processors that this process may run on. MKL and the fused kernels take theirs from one pool, OpenMP's, so
+that they follow one another on the same threads and never crowd each other out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+
+__all__ = ["import_numba", "num_threads"]
+
+
+def num_threads() -> int:
+    """The number of threads to use, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If ``RNNLAB_NUM_THREADS`` is not a positive integer.
+    """
+    if asked := _asked():
+        if not asked.isdecimal() or int(asked) < 1:
+            raise ValueError(f"RNNLAB_NUM_THREADS is {asked!r}, expected a positive integer")
+        return int(asked)
+    openmp = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if openmp.isdecimal() and int(openmp) > 0:
+        return int(openmp)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def import_numba() -> ModuleType:
+    """Import numba with :func:`num_threads` threads, and with OpenMP's threads if it has them.
+
+    If ``RNNLAB_NUM_THREADS`` is set, the libraries that are loaded by now are held to it as well.
+
+    Raises
+    ------
+    ImportError
+        If numba or threadpoolctl is missing.
+    """
+    threads = num_threads()
+    imported_before = "numba" in sys.modules
+    previous = os.environ.get("NUMBA_NUM_THREADS")
+    os.environ["NUMBA_NUM_THREADS"] = str(threads)  # numba reads it once, when it is imported
+    try:
+        import numba
+        from threadpoolctl import threadpool_limits
+    finally:
+        if previous is None:
+            del os.environ["NUMBA_NUM_THREADS"]
+        else:
+            os.environ["NUMBA_NUM_THREADS"] = previous
+    if numba.config.THREADING_LAYER == "default" and _has_openmp():
+        numba.config.THREADING_LAYER = "omp"
+    if imported_before and threads < numba.config.NUMBA_NUM_THREADS:
+        numba.set_num_threads(threads)
+    if _asked():
+        threadpool_limits(threads)
+    return numba
+
+
+def _asked() -> str:
+    return os.environ.get("RNNLAB_NUM_THREADS", "").strip()
+
+
+def _has_openmp() -> bool:
+    """Whether numba was built with OpenMP and finds its library."""
+    try:
+        import numba.np.ufunc.omppool  # noqa: F401
+    except ImportError:
+        return False
+    return True
