@@ -36,8 +36,8 @@ class LazyFeatures:
 
     ``features[indices]`` is a new array; ``indices`` is an integer, a slice, an array of integers in any
     order and with repeats, or a boolean mask. float16 is decoded, as are integers with attributes ``offset``
-    and ``scale``. Several threads may use it. As a context manager it closes its file at the end of the block;
-    else the file is closed with the last reference to it.
+    and ``scale``. Several threads may use it. As a context manager it closes its file at the end of the
+    block; else the file is closed with the last reference to it.
 
     Parameters
     ----------
