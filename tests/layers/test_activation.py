@@ -16,6 +16,11 @@ def test_relu():
     np.testing.assert_array_equal(out, [0, 0, 0, 0.5, 3])
 
 
+def test_relu_has_no_gradient_at_zero():
+    _, cache = relu_forward(np.array([-1.0, 0.0, 1.0]))
+    np.testing.assert_array_equal(relu_backward(np.full(3, 5.0), cache), [0, 0, 5])
+
+
 def test_tanh(rng):
     x = rng.standard_normal((2, 3))
     np.testing.assert_allclose(tanh_forward(x)[0], (np.exp(2 * x) - 1) / (np.exp(2 * x) + 1), rtol=1e-12)
