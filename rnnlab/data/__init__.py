@@ -1,14 +1,14 @@
 """Files to batches.
 
-    vocabulary     words and their numbers
-    splits         one split: features, captions, which caption is of which image
-    captions       CaptionData, the data set that the solver trains on
-    coco, course   the course's dictionary of arrays, and its files
-    annotations    Karpathy's and COCO's JSON, joined with features
-    prepare        annotations to the course's files, by way of PCA
-    lazy           features that are larger than memory
-    images         pictures by address or name
-    shapes         the built-in data
+vocabulary     words and their numbers
+splits         one split: features, captions, which caption is of which image
+captions       CaptionData, the data set that the solver trains on
+coco, course   the course's dictionary of arrays, and its files
+annotations    Karpathy's and COCO's JSON, joined with features
+prepare        annotations to the course's files, by way of PCA
+lazy           features that are larger than memory
+images         pictures by address or name
+shapes         the built-in data
 """
 
 from rnnlab.data.annotations import open_coco, open_karpathy, read_features

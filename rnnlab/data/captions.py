@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.data.blocks import feature_statistics
 from rnnlab.data.course import IMAGE_FOLDER, read_course, write_course
 from rnnlab.data.hdf5 import PathLike, mismatch
-from rnnlab.data.splits import Array, CaptionSplit, with_decoded_references
+from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.splits import CaptionSplit, with_decoded_references
 from rnnlab.data.vocabulary import NULL, Vocabulary
 
 
@@ -83,6 +85,7 @@ class CaptionData:
         standardise: bool | None = None,
         max_train: int | None = None,
         name: str | None = None,
+        lazy: bool = False,
     ) -> CaptionData:
         """From a folder in the course's layout, or from the dictionary of :func:`load_coco_data`.
 
@@ -99,6 +102,8 @@ class CaptionData:
         max_train : int, optional
             As of the constructor.
         name : str, optional
+        lazy : bool
+            Of a folder: read features from the file as they are asked for, those larger than memory.
 
         Raises
         ------
@@ -111,7 +116,7 @@ class CaptionData:
                 vocabulary, read, None, name or "captions", standardise=bool(standardise), max_train=max_train
             )
         directory = Path(source)
-        vocabulary, read = read_course(directory, features=features, splits=splits)
+        vocabulary, read = read_course(directory, features=features, splits=splits, lazy=lazy)
         images = directory / IMAGE_FOLDER
         return cls(
             vocabulary,
@@ -138,9 +143,13 @@ class CaptionData:
         """
         if batch_size < 1:
             raise ValueError(f"epoch: batch_size is {batch_size}, expected at least 1")
-        order = np.arange(len(self.split(split).captions))
-        if rng is not None:
-            order = rng.permutation(order)
+        chosen = self.split(split)
+        if rng is None:
+            order = np.arange(len(chosen.captions))
+        elif isinstance(chosen.features, LazyFeatures):
+            order = chosen.features.epoch_order(chosen.image_idxs, rng)
+        else:
+            order = rng.permutation(len(chosen.captions))
         return np.split(order, range(batch_size, len(order), batch_size)) if len(order) else []
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -206,16 +215,12 @@ class CaptionData:
     def _standardise_splits(self) -> None:
         self.feature_mean, self.feature_std = feature_statistics(self.split("train").features)
         for name, split in self.splits.items():
-            self.splits[name] = replace(split, features=self.standardise(split.features))
-
-
-def feature_statistics(features: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation (D,) float32 over all axes but the last; 1 where a feature never changes."""
-    axes = tuple(range(features.ndim - 1))
-    mean = features.mean(axis=axes, dtype=np.float64)
-    std = features.std(axis=axes, dtype=np.float64)
-    std[std <= 1e-6 * np.maximum(1, np.abs(mean))] = 1
-    return mean.astype(np.float32), std.astype(np.float32)
+            features = split.features
+            if isinstance(features, LazyFeatures):
+                features = features.standardised(self.feature_mean, self.feature_std)
+            else:
+                features = self.standardise(features)
+            self.splits[name] = replace(split, features=features)
 
 
 def _from_dictionary(data: Mapping[str, Any]) -> tuple[Vocabulary, dict[str, CaptionSplit]]:

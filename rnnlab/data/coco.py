@@ -15,7 +15,6 @@ import numpy as np
 
 from rnnlab.data.course import FEATURE_FILES, read_course
 from rnnlab.data.hdf5 import PathLike
-# from rnnlab.data.splits import keep_captions
 from rnnlab.data.shapes.build import ensure_shapes
 
 
@@ -62,7 +61,7 @@ def load_coco_data(
     vocabulary, splits = read_course(directory, features=kind, splits=("train", "val"))
     if max_train is not None:
         rng = np.random.default_rng(0) if rng is None else rng
-        splits["train"] = keep_captions(splits["train"], max_train, rng)
+        splits["train"] = splits["train"].sample(max_train, rng)
     data: dict[str, Any] = {}
     for name, split in splits.items():
         data[f"{name}_captions"] = split.captions

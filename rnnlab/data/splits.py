@@ -124,12 +124,6 @@ class CaptionSplit:
             )
 
 
-def keep_captions(split: CaptionSplit, count: int, rng: np.random.Generator) -> CaptionSplit:
-    """The split with ``count`` of its captions, drawn without replacement; all images stay."""
-    kept = rng.permutation(len(split.captions))[:count]
-    return replace(split, captions=split.captions[kept], image_idxs=split.image_idxs[kept])
-
-
 def with_decoded_references(
     vocabulary: Vocabulary,
     features: Array,

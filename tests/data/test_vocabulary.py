@@ -61,7 +61,7 @@ def test_encode_pads_cuts_and_keeps_the_end(vocabulary):
 
 @pytest.mark.parametrize(("words", "length"), [(["a"], 1), ("a dog", 6)])
 def test_encode_refuses(vocabulary, words, length):
-    with pytest.raises(ValueError, match="encode: (length|words) is"):
+    with pytest.raises(ValueError, match=r"encode: (length|words) is"):
         vocabulary.encode(words, length)
 
 

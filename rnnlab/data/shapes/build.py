@@ -2,7 +2,8 @@
 
 Besides the course's files, ``references.json``, the grid features and the pictures, there is
 
-scenes.json     for each split, for each scene: its objects (shape, colour, size, place) with the cells of the grid
+scenes.json     for each split, for each scene: its objects (shape, colour, size, place) with the cells of
+the grid
                 that each of them covers, and how they stand
 """
 
@@ -23,15 +24,15 @@ from rnnlab.data.course import FEATURE_FILES, IMAGE_FOLDER, write_features, writ
 from rnnlab.data.hdf5 import PathLike
 from rnnlab.data.pca import PCA
 from rnnlab.data.shapes.drawing import draw
-from rnnlab.data.shapes.features import colour_maps, global_features, local_features
+from rnnlab.data.shapes.features import global_features, local_features, see
 from rnnlab.data.shapes.grammar import describe_scene
 from rnnlab.data.shapes.scenes import Scene, draw_scene
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
 
-SIZES = {"train": 4500, "val": 500, "test": 500}
-PIXELS = 96  # of a picture; half as many are seen
-CELLS = 8  # rows and columns of the grid
+SIZES = {"train": 4000, "val": 500, "test": 500}
+PIXELS = 96  # of a picture
+CELLS = 6  # rows and columns of the grid
 GLOBAL_DIMS, LOCAL_DIMS = 128, 32
 MAX_WORDS = 15
 SCENES_FILE = "scenes.json"
@@ -50,7 +51,8 @@ def open_shapes(
     directory : path, optional
         :func:`shapes_directory` if left out.
     standardise : bool
-        As of :class:`~rnnlab.data.CaptionData`. Off, since principal components of one scale learn better here.
+        As of :class:`~rnnlab.data.CaptionData`. Off, since principal components of one scale learn better
+        here.
     max_train : int, optional
         As of :class:`~rnnlab.data.CaptionData`.
 
@@ -64,7 +66,7 @@ def open_shapes(
 
 
 def shapes_directory() -> Path:
-    """Where the built-in data are: in ``$RNNLAB_DATASETS``, in the checkout's ``datasets``, or in the user's cache."""
+    """The folder ``shapes`` in ``$RNNLAB_DATASETS``, the checkout's ``datasets``, or the user's cache."""
     root = os.environ.get("RNNLAB_DATASETS")
     checkout = Path(__file__).resolve().parents[3]
     if root:
@@ -78,7 +80,11 @@ def ensure_shapes(directory: PathLike | None = None) -> Path:
     """The folder of the built-in data, written if it is not there."""
     folder = shapes_directory() if directory is None else Path(directory)
     if not folder.exists():
-        write_shapes(folder)
+        try:
+            write_shapes(folder)
+        except OSError:
+            if not folder.exists():  # else another process was quicker
+                raise
     return folder
 
 
@@ -129,7 +135,9 @@ def _write(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
     splits = {}
     for split, parts in made.items():
         references = parts["references"]
-        captions = [vocabulary.encode(tokenize(s), MAX_WORDS + 2) for sentences in references for s in sentences]
+        captions = [
+            vocabulary.encode(tokenize(s), MAX_WORDS + 2) for sentences in references for s in sentences
+        ]
         image_idxs = np.repeat(np.arange(len(references)), [len(sentences) for sentences in references])
         features = (whole.transform(parts["global"]) / scale).astype(np.float32)
         splits[split] = CaptionSplit(features, np.array(captions), image_idxs, parts["names"], references)
@@ -155,17 +163,18 @@ def _make_split(folder: Path, split: str, count: int, rng: np.random.Generator) 
             pictures.append(picture)
             Image.fromarray(picture).save(folder / IMAGE_FOLDER / name, compress_level=1)
             parts["scenes"].append(_record(scene, coverage))
-        half = np.stack(pictures).reshape(-1, PIXELS // 2, 2, PIXELS // 2, 2, 3).mean(axis=(2, 4))
-        maps = colour_maps(half)
-        seen["global"].append(global_features(maps))
-        seen["local"].append(local_features(maps, CELLS))
+        blobs = see(np.stack(pictures))
+        seen["global"].append(global_features(blobs))
+        seen["local"].append(local_features(blobs, CELLS))
     return parts | {kind: np.concatenate(chunks) for kind, chunks in seen.items()}
 
 
 def _record(scene: Scene, coverage: np.ndarray) -> dict[str, Any]:
     """The scene, with the cells that each object covers."""
     side = PIXELS // CELLS
-    shares = coverage.reshape(len(coverage), CELLS, side, CELLS, side).mean(axis=(2, 4)).reshape(len(coverage), -1)
+    shares = (
+        coverage.reshape(len(coverage), CELLS, side, CELLS, side).mean(axis=(2, 4)).reshape(len(coverage), -1)
+    )
     record = scene.as_dict()
     for thing, share in zip(record["objects"], shares, strict=True):
         thing["cells"] = np.flatnonzero(share > _COVERED).tolist()

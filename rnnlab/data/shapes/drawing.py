@@ -1,8 +1,7 @@
 """Pictures of scenes: signed distances to the outlines, from which edges, shadows and shading follow.
 
-The distance functions are those of Inigo Quilez, "2D distance functions" (the mathematics, in our own words): negative inside,
-the distance to the outline outside. A pixel's coverage is its distance cut to one pixel's width, which is what makes
-the edges smooth.
+A distance is negative inside an outline and positive outside. A pixel's coverage is its distance cut to one
+pixel's width, which is what makes the edges smooth.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def _window(centre: float, radius: float, pixels: int) -> slice:
 
 
 def _shadow(distance: np.ndarray, lift: float, pixels: int) -> np.ndarray:
-    """How dark the shadow of an object is that floats ``lift`` above the ground: its outline, moved and blurred."""
+    """How dark the shadow of an object ``lift`` above the ground is: its outline, moved and blurred."""
     right, down = round(lift * pixels), round(1.6 * lift * pixels)
     moved = np.pad(distance, ((down, 0), (right, 0)), mode="edge")[: len(distance), : distance.shape[1]]
     ramp = np.clip(0.5 - moved / (2.2 * lift), 0, 1)
@@ -134,7 +133,7 @@ def _ring(points: int, radii: tuple[float, ...]) -> np.ndarray:
 
 
 def _polygon(x: np.ndarray, y: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """The signed distance to a closed polygon (count, 2): to its nearest edge; inside after an odd number of crossings."""
+    """The signed distance to a closed polygon (count, 2): that to its nearest edge, negative inside."""
     nearest = np.full_like(x, np.inf)
     inside = np.zeros(x.shape, bool)
     for (ax, ay), (bx, by) in zip(

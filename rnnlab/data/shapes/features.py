@@ -1,9 +1,10 @@
 """Image features for the built-in data: what a trained network would see, from a fixed extractor without one.
 
-A picture is split into channels tuned to twelve hues, of which the pale background excites none. What a channel
-sees is a blob; it is described by how much there is of it, where it is, where it is from the middle of all blobs, and
-how much its silhouette, moved and scaled to a common frame, resembles each of a bank of templates. Global features
-are the descriptions of all channels; local features say for each cell of a grid what the blobs that cover it are.
+A picture is split into channels tuned to eighteen hues, of which the pale background excites none. What a
+channel sees is a blob; it is described by how much there is of it, where it is, where it is from the middle
+of all blobs, and how much its silhouette, moved and scaled to a common frame, resembles each of a bank of
+templates. Global features are the descriptions of all channels; local features say for each cell of a grid
+what the blobs that cover it are.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import numpy as np
 from rnnlab.data.shapes.drawing import draw
 from rnnlab.data.shapes.scenes import SHAPES, Scene, SceneObject
 
-HUES = 12
-HUE_WIDTH = np.deg2rad(13)  # standard deviation of a channel's tuning
+HUES = 18
+HUE_WIDTH = np.deg2rad(8)  # standard deviation of a channel's tuning
 PIXELS = 48  # of the pictures that are looked at
 FRAME = 16  # pixels of a silhouette
-FRAME_REACH = 1.0  # half the frame's width, in square roots of the blob's area
+FRAME_REACH = 1.0
 ANGLES = (-0.2, -0.1, 0.0, 0.1, 0.2)  # at which a template is held to a silhouette
 SHARPNESS = 12.0
 LEAST_AREA = 0.003  # of the picture: half-saturation of a blob's presence
@@ -48,12 +49,15 @@ def see(pictures: np.ndarray) -> Blobs:
     weight = presence * np.sqrt(area)
     middle = [np.bincount(picture, weight * axis, len(maps)) for axis in (x, y)]
     total = np.bincount(picture, weight, len(maps))
-    dx, dy = (axis - (sums / np.maximum(total, 1e-9))[picture] for axis, sums in zip((x, y), middle, strict=True))
+    dx, dy = (
+        axis - (sums / np.maximum(total, 1e-9))[picture] for axis, sums in zip((x, y), middle, strict=True)
+    )
     away = np.hypot(dx, dy) + 0.04
     place = np.stack([2 * x - 1, 2 * y - 1, dx / away, dy / away], axis=1)
 
-    alike = resemblance(silhouettes(blob, x, y, np.sqrt(area)))
-    kind = np.concatenate([np.ones((len(area), 1)), 4 * np.sqrt(area)[:, None], alike], axis=1)
+    width = np.sqrt(area / blob.max(axis=(1, 2)))  # as if the channel were tuned to just this hue
+    alike = resemblance(silhouettes(blob, x, y, width))
+    kind = np.concatenate([np.ones((len(area), 1)), 4 * width[:, None], alike], axis=1)
     described = []
     for values in (place, kind):
         table = np.zeros((*maps.shape[:2], values.shape[1]), np.float32)
@@ -105,16 +109,18 @@ def silhouettes(blob: np.ndarray, x: np.ndarray, y: np.ndarray, width: np.ndarra
 
 
 def resemblance(frames: np.ndarray) -> np.ndarray:
-    """How alike silhouettes (P, FRAME * FRAME) are to the template of each shape: (P, len(SHAPES)), sums of 1."""
+    """How alike silhouettes (P, FRAME * FRAME) are to each shape's templates: (P, len(SHAPES)), sums of 1."""
     distance = 2 - 2 * frames @ _templates().T
     nearest = distance.reshape(len(frames), len(SHAPES), -1).min(axis=2)
-    scores = np.exp(-SHARPNESS * (nearest - nearest.min(axis=1, keepdims=True)) / (nearest.mean(axis=1, keepdims=True)))
+    scores = np.exp(
+        -SHARPNESS * (nearest - nearest.min(axis=1, keepdims=True)) / (nearest.mean(axis=1, keepdims=True))
+    )
     return scores / scores.sum(axis=1, keepdims=True)
 
 
 @cache
 def _templates() -> np.ndarray:
-    """Silhouettes of every shape, drawn on its own, at every angle: (len(SHAPES) * len(ANGLES), FRAME * FRAME)."""
+    """Silhouettes of every shape, drawn on its own, at every angle: (shapes * angles, FRAME * FRAME)."""
     things = [
         SceneObject(shape, "red", "large", 0.5, 0.5, 0.3, angle) for shape in SHAPES for angle in ANGLES
     ]
@@ -127,6 +133,10 @@ def _templates() -> np.ndarray:
 
 
 def _shrink(pictures: np.ndarray) -> np.ndarray:
-    count, height, width = pictures.shape[:3]
-    parts = pictures.reshape(count, PIXELS, height // PIXELS, PIXELS, width // PIXELS, 3)
-    return parts.mean(axis=(2, 4), dtype=np.float32) / 255
+    """Average the pixels of squares, so that PIXELS x PIXELS are left, 0 to 1."""
+    side = pictures.shape[1] // PIXELS
+    total = np.zeros((len(pictures), PIXELS, PIXELS, 3), np.float32)
+    for row in range(side):
+        for column in range(side):
+            total += pictures[:, row::side, column::side]
+    return total / (255 * side * side)

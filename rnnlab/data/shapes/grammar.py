@@ -1,7 +1,8 @@
 """Sentences about scenes: a small grammar, five wordings of each picture.
 
-A sentence form is drawn without replacement, so that the five differ in construction, not only in a word. Which
-object is the subject follows the picture: mostly the figure (the smaller one), now and then the ground.
+A sentence form is drawn without replacement, so that the five differ in construction, not only in a word.
+Which object is the subject follows the picture: mostly the figure (the smaller one), now and then the
+ground.
 """
 
 from __future__ import annotations

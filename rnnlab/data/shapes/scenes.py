@@ -1,7 +1,7 @@
 """Scenes of the built-in data: what is in a picture, before it is drawn or described.
 
-A scene has one, two or three objects on a unit square, x to the right and y downwards. Two objects stand in one of
-five relations; three stand in a row or in a column. All objects of a scene differ in colour.
+A scene has one, two or three objects on a unit square, x to the right and y downwards. Two objects stand in
+one of five relations; three stand in a row or in a column. All objects of a scene differ in colour.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ class Scene:
     Attributes
     ----------
     objects : tuple of SceneObject
-        Of two in the order figure, ground: the figure is the smaller one. Of three from left to right or downwards.
+        Of two in the order figure, ground: the figure is the smaller one, of equals the upper or left
+        one. Of three from left to right or downwards.
     relation : str
-        Of two: where the figure is, seen from the ground: above, below, left, right, inside. Of three: row or column.
-        Of one: where it is in the picture, such as ``top left`` or ``middle``.
+        Of two: where the figure is, seen from the ground: above, below, left, right, inside. Of three: row
+        or column. Of one: where it is in the picture, such as ``top left`` or ``middle``.
     hue : float
         Of the background, 0 to 1.
     """
@@ -85,9 +86,9 @@ def _two(rng: np.random.Generator) -> tuple[tuple[SceneObject, ...], str]:
     if rng.random() < 0.12:
         ground = rng.uniform(0.3, 0.7, size=2)
         return _place(rng, ["small", "large"], [ground, ground]), "inside"
-    sizes = sorted(map(str, rng.choice(SIZES, size=2)), key=SIZES.index)  # the figure is the smaller
-    relations = list(DIRECTIONS) if sizes[0] != sizes[1] else ["above", "left"]  # or else the upper or left one
-    relation = str(rng.choice(relations))
+    sizes = sorted(map(str, rng.choice(SIZES, size=2)), key=SIZES.index)
+    alike = sizes[0] == sizes[1]  # then the upper or the left one is the figure
+    relation = str(rng.choice(["above", "left"] if alike else list(DIRECTIONS)))
     reach = sum(RADII[size][1] for size in sizes)
     distance = rng.uniform(reach + MARGIN, min(0.55, 1 - reach - 2 * MARGIN))
     slant = rng.uniform(-0.4, 0.4)
