@@ -12,8 +12,20 @@ from rnnlab.training import Solver
 __all__ = ["CaptioningSolver"]
 
 
-class CaptioningSolver(Solver):
-    """Trains on the dictionary of ``load_coco_data``, without validation, as the course does.
+def CaptioningSolver(
+    model: CaptioningRNN,
+    data: Mapping[str, Any],
+    *,
+    update_rule: str = "sgd",
+    optim_config: Mapping[str, float] | None = None,
+    lr_decay: float = 1.0,
+    batch_size: int = 100,
+    num_epochs: int = 10,
+    print_every: int = 10,
+    verbose: bool = True,
+    **options: Any,
+) -> Solver:
+    """A solver for the dictionary of ``load_coco_data``, without validation, as the course's is.
 
     Parameters
     ----------
@@ -29,32 +41,16 @@ class CaptioningSolver(Solver):
     **options
         Any other option of :class:`~rnnlab.training.Solver`.
     """
-
-    def __init__(
-        self,
-        model: CaptioningRNN,
-        data: Mapping[str, Any],
-        *,
-        update_rule: str = "sgd",
-        optim_config: Mapping[str, float] | None = None,
-        lr_decay: float = 1.0,
-        batch_size: int = 100,
-        num_epochs: int = 10,
-        print_every: int = 10,
-        verbose: bool = True,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            model,
-            CaptionData.from_course(
-                {key: data[key] for key in data if not key.startswith(("val_", "test_"))}
-            ),
-            update_rule={"sgd_momentum": "momentum"}.get(update_rule, update_rule),
-            optim_config=optim_config,
-            schedule={"name": "exponential", "decay": lr_decay},
-            batch_size=batch_size,
-            num_epochs=num_epochs,
-            print_every=print_every,
-            verbose=verbose,
-            **options,
-        )
+    train = {key: value for key, value in data.items() if not key.startswith(("val_", "test_"))}
+    return Solver(
+        model,
+        CaptionData.from_course(train),
+        update_rule={"sgd_momentum": "momentum"}.get(update_rule, update_rule),
+        optim_config=optim_config,
+        schedule={"name": "exponential", "decay": lr_decay},
+        batch_size=batch_size,
+        num_epochs=num_epochs,
+        print_every=print_every,
+        verbose=verbose,
+        **options,
+    )

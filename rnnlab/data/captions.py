@@ -97,8 +97,8 @@ class CaptionData:
         splits : sequence of str, optional
             Of a folder: which splits to read; all if left out.
         standardise : bool, optional
-            If left out, the features of a folder are standardised, and those of a dictionary are taken as they
-            are, since whoever holds the dictionary will also give its features to the model.
+            If left out, the features of a folder are standardised, and those of a dictionary are taken as
+            they are, since whoever holds the dictionary will also give its features to the model.
         max_train : int, optional
             As of the constructor.
         name : str, optional
