@@ -3,8 +3,8 @@
 Karpathy's ``dataset_*.json``   images: filename, split, sentences: raw
 COCO's ``captions_*.json``      images: id, file_name; annotations: image_id, caption; a file for each split
 
-The features are an HDF5 file with ``features`` (num_images, ..., D) and ``filenames`` (num_images,), in any order; it
-may have images that the captions do not have. The vocabulary is that of the training split.
+The features are an HDF5 file with ``features`` (num_images, ..., D) and ``filenames`` (num_images,), in any
+order; it may have images that the captions do not have. The vocabulary is that of the training split.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def open_coco(
     max_train: int | None = None,
     lazy: bool = False,
 ) -> CaptionData:
-    """Captions in COCO's JSON, a file for each split (``{"train": path, "val": path}``), with features from HDF5.
+    """Captions in COCO's JSON, ``{"train": path, "val": path}``, with features from HDF5.
 
     The other parameters and the errors are those of :func:`open_karpathy`.
     """

@@ -1,7 +1,7 @@
 """The course's way to captioned images: a dictionary of arrays, minibatches of it, and tokens back to words.
 
-The names and what they return are those of the cs231n assignment. :class:`rnnlab.data.CaptionData` is the same
-data for the solver.
+The names and what they return are those of the cs231n assignment. :class:`rnnlab.data.CaptionData` is the
+same data for the solver.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def load_coco_data(
     Parameters
     ----------
     base_dir : path, optional
-        The folder. If left out: ``$RNNLAB_DATA/flickr8k_cs231n`` if it is there, else the built-in shapes, which
-        are made on first use.
+        The folder. If left out: ``$RNNLAB_DATA/flickr8k_cs231n`` if it is there, else the built-in shapes,
+        which are made on first use.
     max_train : int, optional
         Keep only so many of the training captions, drawn without replacement.
     pca_features : bool
@@ -41,9 +41,9 @@ def load_coco_data(
     Returns
     -------
     dict
-        ``train_captions`` (num_captions, L) int32, ``train_image_idxes`` (num_captions,) int32, ``train_features``
-        (num_images, D) float32, ``train_urls`` (num_images,) str, the same with ``val_``, ``idx_to_word`` list,
-        ``word_to_idx`` dict.
+        ``train_captions`` (num_captions, L) int32, ``train_image_idxes`` (num_captions,) int32,
+        ``train_features`` (num_images, D) float32, ``train_urls`` (num_images,) str, the same with ``val_``,
+        ``idx_to_word`` list, ``word_to_idx`` dict.
 
     Raises
     ------

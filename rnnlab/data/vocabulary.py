@@ -1,7 +1,7 @@
 """Words and their numbers.
 
-A caption of at most ``length - 2`` words is a row of ``length`` tokens: <START>, the words, <END>, then <NULL>
-to the end. A longer caption is cut, its <END> is kept.
+A caption of at most ``length - 2`` words is a row of ``length`` tokens: <START>, the words, <END>, then
+<NULL> to the end. A longer caption is cut, its <END> is kept.
 """
 
 from __future__ import annotations

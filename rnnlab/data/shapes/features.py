@@ -104,7 +104,7 @@ def silhouettes(blob: np.ndarray, x: np.ndarray, y: np.ndarray, width: np.ndarra
     p, row, column = np.arange(len(blob))[:, None, None], row[:, :, None], column[:, None, :]
     top = (1 - right) * blob[p, row, column] + right * blob[p, row, column + 1]
     bottom = (1 - right) * blob[p, row + 1, column] + right * blob[p, row + 1, column + 1]
-    frames = ((1 - down) * top + down * bottom).reshape(len(blob), -1)
+    frames = ((1 - down) * top + down * bottom).reshape(len(blob), FRAME * FRAME)
     return frames / np.maximum(np.linalg.norm(frames, axis=1, keepdims=True), 1e-6)
 
 

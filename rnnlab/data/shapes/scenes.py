@@ -13,7 +13,7 @@ import numpy as np
 
 SHAPES = ("circle", "square", "triangle", "star", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple")
-RADII = {"small": (0.085, 0.11), "large": (0.18, 0.215)}  # of the circle around a shape
+RADII = {"small": (0.085, 0.11), "large": (0.18, 0.215)}  # about, of the circle around a shape
 SIZES = tuple(RADII)
 DIRECTIONS = {"above": (0, -1), "below": (0, 1), "left": (-1, 0), "right": (1, 0)}
 LAYOUTS = {"one": 0.15, "two": 0.7, "three": 0.15}  # how often

@@ -1,0 +1,118 @@
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from rnnlab.data import CaptionData, image_from_url, open_shapes, tokenize
+from rnnlab.data.shapes import build, shapes_directory, write_shapes
+from rnnlab.data.shapes.build import CELLS, ensure_shapes
+from rnnlab.data.shapes.drawing import draw
+from rnnlab.data.shapes.scenes import Scene, SceneObject
+
+SIZES = {"train": 40, "val": 8, "test": 6}  # of the fixture shapes
+
+
+def test_the_same_seed_gives_the_same_bytes(shapes, tmp_path):
+    write_shapes(tmp_path / "again", SIZES, seed=3)
+    for path in shapes.rglob("*.*"):
+        other = tmp_path / "again" / path.relative_to(shapes)
+        if path.suffix == ".h5":
+            with h5py.File(path) as first, h5py.File(other) as second:
+                assert list(first) == list(second)
+                for field in first:
+                    assert first[field][()].tobytes() == second[field][()].tobytes()
+        else:
+            assert path.read_bytes() == other.read_bytes()
+
+
+def test_another_seed_gives_other_scenes(shapes, tmp_path):
+    write_shapes(tmp_path / "other", {"train": 4}, seed=4)
+    first, second = (
+        json.loads((folder / "references.json").read_text()) for folder in (shapes, tmp_path / "other")
+    )
+    assert first["train"][:4] != second["train"]
+
+
+def test_contents(shapes):
+    data = open_shapes(shapes, standardise=False)
+    assert data.image_dir == shapes / "images"
+    assert list(data.splits) == list(SIZES)
+    for name, split in data.splits.items():
+        assert split.num_images == SIZES[name]
+        assert split.captions.shape == (5 * SIZES[name], 17)
+        assert split.captions.dtype == split.image_idxs.dtype == np.int32
+        assert split.features.dtype == np.float32
+        np.testing.assert_array_equal(split.image_idxs, np.repeat(np.arange(SIZES[name]), 5))
+        for caption, image in zip(split.captions, split.image_idxs, strict=True):
+            sentences = [" ".join(tokenize(sentence)) for sentence in split.references[image]]
+            assert len(set(sentences)) == 5
+            if name == "train":
+                assert data.vocabulary.decode(caption) in sentences
+    assert open_shapes(shapes, max_train=7).splits["train"].captions.shape == (7, 17)
+
+
+def test_local_features(shapes):
+    data = CaptionData.from_course(shapes, features="local")
+    assert data.split("val").features.shape == (SIZES["val"], CELLS * CELLS, build.LOCAL_DIMS)
+    assert data.num_features == build.LOCAL_DIMS
+
+
+def test_pictures_are_those_of_the_scenes(shapes):
+    data = open_shapes(shapes)
+    records = json.loads((shapes / "scenes.json").read_text())
+    for name, record in zip(data.split("test").names, records["test"], strict=True):
+        things = []
+        for fields in record["objects"]:
+            cells = fields.pop("cells")
+            thing = SceneObject(**fields)
+            things.append(thing)
+            inside = {int(thing.y * CELLS) * CELLS + int(thing.x * CELLS)}
+            hidden = record["relation"] == "inside" and thing.size == "large"
+            assert hidden or inside <= set(cells)
+            assert 0 < len(cells) <= 16
+        scene = Scene(tuple(things), record["relation"], record["hue"])
+        np.testing.assert_array_equal(image_from_url(name, data.image_dir), draw(scene)[0])
+
+
+def test_directory(monkeypatch, tmp_path):
+    monkeypatch.setenv("RNNLAB_DATASETS", str(tmp_path))
+    assert shapes_directory() == tmp_path / "shapes"
+    monkeypatch.delenv("RNNLAB_DATASETS")
+    assert shapes_directory().parts[-2:] == ("datasets", "shapes")
+    assert (shapes_directory().parents[1] / "setup.cfg").exists()
+    monkeypatch.setattr(build, "__file__", str(tmp_path / "a" / "b" / "c" / "build.py"))
+    monkeypatch.setattr(build.Path, "home", lambda: tmp_path / "home")
+    assert shapes_directory() == tmp_path / "home" / ".cache" / "rnnlab" / "shapes"
+
+
+def test_made_on_first_use(monkeypatch, tmp_path):
+    monkeypatch.setenv("RNNLAB_DATASETS", str(tmp_path))
+    monkeypatch.setattr(build, "SIZES", {"train": 3})
+    monkeypatch.setattr(build.write_shapes, "__defaults__", ({"train": 3},))
+    data = open_shapes()
+    assert data.split("train").num_images == 3
+    monkeypatch.setattr(build, "write_shapes", None)
+    assert ensure_shapes() == tmp_path / "shapes"
+
+
+def test_nothing_is_overwritten_and_nothing_left_half_made(monkeypatch, tmp_path):
+    (tmp_path / "shapes").mkdir()
+    with pytest.raises(FileExistsError, match="shapes exists, expected a folder to be made"):
+        write_shapes(tmp_path / "shapes")
+    monkeypatch.setattr(build, "describe_scene", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_shapes(tmp_path / "other", {"train": 2})
+    assert [path.name for path in tmp_path.iterdir()] == ["shapes"]
+
+
+def test_two_processes_may_make_it_at_once(monkeypatch, tmp_path):
+    def beaten(folder):
+        folder.mkdir()
+        raise FileExistsError
+
+    monkeypatch.setattr(build, "write_shapes", beaten)
+    assert ensure_shapes(tmp_path / "shapes") == tmp_path / "shapes"
+    monkeypatch.setattr(build, "write_shapes", lambda folder: (_ for _ in ()).throw(PermissionError))
+    with pytest.raises(PermissionError):
+        ensure_shapes(tmp_path / "none")
