@@ -15,6 +15,7 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import rnnlab
 from rnnlab import experiment, gradcheck, report
@@ -95,7 +96,7 @@ def _caption(options: argparse.Namespace) -> int:
     return 0
 
 
-def _images(run: Run, wanted: Sequence[str]):
+def _images(run: Run, wanted: Sequence[str]) -> tuple[tuple[str, ...], Any]:
     """The names and the features of a split, of a features file, or of images by name."""
     if len(wanted) == 1 and wanted[0] in run.data.splits:
         images = run.data.split(wanted[0])

@@ -36,7 +36,7 @@ class ShapesData:
 
     kind: Literal["shapes"]
     directory: EnvPath | None = None  # where they are written; datasets/shapes if left out
-    standardise: bool = False  # bring every feature to mean 0 and standard deviation 1 over the training split
+    standardise: bool = False  # bring every feature to mean 0 and standard deviation 1
     max_train: Count | None = None  # use only so many training captions
 
 

@@ -35,7 +35,11 @@ from rnnlab.training import Solver, load_checkpoint, load_model, validation_loss
 Array = Any
 
 _ROWS = 250  # images that are decoded together
-_OPENERS = {"shapes": open_shapes, "course": CaptionData.from_course, "karpathy": open_karpathy}
+_OPENERS: dict[str, Callable[..., CaptionData]] = {
+    "shapes": open_shapes,
+    "course": CaptionData.from_course,
+    "karpathy": open_karpathy,
+}
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ def train(config: Config, directory: str | os.PathLike[str], *, progress: bool =
 def resume(directory: str | os.PathLike[str], *, progress: bool = True, num_epochs: int | None = None) -> Run:
     """Go on with a run where it stopped, bit for bit; for longer, if ``num_epochs`` is given."""
     path = Path(directory)
-    config = Config.from_dict(load_checkpoint(path / "last.h5").config, str(path / "last.h5"))
+    config = _config_of(path / "last.h5")
     data = open_data(config.data)
     model = new_model(config, data)
     changes = {} if num_epochs is None else {"num_epochs": num_epochs}
@@ -141,8 +145,15 @@ def load_run(directory: str | os.PathLike[str]) -> Run:
     checkpoint = best if best.exists() else last
     if not checkpoint.exists():
         raise FileNotFoundError(f"{path} holds no run: found neither best.h5 nor last.h5")
-    config = Config.from_dict(load_checkpoint(checkpoint).config, str(checkpoint))
+    config = _config_of(checkpoint)
     return Run(path, config, open_data(config.data), load_model(checkpoint))
+
+
+def _config_of(checkpoint: Path) -> Config:
+    tables = load_checkpoint(checkpoint).config
+    if tables is None:
+        raise ValueError(f"{checkpoint} holds no recipe, expected a run of rnnlab train")
+    return Config.from_dict(tables, str(checkpoint))
 
 
 def open_data(table: ShapesData | CourseData | KarpathyData | CocoData) -> CaptionData:
@@ -185,7 +196,7 @@ def decode(
         Best first.
     """
     rng = np.random.default_rng(rng)
-    common = {
+    common: dict[str, Any] = {
         "max_length": options.max_length,
         "forbid": (model.null_token, START, *((UNK,) if options.forbid_unknown else ())),
     }

@@ -13,8 +13,8 @@ from pathlib import Path
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends without an error.
 
-    The file is synced to disk before the rename, so a kill at any moment leaves either the previous file or the
-    new one, never a part. On an error the temporary file is removed and ``path`` is untouched.
+    The file is synced to disk before the rename, so a kill at any moment leaves either the previous file or
+    the new one, never a part. On an error the temporary file is removed and ``path`` is untouched.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)

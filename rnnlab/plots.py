@@ -160,7 +160,7 @@ def _draw_grid(
         axes.set(xticks=[], yticks=[], anchor="S")  # at the bottom, where its caption is
         axes.spines[:].set_visible(False)
     for axes, image, caption, color in zip(grid, images, captions, colors, strict=False):
-        axes.imshow(image)
+        axes.imshow(image, interpolation="bilinear")
         axes.set_xlabel(caption, color=color, fontsize=9, labelpad=4)
     return figure
 

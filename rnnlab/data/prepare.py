@@ -1,4 +1,4 @@
-"""Annotations and features to a folder in the course's layout: the work of ``rnnlab data prepare`` and ``info``."""
+"""Annotations and features to the course's files: the work of ``rnnlab data prepare`` and ``info``."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def prepare_coco(
     max_words: int = 15,
     pca: int | None = None,
 ) -> CaptionData:
-    """Write a folder in the course's layout from COCO's JSON, a file for each split; see :func:`prepare_karpathy`."""
+    """The same from COCO's JSON, a file for each split; see :func:`prepare_karpathy`."""
     options = {"min_count": min_count, "max_words": max_words, "standardise": False, "lazy": True}
     return _write(open_coco(annotations, features, **options), out, pca)  # type: ignore[arg-type]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,21 +21,27 @@ class Model(Protocol):
         """The constructor's arguments, as JSON can hold them."""
         ...
 
-    def loss(
-        self, *batch: Array, rng: np.random.Generator | None = None, grads: Parameters | None = None
-    ) -> tuple[float, Parameters]:
-        """The loss of a batch and its gradient; noise such as dropout only if ``rng`` is given."""
+    @property
+    def loss(self) -> Callable[..., tuple[float, Parameters]]:
+        """``loss(*batch, rng=None, grads=None)``: the loss of a batch and its gradient.
+
+        Noise such as dropout only if ``rng`` is given; the gradient is written into ``grads`` if that is.
+        """
         ...
 
-    def nll(self, *batch: Array) -> tuple[float, int]:
-        """The negative log-likelihood of a batch in nats, and the number of its tokens."""
+    @property
+    def nll(self) -> Callable[..., tuple[float, int]]:
+        """``nll(*batch)``: its negative log-likelihood in nats, and how many tokens that is the sum over."""
         ...
 
 
 class Data(Protocol):
     """A data set that is split into "train" and, if it is to be validated on, "val"."""
 
-    splits: Container[str]
+    @property
+    def splits(self) -> Container[str]:
+        """The names of the splits."""
+        ...
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
         """The indices of each batch, every example once; shuffled if ``rng`` is given."""
@@ -45,6 +51,7 @@ class Data(Protocol):
         """The arguments of :meth:`Model.loss`."""
         ...
 
-    def num_tokens(self, batch: tuple[Array, ...]) -> int:
-        """The number of target tokens in a batch, padding left out."""
+    @property
+    def num_tokens(self) -> Callable[..., int]:
+        """``num_tokens(batch)``: the number of target tokens in a batch, padding left out."""
         ...

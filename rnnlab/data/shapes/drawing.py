@@ -95,18 +95,10 @@ def _circle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.hypot(x, y) - 0.86
 
 
-def _box(x: np.ndarray, y: np.ndarray, width: float, height: float, rounding: float) -> np.ndarray:
-    outside_x, outside_y = np.abs(x) - (width - rounding), np.abs(y) - (height - rounding)
-    inside = np.minimum(np.maximum(outside_x, outside_y), 0)
-    return inside + np.hypot(np.maximum(outside_x, 0), np.maximum(outside_y, 0)) - rounding
-
-
 def _square(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return _box(x, y, 0.76, 0.76, 0.1)
-
-
-def _cross(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.minimum(_box(x, y, 0.94, 0.3, 0.06), _box(x, y, 0.3, 0.94, 0.06))
+    outside_x, outside_y = np.abs(x) - 0.66, np.abs(y) - 0.66
+    inside = np.minimum(np.maximum(outside_x, outside_y), 0)
+    return inside + np.hypot(np.maximum(outside_x, 0), np.maximum(outside_y, 0)) - 0.1
 
 
 def _triangle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -153,5 +145,4 @@ OUTLINES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "triangle": _triangle,
     "star": _star,
     "heart": _heart,
-    "cross": _cross,
 }

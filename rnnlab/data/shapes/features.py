@@ -111,7 +111,7 @@ def silhouettes(blob: np.ndarray, x: np.ndarray, y: np.ndarray, width: np.ndarra
 def resemblance(frames: np.ndarray) -> np.ndarray:
     """How alike silhouettes (P, FRAME * FRAME) are to each shape's templates: (P, len(SHAPES)), sums of 1."""
     distance = 2 - 2 * frames @ _templates().T
-    nearest = distance.reshape(len(frames), len(SHAPES), -1).min(axis=2)
+    nearest = distance.reshape(len(frames), len(SHAPES), len(ANGLES)).min(axis=2)
     scores = np.exp(
         -SHARPNESS * (nearest - nearest.min(axis=1, keepdims=True)) / (nearest.mean(axis=1, keepdims=True))
     )

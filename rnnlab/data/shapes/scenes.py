@@ -32,11 +32,6 @@ class SceneObject:
     radius: float
     angle: float
 
-    @property
-    def colour_and_shape(self) -> str:
-        """What it looks like, without its size."""
-        return f"{self.colour} {self.shape}"
-
 
 @dataclass(frozen=True)
 class Scene:
