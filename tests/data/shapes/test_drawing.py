@@ -22,7 +22,7 @@ def test_a_picture_and_what_each_object_covers(rng, pixels):
 
 
 def test_every_shape_has_an_outline_and_every_colour_a_paint():
-    assert set(OUTLINES) >= set(SHAPES)
+    assert set(OUTLINES) == set(SHAPES)
     assert set(PALETTE) == set(COLOURS)
 
 
