@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +18,8 @@ def mismatch(where: str, found: object, expected: object) -> ValueError:
     return ValueError(f"{where}: found {found}, expected {expected}")
 
 
-@contextmanager
-def open_hdf5(path: PathLike) -> Iterator[h5py.File]:
-    """Open ``path`` for reading; an error of the HDF5 library inside the block is told with the file's name.
+def open_hdf5(path: PathLike) -> h5py.File:
+    """Open ``path`` for reading.
 
     Raises
     ------
@@ -30,13 +27,10 @@ def open_hdf5(path: PathLike) -> Iterator[h5py.File]:
         If there is no such file, or if it is not HDF5, or cut short.
     """
     try:
-        with h5py.File(path, "r") as file:
-            yield file
+        return h5py.File(path, "r")
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: found no such file, expected an HDF5 file") from None
     except OSError as error:
-        if str(path) in str(error):
-            raise
         raise OSError(
             f"{path}: found a file that HDF5 cannot read ({error}), expected a whole HDF5 file"
         ) from error

@@ -10,6 +10,7 @@ import numpy as np
 
 from rnnlab.data.annotations import open_coco, open_karpathy
 from rnnlab.data.captions import CaptionData
+from rnnlab.data.course import FEATURE_FILES
 from rnnlab.data.hdf5 import PathLike
 from rnnlab.data.pca import PCA, Projected
 from rnnlab.data.vocabulary import END, NULL, START, UNK
@@ -74,8 +75,18 @@ def _write(data: CaptionData, out: PathLike, pca: int | None) -> CaptionData:
     return CaptionData.from_course(out, features=kind, standardise=False)
 
 
-def describe(data: CaptionData) -> str:
-    """What is in a data set, for people: its splits, its vocabulary, an example of each split."""
+def describe(data: CaptionData | PathLike) -> str:
+    """What is in a data set, for people: its splits, its vocabulary, an example of each split.
+
+    Parameters
+    ----------
+    data : CaptionData or path
+        A path is that of a folder in the course's layout, whether its features are those after PCA or before.
+    """
+    if not isinstance(data, CaptionData):
+        reduced = (Path(data) / FEATURE_FILES["pca"].format(split="train")).exists()
+        kind = "pca" if reduced else "full"
+        data = CaptionData.from_course(data, features=kind, standardise=False, lazy=True)
     lines = [f"{data.name}: {len(data.vocabulary):,} words"]
     lines.append(f"{'split':<8}{'images':>9}{'captions':>10}{'words':>8}{'longest':>9}{'<UNK>':>8}  features")
     for name, split in data.splits.items():
