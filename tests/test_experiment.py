@@ -1,0 +1,107 @@
+"""The built-in data from end to end: a model learns to say what is in a picture, and needs it for that."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rnnlab import experiment
+from rnnlab.config import Config, EvaluationConfig
+from rnnlab.data import write_shapes
+
+TABLES = {
+    "model": {
+        "wordvec_dim": 64,
+        "hidden_dim": 96,
+        "state_activation": "tanh",
+        "project_cell": True,
+    },
+    "training": {"num_epochs": 6, "optim_config": {"learning_rate": 6e-3}, "clip_norm": 5.0},
+    "decoding": {"method": "greedy", "max_length": 15},
+    "evaluation": {"split": "test", "metrics": ["BLEU"]},
+}
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "shapes"
+    write_shapes(folder, {"train": 700, "val": 60, "test": 150})
+    return Config.from_dict({"data": {"kind": "shapes", "directory": str(folder)}, **TABLES})
+
+
+def test_captions_need_the_picture(config, tmp_path, monkeypatch):
+    pytest.importorskip("pycocoevalcap")
+    seeing = experiment.evaluate(experiment.train(config, tmp_path / "seeing", progress=False))
+
+    opened = experiment.open_data
+
+    def open_blind(table):
+        data = opened(table)
+        data.splits = {
+            name: replace(split, features=np.zeros_like(split.features))
+            for name, split in data.splits.items()
+        }
+        return data
+
+    monkeypatch.setattr(experiment, "open_data", open_blind)
+    blind = experiment.evaluate(experiment.train(config, tmp_path / "blind", progress=False))
+    assert seeing.perplexity < 0.75 * blind.perplexity
+    assert seeing.scores.corpus["BLEU-4"] > blind.scores.corpus["BLEU-4"] + 0.15
+    assert len(set(seeing.sentences)) > 50  # not the same caption for every image
+    assert len(set(blind.sentences)) == 1
+
+
+def test_scores_of_each_epoch_steer_training(config, tmp_path):
+    pytest.importorskip("pycocoevalcap")
+    tables = config.to_dict()
+    tables["training"] |= {"num_epochs": 2, "monitor": "BLEU-4"}
+    tables["evaluation"] |= {"each_epoch": ["BLEU"]}
+    experiment.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    header = (tmp_path / "run" / "history.csv").read_text().splitlines()[0]
+    assert "BLEU-4" in header.split(",")
+    run = experiment.load_run(tmp_path / "run")
+    assert run.config.training.monitor == "BLEU-4"
+    assert experiment.evaluate(
+        run, "val", evaluation=EvaluationConfig(metrics=["BLEU"], max_images=5)
+    ).names == (
+        "val_00000.png",
+        "val_00001.png",
+        "val_00002.png",
+        "val_00003.png",
+        "val_00004.png",
+    )
+
+
+def test_a_recipe_that_wants_scores_fails_before_training_without_the_extra(config, tmp_path, monkeypatch):
+    def missing():
+        raise ImportError('pip install "rnnlab[eval]"')
+
+    tables = config.to_dict()
+    tables["training"] |= {"monitor": "BLEU-4"}
+    tables["evaluation"] |= {"each_epoch": ["BLEU"]}
+    monkeypatch.setattr(experiment, "require_scorers", missing)
+    with pytest.raises(ImportError, match="rnnlab\\[eval\\]"):
+        experiment.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_checkpoint_of_a_bare_solver_is_no_run(config, tmp_path):
+    data = experiment.open_data(config.data)
+    model = experiment.new_model(config, data)
+    solver = experiment.Solver(model, data, num_epochs=1, run_dir=tmp_path / "run", verbose=False)
+    solver.train()
+    with pytest.raises(ValueError, match="holds no recipe"):
+        experiment.load_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_forbidden_words_are_never_written(config, method):
+    data = experiment.open_data(config.data)
+    model = experiment.new_model(config, data)
+    model.params["b_vocab"][:4] = 5.0  # an untrained model that loves the special words
+    captions = experiment.decode(
+        model, data.split("val").features[:20], replace(config.decoding, method=method)
+    )
+    assert len(captions) == 20
+    for (best,) in captions:
+        assert not set(best.tokens) & {0, 1, 2, 3}
