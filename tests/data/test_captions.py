@@ -1,0 +1,188 @@
+import numpy as np
+import pytest
+
+from rnnlab.data import CaptionData, CaptionSplit, LazyFeatures, Vocabulary, load_coco_data
+from rnnlab.data.vocabulary import END, START
+
+
+@pytest.fixture
+def data(shapes):
+    return CaptionData.from_course(shapes)
+
+
+def small(rng, *, splits=("train", "val"), images=6, dims=4, **options):
+    vocabulary = Vocabulary(["a", "b", "c"])
+    made = {}
+    for split in splits:
+        captions = np.stack([vocabulary.encode(list("abc"[: 1 + n % 3]), 6) for n in range(2 * images)])
+        features = rng.normal(3, 2, (images, dims)).astype(np.float32)
+        names = tuple(f"http://host/{split}/{n}.png" for n in range(images))
+        references = [["a", "a b"]] * images
+        made[split] = CaptionSplit(features, captions, np.repeat(np.arange(images), 2), names, references)
+    return CaptionData(vocabulary, made, **options)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 200, 999])
+@pytest.mark.parametrize("seed", [None, 0])
+def test_an_epoch_has_every_caption_once(data, batch_size, seed):
+    batches = data.epoch("train", batch_size, None if seed is None else np.random.default_rng(seed))
+    assert all(len(batch) == batch_size for batch in batches[:-1])
+    assert 1 <= len(batches[-1]) <= batch_size
+    order = np.concatenate(batches)
+    np.testing.assert_array_equal(np.sort(order), np.arange(200))
+    assert np.array_equal(order, np.arange(200)) == (seed is None)
+
+
+def test_epochs_depend_on_the_generator_alone(data):
+    first, second = (data.epoch("train", 32, np.random.default_rng(4)) for _ in range(2))
+    np.testing.assert_array_equal(np.concatenate(first), np.concatenate(second))
+    rng = np.random.default_rng(4)
+    data.epoch("train", 32, rng)
+    assert not np.array_equal(data.epoch("train", 32, rng)[0], first[0])
+
+
+def test_epoch_refuses_empty_batches_and_unknown_splits(data):
+    with pytest.raises(ValueError, match="batch_size is 0, expected at least 1"):
+        data.epoch("train", 0)
+    with pytest.raises(KeyError, match="shapes has the splits train, val, test, not 'dev'"):
+        data.epoch("dev", 10)
+
+
+def test_a_split_without_captions_has_an_empty_epoch(rng):
+    data = small(rng, max_train=0)
+    assert data.epoch("train", 4, rng) == []
+
+
+def test_a_batch_joins_captions_with_their_images(data):
+    features, captions = data.batch("val", np.array([0, 4, 5, 11]))
+    split = data.split("val")
+    np.testing.assert_array_equal(features, split.features[[0, 0, 1, 2]])
+    np.testing.assert_array_equal(captions, split.captions[[0, 4, 5, 11]])
+    assert features.dtype == np.float32
+    assert captions.dtype == np.int32
+
+
+def test_tokens_to_predict_are_words_and_the_end(rng):
+    data = small(rng)
+    batch = data.batch("train", np.arange(3))
+    assert data.num_tokens(batch) == (1 + 1) + (2 + 1) + (3 + 1)
+
+
+def test_standardised_by_the_training_split(shapes):
+    raw, data = (CaptionData.from_course(shapes, standardise=flag) for flag in (False, True))
+    np.testing.assert_array_equal(raw.feature_mean, 0)
+    np.testing.assert_array_equal(raw.feature_std, 1)
+    train = data.split("train").features
+    np.testing.assert_allclose(train.mean(axis=0), 0, atol=1e-5)
+    varying = raw.split("train").features.std(axis=0) > 1e-5
+    np.testing.assert_allclose(train[:, varying].std(axis=0), 1, rtol=1e-4)
+    for split in ("train", "val"):
+        np.testing.assert_allclose(
+            data.standardise(raw.split(split).features), data.split(split).features, rtol=1e-6
+        )
+    assert data.standardise(np.zeros(data.num_features)).dtype == np.float32
+
+
+def test_constant_features_are_not_blown_up(rng):
+    data = small(rng)
+    data.splits["train"].features[:, 1] = 7
+    data = CaptionData(data.vocabulary, data.splits, standardise=True)
+    assert data.feature_std[1] == 1
+    np.testing.assert_array_equal(data.split("train").features[:, 1], 0)
+
+
+def test_lazy_features_give_the_same_batches(shapes, rng):
+    memory, lazy = (CaptionData.from_course(shapes, lazy=flag) for flag in (False, True))
+    assert isinstance(lazy.split("train").features, LazyFeatures)
+    for batch in lazy.epoch("train", 16, rng):
+        for expected, found in zip(memory.batch("train", batch), lazy.batch("train", batch), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_max_train_keeps_some_captions_and_all_images(shapes):
+    whole, data = CaptionData.from_course(shapes), CaptionData.from_course(shapes, max_train=30)
+    train = data.split("train")
+    assert train.captions.shape == (30, 17)
+    assert train.num_images == 40
+    rows = {tuple(caption) for caption in whole.split("train").captions.tolist()}
+    assert all(tuple(caption) in rows for caption in train.captions.tolist())
+    np.testing.assert_array_equal(data.feature_mean, whole.feature_mean)
+    again = CaptionData.from_course(shapes, max_train=30).split("train")
+    np.testing.assert_array_equal(train.captions, again.captions)
+
+
+def test_features_of_images_by_name(data, rng):
+    found = data.features_of(["val_00003.png", "some/folder/train_00000.png"])
+    expected = [data.split("val").features[3], data.split("train").features[0]]
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(small(rng).features_of(["2.png"]).shape, (1, 4))
+    with pytest.raises(KeyError, match="has no image 'x.png', expected one of its 54 images"):
+        data.features_of(["x.png"])
+
+
+def test_to_course_and_back(rng, tmp_path):
+    data = small(rng)
+    data.to_course(tmp_path / "made")
+    back = CaptionData.from_course(tmp_path / "made", standardise=False)
+    assert back.name == "made"
+    assert back.image_dir is None
+    assert back.vocabulary == data.vocabulary
+    for name, split in data.splits.items():
+        read = back.split(name)
+        assert (read.names, read.references) == (split.names, split.references)
+        for field in ("features", "captions", "image_idxs"):
+            np.testing.assert_array_equal(getattr(read, field), getattr(split, field))
+
+
+def test_without_references_they_are_the_captions(shapes_copy):
+    (shapes_copy / "references.json").unlink()
+    split = CaptionData.from_course(shapes_copy).split("train")
+    assert len(split.references) == 40
+    assert all(len(sentences) == 5 for sentences in split.references)
+    assert split.references[7][2].split()[0] in ("a", "an", "the", "there", "only", "from", "in", "on", "at")
+
+
+def test_from_the_dictionary_of_the_course(shapes):
+    dictionary = load_coco_data(shapes, max_train=9)
+    data = CaptionData.from_course(dictionary)
+    np.testing.assert_array_equal(data.split("train").features, dictionary["train_features"])
+    assert list(data.splits) == ["train", "val"]
+    assert data.split("train").captions.shape == (9, 17)
+    assert data.split("val").names == tuple(dictionary["val_urls"])
+    renamed = {key.replace("idxes", "idxs"): value for key, value in dictionary.items()}
+    assert CaptionData.from_course(renamed, name="renamed").name == "renamed"
+    del renamed["val_urls"]
+    with pytest.raises(KeyError, match="from_course: found the keys .*, expected val_urls"):
+        CaptionData.from_course(renamed)
+    dictionary["val_captions"] = dictionary["val_captions"] + 900
+    with pytest.raises(ValueError, match="from_course: val_captions: found token 901 at row 0"):
+        CaptionData.from_course(dictionary)
+
+
+def test_refuses_splits_that_differ_and_none(rng):
+    wide, narrow = small(rng), small(rng, dims=3)
+    splits = {"train": wide.split("train"), "val": narrow.split("val")}
+    with pytest.raises(ValueError, match=r"found train \(6, 4\), val \(6, 3\), expected one shape"):
+        CaptionData(wide.vocabulary, splits)
+    with pytest.raises(ValueError, match="found no split, expected one shape"):
+        CaptionData(wide.vocabulary, {})
+    with pytest.raises(KeyError, match="not 'train'"):
+        small(rng, splits=("val",), standardise=True)
+
+
+def test_integer_dtypes_are_converted(rng):
+    split = small(rng).split("train")
+    made = CaptionSplit(
+        split.features,
+        split.captions.astype(np.int64),
+        split.image_idxs.astype(np.uint8),
+        split.names,
+        split.references,
+    )
+    assert made.captions.dtype == made.image_idxs.dtype == np.int32
+    assert (made.captions[:, 0] == START).all()
+    assert (made.captions == END).any(axis=1).all()
+
+
+def test_says_what_it_is(data):
+    assert repr(data).startswith("CaptionData(shapes: train 40 images 200 captions, val 8 images")
