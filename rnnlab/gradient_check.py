@@ -5,9 +5,8 @@ Four tools, from the most thorough to the cheapest:
 - :func:`eval_numerical_gradient_array` and :func:`eval_numerical_gradient` perturb every number in turn, two
   evaluations for each: for layers, and for models of a few hundred parameters;
 - :func:`grad_check_sparse` perturbs a few numbers drawn at random;
-- :func:`projected_check` perturbs all of them at once along one random direction: two evaluations however
-  many
-  parameters there are;
+- :func:`projected_check` perturbs all of them at once along one random direction: two evaluations, however
+  many parameters there are;
 - :func:`check_untouched` finds a forward or a backward that writes into what it was given.
 
 :func:`check_model` puts a whole model through the first and prints a table, parameter by parameter.
@@ -141,7 +140,7 @@ def grad_check_sparse(
 def projected_check(
     f: Callable[[], float], x: Array, grad: Array, *, h: float = 1e-5, rng: np.random.Generator | int = 0
 ) -> float:
-    """Hold a whole gradient against two evaluations, along one random direction of +1 and -1.
+    """Hold a whole gradient against two evaluations, along one random direction, N(0, 1) in each number.
 
     Parameters
     ----------
@@ -161,7 +160,7 @@ def projected_check(
         random projection has, while the projection itself may happen to be near zero.
     """
     rng = np.random.default_rng(rng)
-    direction = rng.choice(np.array([-1.0, 1.0]), size=x.shape)
+    direction = rng.standard_normal(x.shape)  # of signs alone half may be each, and hide a constant error
     kept = x.copy()
     try:
         x[...] = kept + h * direction
