@@ -152,12 +152,18 @@ def test_a_sentence_is_returned_once(rng):
     assert_same_hypotheses(found, model.sentences(0, 3))
 
 
+@pytest.mark.parametrize("end_first", [False, True])
 @pytest.mark.parametrize("words", [1, 2])
-def test_fewer_words_than_the_beam_is_wide(words, rng):
+def test_fewer_words_than_the_beam_is_wide(words, end_first, rng):
     model = TableModel.random(rng, words=words)
-    found = beam_search(model, [0, 1, 2], beam_size=10, n_best=2, max_length=2, forbid=(START,))
-    for source, hypotheses in enumerate(found):
-        assert_same_hypotheses(hypotheses, model.sentences(source, 2)[:2])
+    expected = [model.sentences(source, 2) for source in range(3)]
+    if end_first:  # <END> is 0 and <START> is 1
+        swapped = [END, START, *model.words]
+        model.table = model.table[:, :, swapped][..., swapped]
+        model.start_token, model.end_token = END, START
+    found = beam_search(model, [0, 1, 2], beam_size=10, n_best=10, max_length=2, forbid=(model.start_token,))
+    for hypotheses, sentences in zip(found, expected, strict=True):
+        assert_same_hypotheses(hypotheses, sentences)
 
 
 def test_a_certain_end_gives_the_empty_sentence_at_once(rng):

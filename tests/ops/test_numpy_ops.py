@@ -129,7 +129,7 @@ def test_simplified_gru(rng):
 
 @every_dtype
 def test_embedding_gradient_adds_to_the_rows_of_the_tokens(dtype, rng):
-    tokens = np.array([3, 0, 3, 3, 1])
+    tokens = np.array([3, 0, 3, 5, 3])
     dout, start = (array.astype(dtype) for array in normal(rng, (5, 4), (6, 4)))
     dW, expected = start.copy(), start.astype(np.float64)
     for token, row in zip(tokens, dout, strict=True):
@@ -137,7 +137,7 @@ def test_embedding_gradient_adds_to_the_rows_of_the_tokens(dtype, rng):
     ops.embedding_gradient(dout, tokens, dW)
     assert dW.dtype == dtype
     np.testing.assert_allclose(dW, expected, rtol=1e-6)
-    np.testing.assert_array_equal(dW[[2, 4, 5]], start[[2, 4, 5]])
+    np.testing.assert_array_equal(dW[[1, 2, 4]], start[[1, 2, 4]])
 
 
 def test_embedding_gradient_of_no_token():
