@@ -10,8 +10,9 @@ def foreign(library, name):
 
 
 def test_numpy():
-    assert ops_for(np.zeros(2)) is numpy_ops
-    assert ops_for(np.zeros(2), np.zeros(3, int), np.float32(1)) is numpy_ops
+    ops = ops_for(np.zeros(2))
+    assert set(numpy_ops.__all__) <= set(dir(ops))
+    assert ops_for(np.zeros(2), np.zeros(3, int), np.float32(1)) is ops
 
 
 def test_two_libraries_together():
