@@ -1,7 +1,8 @@
-"""Every notebook runs from top to bottom in a clean kernel."""
+"""Every notebook runs from top to bottom in a clean kernel, and is committed as such a run leaves it."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,14 @@ def test_notebook_runs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(path.parent)}}
     nbclient.NotebookClient(notebook, timeout=900, kernel_name="python3", resources=resources).execute()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_committed_with_clean_outputs(path: Path) -> None:
+    cells = [cell for cell in json.loads(path.read_text("utf8"))["cells"] if cell["cell_type"] == "code"]
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert not [
+        output for output in outputs if output.get("name") == "stderr" or output["output_type"] == "error"
+    ]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
