@@ -1,18 +1,30 @@
 """Array primitives: the only floor that can tell NumPy from CuPy.
 
-A layer asks once per call, ``ops = ops_for(x, Wx, Wh)``, and gets one of two plain modules with the same
-function names and signatures. There is no global device and no fallback from one to the other: a primitive
-that a module lacks is an AttributeError.
+A layer asks once per call, ``ops = ops_for(x, Wx, Wh)``, and gets a plain module; all of them have the same
+function names and signatures. There is no global device and no fallback from one library to another: a
+primitive that a module lacks is an AttributeError.
+
+For NumPy arrays there are two: :mod:`~rnnlab.ops.numpy_ops`, the reference, and, where the extra ``[fast]``
+is installed, :mod:`~rnnlab.ops.fused_ops`, the same on compiled kernels and MKL. The environment variable
+RNNLAB_OPS, "numpy" or "fused", insists on one of them; :func:`describe` tells which one is in use and why.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
+import os
+import warnings
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from rnnlab.ops import numpy_ops
 
-__all__ = ["ops_for"]
+__all__ = ["describe", "ops_for", "warm_up"]
+
+_NUMPY = (np.ndarray, np.generic)
 
 
 def ops_for(*arrays: Any) -> ModuleType:
@@ -23,10 +35,58 @@ def ops_for(*arrays: Any) -> ModuleType:
     TypeError
         If the arrays are of different libraries, or of none that has primitives.
     """
+    if arrays and all(isinstance(array, _NUMPY) for array in arrays):
+        return _for_numpy().module
     libraries = {type(array).__module__.partition(".")[0] for array in arrays}
-    if libraries == {"numpy"}:
-        return numpy_ops
     if len(libraries) > 1 and libraries <= {"numpy", "cupy"}:
         raise TypeError("expected arrays of one library, got NumPy and CuPy arrays together")
     kinds = sorted({f"{type(array).__module__}.{type(array).__name__}" for array in arrays})
     raise TypeError(f"expected NumPy arrays, got {', '.join(kinds)}")
+
+
+def describe() -> str:
+    """What works on NumPy arrays, and why: one line."""
+    return _for_numpy().description
+
+
+def warm_up() -> float:
+    """Compile all kernels for float32 and float64 that are not on disk yet; return the seconds it took."""
+    if _for_numpy().module is numpy_ops:
+        return 0.0
+    from rnnlab.ops import fused_kernel
+
+    return fused_kernel.warm_up()
+
+
+class _Choice(NamedTuple):
+    module: ModuleType
+    description: str
+
+
+@functools.cache
+def _for_numpy() -> _Choice:
+    """What is chosen at the first use: numba takes a third of a second to import."""
+    asked = os.environ.get("RNNLAB_OPS", "")
+    if asked not in ("", "numpy", "fused"):
+        raise ValueError(f"RNNLAB_OPS is {asked!r}, expected 'numpy' or 'fused'")
+    if asked == "numpy":
+        return _reference("RNNLAB_OPS asks for it")
+    try:
+        fused_ops = importlib.import_module("rnnlab.ops.fused_ops")
+    except ModuleNotFoundError as error:
+        if asked:
+            raise ImportError(f"RNNLAB_OPS is 'fused', which needs {error.name}: {_INSTALL}") from None
+        return _reference(f"{error.name} is not installed: {_INSTALL}")
+    except ImportError as error:  # numba is there, but does not go with this NumPy, for instance
+        if asked:
+            raise
+        warnings.warn(f"fused kernels are not used: {error}", RuntimeWarning, stacklevel=3)
+        return _reference(f"fused kernels cannot be imported: {error}")
+    return _Choice(fused_ops, fused_ops.DESCRIPTION)
+
+
+_INSTALL = "pip install 'rnnlab[fast]'"
+
+
+def _reference(reason: str) -> _Choice:
+    return _Choice(numpy_ops, f"NumPy {np.__version__} ({reason})")

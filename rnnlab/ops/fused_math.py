@@ -104,20 +104,18 @@ def _tanh32(x):
     q = s * np.float32(1.19825839466702e-06) + np.float32(1.18534705686654e-04)
     q = s * q + np.float32(2.26843463243900e-03)
     q = s * q + np.float32(4.89352518554385e-03)
-    return x * p / q
+    return x * (p / q)
 
 
 def _tanh64(x):
-    """Cephes: x + x^3 P(x^2) / Q(x^2) for |x| < 0.625, else +-(1 - 2 / (e^2|x| + 1)); one division."""
-    size = abs(x)
+    """Cephes: x + x^3 P(x^2) / Q(x^2) for |x| < 0.625, else +-(1 - 2 / (e^2|x| + 1))."""
     s = x * x
     p = (-9.64399179425052238628e-1 * s - 9.92877231001918586564e1) * s - 1.61468768441708447952e3
     q = ((s + 1.12811678491632931402e2) * s + 2.23548839060100448583e3) * s + 4.84406305325125486048e3
-    small = size < 0.625
-    start = size if small else 1.0
-    numerator = size * s * p if small else -2.0
-    denominator = q if small else exp(2.0 * size) + 1.0
-    return math.copysign(start + numerator / denominator, x)
+    near_zero = x + x * s * p / q
+    size = 1.0 - 2.0 / (exp(2.0 * abs(x)) + 1.0)
+    elsewhere = size if x > 0.0 else -size
+    return near_zero if s < 0.625 * 0.625 else elsewhere
 
 
 def _sigmoid(real: Any) -> Callable[[Any], Any]:

@@ -2,16 +2,18 @@
 
 It is ``RNNLAB_NUM_THREADS``, else ``OMP_NUM_THREADS``, which most libraries obey anyway, else the number of
 processors that this process may run on. MKL and the fused kernels take theirs from one pool, OpenMP's, so
-that they follow one another on the same threads and never crowd each other out.
+that they follow one another on the same threads and never crowd each other out. Without OpenMP they have one
+thread.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from types import ModuleType
+from typing import Any
 
-__all__ = ["import_numba", "num_threads"]
+__all__ = ["import_numba", "kernel_threads", "num_threads"]
 
 
 def num_threads() -> int:
@@ -34,8 +36,13 @@ def num_threads() -> int:
     return os.cpu_count() or 1
 
 
-def import_numba() -> ModuleType:
-    """Import numba with :func:`num_threads` threads, and with OpenMP's threads if it has them.
+def kernel_threads() -> int:
+    """:func:`num_threads` where numba finds OpenMP, else 1: its other threads cannot be shared with MKL."""
+    return num_threads() if _has_openmp() else 1
+
+
+def import_numba() -> Any:
+    """Import numba with :func:`num_threads` threads of OpenMP.
 
     If ``RNNLAB_NUM_THREADS`` is set, the libraries that are loaded by now are held to it as well.
 
@@ -49,14 +56,14 @@ def import_numba() -> ModuleType:
     previous = os.environ.get("NUMBA_NUM_THREADS")
     os.environ["NUMBA_NUM_THREADS"] = str(threads)  # numba reads it once, when it is imported
     try:
-        import numba
+        numba: Any = importlib.import_module("numba")
         from threadpoolctl import threadpool_limits
     finally:
         if previous is None:
             del os.environ["NUMBA_NUM_THREADS"]
         else:
             os.environ["NUMBA_NUM_THREADS"] = previous
-    if numba.config.THREADING_LAYER == "default" and _has_openmp():
+    if _has_openmp() and numba.config.THREADING_LAYER == "default":
         numba.config.THREADING_LAYER = "omp"
     if imported_before and threads < numba.config.NUMBA_NUM_THREADS:
         numba.set_num_threads(threads)
@@ -70,7 +77,6 @@ def _asked() -> str:
 
 
 def _has_openmp() -> bool:
-    """Whether numba was built with OpenMP and finds its library."""
     try:
         import numba.np.ufunc.omppool  # noqa: F401
     except ImportError:

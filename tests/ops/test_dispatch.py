@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from rnnlab.ops import numpy_ops, ops_for
+import rnnlab.ops
+from rnnlab.ops import describe, numpy_ops, ops_for
 
 
 def foreign(library, name):
@@ -9,10 +10,63 @@ def foreign(library, name):
     return type(name, (), {"__module__": library})()
 
 
+@pytest.fixture
+def choose(monkeypatch):
+    """Choose anew, as a process does at its first use."""
+
+    def choose(value):
+        monkeypatch.setenv("RNNLAB_OPS", value)
+        rnnlab.ops._for_numpy.cache_clear()
+
+    yield choose
+    rnnlab.ops._for_numpy.cache_clear()
+
+
 def test_numpy():
     ops = ops_for(np.zeros(2))
-    assert set(numpy_ops.__all__) <= set(dir(ops))
+    assert ops.__name__ in ("rnnlab.ops.numpy_ops", "rnnlab.ops.fused_ops")
     assert ops_for(np.zeros(2), np.zeros(3, int), np.float32(1)) is ops
+
+
+def test_the_reference_on_demand(choose):
+    choose("numpy")
+    assert ops_for(np.zeros(2)) is numpy_ops
+    assert describe() == f"NumPy {np.__version__} (RNNLAB_OPS asks for it)"
+    assert rnnlab.ops.warm_up() == 0
+
+
+def test_the_reference_where_the_extra_is_missing(choose, monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError("No module named 'numba'", name="numba")
+
+    monkeypatch.setattr(rnnlab.ops.importlib, "import_module", missing)
+    choose("")
+    assert ops_for(np.zeros(2)) is numpy_ops
+    assert describe().endswith("(numba is not installed: pip install 'rnnlab[fast]')")
+    choose("fused")
+    with pytest.raises(
+        ImportError, match=r"RNNLAB_OPS is 'fused', which needs numba: pip install 'rnnlab\[fast"
+    ):
+        ops_for(np.zeros(2))
+
+
+def test_a_warning_where_numba_does_not_go_with_numpy(choose, monkeypatch):
+    def broken(name):
+        raise ImportError("Numba needs NumPy 1.0 or less")
+
+    monkeypatch.setattr(rnnlab.ops.importlib, "import_module", broken)
+    choose("")
+    with pytest.warns(RuntimeWarning, match="fused kernels are not used: Numba needs NumPy 1.0 or less"):
+        assert ops_for(np.zeros(2)) is numpy_ops
+    choose("fused")
+    with pytest.raises(ImportError, match="Numba needs NumPy"):
+        ops_for(np.zeros(2))
+
+
+def test_a_choice_that_there_is_not(choose):
+    choose("fast")
+    with pytest.raises(ValueError, match="RNNLAB_OPS is 'fast', expected 'numpy' or 'fused'"):
+        ops_for(np.zeros(2))
 
 
 def test_two_libraries_together():

@@ -1,0 +1,184 @@
+"""The recurrent cells' primitives as kernels: one pass over each row, which stays in the cache.
+
+The loops are kept apart, one equation each: a loop vectorises only if the compiler can check, before it
+starts, that what it writes is none of what it reads, and it gives up beyond a few arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import prange
+
+from rnnlab.ops.fused_kernel import inlined, kernel, primitive
+from rnnlab.ops.fused_math import sigmoid, tanh
+
+Array = Any
+
+_PARALLEL_FROM = 1 << 15  # elements; some ten microseconds of work
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+def rnn_forward(a, h):
+    """h = tanh(a)."""
+    for row in prange(a.shape[0]):
+        a_, h_ = a[row], h[row]
+        for j in range(h_.size):
+            h_[j] = tanh(a_[j])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+def rnn_backward(dh, h, da):
+    """da = dh (1 - h^2)."""
+    one = h.dtype.type(1)
+    for row in prange(h.shape[0]):
+        dh_, h_, da_ = dh[row], h[row], da[row]
+        for j in range(h_.size):
+            da_[j] = dh_[j] * (one - h_[j] * h_[j])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+def lstm_forward(gates, prev_c, c, tanh_c, h):
+    """i, f, o = sigmoid(a); g = tanh(a); c = f prev_c + i g; h = o tanh(c)."""
+    H = c.shape[1]
+    for row in prange(c.shape[0]):
+        _sigmoid(gates[row, : 3 * H])
+        _tanh(gates[row, 3 * H :])
+        i, f = gates[row, :H], gates[row, H : 2 * H]
+        o, g = gates[row, 2 * H : 3 * H], gates[row, 3 * H :]
+        prev_c_, c_, tanh_c_, h_ = prev_c[row], c[row], tanh_c[row], h[row]
+        for j in range(H):
+            c_[j] = f[j] * prev_c_[j] + i[j] * g[j]
+        for j in range(H):
+            tanh_c_[j] = tanh(c_[j])
+        for j in range(H):
+            h_[j] = o[j] * tanh_c_[j]
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM // 4)
+def lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
+    """Each line below is an equation of :mod:`rnnlab.layers.lstm`; dc leaves as that of c_{t-1}."""
+    H, one = dc.shape[1], dc.dtype.type(1)
+    for row in prange(dc.shape[0]):
+        i, f = gates[row, :H], gates[row, H : 2 * H]
+        o, g = gates[row, 2 * H : 3 * H], gates[row, 3 * H :]
+        di, df = da[row, :H], da[row, H : 2 * H]
+        do, dg = da[row, 2 * H : 3 * H], da[row, 3 * H :]
+        dh_, dc_, prev_c_, tanh_c_ = dh[row], dc[row], prev_c[row], tanh_c[row]
+        for j in range(H):
+            dc_[j] += dh_[j] * o[j] * (one - tanh_c_[j] * tanh_c_[j])
+        for j in range(H):
+            di[j] = dc_[j] * g[j] * i[j] * (one - i[j])
+        for j in range(H):
+            df[j] = dc_[j] * prev_c_[j] * f[j] * (one - f[j])
+        for j in range(H):
+            do[j] = dh_[j] * tanh_c_[j] * o[j] * (one - o[j])
+        for j in range(H):
+            dg[j] = dc_[j] * i[j] * (one - g[j] * g[j])
+        for j in range(H):
+            dc_[j] *= f[j]
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+def gru_gates_forward(gates, prev_h, reset_h):
+    """z, r = sigmoid(a); reset_h = r prev_h."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        _sigmoid(gates[row, : 2 * H])
+        r, prev_h_, reset_h_ = gates[row, H : 2 * H], prev_h[row], reset_h[row]
+        for j in range(H):
+            reset_h_[j] = r[j] * prev_h_[j]
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+def gru_candidate_forward(gates, prev_h, h):
+    """g = tanh(a); h = (1 - z) g + z prev_h."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, 2 * H :]
+        _tanh(g)
+        _interpolate(z, g, prev_h[row], h[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+def gru_candidate_backward(dh, gates, prev_h, da):
+    """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, 2 * H :]
+        _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, 2 * H :])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+def gru_gates_backward(dreset_h, dh, gates, prev_h, da):
+    """da_r = dreset_h prev_h r (1 - r); dh += dreset_h r."""
+    H, one = prev_h.shape[1], prev_h.dtype.type(1)
+    for row in prange(prev_h.shape[0]):
+        r, dr = gates[row, H : 2 * H], da[row, H : 2 * H]
+        dreset_h_, dh_, prev_h_ = dreset_h[row], dh[row], prev_h[row]
+        for j in range(H):
+            dr[j] = dreset_h_[j] * prev_h_[j] * r[j] * (one - r[j])
+        for j in range(H):
+            dh_[j] += dreset_h_[j] * r[j]
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+def simplified_gru_forward(gates, prev_h, h):
+    """z = sigmoid(a); g = tanh(a); h = (1 - z) g + z prev_h."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, H:]
+        _sigmoid(z)
+        _tanh(g)
+        _interpolate(z, g, prev_h[row], h[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+def simplified_gru_backward(dh, gates, prev_h, da):
+    """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, H:]
+        _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, H:])
+
+
+# ---------------------------------------------------------------- of one row
+
+
+@inlined
+def _sigmoid(a):
+    for j in range(a.size):
+        a[j] = sigmoid(a[j])
+
+
+@inlined
+def _tanh(a):
+    for j in range(a.size):
+        a[j] = tanh(a[j])
+
+
+@inlined
+def _interpolate(z, g, prev_h, h):
+    for j in range(h.size):
+        h[j] = g[j] + z[j] * (prev_h[j] - g[j])  # (1 - z) g + z prev_h
+
+
+@inlined
+def _interpolate_backward(dh, z, g, prev_h, da_z, da_g):
+    one = z.dtype.type(1)
+    for j in range(z.size):
+        da_z[j] = dh[j] * (prev_h[j] - g[j]) * z[j] * (one - z[j])
+    for j in range(z.size):
+        da_g[j] = dh[j] * (one - z[j]) * (one - g[j] * g[j])
+    for j in range(z.size):
+        dh[j] *= z[j]

@@ -1,0 +1,130 @@
+"""The primitives of scores and words as kernels: softmax, dropout and the gradient of word vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from rnnlab.ops.fused_kernel import DTYPES, inlined, kernel, primitive, reduction
+from rnnlab.ops.fused_math import exp, maximum
+
+Array = Any
+
+_COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
+
+
+@primitive
+def softmax_cross_entropy(scores: Array, targets: Array, scale: float, dscores: Array) -> Array:
+    """losses = -log p[target]; dscores = scale (p - onehot(target)); p = softmax(scores)."""
+    losses = np.empty(scores.shape[0], scores.dtype)
+    _softmax_cross_entropy(scores, _indices(targets, scores.shape[1]), scale, dscores, losses)
+    return losses
+
+
+@primitive
+def log_softmax(scores: Array) -> Array:
+    """scores - log(sum over the row of exp(scores))."""
+    out = np.empty_like(scores)
+    _log_softmax(scores, out)
+    return out
+
+
+@primitive
+def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
+    """dW[token] += dout, row by row."""
+    _embedding_gradient(dout, _indices(tokens, dW.shape[0]), dW)
+
+
+@primitive
+def dropout_mask(shape: tuple[int, ...], p: float, dtype: Any, rng: np.random.Generator) -> Array:
+    """0 with probability p and 1 / (1 - p) otherwise, from the same draws as the reference."""
+    if np.dtype(dtype).char not in DTYPES:
+        raise TypeError
+    draws = rng.random(shape, dtype=np.float32)
+    mask = draws if dtype == np.float32 else np.empty(shape, dtype)
+    _keep(mask.reshape(-1), draws.reshape(-1), p, 1 / (1 - p))
+    return mask
+
+
+@kernel("T[:,::1], int64[::1], T, T[:,::1], T[::1]", parallel_from=1 << 14)
+def _softmax_cross_entropy(scores, targets, scale, dscores, losses):
+    for row in prange(scores.shape[0]):
+        x, d, target = scores[row], dscores[row], targets[row]
+        most = _largest(x)
+        chosen = x[target] - most
+        _exp(x, most, d)
+        total = _sum(d)
+        losses[row] = math.log(total) - chosen
+        factor = scale / total
+        for j in range(x.size):
+            d[j] *= factor
+        d[target] -= scale
+
+
+@kernel("T[:,::1], T[:,::1]", parallel_from=1 << 14)
+def _log_softmax(scores, out):
+    for row in prange(scores.shape[0]):
+        x, y = scores[row], out[row]
+        most = _largest(x)
+        _exp(x, most, y)
+        log_total = math.log(_sum(y))
+        for j in range(x.size):
+            y[j] = (x[j] - most) - log_total
+
+
+@kernel("T[:,::1], int64[::1], T[:,::1]", parallel_from=1 << 15)
+def _embedding_gradient(dout, tokens, dW):
+    """A thread has columns of its own, so that the order of the additions is always that of the tokens."""
+    W = dout.shape[1]
+    for part in prange((W + _COLUMNS - 1) // _COLUMNS):
+        start, stop = part * _COLUMNS, min(W, (part + 1) * _COLUMNS)
+        for row in range(tokens.size):
+            total, d = dW[tokens[row], start:stop], dout[row, start:stop]
+            for j in range(d.size):
+                total[j] += d[j]
+
+
+@kernel("T[::1], float32[::1], float32, T", parallel_from=1 << 16)
+def _keep(mask, draws, p, scale):
+    """mask = scale where a draw from [0, 1) is at least p, else 0; ``draws`` may be ``mask``."""
+    zero = mask.dtype.type(0)
+    for j in prange(mask.size):
+        mask[j] = scale if draws[j] >= p else zero
+
+
+# ---------------------------------------------------------------- of one row
+
+
+@inlined
+def _largest(x):
+    most = x[0]
+    for j in range(x.size):
+        most = maximum(most, x[j])
+    return most
+
+
+@inlined
+def _exp(x, shift, out):
+    for j in range(x.size):
+        out[j] = exp(x[j] - shift)
+
+
+@reduction
+def _sum(x):
+    total = x.dtype.type(0)
+    for j in range(x.size):
+        total += x[j]
+    return total
+
+
+# ---------------------------------------------------------------- before the kernel
+
+
+def _indices(numbers: Array, size: int) -> Array:
+    """Rows or columns for a kernel, which does not look whether they exist."""
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < size:
+        raise IndexError(f"expected indices from 0 to {size - 1}, got {numbers.min()} to {numbers.max()}")
+    return np.ascontiguousarray(numbers, np.int64)
