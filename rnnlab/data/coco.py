@@ -15,7 +15,7 @@ import numpy as np
 
 from rnnlab.data.course import FEATURE_FILES, read_course
 from rnnlab.data.hdf5 import PathLike
-from rnnlab.data.shapes.build import ensure_shapes
+from rnnlab.data.shapes import ensure_shapes
 
 
 def load_coco_data(

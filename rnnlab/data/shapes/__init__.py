@@ -7,6 +7,6 @@ features   what a small, fixed vision system sees in it
 build      all of it on disk
 """
 
-from rnnlab.data.shapes.build import open_shapes, shapes_directory, write_shapes
+from rnnlab.data.shapes.build import ensure_shapes, open_shapes, shapes_directory, write_shapes
 
-__all__ = ["open_shapes", "shapes_directory", "write_shapes"]
+__all__ = ["ensure_shapes", "open_shapes", "shapes_directory", "write_shapes"]
