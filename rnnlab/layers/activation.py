@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.checks import check_gradient
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -34,7 +34,7 @@ def relu_forward(x: Array) -> tuple[Array, ReLUCache]:
 
 def relu_backward(dout: Array, cache: ReLUCache) -> Array:
     """Backward of :func:`relu_forward`: dx, of the shape of x."""
-    check_shapes("relu_backward", x=(cache.x.reshape(-1), "N"), dout=(dout.reshape(-1), "N"))
+    check_gradient("relu_backward", dout, cache.x.shape, cache.x.dtype)
     return dout * (cache.x > 0)
 
 
@@ -46,5 +46,5 @@ def tanh_forward(x: Array) -> tuple[Array, TanhCache]:
 
 def tanh_backward(dout: Array, cache: TanhCache) -> Array:
     """Backward of :func:`tanh_forward`: dx, of the shape of x."""
-    check_shapes("tanh_backward", y=(cache.y.reshape(-1), "N"), dout=(dout.reshape(-1), "N"))
+    check_gradient("tanh_backward", dout, cache.y.shape, cache.y.dtype)
     return dout * (1 - cache.y * cache.y)

@@ -56,6 +56,20 @@ def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, 
     return sizes
 
 
+def check_gradient(function: str, dout: Array, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Check that ``dout`` has the shape and the dtype of what it is the gradient of.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it has not.
+    """
+    if dout.shape != shape:
+        raise ValueError(f"{function}: dout has shape {dout.shape}, expected {shape}")
+    if dout.dtype != dtype:
+        raise TypeError(f"{function}: dout has dtype {dout.dtype}, expected {dtype}")
+
+
 def check_tokens(function: str, name: str, tokens: Array, size: int) -> None:
     """Check that ``tokens`` are integers in [0, size).
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import check_probability, check_shapes
+from rnnlab.layers.checks import check_gradient, check_probability
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -55,5 +55,5 @@ def dropout_backward(dout: Array, cache: DropoutCache) -> Array:
     """Backward of :func:`dropout_forward`: dx, of the shape of x."""
     if cache.mask is None:
         return dout
-    check_shapes("dropout_backward", mask=(cache.mask.reshape(-1), "N"), dout=(dout.reshape(-1), "N"))
+    check_gradient("dropout_backward", dout, cache.mask.shape, cache.mask.dtype)
     return dout * cache.mask

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes, check_tokens
+from rnnlab.layers.checks import check_gradient, check_shapes, check_tokens
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -60,9 +60,8 @@ def word_embedding_backward(dout: Array, cache: WordEmbeddingCache) -> Array:
     dW : (V, D)
     """
     x, W = cache
-    rows = dout.reshape(x.size, W.shape[1])
-    check_shapes("word_embedding_backward", W=(W, "V D"), dout=(rows, "N D"))
+    check_gradient("word_embedding_backward", dout, (*x.shape, W.shape[1]), W.dtype)
     ops = ops_for(dout, W)
     dW = ops.zeros(W.shape, W.dtype)
-    ops.embedding_gradient(rows, x.reshape(-1), dW)
+    ops.embedding_gradient(dout.reshape(x.size, W.shape[1]), x.reshape(-1), dW)
     return dW

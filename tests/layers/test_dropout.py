@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -75,5 +77,9 @@ def test_not_a_probability(p, rng):
 
 def test_a_gradient_that_does_not_fit(rng):
     _, cache = dropout_forward(np.ones((3, 4)), 0.5, rng=rng)
-    with pytest.raises(ValueError, match="dropout_backward: dout has shape"):
-        dropout_backward(np.ones((3, 3)), cache)
+    with pytest.raises(
+        ValueError, match=re.escape("dropout_backward: dout has shape (4, 3), expected (3, 4)")
+    ):
+        dropout_backward(np.ones((4, 3)), cache)
+    with pytest.raises(TypeError, match="dropout_backward: dout has dtype float32, expected float64"):
+        dropout_backward(np.ones((3, 4), np.float32), cache)

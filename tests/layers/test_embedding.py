@@ -72,5 +72,8 @@ def test_what_does_not_fit():
     with pytest.raises(TypeError, match="arrays of one library"):
         word_embedding_forward(np.array([0]), CupyArray())
     _, cache = word_embedding_forward(np.array([[0, 1]]), W)
+    message = "word_embedding_backward: dout has shape (2, 1, 3), expected (1, 2, 3)"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        word_embedding_backward(np.ones((2, 1, 3)), cache)
     with pytest.raises(TypeError, match="word_embedding_backward: dout has dtype float32, expected float64"):
         word_embedding_backward(np.ones((1, 2, 3), np.float32), cache)
