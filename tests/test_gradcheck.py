@@ -11,7 +11,8 @@ from rnnlab.models.cells import CELLS
 def test_every_layer_and_model_passes():
     rows = [*gradcheck.check_layers(), *gradcheck.check_models()]
     assert [row for row in rows if not row.passed] == []
-    assert len([row for row in rows if row.name.startswith("CaptioningRNN")]) == len(CELLS) * len(IMAGE_INPUTS)
+    models = [row for row in rows if row.name.startswith("CaptioningRNN")]
+    assert len(models) == len(CELLS) * len(IMAGE_INPUTS)
 
 
 def test_every_public_layer_has_a_case():
@@ -24,7 +25,7 @@ def test_every_public_layer_has_a_case():
 @pytest.mark.parametrize(
     ("backward", "error"),
     [
-        (lambda dout, cache: (1.001 * dout * (1 - cache.y**2)), "gradient"),
+        (lambda dout, cache: 1.001 * dout * (1 - cache.y**2), "gradient"),
         (lambda dout, cache: np.multiply(dout, 1 - cache.y**2, out=dout), "dout 0"),
         (lambda dout, cache: np.full_like(dout, np.nan), "gradient"),
     ],

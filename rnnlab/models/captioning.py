@@ -246,7 +246,7 @@ class CaptioningRNN:
         _rows(dhidden)[taught.real] = self.output.backward(dscores, scored, grads)
         dwords, dimage, dstate = self.decoder.backward(dhidden, decoded, grads)
         self.embedding.backward(dwords, embedded, grads)
-        self.encoder.backward(dimage, dstate, encoded, grads) 
+        self.encoder.backward(dimage, dstate, encoded, grads)
         return loss, grads
 
     def nll(self, features: Array, captions: Array) -> tuple[float, int]:
@@ -339,7 +339,7 @@ class CaptioningRNN:
         ValueError
             If the features do not fit, or the vocabulary has no ``<START>`` or ``<END>``.
         """
-        found = decoding.greedy(self, features, max_length=max_length) 
+        found = decoding.greedy(self, features, max_length=max_length)
         captions = np.full((len(found), max_length), self.null_token, np.int32)
         for row, (hypothesis,) in zip(captions, found, strict=True):
             row[: len(hypothesis.tokens)] = hypothesis.tokens
