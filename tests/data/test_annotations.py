@@ -1,0 +1,203 @@
+import json
+import os
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from rnnlab.data import LazyFeatures, open_coco, open_karpathy, read_features
+from rnnlab.data.annotations import read_coco, read_karpathy
+
+KARPATHY = {
+    "dataset": "toy",
+    "images": [
+        {"filename": "b.jpg", "split": "train", "sentences": [{"raw": "A dog runs ."}, {"raw": "The dog!"}]},
+        {"filename": "c.jpg", "split": "val", "sentences": [{"raw": "A zebra runs."}]},
+        {"filename": "a.jpg", "split": "restval", "sentences": [{"raw": "a dog and a cat"}]},
+    ],
+}
+COCO = {
+    "images": [
+        {"id": 7, "file_name": "b.jpg"},
+        {"id": 3, "file_name": "a.jpg"},
+        {"id": 5, "file_name": "d.jpg"},
+    ],
+    "annotations": [
+        {"image_id": 3, "caption": "a cat"},
+        {"image_id": 7, "caption": "A dog."},
+        {"image_id": 3, "caption": "a dog"},
+    ],
+}
+FEATURES = np.arange(12, dtype=np.float16).reshape(4, 3)
+
+
+@pytest.fixture
+def features(tmp_path):
+    path = tmp_path / "features.h5"
+    with h5py.File(path, "w") as file:
+        file["features"] = FEATURES
+        file["filenames"] = ["a.jpg", "unused.jpg", "b.jpg", "c.jpg"]
+    return path
+
+
+def written(path, content):
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.fixture
+def karpathy(tmp_path):
+    return written(tmp_path / "dataset_toy.json", KARPATHY)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_karpathy(karpathy, features, lazy, tmp_path):
+    data = open_karpathy(karpathy, features, images=tmp_path, min_count=1, standardise=False, lazy=lazy)
+    assert (data.name, data.image_dir) == ("dataset_toy", tmp_path)
+    train, val = data.split("train"), data.split("val")
+    assert train.names == ("b.jpg", "a.jpg")
+    assert isinstance(train.features, LazyFeatures) == lazy
+    np.testing.assert_array_equal(train.features[:], FEATURES[[2, 0]].astype(np.float32))
+    np.testing.assert_array_equal(val.features[:], FEATURES[[3]])
+    np.testing.assert_array_equal(train.image_idxs, [0, 0, 1])
+    assert train.references == [["A dog runs .", "The dog!"], ["a dog and a cat"]]
+    assert train.captions.shape == (3, 22)
+    assert [data.vocabulary.decode(row) for row in train.captions] == [
+        "a dog runs",
+        "the dog",
+        "a dog and a cat",
+    ]
+    assert data.vocabulary.decode(val.captions[0]) == "a <UNK> runs", (
+        "the vocabulary is that of the training split"
+    )
+
+
+def test_rare_words_and_long_captions(karpathy, features):
+    data = open_karpathy(karpathy, features, min_count=2, max_words=3, max_train=2)
+    assert data.vocabulary.idx_to_word[4:] == ["a", "dog"]
+    train = data.split("train")
+    assert train.captions.shape == (2, 5)
+    whole = open_karpathy(karpathy, features, min_count=2, max_words=3)
+    assert whole.vocabulary.decode(whole.split("train").captions[2]) == "a dog <UNK>"
+    np.testing.assert_allclose(whole.split("train").features.mean(axis=0), 0, atol=1e-6)
+
+
+def test_coco(features, tmp_path):
+    train = written(tmp_path / "captions_train.json", COCO)
+    val = {"images": [{"id": 1, "file_name": "c.jpg"}], "annotations": [{"image_id": 1, "caption": "A cow"}]}
+    data = open_coco({"train": train, "val": written(tmp_path / "val.json", val)}, features, min_count=1)
+    assert data.split("train").names == ("b.jpg", "a.jpg"), "d.jpg has no caption"
+    assert data.split("train").references == [["A dog."], ["a cat", "a dog"]]
+    assert data.split("val").references == [["A cow"]]
+    np.testing.assert_array_equal(data.split("train").image_idxs, [0, 1, 1])
+
+
+def test_read_features(features):
+    names, values = read_features(features)
+    assert names == ("a.jpg", "unused.jpg", "b.jpg", "c.jpg")
+    np.testing.assert_array_equal(values, FEATURES)
+    assert values.dtype == np.float32
+
+
+def test_bytes_with_offset_and_scale(karpathy, tmp_path):
+    path = tmp_path / "bytes.h5"
+    with h5py.File(path, "w") as file:
+        file["features"] = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
+        file["features"].attrs.update(offset=np.float32(-1), scale=np.full(4, 0.5, np.float32))
+        file["filenames"] = ["a.jpg", "b.jpg", "c.jpg"]
+    data = open_karpathy(karpathy, path, min_count=1, standardise=False)
+    np.testing.assert_array_equal(data.split("val").features, np.arange(16, 24).reshape(1, 2, 4) * 0.5 - 1)
+
+
+def with_image(changes):
+    images = [dict(image) for image in KARPATHY["images"]]
+    images[1] = {key: value for key, value in (images[1] | changes).items() if value is not None}
+    return {"images": images}
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        ({"sentences": []}, KeyError, "toy.json: found the fields sentences, expected images"),
+        ({"images": {}}, ValueError, "toy.json: images: found a JSON dict, expected a list"),
+        (
+            with_image({"filename": None}),
+            ValueError,
+            r"images\[1\]: found the keys split, sentences, expected file",
+        ),
+        (
+            with_image({"sentences": [{"tokens": []}]}),
+            ValueError,
+            r"images\[1\]: .* expected .* each with raw",
+        ),
+        (with_image({"sentences": 3}), ValueError, r"toy.json: images\[1\]"),
+        ({"images": [5]}, ValueError, r"images\[0\]: found 5, expected filename, split and sentences"),
+        (
+            {"images": KARPATHY["images"][1:2]},
+            ValueError,
+            "found the splits val, expected images of a split train",
+        ),
+        ({"images": []}, ValueError, "found the splits none, expected images of a split train"),
+        (
+            with_image({"filename": "x.jpg"}),
+            KeyError,
+            "filenames: found no 'x.jpg', expected all the images of",
+        ),
+    ],
+)
+def test_bad_karpathy(tmp_path, features, content, error, message):
+    with pytest.raises(error, match=message):
+        open_karpathy(written(tmp_path / "toy.json", content), features)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"annotations": None}, KeyError, "found the fields images, expected annotations"),
+        ({"images": [{"id": 3}]}, ValueError, r"images\[0\]: found the keys id, expected id and file_name"),
+        (
+            {"annotations": [{"image_id": 3}]},
+            ValueError,
+            r"annotations\[0\]: .*expected image_id and caption",
+        ),
+        (
+            {"annotations": [{"image_id": 99, "caption": "a"}]},
+            ValueError,
+            r"annotations\[0\]: image_id: found 99, expected the id of an image",
+        ),
+    ],
+)
+def test_bad_coco(tmp_path, change, error, message):
+    content = {key: value for key, value in (COCO | change).items() if value is not None}
+    with pytest.raises(error, match=message):
+        read_coco(written(tmp_path / "coco.json", content))
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "error", "message"),
+    [
+        ("filenames", None, KeyError, "found the fields features, expected filenames"),
+        ("filenames", ["a.jpg", "b.jpg"], ValueError, "filenames: found 2 names, expected one for each of 4"),
+        ("filenames", np.arange(4), ValueError, r"filenames: found int64 \(4,\), expected a list of strings"),
+        ("features", None, KeyError, "found the fields filenames, expected features"),
+    ],
+)
+def test_bad_features(karpathy, features, field, values, error, message):
+    with h5py.File(features, "r+") as file:
+        del file[field]
+        if values is not None:
+            file[field] = values
+    for read in (lambda: open_karpathy(karpathy, features), lambda: read_features(features)):
+        with pytest.raises(error, match=f"features.h5: {message}"):
+            read()
+
+
+@pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
+def test_real_data():
+    root = Path(os.environ["RNNLAB_DATA"])
+    splits = read_karpathy(root / "flickr8k" / "dataset_flickr8k.json")
+    assert {name: len(images) for name, images in splits.items()} == {"train": 6000, "val": 1000}
+    mini = read_coco(root / "coco_mini" / "captions_train2017.json")
+    assert len(mini) == 80
+    assert all(len(image.sentences) >= 5 for image in mini)

@@ -1,0 +1,91 @@
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from rnnlab.data import PCA, CaptionData, describe, load_coco_data, prepare_coco, prepare_karpathy
+
+SPLITS = ["train"] * 12 + ["val"] * 4 + ["test"] * 4
+
+
+@pytest.fixture
+def sources(tmp_path, rng):
+    """Karpathy's JSON with 20 images, and their features in another order."""
+    features = rng.normal(size=(20, 6)).astype(np.float32)
+    features[12:] += 100  # what is fitted to more than the training split shows
+    order = rng.permutation(20)
+    with h5py.File(tmp_path / "features.h5", "w") as file:
+        file["features"] = features[order]
+        file["filenames"] = [f"{n}.jpg" for n in order]
+    images = [
+        {
+            "filename": f"{n}.jpg",
+            "split": split,
+            "sentences": [{"raw": "A dog ."}, {"raw": f"{split} {n} runs"}],
+        }
+        for n, split in enumerate(SPLITS)
+    ]
+    (tmp_path / "dataset.json").write_text(json.dumps({"images": images}))
+    return tmp_path / "dataset.json", tmp_path / "features.h5", features
+
+
+def test_writes_the_course_s_layout(sources, tmp_path):
+    annotations, path, features = sources
+    data = prepare_karpathy(
+        tmp_path / "out", annotations=annotations, features=path, min_count=2, max_words=4, pca=3
+    )
+    pca = PCA.fit(features[:12], 3)
+    assert list(data.splits) == ["train", "val", "test"]
+    for split, rows in (("train", slice(0, 12)), ("val", slice(12, 16)), ("test", slice(16, 20))):
+        np.testing.assert_allclose(
+            data.split(split).features, pca.transform(features[rows]), rtol=1e-3, atol=1e-4
+        )
+    assert data.vocabulary.idx_to_word[4:] == ["a", "dog", "runs", "train"]
+    course = load_coco_data(tmp_path / "out")
+    assert course["train_captions"].shape == (24, 6)
+    assert course["train_features"].shape == (12, 3)
+    assert course["val_urls"].tolist() == ["12.jpg", "13.jpg", "14.jpg", "15.jpg"]
+    assert data.split("test").references[3] == ["A dog .", "test 19 runs"]
+    assert not list((tmp_path / "out").glob(".*")), "no temporary file is left"
+
+
+def test_without_pca_the_features_are_as_they_were(sources, tmp_path):
+    annotations, path, features = sources
+    prepare_karpathy(tmp_path / "out", annotations=annotations, features=path)
+    course = load_coco_data(tmp_path / "out", pca_features=False)
+    np.testing.assert_array_equal(course["train_features"], features[:12])
+    assert describe(tmp_path / "out").splitlines()[2].split()[:3] == ["train", "12", "24"]
+
+
+def test_from_coco(sources, tmp_path):
+    _, path, features = sources
+    for split, numbers in (("train", range(12)), ("val", range(12, 20))):
+        content = {
+            "images": [{"id": n, "file_name": f"{n}.jpg"} for n in numbers],
+            "annotations": [{"image_id": n, "caption": f"a dog {split}"} for n in numbers],
+        }
+        (tmp_path / f"{split}.json").write_text(json.dumps(content))
+    annotations = {split: tmp_path / f"{split}.json" for split in ("train", "val")}
+    data = prepare_coco(tmp_path / "out", annotations=annotations, features=path, min_count=1, pca=2)
+    assert data.split("val").num_images == 8
+    expected = PCA.fit(features[:12], 2).transform(features[12:])
+    np.testing.assert_allclose(data.split("val").features, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_nothing_is_written_from_bad_sources(sources, tmp_path):
+    annotations, path, _ = sources
+    with pytest.raises(ValueError, match="dims is 7"):
+        prepare_karpathy(tmp_path / "out", annotations=annotations, features=path, pca=7)
+    assert not (tmp_path / "out").exists()
+
+
+def test_description(shapes):
+    lines = describe(CaptionData.from_course(shapes)).splitlines()
+    assert lines[0].startswith("shapes: ")
+    assert lines[0].endswith(" words")
+    assert lines[1].split() == ["split", "images", "captions", "words", "longest", "<UNK>", "features"]
+    assert lines[2].split()[:3] == ["train", "40", "200"]
+    assert lines[2].split()[5:] == ["0.0%", "40", "float32"]
+    assert lines[-1].startswith("test: test_00000.png: ")
+    assert describe(shapes) == "\n".join(lines)
