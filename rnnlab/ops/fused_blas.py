@@ -22,6 +22,7 @@ from numba.extending import overload
 from rnnlab.ops import numpy_ops
 from rnnlab.ops.blas import Mkl
 from rnnlab.ops.fused_kernel import THREADS, inlined, kernel
+from rnnlab.ops.fused_memory import empty
 
 __all__ = ["MKL", "Packed", "affine", "matmul", "matmul_add", "matmul_into", "packed"]
 
@@ -37,7 +38,7 @@ _MOST_SPARE = 4
 
 def affine(x: Array, w: Array, b: Array) -> Array:
     """x w + b, (M, D) (D, H) (H,) -> (M, H)."""
-    out = np.empty((x.shape[0], w.shape[1]), x.dtype)
+    out = empty((x.shape[0], w.shape[1]), x.dtype)
     out[...] = b
     return out if _multiplied(x, w, 1, out) else numpy_ops.affine(x, w, b)
 
@@ -45,7 +46,7 @@ def affine(x: Array, w: Array, b: Array) -> Array:
 def matmul(x: Array, w: Array) -> Array:
     """x w, (n, K) (K, G) -> (n, G), or as NumPy multiplies arrays of other numbers of axes."""
     if x.ndim == w.ndim == 2:
-        out = np.empty((x.shape[0], w.shape[1]), x.dtype)
+        out = empty((x.shape[0], w.shape[1]), x.dtype)
         if _multiplied(x, w, 0, out):
             return out
     return np.matmul(x, w)
@@ -106,7 +107,7 @@ class Packed:
         expected = x.shape[0], self.shape[1]
         if x.shape[1] != self.shape[0] or out.shape != expected:
             raise ValueError(f"x w: x has shape {x.shape}, w {self.shape} and out {out.shape}")
-        product = np.empty(expected, self.dtype)
+        product = empty(expected, self.dtype)
         _compute(np.ascontiguousarray(x), self._memory, *self.shape, 0, product)
         out[...] = product + beta * out if beta else product
 

@@ -26,6 +26,7 @@ from rnnlab.ops.fused_cells import (
     simplified_gru_forward,
 )
 from rnnlab.ops.fused_kernel import THREADS
+from rnnlab.ops.fused_memory import empty, zeros
 from rnnlab.ops.fused_optim import (
     adadelta,
     adagrad,
@@ -42,11 +43,9 @@ from rnnlab.ops.fused_scores import dropout_mask, embedding_gradient, log_softma
 from rnnlab.ops.numpy_ops import (
     asarray,
     concatenate,
-    empty,
     first_non_finite,
     sigmoid,
     tanh,
-    zeros,
 )
 
 __all__ = [

@@ -10,6 +10,7 @@ from numba import prange
 
 from rnnlab.ops.fused_kernel import DTYPES, inlined, kernel, primitive, reduction
 from rnnlab.ops.fused_math import exp, maximum
+from rnnlab.ops.fused_memory import empty, empty_like
 
 Array = Any
 
@@ -19,7 +20,7 @@ _COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
 @primitive
 def softmax_cross_entropy(scores: Array, targets: Array, scale: float, dscores: Array) -> Array:
     """losses = -log p[target]; dscores = scale (p - onehot(target)); p = softmax(scores)."""
-    losses = np.empty(scores.shape[0], scores.dtype)
+    losses = empty(scores.shape[0], scores.dtype)
     _softmax_cross_entropy(scores, _indices(targets, scores.shape[1]), scale, dscores, losses)
     return losses
 
@@ -27,7 +28,7 @@ def softmax_cross_entropy(scores: Array, targets: Array, scale: float, dscores: 
 @primitive
 def log_softmax(scores: Array) -> Array:
     """scores - log(sum over the row of exp(scores))."""
-    out = np.empty_like(scores)
+    out = empty_like(scores)
     _log_softmax(scores, out)
     return out
 
@@ -43,8 +44,8 @@ def dropout_mask(shape: tuple[int, ...], p: float, dtype: Any, rng: np.random.Ge
     """0 with probability p and 1 / (1 - p) otherwise, from the same draws as the reference."""
     if np.dtype(dtype).char not in DTYPES:
         raise TypeError
-    draws = rng.random(shape, dtype=np.float32)
-    mask = draws if dtype == np.float32 else np.empty(shape, dtype)
+    draws = rng.random(dtype=np.float32, out=empty(shape, np.float32))
+    mask = draws if dtype == np.float32 else empty(shape, dtype)
     _keep(mask.reshape(-1), draws.reshape(-1), p, 1 / (1 - p))
     return mask
 
