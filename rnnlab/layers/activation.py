@@ -41,7 +41,7 @@ def relu_backward(dout: Array, cache: ReLUCache) -> Array:
 def tanh_forward(x: Array) -> tuple[Array, TanhCache]:
     """tanh(x) of an array of any shape. Returns out, of the same shape, and its cache."""
     y = ops_for(x).tanh(x)
-    return y, TanhCache(y)
+    return y, TanhCache(y.copy())
 
 
 def tanh_backward(dout: Array, cache: TanhCache) -> Array:

@@ -68,7 +68,7 @@ def rnn_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
     )
     next_h = ops.empty(prev_h.shape, x.dtype)
     ops.rnn_forward(ops.affine(x, Wx, b) + ops.matmul(prev_h, Wh), next_h)
-    return next_h, RNNStepCache(x, prev_h, Wx, Wh, next_h)
+    return next_h, RNNStepCache(x, prev_h, Wx, Wh, next_h.copy())
 
 
 def rnn_step_backward(dnext_h: Array, cache: RNNStepCache) -> tuple[Array, Array, Array, Array, Array]:

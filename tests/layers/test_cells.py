@@ -69,16 +69,7 @@ def test_step_keeps_the_dtype(cell, dtype, rng):
     assert {array.dtype for array in (*states, *grads)} == {np.dtype(dtype)}
 
 
-keeps_its_output = pytest.mark.xfail(reason="the cache's h is next_h itself", strict=True)
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        pytest.param(cell, marks=keeps_its_output if cell.name == "rnn" else (), id=cell.name)
-        for cell in CELLS
-    ],
-)
+@every_cell
 def test_step_outputs_and_gradients_may_be_overwritten(cell, rng):
     *states, cache = cell.step_forward(**cell.step_inputs(rng))
     douts = [rng.standard_normal(state.shape) for state in states]
