@@ -205,7 +205,7 @@ BAD = {
         FEATURES,
         replaced("features", lambda values: values[:, :20]),
         ValueError,
-        r"features: found train \(40, 20\), val \(8, 40\).* expected one shape in all splits",
+        r"features: found train \(40, 20\), val \(8, 39\).* expected one shape in all splits",
     ),
     "features with offset alone": (
         FEATURES,
@@ -217,7 +217,7 @@ BAD = {
         FEATURES,
         replaced("features", lambda values: values.astype(np.uint8), offset=0.0, scale=np.ones(3)),
         ValueError,
-        r"features: attribute scale: found \(3,\), expected \(40,\)",
+        r"features: attribute scale: found \(3,\), expected \(39,\)",
     ),
     "urls missing": (URLS, Path.unlink, OSError, "no such file, expected a line for each image"),
     "urls too few": (

@@ -28,7 +28,7 @@ def test_keys_shapes_and_dtypes_are_the_course_s(shapes):
     for split, images in (("train", 40), ("val", 8)):
         assert data[f"{split}_captions"].shape == (5 * images, 17)
         assert data[f"{split}_image_idxes"].shape == (5 * images,)
-        assert data[f"{split}_features"].shape == (images, 40)
+        assert data[f"{split}_features"].shape == (images, 39)
         assert data[f"{split}_captions"].dtype == data[f"{split}_image_idxes"].dtype == np.int32
         assert data[f"{split}_features"].dtype == np.float32
         assert data[f"{split}_urls"].shape == (images,)
@@ -63,7 +63,7 @@ def test_features_before_pca(shapes, shapes_copy):
     for split in ("train", "val"):
         path = shapes_copy / f"{split}2014_vgg16_fc7_pca.h5"
         path.rename(shapes_copy / f"{split}2014_vgg16_fc7.h5")
-    assert load_coco_data(shapes_copy, pca_features=False)["train_features"].shape == (40, 40)
+    assert load_coco_data(shapes_copy, pca_features=False)["train_features"].shape == (40, 39)
 
 
 def test_a_folder_that_is_not_there(tmp_path):
@@ -88,7 +88,7 @@ def test_minibatches_are_rows_that_belong_together(shapes, rng):
     data = load_coco_data(shapes)
     captions, features, urls = sample_coco_minibatch(data, batch_size=300, split="val", rng=rng)
     assert captions.shape == (300, 17)
-    assert features.shape == (300, 40)
+    assert features.shape == (300, 39)
     images = [int(url.split("_")[1].split(".")[0]) for url in urls]
     np.testing.assert_array_equal(features, data["val_features"][images])
     belongs = data["val_captions"].reshape(8, 5, 17)

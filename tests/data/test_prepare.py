@@ -86,6 +86,6 @@ def test_description(shapes):
     assert lines[0].endswith(" words")
     assert lines[1].split() == ["split", "images", "captions", "words", "longest", "<UNK>", "features"]
     assert lines[2].split()[:3] == ["train", "40", "200"]
-    assert lines[2].split()[5:] == ["0.0%", "40", "float32"]
+    assert lines[2].split()[5:] == ["0.0%", "39", "float32"]
     assert lines[-1].startswith("test: test_00000.png: ")
     assert describe(shapes) == "\n".join(lines)

@@ -125,7 +125,8 @@ def _write(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
         for (split, count), stream in zip(sizes.items(), streams, strict=True)
     }
     train = made["train"]
-    whole = PCA.fit(train["global"], min(GLOBAL_DIMS, *train["global"].shape))
+    count, dims = train["global"].shape
+    whole = PCA.fit(train["global"], min(GLOBAL_DIMS, max(1, count - 1), dims))  # any more are arbitrary
     scale = np.sqrt(whole.variances.mean())  # one for all, so that the first components stay the largest
     cells = train["local"].reshape(-1, train["local"].shape[-1])
     grid = PCA.fit(cells, min(LOCAL_DIMS, cells.shape[1]))
@@ -139,9 +140,9 @@ def _write(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
             vocabulary.encode(tokenize(s), MAX_WORDS + 2) for sentences in references for s in sentences
         ]
         image_idxs = np.repeat(np.arange(len(references)), [len(sentences) for sentences in references])
-        features = (whole.transform(parts["global"]) / scale).astype(np.float32)
+        features = _rounded(whole.transform(parts["global"]) / scale, 1024)
         splits[split] = CaptionSplit(features, np.array(captions), image_idxs, parts["names"], references)
-        local = grid.transform(parts["local"]).astype(np.float16)
+        local = _rounded(grid.transform(parts["local"]), 256).astype(np.float16)
         write_features(folder / FEATURE_FILES["local"].format(split=split), local)
     CaptionData(vocabulary, splits).to_course(folder)
     write_json(folder / SCENES_FILE, {split: parts["scenes"] for split, parts in made.items()})
@@ -164,9 +165,14 @@ def _make_split(folder: Path, split: str, count: int, rng: np.random.Generator) 
             Image.fromarray(picture).save(folder / IMAGE_FOLDER / name, compress_level=1)
             parts["scenes"].append(_record(scene, coverage))
         blobs = see(np.stack(pictures))
-        seen["global"].append(global_features(blobs))
-        seen["local"].append(local_features(blobs, CELLS))
+        seen["global"].append(_rounded(global_features(blobs), 1024))
+        seen["local"].append(_rounded(local_features(blobs, CELLS), 1024))
     return parts | {kind: np.concatenate(chunks) for kind, chunks in seen.items()}
+
+
+def _rounded(values: np.ndarray, steps: int) -> np.ndarray:
+    """``values`` in steps of 1 / ``steps``, so that the order in which threads add makes no difference."""
+    return (np.rint(values * steps) / steps).astype(np.float32)
 
 
 def _record(scene: Scene, coverage: np.ndarray) -> dict[str, Any]:

@@ -34,29 +34,31 @@ def draw(scene: Scene, pixels: int = 96) -> tuple[np.ndarray, np.ndarray]:
         How much of each pixel each object covers and shows, 0 to 1.
     """
     centres = (np.arange(pixels, dtype=np.float32) + 0.5) / pixels
-    canvas = _background(scene.hue, centres)
+    canvas = _background(scene.hue, centres)  # (3, pixels, pixels): long rows are quicker than triples
     coverage = np.zeros((len(scene.objects), pixels, pixels), np.float32)
     painted = sorted(range(len(scene.objects)), key=lambda index: -scene.objects[index].radius)
     for index in painted:
         thing = scene.objects[index]
         rows, columns = (_window(centre, thing.radius, pixels) for centre in (thing.y, thing.x))
         x, y = np.meshgrid(centres[columns] - thing.x, centres[rows] - thing.y)
-        region = canvas[rows, columns]
+        region = canvas[:, rows, columns]
         distance = _distance(thing, x, y)
-        region *= 1 - SHADOW * _shadow(distance, 0.14 * thing.radius, pixels)[..., None]
+        region *= 1 - SHADOW * _shadow(distance, 0.14 * thing.radius, pixels)
         alpha = np.clip(0.5 - distance * pixels, 0, 1)
-        region += alpha[..., None] * (_paint(thing, x, y, distance) - region)
+        region += alpha * (_paint(thing, x, y, distance) - region)
         coverage[:, rows, columns] *= 1 - alpha
         coverage[index, rows, columns] = alpha
-    return np.rint(canvas * 255).astype(np.uint8), coverage
+    picture = np.rint(canvas * 255).astype(np.uint8)
+    return np.ascontiguousarray(picture.transpose(1, 2, 0)), coverage
 
 
 def _background(hue: float, centres: np.ndarray) -> np.ndarray:
     top, bottom = (
-        np.array(colorsys.hsv_to_rgb(hue, s, v), np.float32) for s, v in ((0.05, 0.98), (0.10, 0.90))
+        np.array(colorsys.hsv_to_rgb(hue, s, v), np.float32)[:, None, None]
+        for s, v in ((0.05, 0.98), (0.10, 0.90))
     )
-    slope = (0.8 * centres[:, None] + 0.2 * centres[None, :])[..., None]
-    return (1 - slope) * top + slope * bottom
+    slope = 0.8 * centres[:, None] + 0.2 * centres[None, :]
+    return top + slope * (bottom - top)
 
 
 def _window(centre: float, radius: float, pixels: int) -> slice:
@@ -77,7 +79,7 @@ def _paint(thing: SceneObject, x: np.ndarray, y: np.ndarray, distance: np.ndarra
     """The colour, lighter towards the upper left and a little darker along the outline."""
     light = 1 - 0.14 * np.clip((x + 1.4 * y) / (1.7 * thing.radius), -1, 1)
     light = light * (1 - 0.16 * np.clip(1 + distance / (0.12 * thing.radius), 0, 1))
-    return np.clip(np.array(PALETTE[thing.colour], np.float32) / 255 * light[..., None], 0, 1)
+    return np.clip(np.array(PALETTE[thing.colour], np.float32)[:, None, None] / 255 * light, 0, 1)
 
 
 def _distance(thing: SceneObject, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -41,9 +41,7 @@ def see(pictures: np.ndarray) -> Blobs:
     area = maps.mean(axis=(2, 3))
     picture, channel = np.nonzero(area > LEAST_AREA / 20)
     blob, area = maps[picture, channel], area[picture, channel]
-    centres = ((np.arange(PIXELS) + 0.5) / PIXELS).astype(np.float32)
-    mass = blob.sum(axis=(1, 2))
-    x, y = blob.sum(axis=1) @ centres / mass, blob.sum(axis=2) @ centres / mass
+    x, y = _middle(blob)
     presence = area / (area + LEAST_AREA)
 
     weight = presence * np.sqrt(area)
@@ -104,7 +102,7 @@ def silhouettes(blob: np.ndarray, x: np.ndarray, y: np.ndarray, width: np.ndarra
     p, row, column = np.arange(len(blob))[:, None, None], row[:, :, None], column[:, None, :]
     top = (1 - right) * blob[p, row, column] + right * blob[p, row, column + 1]
     bottom = (1 - right) * blob[p, row + 1, column] + right * blob[p, row + 1, column + 1]
-    frames = ((1 - down) * top + down * bottom).reshape(len(blob), FRAME * FRAME)
+    frames = ((1 - down) * top + down * bottom).reshape(len(blob), FRAME * FRAME).astype(np.float64)
     return frames / np.maximum(np.linalg.norm(frames, axis=1, keepdims=True), 1e-6)
 
 
@@ -126,10 +124,15 @@ def _templates() -> np.ndarray:
     ]
     drawn = np.stack([draw(Scene((thing,), "middle", 0.0), 2 * PIXELS)[1][0] for thing in things])
     blob = drawn.reshape(len(things), PIXELS, 2, PIXELS, 2).mean(axis=(2, 4))
+    return silhouettes(blob, *_middle(blob), np.sqrt(blob.mean(axis=(1, 2))))
+
+
+def _middle(blob: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The centres of mass, x (P,) and y (P,), of blobs (P, PIXELS, PIXELS), in widths of the picture."""
     centres = (np.arange(PIXELS) + 0.5) / PIXELS
-    mass = blob.sum(axis=(1, 2))
-    x, y = blob.sum(axis=1) @ centres / mass, blob.sum(axis=2) @ centres / mass
-    return silhouettes(blob, x, y, np.sqrt(blob.mean(axis=(1, 2))))
+    across, down = (blob.sum(axis=axis, dtype=np.float64) for axis in (1, 2))
+    mass = across.sum(axis=1)
+    return across @ centres / mass, down @ centres / mass
 
 
 def _shrink(pictures: np.ndarray) -> np.ndarray:

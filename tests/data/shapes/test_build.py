@@ -1,4 +1,8 @@
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -10,6 +14,7 @@ from rnnlab.data.shapes.build import CELLS, ensure_shapes
 from rnnlab.data.shapes.drawing import draw
 from rnnlab.data.shapes.scenes import Scene, SceneObject
 
+ROOT = Path(__file__).parents[3]
 SIZES = {"train": 40, "val": 8, "test": 6}  # of the fixture shapes
 
 
@@ -24,6 +29,16 @@ def test_the_same_seed_gives_the_same_bytes(shapes, tmp_path):
                     assert first[field][()].tobytes() == second[field][()].tobytes()
         else:
             assert path.read_bytes() == other.read_bytes()
+
+
+def test_the_number_of_threads_makes_no_difference(shapes, tmp_path):
+    folder = tmp_path / "shapes"
+    code = f"from rnnlab.data import write_shapes; write_shapes({str(folder)!r}, {SIZES}, seed=3)"
+    threads = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | threads, cwd=ROOT)
+    for name in ("train2014_vgg16_fc7_pca.h5", "val2014_vgg16_fc7_pca.h5", "val2014_local.h5"):
+        with h5py.File(shapes / name) as first, h5py.File(folder / name) as second:
+            np.testing.assert_array_equal(first["features"][()], second["features"][()])
 
 
 def test_another_seed_gives_other_scenes(shapes, tmp_path):
