@@ -25,13 +25,20 @@ from rnnlab.experiment import Run
 from rnnlab.metrics import METRICS, scorers_available
 
 _SHOWN = 8  # captions at the end of training
+_INTERRUPTED = 130  # the exit status that shells give to Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit status: 0, 1 if a check failed, 2 if it could not be carried out."""
+    """Run the command; return its exit status.
+
+    It is 0, 1 if a check failed, 2 if the command could not be carried out, 130 after Ctrl-C.
+    """
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)
+    except KeyboardInterrupt:
+        print(f"rnnlab {options.command}: interrupted", file=sys.stderr)
+        return _INTERRUPTED
     except (ArithmeticError, ImportError, LookupError, OSError, TypeError, ValueError) as error:
         if options.traceback:
             raise
@@ -57,8 +64,15 @@ def _train(options: argparse.Namespace) -> int:
         if options.epochs is not None:
             overrides.append(f"training.num_epochs={options.epochs}")
         config = load_config(options.recipe, overrides)
-        out = options.out or Path("runs") / Path(options.recipe).stem
+        out = Path(options.out or Path("runs") / Path(options.recipe).stem)
+        if (out / "last.h5").exists():
+            raise ValueError(
+                f"{out} holds a run: go on with --resume {out}, or choose another place with --out"
+            )
         run = experiment.train(config, out, progress=options.progress)
+    if run.interrupted:
+        print(f"Go on with: rnnlab train --resume {run.directory}")
+        return _INTERRUPTED
     _show(run)
     return 0
 
@@ -80,7 +94,7 @@ def _show(run: Run) -> None:
         print(f"\nScores of the {split} split:\n")
         print(report.scores_table(experiment.evaluate(run)))
     else:
-        print('Scores need the extra "eval": pip install "rnnlab[eval]", then')
+        print('\nScores need the extra "eval": pip install -e ".[eval]", then')
         print(f"rnnlab evaluate {run.directory} --split {split}")
 
 
@@ -125,7 +139,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 def _decoding(run: Run, options: argparse.Namespace) -> DecodingConfig:
     """The recipe's decoding, with what the command line says instead."""
     changes = {
-        "method": options.method or ("beam" if options.beam else None),
+        "method": "beam" if options.method is None and options.beam is not None else options.method,
         "beam_size": options.beam,
         "max_length": options.max_length,
         "length_penalty": options.length_penalty,
@@ -133,7 +147,11 @@ def _decoding(run: Run, options: argparse.Namespace) -> DecodingConfig:
         "temperature": options.temperature,
     }
     given = {key: value for key, value in changes.items() if value is not None}
-    if given.get("method", "beam") != "beam":
+    method = given.get("method", run.config.decoding.method)
+    for key, of in (("beam_size", "beam"), ("temperature", "sample")):
+        if key in given and method != of:
+            raise ValueError(f"{key} is given, but only {of} search has one, and this is {method}")
+    if method != "beam":
         given.setdefault("n_best", 1)
     return dataclasses.replace(run.config.decoding, **given)
 
@@ -175,6 +193,8 @@ def _split_file(text: str) -> tuple[str, str]:
 
 
 def _info(options: argparse.Namespace) -> int:
+    if options.set and not options.data.endswith(".toml"):
+        raise ValueError(f"--set changes keys of a recipe, and {options.data} is not one")
     if options.data.endswith(".toml"):
         data = experiment.open_data(load_config(options.data, options.set).data)
     else:
@@ -200,7 +220,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     train.add_argument("--out", help="run directory, runs/NAME_OF_RECIPE if left out")
     train.add_argument("--resume", metavar="DIR", help="go on with the run in DIR")
-    train.add_argument("--epochs", type=int, help="train for so many epochs in all")
+    train.add_argument("--epochs", type=_count, help="train for so many epochs in all")
     train.add_argument(
         "--no-progress", dest="progress", action="store_false", help="print lines, not a progress bar"
     )
@@ -242,6 +262,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _count(text: str) -> int:
+    """An argument that counts something."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected an integer of at least 1")
+    return int(text)
+
+
 def _add_prepare(prepare: argparse.ArgumentParser) -> None:
     prepare.set_defaults(run=_prepare)
     source = prepare.add_mutually_exclusive_group(required=True)
@@ -257,12 +284,14 @@ def _add_prepare(prepare: argparse.ArgumentParser) -> None:
 def _add_decoding(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("decoding", "the recipe's if left out")
     group.add_argument("--method", choices=["greedy", "beam", "sample"])
-    group.add_argument("--beam", type=int, metavar="K", help="beam search with K partial sentences")
-    group.add_argument("--n-best", type=int, metavar="N", help="print N captions an image")
-    group.add_argument("--length-penalty", type=float, metavar="A", help="rank by log-probability / length^A")
-    group.add_argument("--max-length", type=int, metavar="T", help="the most words in a caption")
+    group.add_argument("--beam", type=_count, metavar="K", help="beam search with K partial sentences")
+    group.add_argument("--n-best", type=_count, metavar="N", help="find N captions an image")
+    group.add_argument(
+        "--length-penalty", type=float, metavar="A", help="rank by log-probability / (words + 1)^A"
+    )
+    group.add_argument("--max-length", type=_count, metavar="T", help="the most words in a caption")
     group.add_argument("--temperature", type=float, help="of sampling")
-    group.add_argument("--max-images", type=int, metavar="N", help="only the first N")
+    group.add_argument("--max-images", type=_count, metavar="N", help="only the first N")
 
 
 if __name__ == "__main__":

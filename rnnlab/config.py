@@ -137,7 +137,9 @@ class DecodingConfig:
     method: Literal["greedy", "beam", "sample"] = "beam"
     beam_size: Count = 3
     max_length: Count = 30  # the most words in a caption
-    length_penalty: Annotated[float, Interval("[0, inf)")] = 0.0  # rank by log-probability / length ** this
+    length_penalty: Annotated[float, Interval("[0, inf)")] = (
+        0.0  # rank by log-probability / (words + 1) ** this
+    )
     n_best: Count = 1  # captions for each image; beam search only
     forbid_unknown: bool = True  # never write <UNK>
     temperature: Positive = 1.0  # of sampling: below 1 likely words gain, above 1 the others

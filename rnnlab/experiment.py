@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ class Run:
     config: Config
     data: CaptionData
     model: CaptioningRNN
+    interrupted: bool = False  # whether its training was ended by Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -115,21 +116,30 @@ def train(config: Config, directory: str | os.PathLike[str], *, progress: bool =
         progress=progress,
     )
     solver.train()
-    return Run(Path(directory), config, data, model)
+    return Run(Path(directory), config, data, model, solver.interrupted)
 
 
 def resume(directory: str | os.PathLike[str], *, progress: bool = True, num_epochs: int | None = None) -> Run:
     """Go on with a run where it stopped, bit for bit; for longer, if ``num_epochs`` is given."""
     path = Path(directory)
     config = _config_of(path / "last.h5")
+    changes: dict[str, Any] = {}
+    if num_epochs is not None:
+        changes["num_epochs"] = num_epochs
+        config = replace(config, training=replace(config.training, num_epochs=num_epochs))
     data = open_data(config.data)
     model = new_model(config, data)
-    changes = {} if num_epochs is None else {"num_epochs": num_epochs}
     solver = Solver.resume(
-        path, model, data, evaluate=_epoch_scores(config, data), progress=progress, **changes
+        path,
+        model,
+        data,
+        evaluate=_epoch_scores(config, data),
+        config=config.to_dict(),
+        progress=progress,
+        **changes,
     )
     solver.train()
-    return Run(path, config, data, model)
+    return Run(path, config, data, model, solver.interrupted)
 
 
 def load_run(directory: str | os.PathLike[str]) -> Run:

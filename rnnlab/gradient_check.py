@@ -25,8 +25,16 @@ Array = Any
 
 
 def rel_error(x: Array, y: Array) -> float:
-    """The largest relative difference of two arrays, max |x - y| / max(1e-8, |x| + |y|); 0 for empty ones."""
+    """The largest relative difference of two arrays, max |x - y| / max(1e-8, |x| + |y|); 0 for empty ones.
+
+    Raises
+    ------
+    ValueError
+        If the arrays differ in shape: a gradient of the wrong shape is not right.
+    """
     x, y = np.asarray(x), np.asarray(y)
+    if x.shape != y.shape:
+        raise ValueError(f"rel_error: x has shape {x.shape} and y {y.shape}, expected the same")
     return float(np.max(np.abs(x - y) / np.maximum(1e-8, np.abs(x) + np.abs(y)), initial=0.0))
 
 

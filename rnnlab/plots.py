@@ -130,11 +130,11 @@ def _draw_metric(axes: Axes, metrics: Mapping[int, float], metric: str, best: in
 
 
 def _smooth(values: Array) -> Array:
-    """The mean of each value and its neighbours within 1/40 of all."""
-    reach = max(2, values.size // 40)
+    """The mean of each value and as many on both sides, up to 1/40 of all; fewer towards the ends."""
+    to_end = np.minimum(np.arange(values.size), np.arange(values.size)[::-1])
+    reach = np.minimum(to_end, max(2, values.size // 40))
     total = np.concatenate([[0.0], np.cumsum(values)])
-    first = np.maximum(np.arange(values.size) - reach, 0)
-    last = np.minimum(np.arange(values.size) + reach + 1, values.size)
+    first, last = np.arange(values.size) - reach, np.arange(values.size) + reach + 1
     return (total[last] - total[first]) / (last - first)
 
 

@@ -175,7 +175,7 @@ def test_prepare_writes_what_info_reads(tmp_path, capsys):
         (["train", "nowhere.toml"], "nowhere.toml"),
         (["train", "RECIPE", "--set", "model.hiden_dim=3"], "did you mean hidden_dim"),
         (["train", "--resume", "RUN", "--set", "model.hidden_dim=3"], "belong to a new run"),
-        (["train", "RECIPE", "--out", "RUN"], "already holds a run"),
+        (["train", "RECIPE", "--out", "RUN"], "go on with --resume"),
         (["caption", "nowhere", "val"], "holds no run"),
         (["caption", "RUN", "nothing.png"], "nothing.png"),
         (["caption", "RUN", "val", "--method", "greedy", "--n-best", "2"], "n_best is 2"),

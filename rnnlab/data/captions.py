@@ -183,13 +183,22 @@ class CaptionData:
         for name in names:
             if Path(name).name not in places:
                 raise KeyError(
-                    f"{self.name} has no image {name!r}, expected one of its {len(places):,} images"
+                    f"{self.name} has no image {name!r}, expected one of its {len(places):,} images "
+                    f"(or a split: {', '.join(self.splits)})"
                 )
         found = [places[Path(name).name] for name in names]
         return np.stack([split.features[row : row + 1][0] for split, row in found])
 
     def standardise(self, features: np.ndarray) -> np.ndarray:
-        """Bring new feature vectors (..., D) to the scale of those of the splits."""
+        """Bring new feature vectors (..., D) to the scale of those of the splits.
+
+        Raises
+        ------
+        ValueError
+            If they have another D.
+        """
+        if features.shape[-1:] != self.feature_mean.shape:
+            raise mismatch(f"{self.name}: features", f"shape {features.shape}", f"(N, {self.num_features})")
         return ((features - self.feature_mean) / self.feature_std).astype(np.float32)
 
     def __repr__(self) -> str:

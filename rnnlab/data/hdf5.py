@@ -26,6 +26,7 @@ def open_hdf5(path: PathLike) -> h5py.File:
     FileNotFoundError, OSError
         If there is no such file, or if it is not HDF5, or cut short.
     """
+    path = os.fspath(path)
     try:
         return h5py.File(path, "r")
     except FileNotFoundError:
@@ -108,6 +109,7 @@ def read_json(path: PathLike, *fields: str) -> dict[str, Any]:
     FileNotFoundError, ValueError, KeyError
         If there is no such file, if it is not JSON or no object, if a field is missing.
     """
+    path = os.fspath(path)  # a variable in it that is not set is an error of its own
     try:
         content = json.loads(Path(path).read_text(encoding="utf8"))
     except FileNotFoundError:

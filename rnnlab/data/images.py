@@ -46,9 +46,8 @@ def image_from_url(url: PathLike, image_dir: PathLike | None = None, timeout: fl
     try:
         with Image.open(io.BytesIO(_read(str(url), image_dir, timeout))) as image:
             return np.array(_to_rgb(image))
-    except (
-        Exception
-    ) as error:  # files from elsewhere: decoders raise almost anything, and no cell should stop
+    except Exception as error:
+        # files from elsewhere: decoders raise almost anything, and no notebook should stop for a picture
         return _placeholder(str(url), f"{type(error).__name__}: {error}")
 
 

@@ -1,4 +1,4 @@
-"""LSTM without peepholes (seed notebook; Chen, Dong and Li 2016, eq. 7).
+"""LSTM without peepholes (cs231n, assignment 3; Chen, Dong and Li 2016, eq. 7).
 
     i, f, o = sigmoid(x_t Wx + h_{t-1} Wh + b)          input, forget and output gate, each (N, H)
     g       = tanh(x_t Wx + h_{t-1} Wh + b)             block input, (N, H)

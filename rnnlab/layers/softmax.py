@@ -2,7 +2,7 @@
 
     p = softmax(x)         loss = -log p[y]         dx = p - onehot(y)
 
-A loss over a sequence is the sum over its real steps and the mean over the batch (the seed notebook's choice,
+A loss over a sequence is the sum over its real steps and the mean over the batch (the choice of cs231n,
 which makes long captions count for more), or the mean over all real tokens.
 """
 
@@ -110,5 +110,5 @@ def loss_divisor(function: str, average: str, N: int, tokens: int) -> int:
         If ``average`` is not one of "batch" and "token".
     """
     if average not in AVERAGES:
-        raise ValueError(f"{function}: average is {average!r}, expected one of {', '.join(AVERAGES)}")
+        raise ValueError(f"{function}: the average is {average!r}, expected one of {', '.join(AVERAGES)}")
     return max(1, N if average == "batch" else tokens)

@@ -120,6 +120,8 @@ class CaptioningRNN:
             ("output_dropout", output_dropout),
         ):
             check_probability("CaptioningRNN", name, p)
+        if np.dtype(dtype) not in (np.float32, np.float64):
+            raise ValueError(f"CaptioningRNN: dtype is {np.dtype(dtype)}, expected float32 or float64")
         loss_divisor("CaptioningRNN", loss_average, 1, 1)
         if "<NULL>" not in word_to_idx:
             raise ValueError("CaptioningRNN: word_to_idx has no <NULL>, the token of padding")
@@ -163,8 +165,9 @@ class CaptioningRNN:
             )
         elif state_activation != "none" or project_cell:
             raise ValueError(
-                f"CaptioningRNN: state_activation and project_cell need image_input='initial_state', "
-                f"with {image_input!r} the state starts at zero"
+                f"CaptioningRNN: state_activation is {state_activation!r} and project_cell "
+                f"{project_cell}, expected 'none' and False: "
+                f"with image_input={image_input!r} the state starts at zero"
             )
         else:
             self.encoder = ImageVectorEncoder(

@@ -55,7 +55,9 @@ class InitialStateEncoder:
         if activation not in ACTIVATIONS:
             raise ValueError(f"state_activation is {activation!r}, expected one of {', '.join(ACTIVATIONS)}")
         if project_cell and cell.states == 1:
-            raise ValueError(f"project_cell needs a cell with a cell state, the {cell.name} has none")
+            raise ValueError(
+                f"project_cell is true, but the {cell.name} has no cell state: only for cell_type='lstm'"
+            )
         self.input_dim, self.hidden_dim, self.dropout = input_dim, hidden_dim, dropout
         self.activate, self.activate_backward = ACTIVATIONS[activation]
         self.projections = ("_proj", "_proj_c") if project_cell else ("_proj",)

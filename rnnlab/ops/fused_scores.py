@@ -52,11 +52,16 @@ def dropout_mask(shape: tuple[int, ...], p: float, dtype: Any, rng: np.random.Ge
 
 @kernel("T[:,::1], int64[::1], T, T[:,::1], T[::1]", parallel_from=1 << 14)
 def _softmax_cross_entropy(scores, targets, scale, dscores, losses):
+    in_place = scores.ctypes.data == dscores.ctypes.data  # a loop over both would not vectorise
     for row in prange(scores.shape[0]):
         x, d, target = scores[row], dscores[row], targets[row]
         most = _largest(x)
         chosen = x[target] - most
-        _exp(x, most, d)
+        if in_place:
+            _exp(d, most)
+        else:
+            for j in range(x.size):
+                d[j] = exp(x[j] - most)
         total = _sum(d)
         losses[row] = math.log(total) - chosen
         factor = scale / total
@@ -70,13 +75,14 @@ def _log_softmax(scores, out):
     for row in prange(scores.shape[0]):
         x, y = scores[row], out[row]
         most = _largest(x)
-        _exp(x, most, y)
+        for j in range(x.size):
+            y[j] = exp(x[j] - most)
         log_total = math.log(_sum(y))
         for j in range(x.size):
             y[j] = (x[j] - most) - log_total
 
 
-@kernel("T[:,::1], int64[::1], T[:,::1]", parallel_from=1 << 15)
+@kernel("T[:,::1], int64[::1], T[:,::1]", parallel_from=1 << 16)
 def _embedding_gradient(dout, tokens, dW):
     """A thread has columns of its own, so that the order of the additions is always that of the tokens."""
     W = dout.shape[1]
@@ -108,9 +114,9 @@ def _largest(x):
 
 
 @inlined
-def _exp(x, shift, out):
+def _exp(x, shift):
     for j in range(x.size):
-        out[j] = exp(x[j] - shift)
+        x[j] = exp(x[j] - shift)
 
 
 @reduction

@@ -169,6 +169,7 @@ class Solver:
         data: Data,
         *,
         evaluate: Evaluate | None = None,
+        config: Mapping[str, Any] | None = None,
         **changes: Any,
     ) -> Solver:
         """A solver that goes on from ``run_dir`` as if the run had never stopped, bit for bit.
@@ -183,6 +184,8 @@ class Solver:
             The same data.
         evaluate : callable, optional
             As in the constructor; must be given if it was given there.
+        config : mapping, optional
+            Kept with the run from now on instead of its own.
         **changes
             New values of num_epochs, patience, restore_best, checkpoint_every, verbose, print_every,
             progress.
@@ -194,7 +197,8 @@ class Solver:
         CheckpointError
             If the checkpoint is damaged, or is not of this model.
         ValueError
-            If a change is of another option, or ``evaluate`` is missing.
+            If a change is of another option, or asks for fewer epochs than there were, or ``evaluate`` is
+            missing.
         """
         run = RunDirectory(run_dir, resume=True)
         checkpoint = load_checkpoint(run.last)
@@ -205,9 +209,14 @@ class Solver:
             raise ValueError("resume: this run was evaluated by a function of its own, pass it as evaluate")
         check_model(run.last, checkpoint, model)
         options = with_changes(checkpoint.solver["options"], changes)
-        solver = cls(model, data, evaluate=evaluate, config=checkpoint.config, **options)
+        solver = cls(model, data, evaluate=evaluate, config=config or checkpoint.config, **options)
         solver._run = run
         solver._state.load(run.last, checkpoint, model.params.flat)
+        if len(solver.history) > solver.options.num_epochs:
+            raise ValueError(
+                f"resume: num_epochs is {solver.options.num_epochs}, "
+                f"but {run.path} has {len(solver.history)} epochs already"
+            )
         model.params.flat[...] = ops_for(model.params.flat).asarray(checkpoint.parameters.flat)
         return solver
 

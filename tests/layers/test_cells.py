@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from .reference import (
-    CELLS,
     CupyArray,
     assert_close,
     assert_gradients,

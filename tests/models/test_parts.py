@@ -75,6 +75,20 @@ def test_decoders(decoder, cell, lengths, rng):
 
 
 @every_decoder
+def test_hidden_states_stand_still_past_the_end(decoder, rng):
+    part = DECODERS[decoder](cell_for("lstm"))
+    image = rng.standard_normal((N, W if decoder == "first_input" else P))
+    image = None if decoder == "initial_state" else image
+    state = tuple(rng.standard_normal((N, H)) for _ in range(part.states))
+    words = rng.standard_normal((N, T, W))
+    hidden, _ = part.forward(random_parameters(part, rng), words, image, state, LENGTHS)
+    for row, length in zip(hidden, LENGTHS, strict=True):
+        still = row[max(length - 1, 0) :]
+        np.testing.assert_array_equal(still, np.broadcast_to(still[0], still.shape))
+        assert length < 2 or (row[length - 1] != row[length - 2]).all()
+
+
+@every_decoder
 @every_cell
 def test_a_decoder_decodes_as_it_trains(decoder, cell, rng):
     part = DECODERS[decoder](cell_for(cell))

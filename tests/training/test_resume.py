@@ -211,6 +211,21 @@ def test_a_checkpoint_without_a_run(make_model, data, tmp_path, field, message):
         Solver.resume(tmp_path, make_model(), data)
 
 
+def test_fewer_epochs_than_there_were(make_model, data, tmp_path):
+    Solver(make_model(), data, run_dir=tmp_path, **OPTIONS).train()
+    kept = (tmp_path / "last.h5").read_bytes()
+    with pytest.raises(ValueError, match="num_epochs is 1, but .* has [2-9] epochs already"):
+        Solver.resume(tmp_path, make_model(), data, num_epochs=1)
+    assert (tmp_path / "last.h5").read_bytes() == kept
+
+
+def test_a_new_configuration_stays_with_the_run(make_model, data, tmp_path):
+    Solver(make_model(), data, run_dir=tmp_path, config={"a": 1}, **OPTIONS).train()
+    epochs = OPTIONS["num_epochs"] + 1
+    Solver.resume(tmp_path, make_model(), data, config={"a": 2}, num_epochs=epochs).train()
+    assert load_checkpoint(tmp_path / "last.h5").config == {"a": 2}
+
+
 def test_a_checkpoint_of_another_rule(make_model, data, tmp_path):
     Solver(make_model(), data, run_dir=tmp_path, **OPTIONS).train()
     with h5py.File(tmp_path / "last.h5", "a") as file:
