@@ -54,6 +54,13 @@ def test_rel_error():
     assert np.isnan(rel_error([1.0, np.nan], [1.0, 1.0]))
 
 
+def test_rel_error_of_arrays_that_would_broadcast():
+    with pytest.raises(
+        ValueError, match=re.escape("rel_error: x has shape (3,) and y (1, 3), expected the same")
+    ):
+        rel_error(np.ones(3), np.ones((1, 3)))
+
+
 def test_relative_distance():
     assert relative_distance(np.array([3.0, 0.0]), np.array([0.0, 4.0])) == pytest.approx(5 / 7)
     assert relative_distance(np.ones((2, 3)), np.ones((2, 3))) == 0

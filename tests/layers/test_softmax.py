@@ -134,7 +134,7 @@ def test_tokens_out_of_range(rng):
         ({"y": np.ones((N, 3), int)}, ValueError, "y has shape (3, 3), expected (N, T) = (3, 4)"),
         ({"mask": MASK[:, :1]}, ValueError, "mask has shape (3, 1), expected (N, T) = (3, 4)"),
         ({"x": np.ones((N, T, V), int)}, TypeError, "x has dtype int64, expected a floating-point array"),
-        ({"average": "mean"}, ValueError, "average is 'mean', expected one of batch, token"),
+        ({"average": "mean"}, ValueError, "the average is 'mean', expected one of batch, token"),
     ],
 )
 def test_what_does_not_fit(wrong, error, message):
