@@ -10,8 +10,6 @@ strides or dtypes, more axes) NumPy does. The kernels call MKL themselves, which
 
 from __future__ import annotations
 
-import threading
-import weakref
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from numba.extending import overload
 
 from rnnlab.ops import numpy_ops
 from rnnlab.ops.blas import Mkl
-from rnnlab.ops.fused_kernel import THREADS, inlined, kernel
+from rnnlab.ops.fused_kernel import DTYPES, THREADS, inlined, kernel
 from rnnlab.ops.fused_memory import empty
 
 __all__ = ["MKL", "Packed", "affine", "matmul", "matmul_add", "matmul_into", "packed"]
@@ -33,7 +31,6 @@ MKL = Mkl(THREADS)
 _ROW_MAJOR, _AS_IT_IS, _TRANSPOSED, _PACKED, _RIGHT = 101, 111, 112, 151, 162  # of CBLAS
 _TYPICAL_ROWS = 256  # the packed layout depends a little on how many rows will be multiplied with it
 _LARGEST = 2**31 - 1  # MKL's integers
-_MOST_SPARE = 4
 
 
 def affine(x: Array, w: Array, b: Array) -> Array:
@@ -86,11 +83,12 @@ class Packed:
     """
 
     def __init__(self, w: Array) -> None:
-        if w.ndim != 2 or not w.size:
-            raise TypeError(f"expected a matrix, got shape {w.shape}")
+        if w.ndim != 2 or not w.size or w.dtype.char not in DTYPES:
+            raise TypeError(f"expected a matrix of float32 or float64, got shape {w.shape}, {w.dtype}")
         self.shape, self.dtype = w.shape, w.dtype
-        self._memory = _take(w.dtype, w.shape)
-        weakref.finalize(self, _spare.append, self._memory)
+        K, G = w.shape
+        nbytes = MKL.packed_size(w.dtype, _TYPICAL_ROWS, G, K)
+        self._memory = empty(nbytes // w.dtype.itemsize, w.dtype)
         if not _pack(w, self._memory, _TYPICAL_ROWS):
             raise TypeError(f"expected a matrix with a contiguous axis, got strides {w.strides}")
 
@@ -110,22 +108,6 @@ class Packed:
         product = empty(expected, self.dtype)
         _compute(np.ascontiguousarray(x), self._memory, *self.shape, 0, product)
         out[...] = product + beta * out if beta else product
-
-
-# Memory of packed weights that are gone. Sequence after sequence would else get it anew from the system.
-_spare: list[Array] = []
-_taking = threading.Lock()
-
-
-def _take(dtype: np.dtype, shape: tuple[int, int]) -> Array:
-    K, G = shape
-    size = MKL.packed_size(dtype, _TYPICAL_ROWS, G, K) // dtype.itemsize + 64 // dtype.itemsize
-    with _taking:
-        for place, memory in enumerate(_spare):
-            if memory.dtype == dtype and memory.size == size:
-                return _spare.pop(place)
-        del _spare[:-_MOST_SPARE]
-    return np.empty(size, dtype)
 
 
 def _multiplied(x: Array, w: Array, beta: float, out: Array) -> bool:
@@ -166,7 +148,7 @@ def _compute(x, memory, K, G, beta, out):
         return False
     _cblas_compute(
         out, _ROW_MAJOR, order_x, _PACKED, x.shape[0], G, K,
-        x.ctypes.data, step_x, _aligned(memory), G, beta, out.ctypes.data, step_out,
+        x.ctypes.data, step_x, memory.ctypes.data, G, beta, out.ctypes.data, step_out,
     )  # fmt: skip
     return True
 
@@ -177,7 +159,7 @@ def _pack(w, memory, rows):
     if not order:
         return False
     K, G = w.shape
-    _cblas_pack(w, _ROW_MAJOR, _RIGHT, order, rows, G, K, 1.0, w.ctypes.data, step, _aligned(memory))
+    _cblas_pack(w, _ROW_MAJOR, _RIGHT, order, rows, G, K, 1.0, w.ctypes.data, step, memory.ctypes.data)
     return True
 
 
@@ -203,11 +185,6 @@ def _step(stride, lines, length, itemsize):
     step = max(1, length) if lines <= 1 else stride // itemsize
     fits = step >= length and max(step, lines) <= _LARGEST and (lines <= 1 or stride % itemsize == 0)
     return max(1, step) if fits else 0
-
-
-@inlined
-def _aligned(memory):
-    return (memory.ctypes.data + 63) // 64 * 64
 
 
 # ---------------------------------------------------------------- MKL's functions, for kernels

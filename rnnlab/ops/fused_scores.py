@@ -44,7 +44,8 @@ def dropout_mask(shape: tuple[int, ...], p: float, dtype: Any, rng: np.random.Ge
     """0 with probability p and 1 / (1 - p) otherwise, from the same draws as the reference."""
     if np.dtype(dtype).char not in DTYPES:
         raise TypeError
-    draws = rng.random(dtype=np.float32, out=empty(shape, np.float32))
+    draws = empty(shape, np.float32)
+    rng.random(dtype=np.float32, out=draws)
     mask = draws if dtype == np.float32 else empty(shape, dtype)
     _keep(mask.reshape(-1), draws.reshape(-1), p, 1 / (1 - p))
     return mask

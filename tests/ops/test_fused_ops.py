@@ -1,0 +1,306 @@
+"""Every fused primitive against the reference, on arrays of every kind that layers pass."""
+
+import inspect
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("threadpoolctl")
+
+import rnnlab.ops
+from rnnlab import gradcheck
+from rnnlab.ops import fused_kernel, fused_ops, numpy_ops
+
+SHAPES = [(5, 7), (3, 32), (1, 16), (4, 1), (2, 130), (0, 3)]  # (n, H)
+TOLERANCE = {np.float32: {"rtol": 3e-6, "atol": 3e-6}, np.float64: {"rtol": 1e-12, "atol": 1e-13}}
+
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def cell_arguments(name, n, H, normal):
+    """What a primitive of a cell takes, from left to right, by the number of columns in H."""
+    columns = {
+        "rnn_forward": (1, 1),
+        "rnn_backward": (1, 1, 1),
+        "lstm_forward": (4, 1, 1, 1, 1),
+        "lstm_backward": (1, 1, 4, 1, 1, 4),
+        "gru_gates_forward": (3, 1, 1),
+        "gru_candidate_forward": (3, 1, 1),
+        "gru_candidate_backward": (1, 3, 1, 3),
+        "gru_gates_backward": (1, 1, 3, 1, 3),
+        "simplified_gru_forward": (2, 1, 1),
+        "simplified_gru_backward": (1, 2, 1, 2),
+    }[name]
+    return [normal(n, k * H) for k in columns]
+
+
+CELLS = [
+    f"{cell}_{way}"
+    for cell in ("rnn", "lstm", "gru_gates", "gru_candidate", "simplified_gru")
+    for way in ("forward", "backward")
+]
+SCRATCH = {"gru_gates_backward": 0}  # an argument that holds nothing afterwards
+
+RULES = {
+    "sgd": (0, {}),
+    "momentum": (1, {"momentum": 0.9}),
+    "rmsprop": (1, {"decay_rate": 0.99, "epsilon": 1e-8}),
+    "adagrad": (1, {"epsilon": 1e-8}),
+    "adadelta": (2, {"decay_rate": 0.95, "epsilon": 1e-6}),
+    "adam": (2, {"step": 3, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
+    "adamw": (2, {"step": 1, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.01}),
+}
+
+
+def run(ops, name, arguments, options, view=np.copy):
+    """The result and the arrays, which the primitive may have written."""
+    arguments = [view(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    result = getattr(ops, name)(*arguments, **options)
+    arrays = [a for k, a in enumerate(arguments) if isinstance(a, np.ndarray) and k != SCRATCH.get(name)]
+    return [result, *arrays]
+
+
+def assert_same(name, arguments, options=None, view=np.copy):
+    options = options or {}
+    dtype = next(a.dtype.type for a in arguments if isinstance(a, np.ndarray))
+    with np.errstate(invalid="ignore", over="ignore"):
+        expected = run(numpy_ops, name, arguments, options)
+    actual = run(fused_ops, name, arguments, options, view)
+    for a, e in zip(actual, expected, strict=True):
+        if e is None:
+            assert a is None
+            continue
+        assert np.shape(a) == np.shape(e)
+        assert np.asarray(a).dtype == np.asarray(e).dtype
+        np.testing.assert_allclose(a, e, **TOLERANCE.get(dtype, {"rtol": 1e-2}))
+
+
+def strided(a):
+    """The same numbers, every second column of a wider array."""
+    wide = np.full((*a.shape[:-1], 2 * a.shape[-1]), 7, a.dtype)
+    wide[..., ::2] = a
+    return wide[..., ::2]
+
+
+def read_only(a):
+    copy = a.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+@pytest.fixture
+def normal(rng, dtype):
+    return lambda *shape: rng.standard_normal(shape).astype(dtype)
+
+
+# ---------------------------------------------------------------- the same names, arguments and numbers
+
+
+def test_the_same_names_and_signatures():
+    assert fused_ops.__all__ == numpy_ops.__all__
+    for name in numpy_ops.__all__:
+        reference = getattr(numpy_ops, name)
+        if inspect.isfunction(reference):
+            assert inspect.signature(getattr(fused_ops, name)) == inspect.signature(reference), name
+    for each in ("empty", "zeros"):
+        assert list(inspect.signature(getattr(fused_ops, each)).parameters) == ["shape", "dtype"]
+
+
+@pytest.mark.parametrize("name", [*CELLS, *RULES, "clip_values", "flush_subnormals", "log_softmax"])
+def test_a_kernel_has_the_arguments_of_the_reference(name):
+    fused = getattr(fused_ops, name).fused
+    function = fused.function if isinstance(fused, fused_kernel.Kernel) else fused
+    assert list(inspect.signature(function).parameters) == list(
+        inspect.signature(getattr(numpy_ops, name)).parameters
+    )
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", CELLS)
+def test_cells(name, shape, dtype, normal):
+    assert_same(name, cell_arguments(name, *shape, normal))
+
+
+@every_dtype
+@pytest.mark.parametrize("name", CELLS)
+def test_cells_on_arrays_that_no_kernel_takes(name, dtype, normal):
+    arguments = cell_arguments(name, 5, 7, normal)
+    assert_same(name, arguments, view=strided)
+    assert_same(name, arguments, view=lambda a: np.asfortranarray(a))
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("dtype", [np.float16])
+def test_cells_in_half_precision(name, dtype, normal):
+    assert_same(name, cell_arguments(name, 3, 5, normal))
+
+
+@every_dtype
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", CELLS)
+def test_cells_do_not_swallow_what_is_not_finite(name, bad, dtype, normal):
+    arguments = cell_arguments(name, 4, 20, normal)
+    for k, array in enumerate(arguments):
+        spoilt = [a.copy() for a in arguments]
+        spoilt[k][array.shape[0] // 2, :: array.shape[1] // 9 + 1] = bad
+        assert_same(name, spoilt)
+
+
+@every_dtype
+def test_a_state_may_lie_in_one_array_with_the_next(dtype, normal):
+    states, gates, tanh_c = normal(9, 6), normal(3, 24), normal(3, 6)
+    expected = states.copy()
+    numpy_ops.lstm_forward(gates.copy(), expected[:3], expected[3:6], tanh_c.copy(), expected[6:])
+    fused_ops.lstm_forward(gates.copy(), states[:3], states[3:6], tanh_c, states[6:])
+    np.testing.assert_allclose(states, expected, **TOLERANCE[dtype])
+
+
+# ---------------------------------------------------------------- scores and words
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(5, 7), (1, 1), (3, 1000), (64, 33), (0, 4)], ids=str)
+@pytest.mark.parametrize("integer", [np.int64, np.int32])
+def test_softmax(shape, dtype, integer, rng, normal):
+    scores, targets = 10 * normal(*shape), rng.integers(shape[1], size=shape[0]).astype(integer)
+    assert_same("softmax_cross_entropy", [scores, targets, 0.25, np.empty_like(scores)])
+    assert_same("log_softmax", [scores])
+    in_place, dscores = scores.copy(), np.empty_like(scores)
+    losses = fused_ops.softmax_cross_entropy(scores, targets, 0.25, dscores)
+    np.testing.assert_allclose(
+        fused_ops.softmax_cross_entropy(in_place, targets, 0.25, in_place), losses, **TOLERANCE[dtype]
+    )
+    np.testing.assert_allclose(in_place, dscores, **TOLERANCE[dtype])
+
+
+@every_dtype
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_softmax_does_not_swallow_what_is_not_finite(bad, dtype, normal):
+    scores = normal(3, 40)
+    scores[1, 17] = bad
+    assert_same("softmax_cross_entropy", [scores, np.array([0, 1, 2]), 1.0, np.empty_like(scores)])
+    assert_same("log_softmax", [scores])
+
+
+@every_dtype
+def test_softmax_of_strided_scores(dtype, normal):
+    scores, targets = normal(4, 9), np.array([0, 8, 3, 3])
+    assert_same("softmax_cross_entropy", [scores, targets, 1.0, np.empty_like(scores)], view=strided)
+    assert_same("log_softmax", [scores], view=strided)
+    assert_same("log_softmax", [scores], view=read_only)
+
+
+@pytest.mark.parametrize("target", [-1, 9])
+def test_a_target_out_of_range(target):
+    scores = np.zeros((2, 9), np.float32)
+    with pytest.raises(IndexError, match="expected indices from 0 to 8"):
+        fused_ops.softmax_cross_entropy(scores, np.array([0, target]), 1.0, scores)
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(50, 5), (1, 1), (300, 130), (0, 3)], ids=str)
+def test_embedding_gradient(shape, dtype, rng, normal):
+    tokens = rng.integers(11, size=shape[0])
+    assert_same("embedding_gradient", [normal(*shape), tokens, normal(11, shape[1])])
+    assert_same("embedding_gradient", [normal(*shape), strided(tokens), normal(11, shape[1])])
+
+
+@pytest.mark.parametrize("token", [-1, 11])
+def test_a_token_out_of_range(token):
+    with pytest.raises(IndexError, match="expected indices from 0 to 10"):
+        fused_ops.embedding_gradient(np.zeros((1, 3)), np.array([token]), np.zeros((11, 3)))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(30, 40), (3, 4, 5), (0, 3)], ids=str)
+def test_dropout_mask_from_the_same_draws(shape, dtype):
+    masks = [ops.dropout_mask(shape, 0.3, dtype, np.random.default_rng(5)) for ops in (fused_ops, numpy_ops)]
+    np.testing.assert_array_equal(*masks)
+    assert masks[0].dtype == dtype
+
+
+# ---------------------------------------------------------------- update rules
+
+
+@every_dtype
+@pytest.mark.parametrize("size", [1, 1000, 100_003])
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+@pytest.mark.parametrize("name", RULES)
+def test_update_rules(name, size, scale, dtype, normal):
+    slots, options = RULES[name]
+    arrays = [normal(size), normal(size), *(abs(normal(size)) for _ in range(slots))]
+    assert_same(name, arrays, {"learning_rate": 0.1, "scale": scale, **options})
+    if size == 1000:
+        assert_same(name, arrays, {"learning_rate": 0.1, "scale": scale, **options}, view=strided)
+
+
+@every_dtype
+@pytest.mark.parametrize("size", [0, 1, 70_001])
+def test_what_the_solver_asks_of_a_gradient(size, dtype, normal):
+    x = normal(size)
+    assert_same("clip_values", [x, 0.5])
+    assert_same("flush_subnormals", [x * np.finfo(dtype).tiny * 1e8])
+    assert fused_ops.sum_of_squares(x) == pytest.approx(float((x.astype(float) ** 2).sum()), rel=1e-6)
+    assert fused_ops.sum_of_squares(x) == fused_ops.sum_of_squares(x.copy())
+
+
+@every_dtype
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_sums_and_clipping_show_what_is_not_finite(bad, dtype, normal):
+    x = normal(50_000)
+    x[33_333] = bad
+    assert not np.isfinite(fused_ops.sum_of_squares(x))
+    assert_same("clip_values", [x, 0.5])
+
+
+# ---------------------------------------------------------------- as a whole
+
+
+@pytest.mark.parametrize("ops", [numpy_ops, fused_ops], ids=["numpy", "fused"])
+def test_every_layer_against_numeric_gradients(ops, monkeypatch):
+    monkeypatch.setattr(rnnlab.ops, "_for_numpy", lambda: rnnlab.ops._Choice(ops, ""))
+    rows = list(gradcheck.check_layers())
+    assert len(rows) > 20
+    assert [row for row in rows if not row.passed] == []
+
+
+THREADED = """
+import numpy as np
+from rnnlab.ops import fused_kernel, fused_ops, numpy_ops
+
+assert fused_kernel.THREADS == 2, fused_kernel.THREADS
+rng = np.random.default_rng(0)
+
+
+def compare(name, *arguments):
+    results = []
+    for ops in (fused_ops, numpy_ops):
+        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        result = getattr(ops, name)(*copies)
+        results.append(copies if result is None else [result, *copies])
+    for a, e in zip(*results):
+        np.testing.assert_allclose(a, e, rtol=1e-4, atol=1e-5)
+
+
+def normal(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+N, H, V = 101, 130, 700
+compare("lstm_forward", normal(N, 4 * H), normal(N, H), normal(N, H), normal(N, H), normal(N, H))
+compare("softmax_cross_entropy", normal(N, V), rng.integers(V, size=N), 0.5, normal(N, V))
+compare("embedding_gradient", normal(1009, H), rng.integers(50, size=1009), normal(50, H))
+compare("clip_values", normal(100_003), 0.5)
+used = {kernel.__name__ for kernel in fused_kernel._KERNELS if ("f", True) in kernel._versions}
+assert used == {"lstm_forward", "_softmax_cross_entropy", "_embedding_gradient", "clip_values"}, used
+"""
+
+
+def test_on_two_threads():
+    environment = os.environ | {"RNNLAB_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", THREADED], env=environment, check=True, timeout=300)
