@@ -1,6 +1,7 @@
 """The command as a user has it: train, caption, evaluate, resume, look at data; and its errors."""
 
 import csv
+import dataclasses
 import importlib.util
 import json
 
@@ -8,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from rnnlab import cli
+from rnnlab import cli, experiment
 from rnnlab.data import write_shapes
 
 needs_scorers = pytest.mark.skipif(
@@ -168,6 +169,30 @@ def test_prepare_writes_what_info_reads(tmp_path, capsys):
     assert capsys.readouterr().out == written
 
 
+def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypatch):
+    interrupted = dataclasses.replace(experiment.load_run(run), interrupted=True)
+    monkeypatch.setattr(cli.experiment, "train", lambda *_, **__: interrupted)
+    assert cli.main(["train", str(recipe), "--out", "elsewhere"]) == 130
+    assert capsys.readouterr().out == f"Go on with: rnnlab train --resume {run}\n"
+
+
+def test_an_interrupted_command_ends_quietly(run, capsys, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.experiment, "load_run", interrupt)
+    assert cli.main(["caption", str(run), "val"]) == 130
+    assert capsys.readouterr().err == "rnnlab caption: interrupted\n"
+
+
+@pytest.mark.parametrize("option", ["--max-images", "--beam", "--n-best"])
+@pytest.mark.parametrize("count", ["0", "-3", "2.5"])
+def test_counts_are_at_least_one(run, option, count, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["caption", str(run), "val", f"{option}={count}"])
+    assert "expected an integer of at least 1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -179,6 +204,10 @@ def test_prepare_writes_what_info_reads(tmp_path, capsys):
         (["caption", "nowhere", "val"], "holds no run"),
         (["caption", "RUN", "nothing.png"], "nothing.png"),
         (["caption", "RUN", "val", "--method", "greedy", "--n-best", "2"], "n_best is 2"),
+        (["caption", "RUN", "val", "--method", "greedy", "--beam", "2"], "only beam search has one"),
+        (["caption", "RUN", "val", "--temperature", "2"], "only sample search has one"),
+        (["train", "--resume", "RUN", "--epochs", "1"], "epochs already"),
+        (["data", "info", "nowhere", "--set", "a=1"], "is not one"),
         (["evaluate", "RUN", "--split", "dev"], "not 'dev'"),
         (["data", "info", "nowhere"], "nowhere"),
         (["data", "prepare", "--coco", "x.json", "--features", "f", "--out", "o"], "SPLIT=FILE"),
