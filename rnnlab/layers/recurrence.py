@@ -115,7 +115,7 @@ class Steps(NamedTuple):
         make = ops.empty if self.frozen is None else ops.zeros
         x = make((N * T, rows.shape[1]), rows.dtype)
         x[self.source] = rows
-        return x.reshape(N, T, -1) if x.size else x.reshape(N, T, rows.shape[1])
+        return x.reshape(N, T, rows.shape[1])
 
     def states(self, first: Array) -> Array:
         """Room for all states, the initial ones (N, H) in place: (N + M, H)."""

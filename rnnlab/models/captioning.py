@@ -189,7 +189,7 @@ class CaptioningRNN:
 
     def config(self) -> dict[str, Any]:
         """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape."""
-        return dict(self._options)
+        return {**self._options, "word_to_idx": dict(self.word_to_idx)}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> CaptioningRNN:
