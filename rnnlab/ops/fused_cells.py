@@ -15,11 +15,11 @@ from rnnlab.ops.fused_math import sigmoid, tanh
 
 Array = Any
 
-_PARALLEL_FROM = 1 << 15  # elements; some ten microseconds of work
+_UNITS = 1 << 15  # of hidden state, from which a step takes some 50 microseconds, worth waking other threads
 
 
 @primitive
-@kernel("T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+@kernel("T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
 def rnn_forward(a, h):
     """h = tanh(a)."""
     for row in prange(a.shape[0]):
@@ -29,7 +29,7 @@ def rnn_forward(a, h):
 
 
 @primitive
-@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
 def rnn_backward(dh, h, da):
     """da = dh (1 - h^2)."""
     one = h.dtype.type(1)
@@ -40,7 +40,7 @@ def rnn_backward(dh, h, da):
 
 
 @primitive
-@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
 def lstm_forward(gates, prev_c, c, tanh_c, h):
     """i, f, o = sigmoid(a); g = tanh(a); c = f prev_c + i g; h = o tanh(c)."""
     H = c.shape[1]
@@ -59,7 +59,7 @@ def lstm_forward(gates, prev_c, c, tanh_c, h):
 
 
 @primitive
-@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM // 4)
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
     """Each line below is an equation of :mod:`rnnlab.layers.lstm`; dc leaves as that of c_{t-1}."""
     H, one = dc.shape[1], dc.dtype.type(1)
@@ -84,7 +84,7 @@ def lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
 
 
 @primitive
-@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
 def gru_gates_forward(gates, prev_h, reset_h):
     """z, r = sigmoid(a); reset_h = r prev_h."""
     H = prev_h.shape[1]
@@ -96,7 +96,7 @@ def gru_gates_forward(gates, prev_h, reset_h):
 
 
 @primitive
-@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
 def gru_candidate_forward(gates, prev_h, h):
     """g = tanh(a); h = (1 - z) g + z prev_h."""
     H = prev_h.shape[1]
@@ -107,7 +107,7 @@ def gru_candidate_forward(gates, prev_h, h):
 
 
 @primitive
-@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def gru_candidate_backward(dh, gates, prev_h, da):
     """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
     H = prev_h.shape[1]
@@ -117,7 +117,7 @@ def gru_candidate_backward(dh, gates, prev_h, da):
 
 
 @primitive
-@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def gru_gates_backward(dreset_h, dh, gates, prev_h, da):
     """da_r = dreset_h prev_h r (1 - r); dh += dreset_h r."""
     H, one = prev_h.shape[1], prev_h.dtype.type(1)
@@ -131,7 +131,7 @@ def gru_gates_backward(dreset_h, dh, gates, prev_h, da):
 
 
 @primitive
-@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=2 * _UNITS)
 def simplified_gru_forward(gates, prev_h, h):
     """z = sigmoid(a); g = tanh(a); h = (1 - z) g + z prev_h."""
     H = prev_h.shape[1]
@@ -143,7 +143,7 @@ def simplified_gru_forward(gates, prev_h, h):
 
 
 @primitive
-@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_PARALLEL_FROM)
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def simplified_gru_backward(dh, gates, prev_h, da):
     """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
     H = prev_h.shape[1]

@@ -16,7 +16,7 @@ from rnnlab.ops.fused_kernel import kernel, primitive, reduction
 
 Array = Any
 
-_PARALLEL_FROM = 1 << 16
+_PARALLEL_FROM = 1 << 18
 _BLOCK = 1 << 14  # numbers that are summed by themselves, so that the sum does not depend on the threads
 
 

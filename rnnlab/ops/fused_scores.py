@@ -51,7 +51,7 @@ def dropout_mask(shape: tuple[int, ...], p: float, dtype: Any, rng: np.random.Ge
     return mask
 
 
-@kernel("T[:,::1], int64[::1], T, T[:,::1], T[::1]", parallel_from=1 << 14)
+@kernel("T[:,::1], int64[::1], T, T[:,::1], T[::1]", parallel_from=1 << 16)
 def _softmax_cross_entropy(scores, targets, scale, dscores, losses):
     in_place = scores.ctypes.data == dscores.ctypes.data  # a loop over both would not vectorise
     for row in prange(scores.shape[0]):
@@ -71,7 +71,7 @@ def _softmax_cross_entropy(scores, targets, scale, dscores, losses):
         d[target] -= scale
 
 
-@kernel("T[:,::1], T[:,::1]", parallel_from=1 << 14)
+@kernel("T[:,::1], T[:,::1]", parallel_from=1 << 16)
 def _log_softmax(scores, out):
     for row in prange(scores.shape[0]):
         x, y = scores[row], out[row]
@@ -83,7 +83,7 @@ def _log_softmax(scores, out):
             y[j] = (x[j] - most) - log_total
 
 
-@kernel("T[:,::1], int64[::1], T[:,::1]", parallel_from=1 << 16)
+@kernel("T[:,::1], int64[::1], T[:,::1]", parallel_from=1 << 18)
 def _embedding_gradient(dout, tokens, dW):
     """A thread has columns of its own, so that the order of the additions is always that of the tokens."""
     W = dout.shape[1]
@@ -95,7 +95,7 @@ def _embedding_gradient(dout, tokens, dW):
                 total[j] += d[j]
 
 
-@kernel("T[::1], float32[::1], float32, T", parallel_from=1 << 16)
+@kernel("T[::1], float32[::1], float32, T", parallel_from=1 << 19)
 def _keep(mask, draws, p, scale):
     """mask = scale where a draw from [0, 1) is at least p, else 0; ``draws`` may be ``mask``."""
     zero = mask.dtype.type(0)

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
+from rnnlab.layers import lstm_backward, lstm_forward
 from rnnlab.ops import fused_memory
 from rnnlab.ops.fused_memory import Blocks, empty, empty_like, zeros
 
@@ -121,3 +122,24 @@ def test_threads_do_not_share_memory():
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_two_caches_at_once(rng):
+    """A layer's forward run twice before its backwards: the second run takes nothing from the first."""
+
+    def normal(*shape):
+        return rng.standard_normal(shape).astype(np.float32)
+
+    weights = normal(30, 160), normal(40, 160), normal(160)
+    inputs = [(normal(20, 10, 30), normal(20, 40)) for _ in range(2)]
+    dh = normal(20, 10, 40)
+
+    def forward(k):
+        return lstm_forward(*inputs[k], *weights)[1]
+
+    alone = [lstm_backward(dh, forward(k)) for k in range(2)]
+    caches = [forward(k) for k in range(2)]
+    together = [lstm_backward(dh, caches[k]) for k in (1, 0)][::-1]
+    for expected, actual in zip(alone, together, strict=True):
+        for e, a in zip(expected, actual, strict=True):
+            np.testing.assert_array_equal(a, e)
