@@ -30,6 +30,8 @@ from rnnlab.ops import numpy_ops
 from rnnlab.ops.threads import import_numba, kernel_threads
 
 numba = import_numba()
+if numba.config.DISABLE_JIT:
+    raise ImportError("NUMBA_DISABLE_JIT is set")
 
 __all__ = ["DTYPES", "THREADS", "Kernel", "inlined", "kernel", "primitive", "reduction", "warm_up"]
 

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -86,3 +89,8 @@ def test_two_libraries_together():
 def test_no_library_with_primitives(arrays, got):
     with pytest.raises(TypeError, match=rf"expected NumPy arrays, got {got}$"):
         ops_for(*arrays)
+
+
+def test_importing_loads_neither_numba_nor_mkl():
+    code = "import sys, rnnlab.ops, rnnlab.models; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -1,4 +1,7 @@
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -124,3 +127,13 @@ def test_a_primitive_has_the_reference_for_what_its_kernel_refuses(rng):
     x = rng.standard_normal(5)
     choose(x, bound=0.1)
     assert abs(x).max() == 0.1
+
+
+def test_the_reference_where_numba_may_not_compile():
+    code = "import numpy, rnnlab.ops; rnnlab.ops.ops_for(numpy.zeros(1)); print(rnnlab.ops.describe())"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "RNNLAB_OPS": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "fused kernels cannot be imported: NUMBA_DISABLE_JIT is set" in done.stdout
+    assert "RuntimeWarning: fused kernels are not used: NUMBA_DISABLE_JIT is set" in done.stderr
