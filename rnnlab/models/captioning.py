@@ -107,33 +107,8 @@ class CaptioningRNN:
         init_scale: float = 0.08,
         rng: np.random.Generator | int = 0,
     ) -> None:
-        for name, size in (
-            ("input_dim", input_dim),
-            ("wordvec_dim", wordvec_dim),
-            ("hidden_dim", hidden_dim),
-        ):
-            if size < 1:
-                raise ValueError(f"CaptioningRNN: {name} is {size}, expected at least 1")
-        for name, p in (
-            ("feature_dropout", feature_dropout),
-            ("word_dropout", word_dropout),
-            ("output_dropout", output_dropout),
-        ):
-            check_probability("CaptioningRNN", name, p)
-        if np.dtype(dtype) not in (np.float32, np.float64):
-            raise ValueError(f"CaptioningRNN: dtype is {np.dtype(dtype)}, expected float32 or float64")
-        loss_divisor("CaptioningRNN", loss_average, 1, 1)
-        if "<NULL>" not in word_to_idx:
-            raise ValueError("CaptioningRNN: word_to_idx has no <NULL>, the token of padding")
-
-        self.word_to_idx = dict(word_to_idx)
-        self.idx_to_word = {index: word for word, index in self.word_to_idx.items()}
-        self.null_token = self.word_to_idx["<NULL>"]
-        self.start_token: Any = self.word_to_idx.get("<START>")  # None where the vocabulary has none
-        self.end_token: Any = self.word_to_idx.get("<END>")
-        self.input_dim, self.cell_type, self.loss_average = input_dim, cell_type, loss_average
         self._options = {
-            "word_to_idx": self.word_to_idx,
+            "word_to_idx": dict(word_to_idx),
             "input_dim": input_dim,
             "wordvec_dim": wordvec_dim,
             "hidden_dim": hidden_dim,
@@ -150,29 +125,17 @@ class CaptioningRNN:
             "init_scale": init_scale,
         }
 
-        V = len(self.word_to_idx)
-        cell = cell_for(cell_type)
+        _check_options(self._options)
+        self.word_to_idx = dict(word_to_idx)
+        self.idx_to_word = {index: word for word, index in self.word_to_idx.items()}
+        self.null_token = self.word_to_idx["<NULL>"]
+        self.start_token: Any = self.word_to_idx.get("<START>")  # None where the vocabulary has none
+        self.end_token: Any = self.word_to_idx.get("<END>")
+        self.input_dim, self.cell_type, self.loss_average = input_dim, cell_type, loss_average
+
+        V, cell = len(self.word_to_idx), cell_for(cell_type)
         self.decoder = _decoder(cell, image_input, wordvec_dim, hidden_dim)
-        self.encoder: InitialStateEncoder | ImageVectorEncoder
-        if image_input == "initial_state":
-            self.encoder = InitialStateEncoder(
-                input_dim,
-                hidden_dim,
-                cell,
-                activation=state_activation,
-                project_cell=project_cell,
-                dropout=feature_dropout,
-            )
-        elif state_activation != "none" or project_cell:
-            raise ValueError(
-                f"CaptioningRNN: state_activation is {state_activation!r} and project_cell "
-                f"{project_cell}, expected 'none' and False: "
-                f"with image_input={image_input!r} the state starts at zero"
-            )
-        else:
-            self.encoder = ImageVectorEncoder(
-                input_dim, wordvec_dim, hidden_dim, self.decoder.states, dropout=feature_dropout
-            )
+        self.encoder = _encoder(cell, self.decoder.states, self._options)
         self.embedding = WordEmbedding(V, wordvec_dim, dropout=word_dropout)
         self.output = LinearOutput(hidden_dim, V, dropout=output_dropout)
 
@@ -349,6 +312,44 @@ class CaptioningRNN:
             if hypothesis.finished and len(hypothesis.tokens) < max_length:
                 row[len(hypothesis.tokens)] = self.end_token
         return captions
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Check what the parts do not."""
+    for name in ("input_dim", "wordvec_dim", "hidden_dim"):
+        if options[name] < 1:
+            raise ValueError(f"CaptioningRNN: {name} is {options[name]}, expected at least 1")
+    for name in ("feature_dropout", "word_dropout", "output_dropout"):
+        check_probability("CaptioningRNN", name, options[name])
+    if options["dtype"] not in ("float32", "float64"):
+        raise ValueError(f"CaptioningRNN: dtype is {options['dtype']}, expected float32 or float64")
+    loss_divisor("CaptioningRNN", options["loss_average"], 1, 1)
+    if "<NULL>" not in options["word_to_idx"]:
+        raise ValueError("CaptioningRNN: word_to_idx has no <NULL>, the token of padding")
+
+
+def _encoder(
+    cell: Cell, decoder_states: int, options: Mapping[str, Any]
+) -> InitialStateEncoder | ImageVectorEncoder:
+    image_input, activation = options["image_input"], options["state_activation"]
+    dropout = options["feature_dropout"]
+    if image_input == "initial_state":
+        return InitialStateEncoder(
+            options["input_dim"],
+            options["hidden_dim"],
+            cell,
+            activation=activation,
+            project_cell=options["project_cell"],
+            dropout=dropout,
+        )
+    if activation != "none" or options["project_cell"]:
+        raise ValueError(
+            f"CaptioningRNN: state_activation is {activation!r} and project_cell {options['project_cell']}, "
+            f"expected 'none' and False: with image_input={image_input!r} the state starts at zero"
+        )
+    return ImageVectorEncoder(
+        options["input_dim"], options["wordvec_dim"], options["hidden_dim"], decoder_states, dropout=dropout
+    )
 
 
 def _decoder(
