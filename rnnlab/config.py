@@ -25,7 +25,7 @@ from rnnlab.training.optim import make_update_rule
 from rnnlab.training.schedules import make_schedule
 
 Count = Annotated[int, Interval("[1, inf)")]
-Seed = Annotated[int, Interval("[0, inf)")]
+Natural = Annotated[int, Interval("[0, inf)")]
 Positive = Annotated[float, Interval("(0, inf)")]
 Dropout = Annotated[float, Interval("[0, 1)")]
 
@@ -110,7 +110,7 @@ class ModelConfig:
 class TrainingConfig:
     """Keyword arguments of :class:`rnnlab.training.Solver`."""
 
-    seed: Seed = 0  # of the initial parameters, the order of the data, and dropout
+    seed: Natural = 0  # of the initial parameters, the order of the data, and dropout
     num_epochs: Count = 10
     batch_size: Count = 64
     update_rule: str = "adam"  # sgd, momentum, rmsprop, adagrad, adadelta, adam or adamw
@@ -124,6 +124,7 @@ class TrainingConfig:
     checkpoint_every: Count | None = (
         None  # iterations between checkpoints; there is always one after an epoch
     )
+    prefetch: Natural = 2  # batches that a thread prepares ahead, unless the data are in memory
 
     def __post_init__(self) -> None:
         make_update_rule(self.update_rule, self.optim_config)

@@ -163,6 +163,11 @@ class CaptionData:
         return int(np.count_nonzero(batch[1][:, 1:] != NULL))
 
     @property
+    def in_memory(self) -> bool:
+        """Whether no features are read from files: a batch is then a copy of some rows."""
+        return all(isinstance(split.features, np.ndarray) for split in self.splits.values())
+
+    @property
     def num_features(self) -> int:
         """D, the numbers in a feature vector."""
         return self.feature_mean.size

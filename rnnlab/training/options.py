@@ -17,6 +17,7 @@ CHANGEABLE = (
     "patience",
     "restore_best",
     "checkpoint_every",
+    "prefetch",
     "verbose",
     "print_every",
     "progress",
@@ -47,6 +48,7 @@ class Options:
     patience: int | None
     restore_best: bool
     checkpoint_every: int | None
+    prefetch: int
     seed: int
     verbose: bool
     print_every: int
@@ -57,7 +59,8 @@ class Options:
         self.schedule = make_schedule(self.schedule).config()
         for name in ("num_epochs", "batch_size", "print_every"):
             setattr(self, name, _integer(name, getattr(self, name), 1))
-        self.seed = _integer("seed", self.seed, 0)
+        for name in ("seed", "prefetch"):
+            setattr(self, name, _integer(name, getattr(self, name), 0))
         for name in ("patience", "checkpoint_every"):
             if getattr(self, name) is not None:
                 setattr(self, name, _integer(name, getattr(self, name), 1))

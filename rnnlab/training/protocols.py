@@ -48,7 +48,11 @@ class Data(Protocol):
         ...
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Array, ...]:
-        """The arguments of :meth:`Model.loss`."""
+        """The arguments of :meth:`Model.loss`.
+
+        Called from another thread while the model trains on the batch before, but never twice at a time,
+        unless the solver is told ``prefetch=0``.
+        """
         ...
 
     @property

@@ -1,7 +1,7 @@
 """The solver: trains a model on a data set.
 
 for each epoch                                    order.py, seeded and resumable
-    for each batch
+    for each batch                                prefetch.py, prepared ahead in a thread
         loss and gradient of the model            noise from a generator of its own
         norm, check, clipping                     clipping.py
         update rule times schedule                optim.py, schedules.py
@@ -14,10 +14,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 import rnnlab
 from rnnlab.ops import ops_for
@@ -35,8 +35,9 @@ from rnnlab.training.clipping import clip_by_value, gradient_norm, norm_scale
 from rnnlab.training.finite import check_iteration, check_parameters
 from rnnlab.training.interrupt import Interrupt
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
+from rnnlab.training.prefetch import prefetched
 from rnnlab.training.progress import Progress, make_progress
-from rnnlab.training.protocols import Data, Model
+from rnnlab.training.protocols import Array, Data, Model
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
 from rnnlab.training.validation import Monitor, validation_loss
@@ -81,6 +82,10 @@ class Solver:
         Where to keep configuration, checkpoints, history and loss curve; nothing is written if left out.
     checkpoint_every : int, optional
         Iterations between checkpoints within an epoch; there is always one at its end.
+    prefetch : int
+        How many batches a thread of its own prepares ahead by ``data.batch``; the batches and their order do
+        not depend on it. With 0, and for data whose ``in_memory`` is true, which have nothing to wait for,
+        the main thread prepares each batch when its turn comes.
     config : mapping, optional
         Anything that JSON can hold, kept with the run.
     seed : int
@@ -124,6 +129,7 @@ class Solver:
         restore_best: bool = True,
         run_dir: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
+        prefetch: int = 2,
         config: Mapping[str, Any] | None = None,
         seed: int = 0,
         verbose: bool = True,
@@ -144,6 +150,7 @@ class Solver:
             patience=patience,
             restore_best=restore_best,
             checkpoint_every=checkpoint_every,
+            prefetch=prefetch,
             seed=seed,
             verbose=verbose,
             print_every=print_every,
@@ -187,8 +194,8 @@ class Solver:
         config : mapping, optional
             Kept with the run from now on instead of its own.
         **changes
-            New values of num_epochs, patience, restore_best, checkpoint_every, verbose, print_every,
-            progress.
+            New values of num_epochs, patience, restore_best, checkpoint_every, prefetch, verbose,
+            print_every, progress.
 
         Raises
         ------
@@ -274,20 +281,23 @@ class Solver:
         batches = order.batches()
         before = self._state.iteration - order.batch
         total = before + len(batches) * (self.options.num_epochs - order.epoch)
-        for indices in batches[order.batch :]:
-            loss = self._iterate(indices)
-            progress.iteration(self._state.iteration, total, loss, self._state.totals.tokens_per_second)
-            if interrupt.requested:
-                return False
-            if self._run and every and self._state.iteration % every == 0:
-                self._save(self._run.last)
+        ahead = 0 if getattr(self.data, "in_memory", False) else self.options.prefetch
+        prepare, left = partial(self.data.batch, "train"), batches[order.batch :]
+        with closing(prefetched(prepare, left, ahead)) as prepared:
+            started = time.perf_counter()
+            for batch in prepared:
+                loss = self._iterate(batch, started)
+                progress.iteration(self._state.iteration, total, loss, self._state.totals.tokens_per_second)
+                if interrupt.requested:
+                    return False
+                if self._run and every and self._state.iteration % every == 0:
+                    self._save(self._run.last)
+                started = time.perf_counter()
         return True
 
-    def _iterate(self, indices: np.ndarray) -> float:
-        """One batch, one update; returns the loss."""
-        started = time.perf_counter()
+    def _iterate(self, batch: tuple[Array, ...], started: float) -> float:
+        """One update by a batch that was waited for since ``started``; returns the loss."""
         state, params = self._state, self.model.params
-        batch = self.data.batch("train", indices)
         loss, grads = self.model.loss(*batch, rng=state.noise, grads=self._grads)
         loss, norm = float(loss), gradient_norm(grads)
         check_iteration(state.iteration + 1, loss, norm, params, grads)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import h5py
 import numpy as np
 import pytest
 
 from rnnlab.data.captions import CaptionData
+from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.models import CaptioningRNN
@@ -73,10 +77,11 @@ def test_resumes_with_dropout_bit_for_bit(tmp_path):
 
     model, data = new()
     stopped = Solver(model, data, run_dir=tmp_path, checkpoint_every=1, **OPTIONS)
-    batch = data.batch
+    batch, taken = data.batch, []
 
     def failing(split, indices):
-        if len(stopped.loss_history) == 5:
+        taken.extend([split] * (split == "train"))
+        if len(taken) == 6:
             raise OSError("the disk is gone")
         return batch(split, indices)
 
@@ -97,6 +102,28 @@ def test_resumes_with_dropout_bit_for_bit(tmp_path):
     features = data.splits["val"].features
     np.testing.assert_array_equal(best.sample(features), resumed.model.sample(features))
     assert load_checkpoint(tmp_path / "best.h5").vocabulary == data.vocabulary.idx_to_word
+
+
+def test_features_read_lazily_by_another_thread(tmp_path):
+    path = tmp_path / "features.h5"
+    with h5py.File(path, "w") as file:
+        file["features"] = np.random.default_rng(5).standard_normal((IMAGES, 10)).astype(np.float32)
+
+    def train(prefetch):
+        data = make_data()
+        features = LazyFeatures(path, cache_bytes=4 * 10 * 4)  # four images
+        splits = {name: replace(split, features=features) for name, split in data.splits.items()}
+        model = make_model(data, output_dropout=0.3)
+        lazy = CaptionData(data.vocabulary, splits)
+        assert (data.in_memory, lazy.in_memory) == (True, False)
+        solver = Solver(model, lazy, prefetch=prefetch, **OPTIONS)
+        solver.train()
+        return solver
+
+    one, other = train(0), train(3)
+    assert one.loss_history == other.loss_history
+    assert [row["val_loss"] for row in one.history] == [row["val_loss"] for row in other.history]
+    np.testing.assert_array_equal(one.model.params.flat, other.model.params.flat)
 
 
 def test_validation_loss_is_that_of_the_model(tmp_path):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import json
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -123,6 +124,79 @@ def test_gradients_are_not_made_anew(model, data):
 
     quiet(Spy(), data).train()
     assert len(seen) == 1
+
+
+# ------------------------------------------------------------------ batches prepared ahead
+
+
+@pytest.mark.parametrize("prefetch", [1, 2, 100])
+def test_preparing_ahead_changes_no_bit(make_model, data, prefetch):
+    one, other = (quiet(make_model(), data, prefetch=ahead) for ahead in (0, prefetch))
+    one.train()
+    other.train()
+    assert one.loss_history == other.loss_history
+    np.testing.assert_array_equal(one.model.params.flat, other.model.params.flat)
+
+
+class SpyOnThreads:
+    """Data that note the thread of every batch, and how many threads there were."""
+
+    def __init__(self, data):
+        self.splits, self.epoch, self.num_tokens = data.splits, data.epoch, data.num_tokens
+        self.calls, self._batch = [], data.batch
+
+    def batch(self, split, indices):
+        self.calls.append((split, threading.current_thread(), threading.active_count()))
+        return self._batch(split, indices)
+
+
+def test_validation_has_the_data_to_itself(model, data):
+    main, before = threading.current_thread(), threading.active_count()
+    spy = SpyOnThreads(data)
+    quiet(model, spy, num_epochs=2).train()
+    assert [split for split, *_ in spy.calls] == (["train"] * 7 + ["val"] * 3) * 2
+    for split, thread, threads in spy.calls:
+        assert (thread is main, threads) == ((True, before) if split == "val" else (False, before + 1))
+
+
+@pytest.mark.parametrize(("in_memory", "prefetch"), [(True, 2), (False, 0)])
+def test_without_preparing_ahead_there_is_no_thread(model, data, in_memory, prefetch):
+    main, before = threading.current_thread(), threading.active_count()
+    spy = SpyOnThreads(data)
+    spy.in_memory = in_memory
+    quiet(model, spy, prefetch=prefetch).train()
+    assert {call[1:] for call in spy.calls} == {(main, before)}
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_an_error_of_the_data_comes_at_its_batch(model, data, tmp_path, prefetch):
+    batch, calls = data.batch, []
+
+    def failing(split, indices):
+        calls.append(split)
+        if len(calls) == 5:
+            raise OSError("the disk is gone")
+        return batch(split, indices)
+
+    data.batch, before = failing, threading.active_count()
+    solver = quiet(model, data, run_dir=tmp_path, checkpoint_every=1, prefetch=prefetch)
+    with pytest.raises(OSError, match="the disk is gone"):
+        solver.train()
+    assert len(solver.loss_history) == len(load_checkpoint(tmp_path / "last.h5").losses) == 4
+    assert threading.active_count() == before
+
+
+def test_no_thread_outlives_training(make_model, data):
+    before = threading.active_count()
+    quiet(interrupting(make_model(), 3), data).train()
+    assert threading.active_count() == before
+    with pytest.raises(NonFiniteError):
+        quiet(Breaking(make_model(), 3, loss=np.nan), data).train()
+    assert threading.active_count() == before
+    with pytest.raises(KeyboardInterrupt):
+        quiet(interrupting(make_model(), 3, times=2), data).train()
+    assert threading.active_count() == before
 
 
 # ------------------------------------------------------------------ validation
@@ -369,6 +443,8 @@ def test_monitored_metric_must_be_there(model, data):
         ({"clip_value": float("inf")}, "Solver: clip_value is inf"),
         ({"seed": -1}, "Solver: seed is -1, expected an integer of at least 0"),
         ({"seed": None}, "Solver: seed is None"),
+        ({"prefetch": -1}, "Solver: prefetch is -1, expected an integer of at least 0"),
+        ({"prefetch": None}, "Solver: prefetch is None"),
     ],
 )
 def test_bad_arguments(model, data, options, message):
@@ -404,13 +480,13 @@ def test_run_dir_that_holds_a_run(model, data, tmp_path):
 # ------------------------------------------------------------------ Ctrl-C
 
 
-def interrupting(model, iteration):
+def interrupting(model, iteration, times=1):
     class Interrupting(type(model)):
         calls = 0
 
         def loss(self, *batch, **options):
             Interrupting.calls += 1
-            if Interrupting.calls == iteration:
+            for _ in range(times if Interrupting.calls == iteration else 0):
                 signal.raise_signal(signal.SIGINT)
             return super().loss(*batch, **options)
 
