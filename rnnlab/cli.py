@@ -5,6 +5,7 @@ rnnlab train --resume DIR                                  go on with a run
 rnnlab caption RUN IMAGES_OR_SPLIT                         caption images
 rnnlab evaluate RUN --split val --beam 3 --json FILE       score captions against references
 rnnlab gradcheck                                           hold every gradient against a numeric one
+rnnlab kernels [--warm-up]                                 show what arrays are worked on with, compile it
 rnnlab data prepare | info                                 make data sets, and look at them
 """
 
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import rnnlab
-from rnnlab import experiment, gradcheck, report
+from rnnlab import experiment, gradcheck, ops, report
 from rnnlab.config import DecodingConfig, load_config
 from rnnlab.data import CaptionData, describe, prepare_coco, prepare_karpathy, read_features
 from rnnlab.experiment import Run
@@ -169,6 +170,18 @@ def _gradcheck(options: argparse.Namespace) -> int:
     return 0 if passed else 1
 
 
+def _kernels(options: argparse.Namespace) -> int:
+    print(ops.describe())
+    if options.warm_up:
+        seconds = ops.warm_up()
+        print(
+            f"Compiled what was not kept from before in {seconds:.1f} s."
+            if seconds
+            else "Nothing to compile."
+        )
+    return 0
+
+
 def _prepare(options: argparse.Namespace) -> int:
     common = {
         "features": options.features,
@@ -251,6 +264,12 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(run=_gradcheck)
     check.add_argument("--tolerance", type=float, default=1e-7, help="the largest relative error that passes")
     check.add_argument("--seed", type=int, default=0, help="of the inputs")
+
+    kernels = commands.add_parser("kernels", help="show what works on arrays here, and compile it")
+    kernels.set_defaults(run=_kernels)
+    kernels.add_argument(
+        "--warm-up", action="store_true", help="compile all kernels now, unless they are kept from before"
+    )
 
     data = commands.add_parser("data", help="make data sets, and look at them")
     actions = data.add_subparsers(dest="action", required=True, metavar="ACTION")

@@ -138,6 +138,17 @@ def test_gradcheck_tells_by_its_exit_status(capsys, monkeypatch):
     assert "WRONG" in capsys.readouterr().out
 
 
+def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
+    calls = []
+    monkeypatch.setattr(cli.ops, "warm_up", lambda: calls.append(1) or [1.23, 0.0][len(calls) - 1])
+    assert cli.main(["kernels"]) == 0
+    assert not calls
+    assert capsys.readouterr().out.splitlines() == [cli.ops.describe()]
+    for said in ("Compiled what was not kept from before in 1.2 s.", "Nothing to compile."):
+        assert cli.main(["kernels", "--warm-up"]) == 0
+        assert capsys.readouterr().out.splitlines() == [cli.ops.describe(), said]
+
+
 def test_info_describes_folders_and_recipes(shapes, recipe, capsys):
     assert cli.main(["data", "info", str(shapes)]) == 0
     folder = capsys.readouterr().out
