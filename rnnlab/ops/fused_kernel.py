@@ -113,7 +113,7 @@ class Kernel:
         else:
             path = Path(dispatcher.stats.cache_path)
             if not any(path.glob(f"*{name}*")):
-                _announce(f"They are kept in {path}.")
+                _announce()
         dispatcher.compile(f"({self.signature.replace('T', DTYPES[dtype])})")
         dispatcher.disable_compile()
         return dispatcher
@@ -144,11 +144,11 @@ def warm_up() -> float:
 
 
 @functools.cache
-def _announce(where: str) -> None:
+def _announce(trouble: str = "") -> None:
     """Say once why the first call takes so long."""
     print(
-        "rnnlab: compiling fused kernels for this processor, one or two seconds each, once. "
-        f"{where} rnnlab.ops.warm_up() compiles all of them.",
+        "rnnlab: compiling fused kernels for this processor, one or two seconds each, once; "
+        f"the command rnnlab kernels --warm-up compiles all of them. {trouble}".rstrip(),
         file=sys.stderr,
         flush=True,
     )
