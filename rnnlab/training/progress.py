@@ -8,13 +8,17 @@ from typing import TextIO
 from tqdm import tqdm
 
 from rnnlab.training.options import Options
+from rnnlab.training.totals import EpochTotals
 
 
 class Progress:
     """Shows nothing, and says what the others are told."""
 
-    def iteration(self, iteration: int, total: int, loss: float, tokens_per_second: float) -> None:
-        """Note that an iteration, counted from 1, of a total as far as it is known, is done."""
+    def iteration(self, iteration: int, total: int, loss: float, epoch: EpochTotals) -> None:
+        """Note that an iteration, counted from 1, of a total as far as it is known, is done.
+
+        ``epoch`` is what the epoch under way adds up to so far.
+        """
 
     def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:
         """Note that an epoch, counted from 1, is done, and what its validation gave."""
@@ -32,7 +36,7 @@ class Lines(Progress):
     def __init__(self, print_every: int) -> None:
         self._print_every = print_every
 
-    def iteration(self, iteration: int, total: int, loss: float, tokens_per_second: float) -> None:
+    def iteration(self, iteration: int, total: int, loss: float, epoch: EpochTotals) -> None:
         """Print a line at the first iteration and every ``print_every``-th after it."""
         if (iteration - 1) % self._print_every == 0:
             self.message(f"(Iteration {iteration} / {total}) loss: {loss:f}")
@@ -48,21 +52,25 @@ class Lines(Progress):
 
 
 class Bar(Progress):
-    """A bar with the smoothed loss, tokens per second and the time left; keeps a line for each validation."""
+    """A bar with the smoothed loss, the epoch's loss per token, the speed and the time left.
+
+    Keeps a line for each validation.
+    """
 
     def __init__(self, file: TextIO | None = None) -> None:
         self._file = file  # standard error if None
         self._bar: tqdm | None = None
         self._loss = 0.0
 
-    def iteration(self, iteration: int, total: int, loss: float, tokens_per_second: float) -> None:
+    def iteration(self, iteration: int, total: int, loss: float, epoch: EpochTotals) -> None:
         """Move the bar, and open it if this is the first time."""
         if self._bar is None:
             self._bar = tqdm(initial=iteration - 1, unit="it", dynamic_ncols=True, file=self._file)
             self._loss = loss
         self._loss += 0.05 * (loss - self._loss)
         self._bar.total = total
-        self._bar.set_postfix_str(f"loss {self._loss:.3f}, {tokens_per_second:,.0f} tokens/s", refresh=False)
+        losses = f"loss {self._loss:.3f}, {epoch.loss_per_token:.3f} a token"
+        self._bar.set_postfix_str(f"{losses}, {epoch.tokens_per_second:,.0f} tokens/s", refresh=False)
         self._bar.update(iteration - self._bar.n)
 
     def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:

@@ -51,7 +51,8 @@ class Solver:
     Parameters
     ----------
     model : Model
-        Has ``params``, ``loss(*batch, rng=, grads=)``, ``nll(*batch)`` and ``config()``.
+        Has ``params``, ``loss(*batch, rng=, grads=)``, ``nll(*batch)`` and ``config()``. The loss is a mean
+        over the examples of a batch, or, if its ``loss_average`` is "token", over their tokens.
     data : Data
         Has ``splits``, ``epoch(split, batch_size, rng)``, ``batch(split, indices)`` and
         ``num_tokens(batch)``. It needs a "train" split; a "val" split is validated on after every epoch.
@@ -160,6 +161,7 @@ class Solver:
         self.interrupted = False
         self._state = TrainingState(self.options, data)
         self._grads = model.params.zeros_like()
+        self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
         self._best = model.params  # a copy of them, once there is a best epoch and no run_dir
         self._own_evaluate = evaluate is not None
         self._evaluate = evaluate or self._default_evaluate()
@@ -236,8 +238,10 @@ class Solver:
     def history(self) -> list[dict[str, Any]]:
         """A row for every epoch.
 
-        Columns: epoch, iteration, train_loss, gradient_norm, seconds, tokens_per_second, learning_rate,
-        and the metrics. Loss and norm are means, the norm before clipping.
+        Columns: epoch, iteration, train_loss, train_loss_per_token, gradient_norm, seconds,
+        tokens_per_second, learning_rate, and the metrics. Loss and norm are means over the iterations, the
+        norm before clipping. The loss per token compares with val_loss, but is taken while the parameters
+        change, and with noise.
         """
         return self._state.history
 
@@ -287,7 +291,7 @@ class Solver:
             started = time.perf_counter()
             for batch in prepared:
                 loss = self._iterate(batch, started)
-                progress.iteration(self._state.iteration, total, loss, self._state.totals.tokens_per_second)
+                progress.iteration(self._state.iteration, total, loss, self._state.totals)
                 if interrupt.requested:
                     return False
                 if self._run and every and self._state.iteration % every == 0:
@@ -303,7 +307,14 @@ class Solver:
         check_iteration(state.iteration + 1, loss, norm, params, grads)
         scale = self._clip(grads, norm)
         state.rule.step(params.flat, grads.flat, scale=scale, rate=state.multiplier)
-        state.count(loss, norm, self.data.num_tokens(batch), time.perf_counter() - started)
+        tokens = self.data.num_tokens(batch)
+        state.count(
+            loss,
+            loss_of_tokens=loss * (tokens if self._averages_tokens else len(batch[0])),
+            gradient_norm=norm,
+            tokens=tokens,
+            seconds=time.perf_counter() - started,
+        )
         return loss
 
     def _clip(self, grads: Parameters, norm: float) -> float:

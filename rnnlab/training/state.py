@@ -60,11 +60,11 @@ class TrainingState:
         """What the schedule multiplies the learning rate of the next iteration by."""
         return self.schedule.multiplier(self.iteration, self.order.epoch)
 
-    def count(self, loss: float, gradient_norm: float, tokens: int, seconds: float) -> None:
-        """Take note of an iteration that is done."""
+    def count(self, loss: float, **sums: Any) -> None:
+        """Take note of an iteration that is done; ``sums`` are the other arguments of the totals' ``add``."""
         self.losses.append(loss)
         self.order.batch += 1
-        self.totals.add(loss=loss, gradient_norm=gradient_norm, tokens=tokens, seconds=seconds)
+        self.totals.add(loss=loss, **sums)
 
     def end_epoch(self, metrics: Mapping[str, float] | None) -> bool:
         """Take an epoch into the history and go on to the next; true if it is the best so far.

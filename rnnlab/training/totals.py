@@ -11,17 +11,26 @@ class EpochTotals:
 
     iterations: int = 0
     loss: float = 0.0
+    loss_of_tokens: float = 0.0
     gradient_norm: float = 0.0
     tokens: int = 0
     seconds: float = 0.0
 
-    def add(self, *, loss: float, gradient_norm: float, tokens: int, seconds: float) -> None:
-        """Add an iteration."""
+    def add(
+        self, *, loss: float, loss_of_tokens: float, gradient_norm: float, tokens: int, seconds: float
+    ) -> None:
+        """Add an iteration; its ``loss`` is a mean, ``loss_of_tokens`` the sum over all its tokens."""
         self.iterations += 1
         self.loss += loss
+        self.loss_of_tokens += loss_of_tokens
         self.gradient_norm += gradient_norm
         self.tokens += tokens
         self.seconds += seconds
+
+    @property
+    def loss_per_token(self) -> float:
+        """The loss that compares with that of the validation."""
+        return self.loss_of_tokens / max(1, self.tokens)
 
     @property
     def tokens_per_second(self) -> float:
@@ -32,6 +41,7 @@ class EpochTotals:
         """The epoch's columns of the history: means, and the speed."""
         return {
             "train_loss": self.loss / self.iterations,
+            "train_loss_per_token": self.loss_per_token,
             "gradient_norm": self.gradient_norm / self.iterations,
             "seconds": self.seconds,
             "tokens_per_second": self.tokens_per_second,

@@ -13,7 +13,7 @@ from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.models import CaptioningRNN
-from rnnlab.training import Solver, load_checkpoint, load_model
+from rnnlab.training import Solver, load_checkpoint, load_model, validation_loss
 
 IMAGES, LENGTH = 12, 8
 
@@ -124,6 +124,17 @@ def test_features_read_lazily_by_another_thread(tmp_path):
     assert one.loss_history == other.loss_history
     assert [row["val_loss"] for row in one.history] == [row["val_loss"] for row in other.history]
     np.testing.assert_array_equal(one.model.params.flat, other.model.params.flat)
+
+
+@pytest.mark.parametrize("loss_average", ["batch", "token"])
+def test_training_loss_per_token_is_on_the_scale_of_validation(loss_average):
+    data = make_data(["train"])
+    model = make_model(data, loss_average=loss_average)
+    still = {"update_rule": "sgd", "optim_config": {"learning_rate": 1e-9}}
+    solver = Solver(model, data, num_epochs=1, batch_size=5, verbose=False, **still)
+    solver.train()
+    expected = validation_loss(model, data, 64, "train")["train_loss"]
+    assert solver.history[0]["train_loss_per_token"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_validation_loss_is_that_of_the_model(tmp_path):

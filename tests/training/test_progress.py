@@ -3,11 +3,14 @@ from __future__ import annotations
 import io
 
 from rnnlab.training.progress import Bar, Lines, Progress
+from rnnlab.training.totals import EpochTotals
+
+TOTALS = EpochTotals(loss_of_tokens=100.0, tokens=80, seconds=80 / 12345.6)
 
 
 def show(progress):
     for iteration in range(1, 6):
-        progress.iteration(iteration, 10, 100 / iteration, 12345.6)
+        progress.iteration(iteration, 10, 100 / iteration, TOTALS)
     progress.epoch(1, 2, {})
     progress.epoch(1, 2, {"val_loss": 2.0, "CIDEr": 0.51239})
     progress.message("Interrupted")
@@ -36,7 +39,7 @@ def test_bar_shows_loss_speed_and_time_left():
     shown = file.getvalue()
     last = shown.splitlines()[-1]
     assert "5/10" in last
-    assert "12,346 tokens/s" in last
+    assert "1.250 a token, 12,346 tokens/s" in last
     assert "loss 87.286" in last  # smoothed
     assert "<" in last  # elapsed < left
     assert "epoch 1 of 2: val_loss: 2.0000  CIDEr: 0.5124" in shown
@@ -46,7 +49,7 @@ def test_bar_shows_loss_speed_and_time_left():
 def test_bar_begins_where_the_run_was_resumed():
     file = io.StringIO()
     bar = Bar(file)
-    bar.iteration(8, 10, 1.0, 1.0)
+    bar.iteration(8, 10, 1.0, TOTALS)
     bar.close()
     bar.close()
     assert "8/10" in file.getvalue().splitlines()[-1]

@@ -42,8 +42,8 @@ def test_history_has_a_row_for_every_epoch(model, data):
     row = solver.history[1]
     assert row["train_loss"] == pytest.approx(np.mean(solver.loss_history[7:14]))
     assert set(row) == {
-        *("epoch", "iteration", "train_loss", "learning_rate", "gradient_norm", "seconds"),
-        *("tokens_per_second", "val_loss", "val_perplexity"),
+        *("epoch", "iteration", "train_loss", "train_loss_per_token", "learning_rate", "gradient_norm"),
+        *("seconds", "tokens_per_second", "val_loss", "val_perplexity"),
     }
     assert row["tokens_per_second"] == pytest.approx(150 / row["seconds"])
 
