@@ -21,7 +21,7 @@ from typing import Any
 import rnnlab
 from rnnlab import experiment, gradcheck, ops, report
 from rnnlab.config import DecodingConfig, load_config
-from rnnlab.data import CaptionData, describe, prepare_coco, prepare_karpathy, read_features
+from rnnlab.data import CaptionData, describe, prepare_annotated, read_coco, read_features, read_karpathy
 from rnnlab.experiment import Run
 from rnnlab.metrics import METRICS, scorers_available
 
@@ -183,17 +183,18 @@ def _kernels(options: argparse.Namespace) -> int:
 
 
 def _prepare(options: argparse.Namespace) -> int:
-    common = {
-        "features": options.features,
-        "min_count": options.min_count,
-        "max_words": options.max_words,
-        "pca": options.pca,
-    }
     if options.karpathy:
-        written = prepare_karpathy(options.out, annotations=options.karpathy, **common)
+        annotations = read_karpathy(options.karpathy)
     else:
-        annotations = dict(_split_file(text) for text in options.coco)
-        written = prepare_coco(options.out, annotations=annotations, **common)
+        annotations = read_coco(dict(_split_file(text) for text in options.coco))
+    written = prepare_annotated(
+        annotations,
+        options.features,
+        options.out,
+        min_count=options.min_count,
+        max_words=options.max_words,
+        pca=options.pca,
+    )
     print(describe(written))
     return 0
 

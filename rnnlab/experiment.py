@@ -25,7 +25,7 @@ from rnnlab.config import (
     KarpathyData,
     ShapesData,
 )
-from rnnlab.data import CaptionData, open_coco, open_karpathy, open_shapes, tokenize
+from rnnlab.data import CaptionData, open_annotated, open_shapes, read_coco, read_karpathy, tokenize
 from rnnlab.data.vocabulary import START, UNK
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
 from rnnlab.metrics import CaptionScores, ptb_tokenizer, require_scorers, score_captions
@@ -35,11 +35,6 @@ from rnnlab.training import Solver, load_checkpoint, load_model, validation_loss
 Array = Any
 
 _ROWS = 250  # images that are decoded together
-_OPENERS: dict[str, Callable[..., CaptionData]] = {
-    "shapes": open_shapes,
-    "course": CaptionData.from_course,
-    "karpathy": open_karpathy,
-}
 
 
 @dataclass(frozen=True)
@@ -170,10 +165,16 @@ def open_data(table: ShapesData | CourseData | KarpathyData | CocoData) -> Capti
     """The data that a recipe's table ``[data]`` names."""
     options = asdict(table)
     kind = options.pop("kind")
-    if kind == "coco":
-        splits = {split: options.pop(f"annotations_{split}") for split in ("train", "val")}
-        return open_coco(splits, **options)
-    return _OPENERS[kind](**options)
+    if kind == "shapes":
+        return open_shapes(**options)
+    if kind == "course":
+        return CaptionData.from_course(options.pop("directory"), **options)
+    if kind == "karpathy":
+        return open_annotated(read_karpathy(options.pop("annotations")), **options)
+    splits = ("train", "val")
+    return open_annotated(
+        read_coco({split: options.pop(f"annotations_{split}") for split in splits}), **options
+    )
 
 
 def new_model(config: Config, data: CaptionData) -> CaptioningRNN:

@@ -1,7 +1,9 @@
 """The built-in data from end to end: a model learns to say what is in a picture, and needs it for that."""
 
+import json
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 
@@ -27,6 +29,41 @@ def config(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data") / "shapes"
     write_shapes(folder, {"train": 700, "val": 60, "test": 150})
     return Config.from_dict({"data": {"kind": "shapes", "directory": str(folder)}, **TABLES})
+
+
+def test_every_kind_of_data_is_opened(config, tmp_path):
+    path = config.data.directory
+    images = [
+        {
+            "id": n,
+            "file_name": f"{n}.jpg",
+            "filename": f"{n}.jpg",
+            "split": split,
+            "sentences": [{"raw": "a"}],
+        }
+        for n, split in enumerate(["train", "val"])
+    ]
+    annotations = [{"image_id": n, "caption": "a"} for n in (0, 1)]
+    (tmp_path / "captions.json").write_text(json.dumps({"images": images, "annotations": annotations}))
+    with h5py.File(tmp_path / "features.h5", "w") as file:
+        file["features"], file["filenames"] = np.eye(2, 3), ["0.jpg", "1.jpg"]
+    captions, features = str(tmp_path / "captions.json"), str(tmp_path / "features.h5")
+    for table, images_of_val in (
+        ({"kind": "shapes", "directory": str(path)}, 60),
+        ({"kind": "course", "directory": str(path), "lazy": True}, 60),
+        ({"kind": "karpathy", "annotations": captions, "features": features}, 1),
+        (
+            {
+                "kind": "coco",
+                "annotations_train": captions,
+                "annotations_val": captions,
+                "features": features,
+            },
+            2,
+        ),
+    ):
+        data = experiment.open_data(Config.from_dict({"data": table}).data)
+        assert data.split("val").num_images == images_of_val
 
 
 def test_captions_need_the_picture(config, tmp_path, monkeypatch):

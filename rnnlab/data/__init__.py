@@ -11,13 +11,13 @@ images         pictures by address or name
 shapes         the built-in data
 """
 
-from rnnlab.data.annotations import open_coco, open_karpathy, read_features
+from rnnlab.data.annotations import open_annotated, read_coco, read_features, read_karpathy
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.coco import decode_captions, load_coco_data, sample_coco_minibatch
 from rnnlab.data.images import image_from_url
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.pca import PCA
-from rnnlab.data.prepare import describe, prepare_coco, prepare_karpathy
+from rnnlab.data.prepare import describe, prepare_annotated
 from rnnlab.data.shapes import open_shapes, write_shapes
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
@@ -32,12 +32,12 @@ __all__ = [
     "describe",
     "image_from_url",
     "load_coco_data",
-    "open_coco",
-    "open_karpathy",
+    "open_annotated",
     "open_shapes",
-    "prepare_coco",
-    "prepare_karpathy",
+    "prepare_annotated",
+    "read_coco",
     "read_features",
+    "read_karpathy",
     "sample_coco_minibatch",
     "tokenize",
     "write_shapes",

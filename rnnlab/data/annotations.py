@@ -10,6 +10,7 @@ order; it may have images that the captions do not have. The vocabulary is that 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,88 +30,23 @@ class AnnotatedImage(NamedTuple):
     sentences: list[str]
 
 
-Annotations = dict[str, list[AnnotatedImage]]  # by split
+@dataclass(frozen=True)
+class Annotations:
+    """Captioned images by split, and the file they were read from."""
+
+    splits: dict[str, list[AnnotatedImage]]
+    source: PathLike
 
 
-def open_karpathy(
-    annotations: PathLike,
-    features: PathLike,
-    *,
-    images: PathLike | None = None,
-    min_count: int = 5,
-    max_words: int = 20,
-    standardise: bool = True,
-    max_train: int | None = None,
-    lazy: bool = False,
-) -> CaptionData:
-    """Captions in Karpathy's JSON with features from HDF5.
-
-    Parameters
-    ----------
-    annotations, features : path
-        The two files.
-    images : path, optional
-        The folder of the pictures.
-    min_count : int
-        A word is in the vocabulary if the training captions have it so often.
-    max_words : int
-        Longer captions are cut.
-    standardise : bool
-        As of :class:`CaptionData`.
-    max_train : int, optional
-        Keep only so many training captions, drawn by a seed of 0.
-    lazy : bool
-        Read features as batches need them, for files larger than memory.
+def read_karpathy(path: PathLike) -> Annotations:
+    """The images of each split of Karpathy's JSON; its ``restval`` is training data, as he uses it.
 
     Raises
     ------
     OSError, KeyError, ValueError
-        If a file is missing or is not what it should be; the message names file, field, found and expected.
+        If the file is missing or is not what it should be; the message names file, field, found and expected.
     """
-    return join(
-        read_karpathy(annotations),
-        features,
-        source=annotations,
-        images=images,
-        min_count=min_count,
-        max_words=max_words,
-        standardise=standardise,
-        max_train=max_train,
-        lazy=lazy,
-    )
-
-
-def open_coco(
-    annotations: Mapping[str, PathLike],
-    features: PathLike,
-    *,
-    images: PathLike | None = None,
-    min_count: int = 5,
-    max_words: int = 20,
-    standardise: bool = True,
-    max_train: int | None = None,
-    lazy: bool = False,
-) -> CaptionData:
-    """Captions in COCO's JSON, ``{"train": path, "val": path}``, with features from HDF5.
-
-    The other parameters and the errors are those of :func:`open_karpathy`.
-    """
-    return join(
-        {split: read_coco(path) for split, path in annotations.items()},
-        features,
-        source=next(iter(annotations.values())),
-        images=images,
-        min_count=min_count,
-        max_words=max_words,
-        standardise=standardise,
-        max_train=max_train,
-        lazy=lazy,
-    )
-
-
-def read_karpathy(path: PathLike) -> Annotations:
-    """The images of each split of Karpathy's JSON; its ``restval`` is training data, as he uses it."""
-    splits: Annotations = {}
+    splits: dict[str, list[AnnotatedImage]] = {}
     for number, image in enumerate(_images(path)):
         try:
             name, split = image["filename"], image["split"]
@@ -122,54 +58,70 @@ def read_karpathy(path: PathLike) -> Annotations:
         splits.setdefault("train" if split == "restval" else split, []).append(
             AnnotatedImage(name, sentences)
         )
-    return splits
+    return Annotations(splits, path)
 
 
-def read_coco(path: PathLike) -> list[AnnotatedImage]:
-    """The images of a COCO captions file, in its order; those without a caption are left out."""
-    images: dict[int, AnnotatedImage] = {}
-    for number, image in enumerate(_images(path)):
-        try:
-            images[image["id"]] = AnnotatedImage(image["file_name"], [])
-        except (KeyError, TypeError):
-            raise mismatch(f"{path}: images[{number}]", _keys(image), "id and file_name") from None
-    for number, annotation in enumerate(read_json(path, "annotations")["annotations"]):
-        where = f"{path}: annotations[{number}]"
-        try:
-            image_id, caption = annotation["image_id"], annotation["caption"]
-        except (KeyError, TypeError):
-            raise mismatch(where, _keys(annotation), "image_id and caption") from None
-        if image_id not in images:
-            raise mismatch(f"{where}: image_id", image_id, "the id of an image")
-        images[image_id].sentences.append(caption)
-    return [image for image in images.values() if image.sentences]
+def read_coco(paths: Mapping[str, PathLike]) -> Annotations:
+    """The images of COCO's captions files, one file a split: ``{"train": path, "val": path}``.
+
+    Images without a caption are left out.
+
+    Raises
+    ------
+    OSError, KeyError, ValueError
+        As :func:`read_karpathy`.
+    """
+    splits = {split: _read_coco_split(path) for split, path in paths.items()}
+    return Annotations(splits, next(iter(paths.values()), "read_coco"))
 
 
-def join(
+def open_annotated(
     annotations: Annotations,
     features: PathLike,
     *,
-    source: PathLike,
-    images: PathLike | None,
-    min_count: int,
-    max_words: int,
-    standardise: bool,
-    max_train: int | None,
-    lazy: bool,
+    images: PathLike | None = None,
+    min_count: int = 5,
+    max_words: int = 20,
+    standardise: bool = True,
+    max_train: int | None = None,
+    lazy: bool = False,
 ) -> CaptionData:
-    """Annotations of any format with the features of their images; see :func:`open_karpathy`."""
-    if not annotations.get("train"):
+    """Captions with the features of their images from HDF5.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        From :func:`read_karpathy` or :func:`read_coco`.
+    features : path
+    images : path, optional
+        The folder of the pictures.
+    min_count : int
+        A word is in the vocabulary if the training captions have it so often.
+    max_words : int
+        Longer captions are cut.
+    standardise, max_train
+        As of :class:`CaptionData`.
+    lazy : bool
+        Read features as batches need them, for files larger than memory.
+
+    Raises
+    ------
+    OSError, KeyError, ValueError
+        If the file is missing or is not what it should be; the message names file, field, found and expected.
+    """
+    source, annotated_splits = annotations.source, annotations.splits
+    if not annotated_splits.get("train"):
         raise mismatch(
-            str(source), f"the splits {', '.join(annotations) or 'none'}", "images of a split train"
+            str(source), f"the splits {', '.join(annotated_splits) or 'none'}", "images of a split train"
         )
     tokens = {
         split: [[tokenize(sentence) for sentence in image.sentences] for image in annotated]
-        for split, annotated in annotations.items()
+        for split, annotated in annotated_splits.items()
     }
     vocabulary = Vocabulary.build((words for image in tokens["train"] for words in image), min_count)
     rows = _rows_by_name(features)
     splits = {}
-    for split, annotated in annotations.items():
+    for split, annotated in annotated_splits.items():
         names = tuple(image.name for image in annotated)
         captions = [vocabulary.encode(words, max_words + 2) for image in tokens[split] for words in image]
         image_idxs = np.repeat(np.arange(len(names)), [len(image) for image in tokens[split]])
@@ -200,6 +152,25 @@ def read_features(path: PathLike) -> tuple[tuple[str, ...], np.ndarray]:
             f"{path}: filenames", f"{len(names)} names", f"one for each of {len(features)} features"
         )
     return names, features
+
+
+def _read_coco_split(path: PathLike) -> list[AnnotatedImage]:
+    images: dict[int, AnnotatedImage] = {}
+    for number, image in enumerate(_images(path)):
+        try:
+            images[image["id"]] = AnnotatedImage(image["file_name"], [])
+        except (KeyError, TypeError):
+            raise mismatch(f"{path}: images[{number}]", _keys(image), "id and file_name") from None
+    for number, annotation in enumerate(read_json(path, "annotations")["annotations"]):
+        where = f"{path}: annotations[{number}]"
+        try:
+            image_id, caption = annotation["image_id"], annotation["caption"]
+        except (KeyError, TypeError):
+            raise mismatch(where, _keys(annotation), "image_id and caption") from None
+        if image_id not in images:
+            raise mismatch(f"{where}: image_id", image_id, "the id of an image")
+        images[image_id].sentences.append(caption)
+    return [image for image in images.values() if image.sentences]
 
 
 def _rows_by_name(path: PathLike) -> dict[str, int]:

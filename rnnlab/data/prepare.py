@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from rnnlab.data.annotations import open_coco, open_karpathy
+from rnnlab.data.annotations import Annotations, open_annotated
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.course import FEATURE_FILES
 from rnnlab.data.hdf5 import PathLike
@@ -16,23 +15,23 @@ from rnnlab.data.pca import PCA, Projected
 from rnnlab.data.vocabulary import END, NULL, START, UNK
 
 
-def prepare_karpathy(
+def prepare_annotated(
+    annotations: Annotations,
+    features: PathLike,
     out: PathLike,
     *,
-    annotations: PathLike,
-    features: PathLike,
     min_count: int = 5,
     max_words: int = 15,
     pca: int | None = None,
 ) -> CaptionData:
-    """Write a folder in the course's layout from Karpathy's JSON and an HDF5 file of features.
+    """Write a folder in the course's layout from annotations and an HDF5 file of features.
 
     Parameters
     ----------
+    annotations, features, min_count, max_words
+        As of :func:`rnnlab.data.open_annotated`.
     out : path
         The folder.
-    annotations, features, min_count, max_words
-        As of :func:`rnnlab.data.open_karpathy`.
     pca : int, optional
         Reduce features to so many numbers, by components fitted on the training split alone. Without it the
         features are written as they are, in the files for those before PCA.
@@ -47,25 +46,9 @@ def prepare_karpathy(
     OSError, KeyError, ValueError
         If a file is missing or is not what it should be; nothing is half-written.
     """
-    options = {"min_count": min_count, "max_words": max_words, "standardise": False, "lazy": True}
-    return _write(open_karpathy(annotations, features, **options), out, pca)  # type: ignore[arg-type]
-
-
-def prepare_coco(
-    out: PathLike,
-    *,
-    annotations: Mapping[str, PathLike],
-    features: PathLike,
-    min_count: int = 5,
-    max_words: int = 15,
-    pca: int | None = None,
-) -> CaptionData:
-    """The same from COCO's JSON, a file for each split; see :func:`prepare_karpathy`."""
-    options = {"min_count": min_count, "max_words": max_words, "standardise": False, "lazy": True}
-    return _write(open_coco(annotations, features, **options), out, pca)  # type: ignore[arg-type]
-
-
-def _write(data: CaptionData, out: PathLike, pca: int | None) -> CaptionData:
+    data = open_annotated(
+        annotations, features, min_count=min_count, max_words=max_words, standardise=False, lazy=True
+    )
     if pca is not None:
         fitted = PCA.fit(data.split("train").features, pca)
         for name, split in data.splits.items():

@@ -6,8 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from rnnlab.data import LazyFeatures, open_coco, open_karpathy, read_features
-from rnnlab.data.annotations import read_coco, read_karpathy
+from rnnlab.data import LazyFeatures, open_annotated, read_coco, read_features, read_karpathy
 
 KARPATHY = {
     "dataset": "toy",
@@ -53,7 +52,8 @@ def karpathy(tmp_path):
 
 @pytest.mark.parametrize("lazy", [False, True])
 def test_karpathy(karpathy, features, lazy, tmp_path):
-    data = open_karpathy(karpathy, features, images=tmp_path, min_count=1, standardise=False, lazy=lazy)
+    annotations = read_karpathy(karpathy)
+    data = open_annotated(annotations, features, images=tmp_path, min_count=1, standardise=False, lazy=lazy)
     assert (data.name, data.image_dir) == ("dataset_toy", tmp_path)
     train, val = data.split("train"), data.split("val")
     assert train.names == ("b.jpg", "a.jpg")
@@ -74,11 +74,11 @@ def test_karpathy(karpathy, features, lazy, tmp_path):
 
 
 def test_rare_words_and_long_captions(karpathy, features):
-    data = open_karpathy(karpathy, features, min_count=2, max_words=3, max_train=2)
+    data = open_annotated(read_karpathy(karpathy), features, min_count=2, max_words=3, max_train=2)
     assert data.vocabulary.idx_to_word[4:] == ["a", "dog"]
     train = data.split("train")
     assert train.captions.shape == (2, 5)
-    whole = open_karpathy(karpathy, features, min_count=2, max_words=3)
+    whole = open_annotated(read_karpathy(karpathy), features, min_count=2, max_words=3)
     assert whole.vocabulary.decode(whole.split("train").captions[2]) == "a dog <UNK>"
     np.testing.assert_allclose(whole.split("train").features.mean(axis=0), 0, atol=1e-6)
 
@@ -86,7 +86,8 @@ def test_rare_words_and_long_captions(karpathy, features):
 def test_coco(features, tmp_path):
     train = written(tmp_path / "captions_train.json", COCO)
     val = {"images": [{"id": 1, "file_name": "c.jpg"}], "annotations": [{"image_id": 1, "caption": "A cow"}]}
-    data = open_coco({"train": train, "val": written(tmp_path / "val.json", val)}, features, min_count=1)
+    annotations = read_coco({"train": train, "val": written(tmp_path / "val.json", val)})
+    data = open_annotated(annotations, features, min_count=1)
     assert data.split("train").names == ("b.jpg", "a.jpg"), "d.jpg has no caption"
     assert data.split("train").references == [["A dog."], ["a cat", "a dog"]]
     assert data.split("val").references == [["A cow"]]
@@ -106,7 +107,7 @@ def test_bytes_with_offset_and_scale(karpathy, tmp_path):
         file["features"] = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
         file["features"].attrs.update(offset=np.float32(-1), scale=np.full(4, 0.5, np.float32))
         file["filenames"] = ["a.jpg", "b.jpg", "c.jpg"]
-    data = open_karpathy(karpathy, path, min_count=1, standardise=False)
+    data = open_annotated(read_karpathy(karpathy), path, min_count=1, standardise=False)
     np.testing.assert_array_equal(data.split("val").features, np.arange(16, 24).reshape(1, 2, 4) * 0.5 - 1)
 
 
@@ -148,7 +149,7 @@ def with_image(changes):
 )
 def test_bad_karpathy(tmp_path, features, content, error, message):
     with pytest.raises(error, match=message):
-        open_karpathy(written(tmp_path / "toy.json", content), features)
+        open_annotated(read_karpathy(written(tmp_path / "toy.json", content)), features)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_bad_karpathy(tmp_path, features, content, error, message):
 def test_bad_coco(tmp_path, change, error, message):
     content = {key: value for key, value in (COCO | change).items() if value is not None}
     with pytest.raises(error, match=message):
-        read_coco(written(tmp_path / "coco.json", content))
+        read_coco({"train": written(tmp_path / "coco.json", content)})
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_bad_features(karpathy, features, field, values, error, message):
         del file[field]
         if values is not None:
             file[field] = values
-    for read in (lambda: open_karpathy(karpathy, features), lambda: read_features(features)):
+    for read in (lambda: open_annotated(read_karpathy(karpathy), features), lambda: read_features(features)):
         with pytest.raises(error, match=f"features.h5: {message}"):
             read()
 
@@ -196,8 +197,8 @@ def test_bad_features(karpathy, features, field, values, error, message):
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 def test_real_data():
     root = Path(os.environ["RNNLAB_DATA"])
-    splits = read_karpathy(root / "flickr8k" / "dataset_flickr8k.json")
+    splits = read_karpathy(root / "flickr8k" / "dataset_flickr8k.json").splits
     assert {name: len(images) for name, images in splits.items()} == {"train": 6000, "val": 1000}
-    mini = read_coco(root / "coco_mini" / "captions_train2017.json")
+    mini = read_coco({"train": root / "coco_mini" / "captions_train2017.json"}).splits["train"]
     assert len(mini) == 80
     assert all(len(image.sentences) >= 5 for image in mini)

@@ -4,7 +4,15 @@ import h5py
 import numpy as np
 import pytest
 
-from rnnlab.data import PCA, CaptionData, describe, load_coco_data, prepare_coco, prepare_karpathy
+from rnnlab.data import (
+    PCA,
+    CaptionData,
+    describe,
+    load_coco_data,
+    prepare_annotated,
+    read_coco,
+    read_karpathy,
+)
 
 SPLITS = ["train"] * 12 + ["val"] * 4 + ["test"] * 4
 
@@ -32,9 +40,8 @@ def sources(tmp_path, rng):
 
 def test_writes_the_course_s_layout(sources, tmp_path):
     annotations, path, features = sources
-    data = prepare_karpathy(
-        tmp_path / "out", annotations=annotations, features=path, min_count=2, max_words=4, pca=3
-    )
+    out = tmp_path / "out"
+    data = prepare_annotated(read_karpathy(annotations), path, out, min_count=2, max_words=4, pca=3)
     pca = PCA.fit(features[:12], 3)
     assert list(data.splits) == ["train", "val", "test"]
     for split, rows in (("train", slice(0, 12)), ("val", slice(12, 16)), ("test", slice(16, 20))):
@@ -52,7 +59,7 @@ def test_writes_the_course_s_layout(sources, tmp_path):
 
 def test_without_pca_the_features_are_as_they_were(sources, tmp_path):
     annotations, path, features = sources
-    prepare_karpathy(tmp_path / "out", annotations=annotations, features=path)
+    prepare_annotated(read_karpathy(annotations), path, tmp_path / "out")
     course = load_coco_data(tmp_path / "out", pca_features=False)
     np.testing.assert_array_equal(course["train_features"], features[:12])
     assert describe(tmp_path / "out").splitlines()[2].split()[:3] == ["train", "12", "24"]
@@ -66,8 +73,8 @@ def test_from_coco(sources, tmp_path):
             "annotations": [{"image_id": n, "caption": f"a dog {split}"} for n in numbers],
         }
         (tmp_path / f"{split}.json").write_text(json.dumps(content))
-    annotations = {split: tmp_path / f"{split}.json" for split in ("train", "val")}
-    data = prepare_coco(tmp_path / "out", annotations=annotations, features=path, min_count=1, pca=2)
+    annotations = read_coco({split: tmp_path / f"{split}.json" for split in ("train", "val")})
+    data = prepare_annotated(annotations, path, tmp_path / "out", min_count=1, pca=2)
     assert data.split("val").num_images == 8
     expected = PCA.fit(features[:12], 2).transform(features[12:])
     np.testing.assert_allclose(data.split("val").features, expected, rtol=1e-3, atol=1e-3)
@@ -76,7 +83,7 @@ def test_from_coco(sources, tmp_path):
 def test_nothing_is_written_from_bad_sources(sources, tmp_path):
     annotations, path, _ = sources
     with pytest.raises(ValueError, match="dims is 7"):
-        prepare_karpathy(tmp_path / "out", annotations=annotations, features=path, pca=7)
+        prepare_annotated(read_karpathy(annotations), path, tmp_path / "out", pca=7)
     assert not (tmp_path / "out").exists()
 
 
