@@ -159,7 +159,7 @@ class EvaluationConfig:
     metrics: list[Metric] = field(default_factory=lambda: list(METRICS))
     each_epoch: list[Metric] = field(default_factory=list)  # scored on the validation split after every epoch
     tokenizer: Literal["simple", "ptb"] = "simple"  # ptb is the COCO evaluation's, and needs Java
-    max_images: Count | None = None  # score only the first so many
+    max_images: Count | None = None  # caption and score only the first so many
 
 
 @dataclass(frozen=True)

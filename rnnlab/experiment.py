@@ -28,7 +28,7 @@ from rnnlab.config import (
 from rnnlab.data import CaptionData, open_annotated, open_shapes, read_coco, read_karpathy, tokenize
 from rnnlab.data.vocabulary import START, UNK
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
-from rnnlab.metrics import CaptionScores, ptb_tokenizer, require_scorers, score_captions
+from rnnlab.metrics import CaptionScores, perplexity, ptb_tokenizer, require_scorers, score_captions
 from rnnlab.models import CaptioningRNN
 from rnnlab.training import Solver, load_checkpoint, load_model, validation_loss
 
@@ -63,7 +63,7 @@ class Evaluation:
     references : list of list of str
         What people wrote.
     perplexity : float
-        Of the split's captions under the model.
+        Of what people wrote of these images, under the model.
     scores : CaptionScores
     """
 
@@ -255,12 +255,15 @@ def evaluate(
         If the extra ``eval`` is not installed.
     KeyError
         If the data have no such split.
+    ValueError
+        If its first ``max_images`` images have no captions.
     """
     options = evaluation or run.config.evaluation
     split = split or options.split
     require_scorers()
     images = run.data.split(split)
     count = min(options.max_images or images.num_images, images.num_images)
+    captions_perplexity = _perplexity(run, split, count)
     captions = decode(
         run.model, images.features[:count], decoding or run.config.decoding, rng=run.config.training.seed
     )
@@ -269,15 +272,27 @@ def evaluate(
     tokenizer: Callable[[str], Sequence[str]] = tokenize
     if options.tokenizer == "ptb":
         tokenizer = ptb_tokenizer([*sentences, *chain.from_iterable(references)])
-    perplexity = validation_loss(run.model, run.data, run.config.training.batch_size, split)
     return Evaluation(
         images.names[:count],
         captions,
         sentences,
         references,
-        perplexity[f"{split}_perplexity"],
+        captions_perplexity,
         score_captions(sentences, references, tokenize=tokenizer, metrics=options.metrics),
     )
+
+
+def _perplexity(run: Run, split: str, count: int) -> float:
+    """That of the captions of the first ``count`` images of a split."""
+    captions = np.flatnonzero(run.data.split(split).image_idxs < count)
+    if not captions.size:
+        raise ValueError(
+            f"max_images: found no captions of the first {count} images of {split}, expected some"
+        )
+    size = run.config.training.batch_size
+    batches = np.split(captions, range(size, captions.size, size))
+    totals = [run.model.nll(*run.data.batch(split, indices)) for indices in batches]
+    return perplexity(sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals))
 
 
 def written(captions: Sequence[Sequence[Hypothesis]], data: CaptionData) -> list[str]:

@@ -109,6 +109,25 @@ def test_scores_of_each_epoch_steer_training(config, tmp_path):
     )
 
 
+def test_the_perplexity_is_that_of_the_images_that_are_scored(config, tmp_path):
+    pytest.importorskip("pycocoevalcap")
+    data = experiment.open_data(config.data)
+    run = experiment.Run(tmp_path, config, data, experiment.new_model(config, data))
+
+    def perplexity(**options):
+        options = EvaluationConfig(metrics=["BLEU"], **options)
+        return experiment.evaluate(run, "val", evaluation=options).perplexity
+
+    expected = experiment.validation_loss(run.model, data, 64)["val_perplexity"]
+    assert perplexity() == perplexity(max_images=1000) == pytest.approx(expected, rel=1e-6)
+    val = data.split("val")
+    nats, tokens = run.model.nll(np.repeat(val.features[:7], 5, axis=0), val.captions[:35])
+    assert perplexity(max_images=7) == pytest.approx(np.exp(nats / tokens), rel=1e-6)
+    data.splits["val"] = replace(val, captions=val.captions[-5:], image_idxs=val.image_idxs[-5:])
+    with pytest.raises(ValueError, match="max_images: found no captions of the first 7 images of val"):
+        perplexity(max_images=7)
+
+
 def test_a_recipe_that_wants_scores_fails_before_training_without_the_extra(config, tmp_path, monkeypatch):
     def missing():
         raise ImportError('pip install "rnnlab[eval]"')
