@@ -1,10 +1,10 @@
 """The built-in data on disk: scenes drawn, described, seen, and written in the course's layout.
 
-Besides the course's files, ``references.json``, the grid features and the pictures, there is
+Besides the course's files, ``references.json``, the grid features and the pictures, there are
 
-scenes.json     for each split, for each scene: its objects (shape, colour, size, place) with the cells of
-the grid
-                that each of them covers, and how they stand
+scenes.json     for each split, for each scene: its objects (shape, colour, size, place) with the cells of the
+                grid that each of them covers, and how they stand
+shapes.json     what made the folder: the generator's version, and its arguments
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from PIL import Image
 
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.course import FEATURE_FILES, IMAGE_FOLDER, write_features, write_json
-from rnnlab.data.hdf5 import PathLike
+from rnnlab.data.hdf5 import PathLike, mismatch, read_json
 from rnnlab.data.pca import PCA
 from rnnlab.data.shapes.drawing import draw
 from rnnlab.data.shapes.features import global_features, local_features, see
@@ -30,12 +30,14 @@ from rnnlab.data.shapes.scenes import Scene, draw_scene
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
 
+GENERATOR = 1  # to be raised with every change of what is made: folders of another version are not read
 SIZES = {"train": 4000, "val": 500, "test": 500}
 PIXELS = 96  # of a picture
 CELLS = 6  # rows and columns of the grid
 GLOBAL_DIMS, LOCAL_DIMS = 128, 32
 MAX_WORDS = 15
 SCENES_FILE = "scenes.json"
+ORIGIN_FILE = "shapes.json"
 
 _COVERED = 0.1  # share of a cell
 _CHUNK = 100  # pictures in memory together
@@ -60,6 +62,11 @@ def open_shapes(
     -------
     CaptionData
         With the splits train, val and test.
+
+    Raises
+    ------
+    ValueError
+        If the folder was made by another version of the generator, or by something else.
     """
     folder = ensure_shapes(directory)
     return CaptionData.from_course(folder, standardise=standardise, max_train=max_train, name="shapes")
@@ -77,7 +84,7 @@ def shapes_directory() -> Path:
 
 
 def ensure_shapes(directory: PathLike | None = None) -> Path:
-    """The folder of the built-in data, written if it is not there."""
+    """The folder of the built-in data, written if it is not there; ValueError if another version wrote it."""
     folder = shapes_directory() if directory is None else Path(directory)
     if not folder.exists():
         try:
@@ -85,6 +92,7 @@ def ensure_shapes(directory: PathLike | None = None) -> Path:
         except OSError:
             if not folder.exists():  # else another process was quicker
                 raise
+    _check_origin(folder)
     return folder
 
 
@@ -117,6 +125,15 @@ def write_shapes(directory: PathLike, sizes: Mapping[str, int] = SIZES, *, seed:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _check_origin(folder: Path) -> None:
+    """Check that this version of the generator made what is in ``folder``."""
+    origin = folder / ORIGIN_FILE
+    found = read_json(origin, "generator")["generator"] if origin.exists() else "no such file"
+    if found != GENERATOR:
+        expected = f"{GENERATOR}: delete the folder {folder} to have the built-in data made again"
+        raise mismatch(f"{origin}: generator", found, expected)
+
+
 def _write(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
     (folder / IMAGE_FOLDER).mkdir()
     streams = np.random.SeedSequence(seed).spawn(len(sizes))
@@ -146,6 +163,7 @@ def _write(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
         write_features(folder / FEATURE_FILES["local"].format(split=split), local)
     CaptionData(vocabulary, splits).to_course(folder)
     write_json(folder / SCENES_FILE, {split: parts["scenes"] for split, parts in made.items()})
+    write_json(folder / ORIGIN_FILE, {"generator": GENERATOR, "sizes": dict(sizes), "seed": seed})
 
 
 def _make_split(folder: Path, split: str, count: int, rng: np.random.Generator) -> dict[str, Any]:

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import subprocess
@@ -111,6 +112,32 @@ def test_made_on_first_use(monkeypatch, tmp_path):
     assert ensure_shapes() == tmp_path / "shapes"
 
 
+def test_what_another_version_made_is_not_read(monkeypatch, shapes_copy):
+    origin = shapes_copy / "shapes.json"
+    assert json.loads(origin.read_text()) == {"generator": build.GENERATOR, "sizes": SIZES, "seed": 3}
+    monkeypatch.setattr(build, "GENERATOR", 99)
+    with pytest.raises(ValueError, match=f"{origin}: generator: found 1, expected 99: delete the folder"):
+        open_shapes(shapes_copy)
+    origin.unlink()
+    with pytest.raises(ValueError, match="generator: found no such file, expected 99: delete the folder"):
+        ensure_shapes(shapes_copy)
+
+
+def test_a_change_of_what_is_made_needs_another_number(shapes):
+    """If this fails, raise GENERATOR in build.py, and write the new values here."""
+    sentences, scenes = (
+        hashlib.sha256((shapes / name).read_bytes()).hexdigest()[:8]
+        for name in ("references.json", "scenes.json")
+    )
+    data = open_shapes(shapes)
+    names = data.split("train").names
+    brightness = np.mean([image_from_url(name, data.image_dir).mean() for name in names])
+    features = np.abs(data.split("val").features).mean()
+    local = np.abs(CaptionData.from_course(shapes, features="local").split("val").features).mean()
+    assert (build.GENERATOR, sentences, scenes) == (1, "b1543733", "cf8a8d37")
+    assert (brightness, features, local) == pytest.approx((220.783, 0.6295, 0.2651), rel=1e-3)
+
+
 def test_nothing_is_overwritten_and_nothing_left_half_made(monkeypatch, tmp_path):
     (tmp_path / "shapes").mkdir()
     with pytest.raises(FileExistsError, match="shapes exists, expected a folder to be made"):
@@ -124,6 +151,7 @@ def test_nothing_is_overwritten_and_nothing_left_half_made(monkeypatch, tmp_path
 def test_two_processes_may_make_it_at_once(monkeypatch, tmp_path):
     def beaten(folder):
         folder.mkdir()
+        (folder / "shapes.json").write_text(json.dumps({"generator": build.GENERATOR}))
         raise FileExistsError
 
     monkeypatch.setattr(build, "write_shapes", beaten)
