@@ -159,6 +159,12 @@ class CaptioningRNN:
         """A model with fresh parameters from what :meth:`config` gave."""
         return cls(**config, rng=rng)
 
+    def __repr__(self) -> str:
+        names = ("cell_type", "image_input", "input_dim", "wordvec_dim", "hidden_dim")
+        options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
+        sizes = f"{len(self.word_to_idx):,} words, {self.params.flat.size:,} {self.dtype} parameters"
+        return f"CaptioningRNN({options}; {sizes})"
+
     # ------------------------------------------------------------------ training
 
     def loss(

@@ -210,6 +210,14 @@ def test_a_config_holds_every_argument_that_was_given():
     assert model.config() == {"word_to_idx": WORD_TO_IDX, "dtype": "float64", **given}
 
 
+def test_a_model_says_what_it_is():
+    words = {f"word{n}": n for n in range(1499)} | {"<NULL>": 1499}
+    assert repr(CaptioningRNN(words, 8, 4, 6, "gru", np.float64)) == (
+        "CaptioningRNN(cell_type='gru', image_input='initial_state', input_dim=8, wordvec_dim=4, "
+        "hidden_dim=6; 1,500 words, 16,752 float64 parameters)"
+    )
+
+
 def test_defaults():
     model = CaptioningRNN(WORD_TO_IDX)
     assert model.dtype == np.float32
