@@ -1,7 +1,19 @@
-"""Search over a model's step function: greedy, sampling and beam search."""
+"""Search over a model's step function: greedy, sampling, beam search, ensembles; words for <UNK>."""
 
 from rnnlab.decoding.beam import beam_search
+from rnnlab.decoding.ensemble import Ensemble
 from rnnlab.decoding.rollout import greedy, sample
 from rnnlab.decoding.search import Hypothesis, StepModel
+from rnnlab.decoding.unknown import build_lexicon, read_lexicon, replace_unknown
 
-__all__ = ["Hypothesis", "StepModel", "beam_search", "greedy", "sample"]
+__all__ = [
+    "Ensemble",
+    "Hypothesis",
+    "StepModel",
+    "beam_search",
+    "build_lexicon",
+    "greedy",
+    "read_lexicon",
+    "replace_unknown",
+    "sample",
+]

@@ -1,13 +1,38 @@
-"""Beam search over a batch, with length normalisation and n-best lists (Chen, Dong and Li 2016, 4.3)."""
+"""Beam search over a batch: length normalisation, n-best lists, diverse groups.
+
+Length normalisation and n-best lists are those of Chen, Dong and Li (2016, 4.3), the other normalisation is
+that of GNMT (Wu et al. 2016, eq. 14), diverse groups are those of Vijayakumar et al. (2016).
+
+Each group of each source is a *beam*, B of them in all, with K slots for partial sentences. The rows of the
+model's state are the slots of the beams that go on, beam by beam.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.decoding.search import Array, Hypothesis, StepModel, checked, forbidden, num_rows, select
+from rnnlab.decoding.constraints import Constraints
+from rnnlab.decoding.continuations import Continuations, continuations
+from rnnlab.decoding.search import (
+    ROWS,
+    Array,
+    Hypothesis,
+    State,
+    StepModel,
+    attention_of,
+    check_count,
+    chunks,
+    select,
+)
+from rnnlab.decoding.sentences import Sentences
+
+_NORMALISATIONS = {
+    "power": lambda length, exponent: length**exponent,
+    "gnmt": lambda length, exponent: ((5 + length) / 6) ** exponent,
+}
 
 
 def beam_search(
@@ -16,9 +41,15 @@ def beam_search(
     *,
     beam_size: int = 3,
     max_length: int = 30,
+    min_length: int = 0,
     length_penalty: float = 0.0,
+    normalisation: str = "power",
     n_best: int = 1,
+    num_groups: int = 1,
+    diversity: float = 0.5,
     forbid: Iterable[int] = (),
+    no_repeat_ngram: int = 0,
+    return_alignments: bool = False,
 ) -> list[list[Hypothesis]]:
     """Keep the most probable partial sentences, ``beam_size`` of them for each source.
 
@@ -33,131 +64,142 @@ def beam_search(
     source : anything
         What ``model.start`` takes, N rows.
     beam_size : int
-    max_length : int
-        The most words in a sentence.
+    max_length, min_length : int
+        The most and the fewest words in a sentence.
     length_penalty : float >= 0
-        Sentences are ranked by log-probability over (number of words + 1) to this power: 0 is no
-        normalisation, 1 is the mean over the words and <END>.
+        A: sentences are ranked by log-probability over a length to this power. 0 is no normalisation.
+    normalisation : "power" or "gnmt"
+        With ``len``, the number of words and <END>, the score is log_prob / len^A, which is the mean where
+        A = 1, or log_prob / ((5 + len) / 6)^A.
     n_best : int <= beam_size
         How many sentences to return for each source.
+    num_groups : int
+        The beam is divided into so many groups, each a beam search of its own. At every step, a group finds
+        words that earlier groups have just chosen for the same source less probable.
+    diversity : float >= 0
+        By how much, in nats for each time a word was chosen. It has no part in ``log_prob`` and ``score``.
     forbid : tokens
         Never chosen.
+    no_repeat_ngram : int
+        So many words in a row come no second time in a sentence; 0 lets them.
+    return_alignments : bool
+        Whether hypotheses have an ``alignment``, which needs a model with ``attention``.
 
     Returns
     -------
     list of N lists of Hypothesis
-        Up to ``n_best`` each (fewer only where fewer sentences exist), best score first. Where too few have
-        ended, the best that have not are returned after them.
+        Up to ``n_best`` each (fewer only where fewer sentences exist, or several groups found the same), best
+        score first. Where too few have ended, the best that have not are returned after them.
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         If an option does not fit.
     """
-    tokens = checked("beam_search", model, max_length, forbid)
-    if beam_size < 1:
-        raise ValueError(f"beam_search: beam_size is {beam_size}, expected at least 1")
+    constraints = Constraints(
+        "beam_search",
+        model,
+        max_length=max_length,
+        min_length=min_length,
+        forbid=forbid,
+        no_repeat_ngram=no_repeat_ngram,
+    )
+    check_count("beam_search", "beam_size", beam_size, 1)
+    check_count("beam_search", "num_groups", num_groups, 1)
+    if beam_size % num_groups:
+        raise ValueError(
+            f"beam_search: num_groups is {num_groups}, expected a divisor of beam_size = {beam_size}"
+        )
     if not 1 <= n_best <= beam_size:
         raise ValueError(f"beam_search: n_best is {n_best}, expected 1 to beam_size = {beam_size}")
-    if not length_penalty >= 0:
-        raise ValueError(f"beam_search: length_penalty is {length_penalty}, expected 0 or more")
+    for name, value in (("length_penalty", length_penalty), ("diversity", diversity)):
+        if not 0 <= value < np.inf:
+            raise ValueError(f"beam_search: {name} is {value}, expected 0 or more")
+    if normalisation not in _NORMALISATIONS:
+        raise ValueError(f"beam_search: normalisation is {normalisation!r}, expected 'power' or 'gnmt'")
+    lengths = np.arange(1, constraints.max_length + 2, dtype=np.float64)  # words and <END>
+    options = _Options(
+        size=beam_size // num_groups,
+        groups=num_groups,
+        diversity=float(diversity),
+        n_best=n_best,
+        norms=_NORMALISATIONS[normalisation](lengths, length_penalty),
+        constraints=constraints,
+        attention=attention_of("beam_search", model, return_alignments),
+    )
+    return [
+        hypotheses
+        for sources, state in chunks(model.start(source), max(1, ROWS // beam_size))
+        for hypotheses in _search(model, sources.size, state, options)
+    ]
 
-    state = model.start(source)
-    N = num_rows(state)
-    beams = [_Beam(beam_size, n_best, max_length, length_penalty) for _ in range(N)]
-    searching = np.arange(N)
-    totals = np.zeros((N, 1))  # (sources, K) log-probability of each partial sentence
-    last = np.full(N, model.start_token)
-    for _ in range(max_length + 1):  # one more for <END> after the last word
-        if not searching.size:
-            break
+
+class _Options(NamedTuple):
+    """What :func:`beam_search` was asked for."""
+
+    size: int  # K, of one group
+    groups: int  # G
+    diversity: float
+    n_best: int
+    norms: Array  # (max_length + 1,) what the log-probability of 0, 1, ... words and <END> is divided by
+    constraints: Constraints
+    attention: Callable[[State], Array] | None
+
+
+def _search(model: StepModel, sources: int, state: State, options: _Options) -> list[list[Hypothesis]]:
+    """Search for the sentences of some sources, all at once."""
+    K, groups, constraints, attention = options.size, options.groups, options.constraints, options.attention
+    B = sources * groups
+    if groups > 1:
+        state = select(state, np.repeat(np.arange(sources), groups))
+    sentences = Sentences(B, K, options.norms)
+    active = np.arange(B)  # beams that go on, b of them
+    totals = np.zeros((B, 1))  # (b, slots) log-probability of each partial sentence
+    last = np.full(B, model.start_token)  # (b slots,)
+    for t in range(constraints.max_length + 1):  # one more for <END> after the last word
         log_probs, state = model.advance(state, last)
-        best, parents, words = _best_continuations(totals, forbidden(log_probs, tokens), 2 * beam_size)
-        going_on = [
-            beams[n].extend(best[k], parents[k], words[k], model.end_token) for k, n in enumerate(searching)
-        ]
-        keep = [k for k, n in enumerate(searching) if not beams[n].done]
-        K = totals.shape[1]
-        searching = searching[keep]
-        chosen = np.array([going_on[k] for k in keep], dtype=np.intp).reshape(len(keep), beam_size)
-        rows = np.arange(len(keep))[:, None]
-        best, parents, words = best[keep], parents[keep], words[keep]
-        totals = best[rows, chosen]
-        last = words[rows, chosen].reshape(-1)
-        state = select(
-            state, (np.array(keep, dtype=np.intp)[:, None] * K + parents[rows, chosen]).reshape(-1)
-        )
-    return [beam.results() for beam in beams]
+        b, slots = totals.shape
+        if attention is not None:
+            weights = attention(state)
+            sentences.attend(active, weights.reshape(b, slots, weights.shape[1]))
+        history = sentences.history(active, slots, t) if constraints.no_repeat_ngram else None
+        log_probs = constraints.apply(log_probs, t, history).reshape(b, slots, -1)
+        step = _step(totals, log_probs, model.end_token, active, sentences.num_ended[active], options)
 
-
-def _best_continuations(totals: Array, log_probs: Array, count: int) -> tuple[Array, Array, Array]:
-    """The ``count`` best (total, parent, word) of each source, best first, each (sources, count).
-
-    Among equals it is the first word of the first parent, as in greedy decoding. Where there are fewer
-    continuations, the list is filled up with impossible ones (total minus infinity).
-    """
-    sources, K = totals.shape
-    V = log_probs.shape[1]
-    scores = (totals[:, :, None] + log_probs.reshape(sources, K, V)).reshape(sources, K * V)
-    rows = np.arange(sources)
-    best, top = np.empty((sources, count)), np.empty((sources, count), dtype=np.intp)
-    for rank in range(count):  # few passes; a partition is not faster, and picks any of several equals
-        top[:, rank] = scores.argmax(axis=1)
-        best[:, rank] = scores[rows, top[:, rank]]
-        scores[rows, top[:, rank]] = -np.inf
-    return best, top // V, top % V
-
-
-class _Beam:
-    """The partial and the ended sentences of one source."""
-
-    def __init__(self, size: int, n_best: int, max_length: int, length_penalty: float) -> None:
-        self.size, self.n_best, self.max_length, self.length_penalty = (
-            size,
-            n_best,
-            max_length,
-            length_penalty,
-        )
-        self.sentences: list[tuple[int, ...]] = [()]
-        self.totals = [0.0]
-        self.ended: list[Hypothesis] = []
-        self.done = False
-
-    def extend(self, totals: Array, parents: Array, words: Array, end_token: int) -> list[int]:
-        """Take the continuations, best first; return which of them go on, ``size`` of them."""
-        going_on: list[int] = []
-        length = len(self.sentences[0])
-        for rank in range(len(totals)):
-            if words[rank] != end_token:
-                going_on.append(rank)
-            elif rank < self.size and totals[rank] > -np.inf:
-                self.ended.append(self._hypothesis(self.sentences[parents[rank]], float(totals[rank]), True))
-        going_on = going_on[: self.size]
-        going_on += [len(totals) - 1] * (self.size - len(going_on))  # impossible ones, total minus infinity
-        if length < self.max_length:
-            self.sentences = [(*self.sentences[parents[rank]], int(words[rank])) for rank in going_on]
-            self.totals = [float(totals[rank]) for rank in going_on]
-        self.done = length >= self.max_length or len(self.ended) >= self.size or not self._can_improve()
-        return going_on
-
-    def _can_improve(self) -> bool:
-        if len(self.ended) < self.n_best:
-            return max(self.totals) > -np.inf
-        worst = sorted((h.score for h in self.ended), reverse=True)[self.n_best - 1]
+        best = step.totals.max(axis=1)
+        extended = (best > -np.inf) & (t < constraints.max_length)
+        sentences.end(active, t, step)
+        sentences.extend(active, t, step, extended)
         # a log-probability only falls, and no sentence is longer than the longest
-        return max(self.totals) / (self.max_length + 1) ** self.length_penalty > worst
+        worst = sentences.scores[active, min(options.n_best, K) - 1]
+        can_improve = best / options.norms[-1] > worst
+        going_on = np.flatnonzero(extended & can_improve & (sentences.num_ended[active] < K))
+        if not going_on.size:
+            break
+        rows = going_on[:, None] * slots + step.parents[going_on]
+        state = select(state, rows.reshape(-1))
+        active, totals, last = active[going_on], step.totals[going_on], step.words[going_on].reshape(-1)
+    return sentences.hypotheses(groups, options.n_best)
 
-    def _hypothesis(self, tokens: tuple[int, ...], total: float, finished: bool) -> Hypothesis:
-        return Hypothesis(tokens, total, total / (len(tokens) + 1) ** self.length_penalty, finished)
 
-    def results(self) -> list[Hypothesis]:
-        """The best sentences that ended, then, where they are too few, the best that did not."""
-        ended = sorted(self.ended, key=lambda h: -h.score)[: self.n_best]
-        found = {h.tokens for h in ended}  # the longest sentences may be among both
-        unfinished = [
-            self._hypothesis(tokens, total, False)
-            for tokens, total in zip(self.sentences, self.totals, strict=True)
-            if total > -np.inf and tokens not in found
-        ]
-        unfinished.sort(key=lambda h: -h.score)
-        return ended + unfinished[: self.n_best - len(ended)]
+def _step(
+    totals: Array, log_probs: Array, end_token: int, active: Array, num_ended: Array, options: _Options
+) -> Continuations:
+    """The continuations of all active beams; later groups of a source see what earlier ones chose."""
+    K, groups = options.size, options.groups
+    if groups == 1:
+        return continuations(totals, log_probs, K, end_token)
+    sources = active // groups
+    chosen = np.zeros((sources[-1] + 1, log_probs.shape[2]), log_probs.dtype)  # how often each word was
+    parts, order = [], []
+    for group in range(groups):
+        rows = np.flatnonzero(active % groups == group)
+        penalty = options.diversity * chosen[sources[rows]]
+        part = continuations(totals[rows], log_probs[rows], K, end_token, penalty)
+        full = num_ended[rows] + (part.ended > -np.inf).sum(axis=1) >= K  # those beams go no further
+        beam, slot = np.nonzero((part.totals > -np.inf) & ~full[:, None])
+        np.add.at(chosen, (sources[rows][beam], part.words[beam, slot]), 1)
+        parts.append(part)
+        order.append(rows)
+    back = np.argsort(np.concatenate(order))
+    return Continuations(*(np.concatenate(arrays)[back] for arrays in zip(*parts, strict=True)))

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from rnnlab.decoding.search import Array, Hypothesis, StepModel, checked, forbidden, num_rows
+from rnnlab.decoding.constraints import Constraints
+from rnnlab.decoding.search import (
+    ROWS,
+    Array,
+    Hypothesis,
+    State,
+    StepModel,
+    attention_of,
+    check_count,
+    check_numbers,
+    chunks,
+    num_rows,
+    placed,
+    select,
+)
+
+Choose = Callable[[Array, Array, int], Array]  # log-probabilities (n, V), the sources (n,), the step -> (n,)
 
 
 def greedy(
-    model: StepModel, source: Any, *, max_length: int = 30, forbid: Iterable[int] = ()
+    model: StepModel,
+    source: Any,
+    *,
+    max_length: int = 30,
+    min_length: int = 0,
+    forbid: Iterable[int] = (),
+    no_repeat_ngram: int = 0,
+    return_alignments: bool = False,
 ) -> list[list[Hypothesis]]:
     """Take the most probable token at every step.
 
@@ -20,22 +43,35 @@ def greedy(
     model : StepModel
     source : anything
         What ``model.start`` takes, N rows.
-    max_length : int
-        The most words in a sentence.
+    max_length, min_length : int
+        The most and the fewest words in a sentence.
     forbid : tokens
         Never chosen: the <UNK>, <START> and <NULL> tokens, say.
+    no_repeat_ngram : int
+        So many words in a row come no second time in a sentence; 0 lets them.
+    return_alignments : bool
+        Whether hypotheses have an ``alignment``, which needs a model with ``attention``.
 
     Returns
     -------
     list of N lists of one Hypothesis
+        A sentence where no token may follow stops there, unfinished.
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         If an option does not fit.
     """
-    tokens = checked("greedy", model, max_length, forbid)
-    return _rollout(model, source, max_length, tokens, lambda log_probs: log_probs.argmax(axis=1))
+    constraints = Constraints(
+        "greedy",
+        model,
+        max_length=max_length,
+        min_length=min_length,
+        forbid=forbid,
+        no_repeat_ngram=no_repeat_ngram,
+    )
+    attention = attention_of("greedy", model, return_alignments)
+    return _rollout(model, model.start(source), constraints, attention, lambda x, *_: x.argmax(axis=1))
 
 
 def sample(
@@ -44,10 +80,15 @@ def sample(
     *,
     rng: np.random.Generator,
     max_length: int = 30,
+    min_length: int = 0,
     temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
     forbid: Iterable[int] = (),
+    no_repeat_ngram: int = 0,
+    return_alignments: bool = False,
 ) -> list[list[Hypothesis]]:
-    """Draw every token from the model's distribution.
+    """Draw every token from the model's distribution, or from its likely part.
 
     Parameters
     ----------
@@ -55,59 +96,141 @@ def sample(
     source : anything
         What ``model.start`` takes, N rows.
     rng : numpy Generator
-    max_length : int
-        The most words in a sentence.
+        A sentence depends on it and on the place of its source, not on the other sources.
+    max_length, min_length : int
+        The most and the fewest words in a sentence.
     temperature : float > 0
         Log-probabilities are divided by it: below 1 the likely words gain, above 1 the others.
+    top_k : int
+        Draw from the k most probable tokens (and those as probable as the last of them); 0 is all.
+    top_p : float in (0, 1]
+        Draw from the fewest tokens whose probabilities, after ``temperature`` and ``top_k``, sum to at least
+        this: the nucleus (Holtzman et al. 2020).
     forbid : tokens
         Never drawn.
+    no_repeat_ngram : int
+        So many words in a row come no second time in a sentence; 0 lets them.
+    return_alignments : bool
+        Whether hypotheses have an ``alignment``, which needs a model with ``attention``.
 
     Returns
     -------
     list of N lists of one Hypothesis
-        ``log_prob`` is the model's own, at temperature 1.
+        ``log_prob`` is the model's own, at temperature 1. A sentence where no token may follow stops there,
+        unfinished.
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         If an option does not fit.
     """
-    tokens = checked("sample", model, max_length, forbid)
+    constraints = Constraints(
+        "sample",
+        model,
+        max_length=max_length,
+        min_length=min_length,
+        forbid=forbid,
+        no_repeat_ngram=no_repeat_ngram,
+    )
     if not temperature > 0:
         raise ValueError(f"sample: temperature is {temperature}, expected a number above 0")
+    if not 0 < top_p <= 1:
+        raise ValueError(f"sample: top_p is {top_p}, expected a number in (0, 1]")
+    check_count("sample", "top_k", top_k, 0)
+    attention = attention_of("sample", model, return_alignments)
+    state = model.start(source)
+    N, seed = num_rows(state), int(rng.integers(2**63))
 
-    def draw(log_probs: Array) -> Array:
-        # The largest of log-probabilities with Gumbel noise is a draw from the distribution.
-        return (log_probs / temperature + rng.gumbel(size=log_probs.shape)).argmax(axis=1)
+    def choose(log_probs: Array, sources: Array, step: int) -> Array:
+        uniform = np.random.default_rng((seed, step)).random(N)[sources]
+        return _draw(_likely(log_probs, temperature, top_k, top_p), uniform)
 
-    return _rollout(model, source, max_length, tokens, draw)
+    return _rollout(model, state, constraints, attention, choose)
+
+
+def _likely(log_probs: Array, temperature: float, top_k: int, top_p: float) -> Array:
+    """Unnormalised probabilities (n, V) in float64, zero for the tokens that are not to be drawn."""
+    log_probs = log_probs.astype(np.float64)
+    V = log_probs.shape[1]
+    if 0 < top_k < V:
+        least = np.partition(log_probs, V - top_k, axis=1)[:, V - top_k, None]
+        log_probs[log_probs < least] = -np.inf
+    most = log_probs.max(axis=1, keepdims=True)
+    check_numbers("sample", most)
+    with np.errstate(over="ignore"):
+        log_probs -= np.where(most > -np.inf, most, 0)
+        log_probs /= temperature
+    probs = np.exp(log_probs, out=log_probs)
+    if top_p < 1:
+        ascending = np.sort(probs, axis=1)
+        below = np.cumsum(ascending, axis=1)  # what is lost if this token and all less likely ones go
+        first = (below <= (1 - top_p) * below[:, -1:]).sum(axis=1)
+        least = np.take_along_axis(ascending, np.minimum(first, V - 1)[:, None], axis=1)
+        probs[probs < least] = 0
+    return probs
+
+
+def _draw(probs: Array, uniform: Array) -> Array:
+    """The token (n,) of each row at which the sum of probabilities passes a number drawn from [0, 1)."""
+    sums = np.cumsum(probs, axis=1)
+    total = sums[:, -1]
+    passed = np.minimum(uniform * total, np.nextafter(total, 0))  # below the total, however it is rounded
+    return np.minimum((sums <= passed[:, None]).sum(axis=1), probs.shape[1] - 1)
 
 
 def _rollout(
     model: StepModel,
-    source: Any,
-    max_length: int,
-    forbid: tuple[int, ...],
-    choose: Callable[[Array], Array],
+    state: State,
+    constraints: Constraints,
+    attention: Callable[[State], Array] | None,
+    choose: Choose,
 ) -> list[list[Hypothesis]]:
-    state = model.start(source)
-    N = num_rows(state)
-    last = np.full(N, model.start_token)
-    words: list[list[int]] = [[] for _ in range(N)]
-    total = np.zeros(N)
-    alive = np.ones(N, dtype=bool)
-    for _ in range(max_length + 1):  # one more for <END> after the last word
-        if not alive.any():
-            break
+    return [
+        [hypothesis]
+        for sources, part in chunks(state, ROWS)
+        for hypothesis in _rollout_chunk(model, sources, part, constraints, attention, choose)
+    ]
+
+
+def _rollout_chunk(
+    model: StepModel,
+    sources: Array,
+    state: State,
+    constraints: Constraints,
+    attention: Callable[[State], Array] | None,
+    choose: Choose,
+) -> Iterator[Hypothesis]:
+    n, max_length = len(sources), constraints.max_length
+    tokens = np.empty((n, max_length + 1), np.intp)
+    steps = np.zeros(n, np.intp)  # tokens of each sentence, <END> included
+    finished = np.zeros(n, bool)
+    totals = np.zeros(n)
+    weights: list[Array] = []  # (n, L) of each step
+    active = np.arange(n)  # sentences that go on
+    last = np.full(n, model.start_token)
+    for t in range(max_length + 1):  # one more for <END> after the last word
         log_probs, state = model.advance(state, last)
-        last = choose(forbidden(log_probs, forbid))
-        for n in np.flatnonzero(alive):
-            token = int(last[n])
-            if token == model.end_token:
-                alive[n] = False
-            elif len(words[n]) == max_length:
-                continue
-            else:
-                words[n].append(token)
-            total[n] += float(log_probs[n, token])
-    return [[Hypothesis(tuple(words[n]), float(total[n]), float(total[n]), not alive[n])] for n in range(N)]
+        if attention is not None:
+            weights.append(placed(attention(state), active, n))
+        log_probs = constraints.apply(log_probs, t, tokens[active, :t])
+        last = choose(log_probs, sources[active], t)
+        gained = log_probs[np.arange(active.size), last]
+        check_numbers(constraints.function, gained)
+        ends = last == model.end_token
+        taken = (gained > -np.inf) & (ends | (t < max_length))
+        rows = active[taken]
+        tokens[rows, t] = last[taken]
+        totals[rows] += gained[taken]
+        steps[rows] += 1
+        finished[active[taken & ends]] = True
+        going_on = np.flatnonzero(taken & ~ends)
+        if not going_on.size:
+            break
+        if going_on.size < active.size:
+            active, last, state = active[going_on], last[going_on], select(state, going_on)
+    alignments = np.stack(weights, axis=1) if weights else None  # (n, steps, L)
+    for k in range(n):
+        words = tuple(tokens[k, : steps[k] - finished[k]].tolist())
+        total = float(totals[k])
+        alignment = None if alignments is None else alignments[k, : steps[k]]
+        yield Hypothesis(words, total, total, bool(finished[k]), alignment)

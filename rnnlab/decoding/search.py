@@ -1,23 +1,32 @@
-"""What every search shares: the step-function protocol, hypotheses, forbidden tokens.
+"""What every search shares: the step-function protocol, hypotheses, states and their rows.
 
 A search sees a model only through
 
     state = model.start(source)                            one row of state for each row of source
     log_probs, state = model.advance(state, tokens)        (N, V) for the next token, given the last one, (N,)
 
-and the tokens ``model.start_token`` and ``model.end_token``. A state is an array whose first axis is the row,
-None, or a tuple of states.
+and the tokens ``model.start_token`` and ``model.end_token``. A model that attends to its source may offer
+
+    weights = model.attention(state)                       (N, L), those of the step that gave this state
+
+A state is an array whose first axis is the row, or a tuple of states. Anything else in it (None, an object
+that holds packed weights, say) belongs to all rows and is handed on as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import operator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 Array = Any
 State = Any
+
+# A search advances no more rows at a time, so that memory is bounded and scores stay in the cache.
+ROWS = 512
 
 
 class StepModel(Protocol):
@@ -40,17 +49,18 @@ class Hypothesis(NamedTuple):
 
     tokens: tuple[int, ...]  # without <START> and <END>
     log_prob: float  # of the tokens and, if finished, of <END>, in nats
-    score: float  # what hypotheses are ranked by: log_prob, divided by a power of the length if asked for
+    score: float  # what hypotheses are ranked by: log_prob, normalised by the length if asked for
     finished: bool  # whether it ended with <END> rather than at the maximum length
+    alignment: Array | None = (
+        None  # (tokens and, if finished, <END>; L) attention to the source, if asked for
+    )
 
 
 def select(state: State, rows: Array) -> State:
     """The rows of a state, in the order asked for."""
-    if state is None:
-        return None
     if isinstance(state, tuple):
         return tuple(select(part, rows) for part in state)
-    return state[rows]
+    return state[rows] if hasattr(state, "shape") else state
 
 
 def num_rows(state: State) -> int:
@@ -61,37 +71,78 @@ def num_rows(state: State) -> int:
     ValueError
         If there is no array in it.
     """
+    rows = _num_rows(state)
+    if rows is None:
+        raise ValueError("the state has no array in it, expected at least one with a row for each source")
+    return rows
+
+
+def _num_rows(state: State) -> int | None:
     if isinstance(state, tuple):
-        for part in state:
-            if part is not None:
-                return num_rows(part)
-    elif state is not None:
-        return int(state.shape[0])
-    raise ValueError("the state has no array in it, expected at least one with a row for each source")
+        return next((rows for part in state if (rows := _num_rows(part)) is not None), None)
+    return int(state.shape[0]) if hasattr(state, "shape") else None
 
 
-def forbidden(log_probs: Array, tokens: tuple[int, ...]) -> Array:
-    """The log-probabilities (N, V) with those of ``tokens`` at minus infinity."""
-    if tokens:
-        log_probs = log_probs.copy()
-        log_probs[:, list(tokens)] = -np.inf
-    return log_probs
+def chunks(state: State, size: int) -> Iterator[tuple[Array, State]]:
+    """A state in parts of at most ``size`` rows, as equal as can be: which rows, and their state."""
+    N = num_rows(state)
+    if 0 < N <= size:
+        yield np.arange(N), state
+    elif N:
+        for rows in np.array_split(np.arange(N), math.ceil(N / size)):
+            yield rows, select(state, rows)
 
 
-def checked(function: str, model: StepModel, max_length: int, forbid: Iterable[int]) -> tuple[int, ...]:
-    """The forbidden tokens as a tuple, once the arguments of a search are found to be right.
+def placed(values: Array, rows: Array, count: int) -> Array:
+    """An array of ``count`` rows, zero but for those that are given."""
+    out = np.zeros((count, *values.shape[1:]), values.dtype)
+    out[rows] = values
+    return out
+
+
+def check_count(function: str, name: str, value: int, least: int, most: int | None = None) -> int:
+    """The value as an int, once it is found to be one in the range.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no integer or out of the range.
+    """
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{function}: {name} is {value!r}, expected an integer") from None
+    if count < least or (most is not None and count > most):
+        expected = f"at least {least}" if most is None else f"{least} to {most}"
+        raise ValueError(f"{function}: {name} is {count}, expected {expected}")
+    return count
+
+
+def attention_of(function: str, model: StepModel, wanted: bool) -> Callable[[State], Array] | None:
+    """The model's method ``attention`` if alignments are wanted, else None.
 
     Raises
     ------
     ValueError
-        If the maximum length is below 1, <END> is forbidden, or the model has no <START> or <END>.
+        If it has none.
     """
-    tokens = tuple(int(token) for token in forbid)
-    if max_length < 1:
-        raise ValueError(f"{function}: max_length is {max_length}, expected at least 1")
-    for word, token in (("<START>", model.start_token), ("<END>", model.end_token)):
-        if token is None:
-            raise ValueError(f"{function}: the model's vocabulary has no {word}, which decoding needs")
-    if model.end_token in tokens:
-        raise ValueError(f"{function}: forbid holds <END> ({model.end_token}), and nothing could ever end")
-    return tokens
+    if not wanted:
+        return None
+    attention = getattr(model, "attention", None)
+    if attention is None:
+        raise ValueError(
+            f"{function}: return_alignments is True, but {type(model).__name__} has no method attention"
+        )
+    return attention
+
+
+def check_numbers(function: str, chosen: Array) -> None:
+    """Check the log-probabilities of chosen tokens: NaN is the first that a search would choose.
+
+    Raises
+    ------
+    ValueError
+        If one is NaN.
+    """
+    if np.isnan(chosen).any():
+        raise ValueError(f"{function}: the model's log-probabilities hold NaN")

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnlab.decoding import beam_search, greedy
+from rnnlab.decoding import beam, beam_search, greedy
 
-from .toys import END, START, TableModel, assert_same_hypotheses
+from .toys import END, START, AttendingModel, TableModel, assert_same_hypotheses
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -22,21 +22,38 @@ def test_one_beam_is_greedy(seed, words, max_length, length_penalty):
         assert found.log_prob == pytest.approx(expected.log_prob)
 
 
-@given(seeds, st.integers(1, 3), st.integers(1, 3), st.sampled_from([0.0, 0.5, 1.0, 2.0]), st.integers(1, 8))
-@settings(max_examples=60)
-def test_a_wide_beam_finds_what_enumeration_finds(seed, words, max_length, length_penalty, n_best):
+@given(
+    seeds,
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.sampled_from([0.0, 0.5, 1.0, 2.0]),
+    st.sampled_from(["power", "gnmt"]),
+    st.integers(1, 8),
+    st.integers(0, 1),
+    st.integers(0, 2),
+)
+@settings(max_examples=100)
+def test_a_wide_beam_finds_what_enumeration_finds(
+    seed, words, max_length, length_penalty, normalisation, n_best, min_length, no_repeat_ngram
+):
     model = TableModel.random(np.random.default_rng(seed), words=words)
+    options = {
+        "length_penalty": length_penalty,
+        "normalisation": normalisation,
+        "min_length": min_length,
+        "no_repeat_ngram": no_repeat_ngram,
+    }
     found = beam_search(
         model,
         [0, 1, 2],
         beam_size=50,  # no more than 27 + 9 + 3 + 1 sentences end
         max_length=max_length,
-        length_penalty=length_penalty,
         n_best=n_best,
         forbid=(START,),
+        **options,
     )
     for source, hypotheses in enumerate(found):
-        expected = model.sentences(source, max_length, length_penalty)[:n_best]
+        expected = model.sentences(source, max_length, **options)[:n_best]
         assert_same_hypotheses(hypotheses[: len(expected)], expected)
 
 
@@ -67,9 +84,11 @@ def test_any_beam(seed, words, beam_size, length_penalty):
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
-def test_a_source_does_not_see_the_others(length_penalty, rng):
+@pytest.mark.parametrize("num_groups", [1, 2])
+def test_a_source_does_not_see_the_others(num_groups, length_penalty, rng):
     model = TableModel.random(rng, sources=6, words=5)
-    options = {"beam_size": 3, "n_best": 3, "max_length": 4, "length_penalty": length_penalty}
+    options = {"beam_size": 4, "n_best": 4, "max_length": 4, "length_penalty": length_penalty}
+    options |= {"num_groups": num_groups, "no_repeat_ngram": 2}
     together = beam_search(model, range(6), **options)
     for order in (range(6), rng.permutation(6)):
         for source in order:
@@ -77,6 +96,19 @@ def test_a_source_does_not_see_the_others(length_penalty, rng):
             assert alone == together[source]
     shuffled = rng.permutation(6)
     assert beam_search(model, shuffled, **options) == [together[source] for source in shuffled]
+
+
+def test_sources_are_searched_in_chunks(monkeypatch, rng):
+    model = TableModel.random(rng, sources=5, words=5)
+    options = {"beam_size": 3, "n_best": 3, "max_length": 4}
+    together = beam_search(model, range(5), **options)
+    monkeypatch.setattr(beam, "ROWS", 7)  # two sources with three slots each
+    model.rows.clear()
+    assert beam_search(model, range(5), **options) == together
+    assert max(model.rows) <= 6
+    assert model.rows.count(1) <= 1 < model.rows.count(2)
+    monkeypatch.setattr(beam, "ROWS", 1)  # a source at least
+    assert beam_search(model, range(5), **options) == together
 
 
 def test_a_wider_beam_finds_what_greedy_misses():
@@ -223,6 +255,93 @@ def test_no_source(rng):
     assert beam_search(TableModel.random(rng), [], beam_size=3) == []
 
 
+# ---------------------------------------------------------------- groups
+
+
+@given(seeds, st.sampled_from([2, 3]))
+@settings(max_examples=30)
+def test_groups_that_care_little_are_one_beam_each(seed, num_groups):
+    """Without diversity all groups find what one of them finds alone."""
+    model = TableModel.random(np.random.default_rng(seed), words=4)
+    options = {"max_length": 4, "forbid": (START,)}
+    alone = beam_search(model, [0, 1, 2], beam_size=2, n_best=2, **options)
+    groups = beam_search(
+        model, [0, 1, 2], beam_size=2 * num_groups, num_groups=num_groups, n_best=2, diversity=0, **options
+    )
+    for one, other in zip(alone, groups, strict=True):
+        assert_same_hypotheses(other, one)
+
+
+@given(seeds, st.sampled_from([2, 4]))
+@settings(max_examples=30)
+def test_groups_start_with_different_words(seed, num_groups):
+    model = TableModel.random(np.random.default_rng(seed), words=5)
+    found = beam_search(
+        model,
+        [0, 1, 2],
+        beam_size=num_groups,
+        num_groups=num_groups,
+        n_best=num_groups,
+        diversity=100,
+        max_length=4,
+        min_length=1,
+        forbid=(START,),
+        length_penalty=1,
+    )
+    for source, hypotheses in enumerate(found):
+        firsts = np.argsort(-model.table[source, 0, START, 2:])[:num_groups] + 2
+        assert {h.tokens[0] for h in hypotheses} == set(firsts.tolist())
+        for hypothesis in hypotheses:  # diversity has no part in the numbers
+            expected = model.log_prob(source, hypothesis.tokens, hypothesis.finished)
+            assert hypothesis.log_prob == pytest.approx(expected)
+            assert hypothesis.score == pytest.approx(expected / (len(hypothesis.tokens) + 1))
+
+
+def diverse(model, source, num_groups, diversity, max_length):
+    """Vijayakumar et al. (2016), algorithm 1, with one sentence a group."""
+    paths = [[START] for _ in range(num_groups)]
+    for t in range(max_length + 1):
+        chosen = np.zeros(model.table.shape[-1])
+        for path in paths:
+            if path[-1] != END and len(path) <= max_length + 1:
+                row = model.table[source, t, path[-1]] - diversity * chosen
+                row[START] = -np.inf
+                word = int(row.argmax())
+                if word == END or t < max_length:
+                    path.append(word)
+                if word != END:
+                    chosen[word] += 1
+    return {tuple(token for token in path if token not in (START, END)) for path in paths}
+
+
+@given(seeds, st.sampled_from([0.3, 1.0]))
+@settings(max_examples=40)
+def test_groups_of_one_are_greedy_with_a_penalty(seed, diversity):
+    model = TableModel.random(np.random.default_rng(seed), words=4)
+    options = {"beam_size": 3, "num_groups": 3, "n_best": 3, "max_length": 4, "forbid": (START,)}
+    for source, found in enumerate(beam_search(model, [0, 1, 2], diversity=diversity, **options)):
+        assert {h.tokens for h in found} <= diverse(model, source, 3, diversity, 4)
+        ended = [h for h in found if h.finished]
+        assert len({h.tokens for h in found}) == len(found) >= len(ended)
+
+
+# ---------------------------------------------------------------- alignments
+
+
+@given(seeds, st.integers(1, 2), st.sampled_from([0.0, 1.0]))
+@settings(max_examples=40)
+def test_alignments_belong_to_the_words(seed, num_groups, length_penalty):
+    model = AttendingModel.random(np.random.default_rng(seed), words=3)
+    options = {"beam_size": 4, "n_best": 4, "max_length": 4, "length_penalty": length_penalty}
+    options |= {"num_groups": num_groups, "forbid": (START,)}
+    with_alignments = beam_search(model, [2, 0, 1], return_alignments=True, **options)
+    without = beam_search(model, [2, 0, 1], **options)
+    for source, found, same in zip([2, 0, 1], with_alignments, without, strict=True):
+        assert [h._replace(alignment=None) for h in found] == same
+        for hypothesis in found:
+            np.testing.assert_array_equal(hypothesis.alignment, model.expected(source, hypothesis))
+
+
 # ---------------------------------------------------------------- options that do not fit
 
 
@@ -234,8 +353,10 @@ def test_no_source(rng):
         ({"n_best": 4}, "n_best is 4, expected 1 to beam_size = 3"),
         ({"length_penalty": -0.1}, "length_penalty is -0.1, expected 0 or more"),
         ({"length_penalty": float("nan")}, "length_penalty is nan, expected 0 or more"),
-        ({"max_length": 0}, "max_length is 0, expected at least 1"),
-        ({"forbid": (END,)}, r"forbid holds <END> \(1\)"),
+        ({"normalisation": "mean"}, "normalisation is 'mean', expected 'power' or 'gnmt'"),
+        ({"diversity": -1.0}, "diversity is -1.0, expected 0 or more"),
+        ({"num_groups": 0}, "num_groups is 0, expected at least 1"),
+        ({"num_groups": 2}, "num_groups is 2, expected a divisor of beam_size = 3"),
     ],
 )
 def test_wrong_options(options, message, rng):

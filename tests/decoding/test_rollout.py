@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rnnlab.decoding import greedy, sample
+from rnnlab.decoding import greedy, rollout, sample
 
-from .toys import END, START, TableModel
+from .toys import END, START, AttendingModel, TableModel
 
 
 def test_greedy_takes_the_likeliest_token_at_every_step(rng):
@@ -53,13 +53,42 @@ def test_greedy_stops_when_all_have_ended(rng):
     model.table[1, 1, :, END] = 10
     found = greedy(model, [0, 1], max_length=4)
     assert [len(row[0].tokens) for row in found] == [0, 1]
-    assert model.rows == [2, 2]
+    assert model.rows == [2, 1]
 
 
 def test_a_source_does_not_see_the_others(rng):
     model = TableModel.random(rng, sources=6, words=5)
     together = greedy(model, range(6), max_length=4)
     assert [greedy(model, [source], max_length=4)[0] for source in range(6)] == together
+
+
+@pytest.mark.parametrize("search", [greedy, sample])
+def test_sources_are_decoded_in_chunks(search, monkeypatch, rng):
+    model = TableModel.random(rng, sources=7, words=5)
+
+    def run(source):
+        noise = {} if search is greedy else {"rng": np.random.default_rng(3)}
+        return search(model, source, max_length=4, no_repeat_ngram=2, **noise)
+
+    together = run(range(7))
+    assert run(range(5)) == together[:5]  # a sample depends on the place of its source, not on the others
+    monkeypatch.setattr(rollout, "ROWS", 3)
+    model.rows.clear()
+    assert run(range(7)) == together
+    assert max(model.rows) == 3
+
+
+@pytest.mark.parametrize("search", [greedy, sample])
+def test_alignments_belong_to_the_words(search, rng):
+    model = AttendingModel.random(rng, words=3)
+
+    def run(**options):
+        noise = {} if search is greedy else {"rng": np.random.default_rng(3)}
+        return search(model, [2, 0, 1] * 9, max_length=4, **noise, **options)
+
+    for source, (found,), (same,) in zip([2, 0, 1] * 9, run(return_alignments=True), run(), strict=True):
+        assert found._replace(alignment=None) == same
+        np.testing.assert_array_equal(found.alignment, model.expected(source, found))
 
 
 # ---------------------------------------------------------------- sampling
@@ -96,6 +125,35 @@ def test_sentences_come_as_often_as_they_are_probable(temperature, forbid, rng):
     assert set(counts) <= set(expected)
     observed = [counts.get(key, 0) for key in expected]
     assert stats.chisquare(observed, draws * np.exp(list(expected.values()))).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "weights"),
+    [
+        ({}, [1, 4, 3, 1, 1]),
+        ({"top_k": 1}, [0, 1, 0, 0, 0]),
+        ({"top_k": 2}, [0, 4, 3, 0, 0]),
+        ({"top_k": 3}, [1, 4, 3, 1, 1]),  # three are as probable as the third
+        ({"top_k": 9}, [1, 4, 3, 1, 1]),
+        ({"top_p": 0.39}, [0, 1, 0, 0, 0]),
+        ({"top_p": 0.41}, [0, 4, 3, 0, 0]),
+        ({"top_p": 0.69}, [0, 4, 3, 0, 0]),
+        ({"top_p": 0.71}, [1, 4, 3, 1, 1]),
+        ({"top_k": 2, "top_p": 0.5}, [0, 1, 0, 0, 0]),  # 4 of 7 is more than half,
+        ({"top_p": 0.5, "temperature": 0.5}, [0, 1, 0, 0, 0]),  # and so is 16 of 28
+        ({"top_p": 0.5, "temperature": 2.0}, [0, 2, 3**0.5, 0, 0]),
+        ({"top_p": 0.4, "forbid": (2,)}, [0, 0, 1, 0, 0]),
+    ],
+)
+def test_the_likely_part_of_the_distribution(options, weights, rng):
+    table = np.full((1, 2, 6, 6), -np.inf)
+    table[..., [END, 2, 3, 4, 5]] = np.log([0.1, 0.4, 0.3, 0.1, 0.1])
+    draws = 4000
+    found = sample(TableModel(table), [0] * draws, max_length=1, rng=rng, **options)
+    counts = np.bincount([h.tokens[0] if h.tokens else END for (h,) in found], minlength=6)
+    expected = np.array([0, *weights]) / sum(weights)
+    assert not counts[expected == 0].any()
+    np.testing.assert_allclose(counts / draws, expected, atol=0.03)  # some four standard deviations
 
 
 def test_the_log_probability_of_a_sample_is_the_models_own(rng):
@@ -139,24 +197,20 @@ def test_no_source(search, rng):
     assert search(TableModel.random(rng), [], **options) == []
 
 
-@pytest.mark.parametrize("search", [greedy, sample])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_length": 0}, "max_length is 0, expected at least 1"),
-        ({"forbid": [2, END]}, "forbid holds <END> "),
+        ({"temperature": 0.0}, "temperature is 0.0, expected a number above 0"),
+        ({"temperature": -1.0}, "temperature is -1.0, expected a number above 0"),
+        ({"temperature": float("nan")}, "temperature is nan, expected a number above 0"),
+        ({"top_k": -1}, "top_k is -1, expected at least 0"),
+        ({"top_p": 0.0}, r"top_p is 0.0, expected a number in \(0, 1\]"),
+        ({"top_p": 1.1}, r"top_p is 1.1, expected a number in \(0, 1\]"),
     ],
 )
-def test_wrong_options(search, options, message, rng):
-    noise = {} if search is greedy else {"rng": rng}
-    with pytest.raises(ValueError, match=f"^{search.__name__}: {message}"):
-        search(TableModel.random(rng), [0], **noise, **options)
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan")])
-def test_wrong_temperature(temperature, rng):
-    with pytest.raises(ValueError, match=f"sample: temperature is {temperature}, expected a number above 0"):
-        sample(TableModel.random(rng), [0], temperature=temperature, rng=rng)
+def test_wrong_options_of_sampling(options, message, rng):
+    with pytest.raises(ValueError, match=f"^sample: {message}"):
+        sample(TableModel.random(rng), [0], rng=rng, **options)
 
 
 @pytest.mark.parametrize("word", ["start", "end"])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rnnlab.decoding.search import forbidden, num_rows, select
+from rnnlab.decoding.search import chunks, num_rows, select
 
 
 def test_select_rows_of_nested_states():
@@ -13,17 +13,26 @@ def test_select_rows_of_nested_states():
     np.testing.assert_array_equal(second, [2, 0, 0])
 
 
+def test_what_belongs_to_all_rows_is_handed_on():
+    shared = object()
+    assert select((np.zeros(3), shared), np.array([1]))[1] is shared
+
+
 def test_num_rows():
     assert num_rows(np.zeros((3, 2))) == 3
     assert num_rows((None, (np.zeros((0, 2)), np.zeros(5)))) == 0
+    assert num_rows(((None, object()), (np.zeros(5),))) == 5
     for state in (None, (None, None)):
         with pytest.raises(ValueError, match="the state has no array in it"):
             num_rows(state)
 
 
-def test_forbidden_copies_only_where_it_writes():
-    log_probs = np.zeros((2, 4))
-    assert forbidden(log_probs, ()) is log_probs
-    out = forbidden(log_probs, (0, 3))
-    np.testing.assert_array_equal(out, [[-np.inf, 0, 0, -np.inf]] * 2)
-    assert not log_probs.any()
+@pytest.mark.parametrize(("rows", "sizes"), [(0, []), (1, [1]), (3, [3]), (4, [2, 2]), (7, [3, 2, 2])])
+def test_chunks(rows, sizes):
+    state = np.arange(rows), None
+    parts = list(chunks(state, 3))
+    assert [len(part) for part, _ in parts] == sizes
+    for part, (numbers, nothing) in parts:
+        np.testing.assert_array_equal(numbers, part)
+        assert nothing is None
+    assert [row for part, _ in parts for row in part] == list(range(rows))

@@ -59,14 +59,52 @@ class TableModel:
         path = (START, *tokens, *((END,) if finished else ()))
         return float(sum(self.table[source, t, path[t], path[t + 1]] for t in range(len(path) - 1)))
 
-    def sentences(self, source: int, max_length: int, length_penalty: float = 0.0) -> list[Hypothesis]:
-        """Every sentence of at most ``max_length`` words that ends, best first; <START> is not a word."""
+    def sentences(
+        self,
+        source: int,
+        max_length: int,
+        length_penalty: float = 0.0,
+        normalisation: str = "power",
+        min_length: int = 0,
+        no_repeat_ngram: int = 0,
+    ) -> list[Hypothesis]:
+        """Every sentence that may come and ends, best first; <START> is not a word."""
         found = []
-        for length in range(max_length + 1):
+        for length in range(min_length, max_length + 1):
+            norm = length + 1 if normalisation == "power" else (5 + length + 1) / 6
             for tokens in product(self.words, repeat=length):
-                log_prob = self.log_prob(source, tokens, True)
-                found.append(Hypothesis(tokens, log_prob, log_prob / (length + 1) ** length_penalty, True))
+                if not has_repeats(tokens, no_repeat_ngram):
+                    log_prob = self.log_prob(source, tokens, True)
+                    found.append(Hypothesis(tokens, log_prob, log_prob / norm**length_penalty, True))
         return sorted(found, key=lambda hypothesis: -hypothesis.score)
+
+
+class AttendingModel(TableModel):
+    """A table whose model attends: the weights tell which source, position and last word they belong to."""
+
+    def start(self, source: Array) -> Any:
+        state = super().start(source)
+        return state, np.full(len(source), -1)
+
+    def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:
+        log_probs, state = super().advance(state[0], tokens)
+        return log_probs, (state, tokens)
+
+    def attention(self, state: Any) -> Array:
+        (source, _, (position,)), tokens = state
+        return np.stack([source, position - 1, tokens], axis=1).astype(float)
+
+    @staticmethod
+    def expected(source: int, hypothesis: Hypothesis) -> Array:
+        """The alignment that a hypothesis is to have."""
+        path = (START, *hypothesis.tokens)[: len(hypothesis.tokens) + hypothesis.finished]
+        return np.array([[source, t, token] for t, token in enumerate(path)], float).reshape(-1, 3)
+
+
+def has_repeats(tokens: tuple[int, ...], n: int) -> bool:
+    """Whether some n words in a row come twice; never for n = 0."""
+    ngrams = [tokens[k : k + n] for k in range(len(tokens) - n + 1)] if n else []
+    return len(set(ngrams)) < len(ngrams)
 
 
 def assert_same_hypotheses(actual: list[Hypothesis], expected: list[Hypothesis]) -> None:

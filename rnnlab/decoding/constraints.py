@@ -1,0 +1,111 @@
+"""What a sentence may not have: forbidden tokens, too few words, the same words again."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from rnnlab.decoding.search import StepModel, check_count
+
+Array = Any
+
+
+class Constraints:
+    """The options that every search has, checked, and what they make of log-probabilities.
+
+    Parameters
+    ----------
+    function : str
+        Named in the errors.
+    model : StepModel
+    max_length, min_length : int
+        The most and the fewest words in a sentence.
+    forbid : tokens
+        Never chosen.
+    no_repeat_ngram : int
+        So many words in a row come no second time in a sentence; 0 lets them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an option does not fit, or the model has no <START> or <END>.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        model: StepModel,
+        *,
+        max_length: int,
+        min_length: int,
+        forbid: Iterable[int],
+        no_repeat_ngram: int,
+    ) -> None:
+        self.function, self.end_token = function, model.end_token
+        for word, token in (("<START>", model.start_token), ("<END>", model.end_token)):
+            if token is None:
+                raise ValueError(f"{function}: the model's vocabulary has no {word}, which decoding needs")
+        self.max_length = check_count(function, "max_length", max_length, 1)
+        self.min_length = check_count(function, "min_length", min_length, 0, self.max_length)
+        self.no_repeat_ngram = check_count(function, "no_repeat_ngram", no_repeat_ngram, 0)
+        self.forbid = sorted({operator.index(token) for token in forbid})
+        if self.forbid and self.forbid[0] < 0:
+            raise ValueError(f"{function}: forbid holds {self.forbid[0]}, expected tokens of the vocabulary")
+        if model.end_token in self.forbid:
+            raise ValueError(
+                f"{function}: forbid holds <END> ({model.end_token}), and nothing could ever end"
+            )
+
+    def apply(self, log_probs: Array, length: int, history: Array | None) -> Array:
+        """A copy of the log-probabilities in which what may not come is at minus infinity.
+
+        Parameters
+        ----------
+        log_probs : (N, V)
+            Of the token after ``length`` words.
+        length : int
+        history : (N, length) or None
+            These words, which ``no_repeat_ngram`` needs.
+
+        Returns
+        -------
+        (N, V)
+
+        Raises
+        ------
+        ValueError
+            If a forbidden token is not in the vocabulary.
+        """
+        V = log_probs.shape[1]
+        if self.forbid and self.forbid[-1] >= V:
+            raise ValueError(f"{self.function}: forbid holds {self.forbid[-1]}, the vocabulary has {V} words")
+        log_probs = log_probs.copy()
+        log_probs[:, self.forbid] = -np.inf
+        if length < self.min_length:
+            log_probs[:, self.end_token] = -np.inf
+        if history is not None and 0 < self.no_repeat_ngram <= length:
+            rows, words = repeated(history, self.no_repeat_ngram)
+            log_probs[rows, words] = -np.inf
+        return log_probs
+
+
+def repeated(history: Array, n: int) -> tuple[Array, Array]:
+    """The words that would end an n-gram that a sentence has already.
+
+    Parameters
+    ----------
+    history : (N, length) tokens
+    n : int in [1, length]
+
+    Returns
+    -------
+    rows, words : (M,)
+        Pairs of a sentence and such a word.
+    """
+    ngrams = np.lib.stride_tricks.sliding_window_view(history, n, axis=1)  # (N, length - n + 1, n)
+    latest = history[:, None, history.shape[1] - n + 1 :]  # the n - 1 words that the next one follows
+    rows, places = np.nonzero((ngrams[:, :, :-1] == latest).all(axis=2))
+    return rows, ngrams[rows, places, -1]

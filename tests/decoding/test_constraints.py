@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rnnlab.decoding import beam_search, greedy, sample
+from rnnlab.decoding.constraints import Constraints, repeated
+
+from .toys import END, START, AttendingModel, TableModel, has_repeats
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def searches(model, source, seed=0, **options):
+    """Every search: pairs of a source and a hypothesis."""
+    found = [
+        greedy(model, source, **options),
+        sample(model, source, rng=np.random.default_rng(seed), **options),
+        beam_search(model, source, beam_size=3, n_best=3, **options),
+        beam_search(model, source, beam_size=4, n_best=4, num_groups=2, **options),
+    ]
+    return [(n, h) for rows in found for n, row in zip(source, rows, strict=True) for h in row]
+
+
+def constraints(model, **options):
+    given = {"max_length": 5, "min_length": 0, "forbid": (), "no_repeat_ngram": 0}
+    return Constraints("test", model, **given | options)
+
+
+def test_the_log_probabilities_are_copied(rng):
+    log_probs = rng.standard_normal((2, 4))
+    kept = log_probs.copy()
+    out = constraints(TableModel.random(rng), forbid=(0, 3, 3), min_length=2).apply(log_probs, 1, None)
+    np.testing.assert_array_equal(log_probs, kept)
+    kept[:, [0, 3, END]] = -np.inf
+    np.testing.assert_array_equal(out, kept)
+    out = constraints(TableModel.random(rng)).apply(log_probs, 1, None)
+    assert not np.shares_memory(out, log_probs)
+
+
+@given(seeds, st.integers(1, 4), st.integers(0, 9))
+def test_repeated_words_are_those_that_would_repeat(seed, n, more):
+    history = np.random.default_rng(seed).integers(3, size=(4, n + more))
+    found = set(zip(*(array.tolist() for array in repeated(history, n)), strict=True))
+    for row, tokens in enumerate(history.tolist()):
+        seen = {tuple(tokens[k : k + n]) for k in range(len(tokens) - n + 1)}
+        for word in range(4):
+            latest = (*tokens[len(tokens) - n + 1 :], word)
+            assert ((row, word) in found) == (latest in seen)
+
+
+@given(seeds, st.integers(1, 3))
+@settings(max_examples=30)
+def test_no_ngram_comes_twice(seed, n):
+    model = TableModel.random(np.random.default_rng(seed), words=2, positions=9)
+    model.table[..., END] -= 3
+    for _, hypothesis in searches(model, [0, 1, 2], seed, max_length=8, no_repeat_ngram=n, forbid=(START,)):
+        assert not has_repeats(hypothesis.tokens, n)
+
+
+@given(seeds, st.integers(0, 4))
+@settings(max_examples=30)
+def test_no_sentence_is_too_short_or_too_long(seed, min_length):
+    model = TableModel.random(np.random.default_rng(seed), words=2)
+    model.table[..., END] += 2
+    for source, hypothesis in searches(model, [0, 1, 2], seed, max_length=4, min_length=min_length):
+        assert min_length <= len(hypothesis.tokens) <= 4
+        expected = model.log_prob(source, hypothesis.tokens, hypothesis.finished)
+        assert hypothesis.log_prob == pytest.approx(expected)
+
+
+def test_where_only_the_end_may_come(rng):
+    model = TableModel.random(rng)
+    forbid = (START, *model.words)
+    for source, hypothesis in searches(model, [0, 1], forbid=forbid):
+        assert hypothesis.tokens == ()
+        assert hypothesis.finished
+        assert hypothesis.log_prob == pytest.approx(model.log_prob(source, (), True))
+
+
+def test_where_nothing_may_come_the_sentence_stops(rng):
+    model = AttendingModel.random(rng, positions=9)
+    forbid = (START, *model.words)
+    for _, hypothesis in searches(model, [0, 1], forbid=forbid, min_length=1, return_alignments=True):
+        assert hypothesis[:4] == ((), 0.0, 0.0, False)
+        assert hypothesis.alignment.shape == (0, 3)
+    options = {"forbid": (START,), "min_length": 3, "no_repeat_ngram": 1}  # there are two words only
+    found = searches(model, [0, 1], return_alignments=True, **options)
+    assert len(found) > 2 * 4
+    for source, hypothesis in found:
+        assert sorted(hypothesis.tokens) == [2, 3]
+        assert not hypothesis.finished
+        assert hypothesis.log_prob == pytest.approx(model.log_prob(source, hypothesis.tokens, False))
+        np.testing.assert_array_equal(hypothesis.alignment, model.expected(source, hypothesis))
+
+
+@pytest.mark.parametrize("search", [greedy, sample, beam_search])
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_length": 0}, ValueError, "max_length is 0, expected at least 1"),
+        ({"max_length": 2.5}, TypeError, "max_length is 2.5, expected an integer"),
+        ({"min_length": -1}, ValueError, "min_length is -1, expected 0 to 30"),
+        ({"min_length": 4, "max_length": 3}, ValueError, "min_length is 4, expected 0 to 3"),
+        ({"no_repeat_ngram": -1}, ValueError, "no_repeat_ngram is -1, expected at least 0"),
+        ({"forbid": (2, END)}, ValueError, r"forbid holds <END> \(1\), and nothing could ever end"),
+        ({"forbid": (3, -1)}, ValueError, "forbid holds -1, expected tokens of the vocabulary"),
+        ({"forbid": (2, 4)}, ValueError, "forbid holds 4, the vocabulary has 4 words"),
+        ({"return_alignments": True}, ValueError, "return_alignments is True, but TableModel has no method"),
+    ],
+)
+def test_wrong_options(search, options, error, message, rng):
+    noise = {"rng": rng} if search is sample else {}
+    with pytest.raises(error, match=f"^{search.__name__}: {message}"):
+        search(TableModel.random(rng), [0], **noise, **options)
+
+
+@pytest.mark.parametrize("search", [greedy, sample, beam_search])
+def test_numbers_that_are_none(search, rng):
+    model = TableModel.random(rng)
+    model.table[1, 0, START, 2] = np.nan
+    noise = {"rng": rng} if search is sample else {}
+    with pytest.raises(ValueError, match=f"{search.__name__}: the model's log-probabilities hold NaN"):
+        search(model, [0, 1], **noise)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from rnnlab.decoding import Ensemble, beam_search, greedy, sample
+
+from .toys import START, AttendingModel, TableModel, assert_same_hypotheses
+
+SOURCE = [0, 1, 2]
+
+
+def test_one_model_is_itself(rng):
+    model = TableModel.random(rng)
+    model.table[..., 2] = -np.inf
+    alone = Ensemble([model])
+    state = model.start(SOURCE)
+    tokens = np.full(3, START)
+    np.testing.assert_array_equal(alone.advance((state,), tokens)[0], model.advance(state, tokens)[0])
+    assert greedy(alone, SOURCE, max_length=4) == greedy(model, SOURCE, max_length=4)
+    one, other = (beam_search(each, SOURCE, n_best=3, max_length=4) for each in (alone, model))
+    assert one == other
+    one, other = (sample(m, SOURCE, rng=np.random.default_rng(0), max_length=4) for m in (alone, model))
+    assert one == other
+
+
+def test_probabilities_are_averaged(rng):
+    models = [TableModel.random(rng, words=3) for _ in range(3)]
+    models[0].table[0, :, :, 2] = -np.inf  # for one of them
+    for model in models:
+        model.table[:, :, :, 3] = -np.inf  # for all of them
+    with np.errstate(divide="ignore"):
+        mean = TableModel(np.log(np.mean([np.exp(model.table) for model in models], axis=0)))
+    options = {"beam_size": 4, "n_best": 4, "max_length": 3}
+    found, expected = (beam_search(model, SOURCE, **options) for model in (Ensemble(models), mean))
+    for one, other in zip(found, expected, strict=True):
+        assert_same_hypotheses(one, other)
+
+
+@pytest.mark.parametrize("name", ["start_token", "end_token", "word_to_idx"])
+def test_vocabularies_that_differ(name, rng):
+    models = [TableModel.random(rng) for _ in range(3)]
+    setattr(models[2], name, {"a": 5})
+    with pytest.raises(ValueError, match=rf"Ensemble: models\[2\] has another {name} than models\[0\]"):
+        Ensemble(models)
+
+
+def test_vocabularies_of_different_sizes(rng):
+    models = [TableModel.random(rng, words=words) for words in (2, 3)]
+    with pytest.raises(ValueError, match=r"Ensemble: models\[1\] has 5 words, models\[0\] 4, expected one"):
+        greedy(Ensemble(models), SOURCE)
+
+
+def test_no_model():
+    with pytest.raises(ValueError, match="Ensemble: models is empty"):
+        Ensemble([])
+
+
+def test_attention_is_averaged(rng):
+    models = [AttendingModel.random(rng) for _ in range(2)]
+    models[1].attention = lambda state: AttendingModel.attention(models[1], state) + 2
+    options = {"max_length": 4, "forbid": (START,), "return_alignments": True}
+    for source, (hypothesis,) in enumerate(beam_search(Ensemble(models), SOURCE, **options)):
+        expected = AttendingModel.expected(source, hypothesis) + 1
+        np.testing.assert_array_equal(hypothesis.alignment, expected)
+
+
+def test_attention_needs_all_models(rng):
+    models = [AttendingModel.random(rng), TableModel.random(rng)]
+    with pytest.raises(ValueError, match="return_alignments is True, but Ensemble has no method attention"):
+        greedy(Ensemble(models), SOURCE, return_alignments=True)
