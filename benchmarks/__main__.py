@@ -1,55 +1,110 @@
-"""``python -m benchmarks [NAME ...]``: time rnnlab and PyTorch in turns and print their ratio.
+"""``python -m benchmarks [NAME ...]``: rnnlab and PyTorch side by side.
 
-Each side runs in a process of its own with the same number of threads; the sides take turns, round by round,
-so that a slow spell of the machine hits both. The ratio is that of the minima over the rounds.
+Each side runs in a process of its own with the same number of threads; the sides take turns, round by
+round, so that a slow spell of the machine hits both. The ratio is that of the minima over the rounds: above
+1, rnnlab needs less. Where there are several ways to write the PyTorch side, the fastest counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import platform
 import sys
+from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 
-from benchmarks import captioning
-from benchmarks.turns import Result, measure
+from benchmarks import table
+from benchmarks.table import Row
+from benchmarks.turns import Result, measure, use_threads
 
-SUITES = {"captioning": captioning}
+SUITES = ("lstm", "cells", "captioning", "decoding", "pmnist", "latency", "memory", "scaling")
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Run the suites that are named, or all."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"some of {', '.join(SUITES)}; all if left out"
     )
-    parser.add_argument("--rounds", type=int, default=10, help="turns of each side (10)")
+    parser.add_argument(
+        "--rounds", type=int, default=10, help="turns of each side (10; slow suites have fewer)"
+    )
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of each side (all processors)")
-    parser.add_argument("--json", metavar="FILE", help="write the results")
-    options = parser.parse_args()
+    parser.add_argument("--json", metavar="FILE", help="write the table and all measurements")
+    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
+    options = parser.parse_args(arguments)
     for name in options.names:
         if name not in SUITES:
             parser.error(f"NAME is {name!r}, expected some of {', '.join(SUITES)}")
-    results = []
-    print(
-        f"{platform.processor() or platform.machine()}, {options.threads} threads, {options.rounds} rounds\n"
-    )
-    print(f"{'benchmark':<44}{'rnnlab':>10}{'PyTorch':>10}{'ratio':>8}")
+    for name in ("rounds", "threads"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} is {getattr(options, name)}, expected at least 1")
+
+    use_threads(options.threads)
+    about = _about(options.threads, options.rounds)
+    print(about, flush=True)
+    rows: list[Row] = []
+    results: list[Result] = []
     for name in options.names or SUITES:
-        for case in SUITES[name].CASES:
-            result = measure(name, case, SUITES[name].SIDES, rounds=options.rounds, threads=options.threads)
-            results.append(result)
-            print(_row(result), flush=True)
+        suite = importlib.import_module(f"benchmarks.{name}")
+        print(table.head(name, markdown=options.markdown), flush=True)
+        found = _run(name, suite, options, rows)
+        results += found
     if options.json:
-        Path(options.json).write_text(json.dumps([result._asdict() for result in results], indent=1) + "\n")
+        report = {
+            "about": about,
+            "rows": [row.as_dict() for row in rows],
+            "results": [result._asdict() for result in results],
+        }
+        Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
+    missed = sum(row.met is False for row in rows)
+    print(f"\n{sum(row.target is not None for row in rows)} targets, {missed} missed")
     return 0
 
 
-def _row(result: Result) -> str:
-    ours, theirs = result.milliseconds["rnnlab"], result.fastest_rival
-    return f"{result.name:<44}{ours:8.1f}ms{theirs:8.1f}ms{theirs / ours:7.2f}x"
+def _run(name: str, suite: ModuleType, options: argparse.Namespace, rows: list[Row]) -> list[Result]:
+    """Measure a suite, add to the rows, and print each as soon as it is known."""
+
+    def add(new: list[Row]) -> None:
+        for row in new:
+            print(table.line(row.cells(), markdown=options.markdown), flush=True)
+        rows.extend(new)
+
+    results, first = [], len(rows)
+    for case, targets in suite.TARGETS.items():
+        sides = [side for side in suite.SIDES if side.split()[0] in (table.OURS, *targets)]
+        result = measure(name, case, sides, rounds=options.rounds)
+        results.append(result)
+        add(table.rows(result, targets))
+    if hasattr(suite, "MEAN_TARGETS"):
+        add(table.means(rows[first:], suite.MEAN_TARGETS))
+    if hasattr(suite, "conclude"):
+        add(suite.conclude(results))
+    return results
+
+
+def _about(threads: int, rounds: int) -> str:
+    from rnnlab import ops
+
+    return (
+        f"{_processor()}, {threads} thread{'s' * (threads > 1)}, {rounds} rounds; "
+        f"PyTorch {version('torch')}; rnnlab on {ops.describe()}"
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 if __name__ == "__main__":

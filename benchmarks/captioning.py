@@ -3,117 +3,191 @@
 The image is the initial state, h0 and c0 = tanh of linear maps; dropout on features, words and hidden states;
 the loss is over real tokens only. PyTorch runs it in the two ways that people write it, with padding and with
 packed sequences, always with fused Adam, and the faster one counts.
+
+Beside it stands one product of two square matrices, with as many floating-point operations as all products of
+the step together have: the ratio to that is the share of the time that a step of nothing but products, at the
+best rate of this machine, would take. Where there are several libraries to multiply, the fastest counts.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-SIDES = ("rnnlab", "torch", "torch packed")
+from benchmarks.pytorch import load, load_lstm
+
+Array = Any
 
 
-class Shapes(NamedTuple):
+class Sizes(NamedTuple):
     """The sizes of a case, and the numbers of words in its captions."""
 
     N: int  # captions in a batch
-    T: int  # the most tokens that are read
+    T: int  # the most tokens that are read: <START> and the words
     D: int  # numbers in a feature vector
     W: int  # numbers in a word vector
     H: int  # hidden units
     V: int  # words
-    mean: float  # words in a caption: mean,
-    spread: float  # standard deviation,
-    least: int  # least and
-    most: int  # most
+    mean: float = 12  # words in a caption: mean,
+    spread: float = 3  # standard deviation,
+    least: int = 8  # least and
+    most: int = 15  # most; <END> comes after them
 
 
 CASES = {
-    "flickr8k N=64 T=21 H=512 V=2541": Shapes(64, 21, 1280, 256, 512, 2541, 10.8, 3.8, 2, 20),
-    "N=25 T=16 H=512 V=1004": Shapes(25, 16, 512, 256, 512, 1004, 12, 3, 8, 15),
-    "N=128 T=16 H=512 V=1004": Shapes(128, 16, 512, 256, 512, 1004, 12, 3, 8, 15),
-    "N=128 T=16 H=512 V=10516": Shapes(128, 16, 512, 512, 512, 10516, 12, 3, 8, 15),
+    "flickr8k N=64 T=21 H=512 V=2541": Sizes(64, 21, 1280, 256, 512, 2541, 10.8, 3.8, 2, 20),
+    "N=25 T=16 H=512 V=1004": Sizes(25, 16, 512, 256, 512, 1004),
+    "N=128 T=16 H=512 V=1004": Sizes(128, 16, 512, 256, 512, 1004),
+    "N=128 T=16 H=512 V=10516": Sizes(128, 16, 512, 512, 512, 10516),
 }
+SIDES = ("rnnlab", "torch", "torch packed", "sgemm rnnlab", "sgemm numpy", "sgemm torch")
+TARGETS = {
+    "flickr8k N=64 T=21 H=512 V=2541": {"torch": 1.2},
+    "N=25 T=16 H=512 V=1004": {"torch": 1.2},
+    "N=128 T=16 H=512 V=1004": {"torch": 1.2, "sgemm": 0.75},
+    "N=128 T=16 H=512 V=10516": {"torch": 1.4, "sgemm": 0.75},
+}
+MEAN_TARGETS = {"torch": 1.2}
 DROPOUT = {"feature_dropout": 0.3, "word_dropout": 0.5, "output_dropout": 0.5}
 
 
-def prepare(side: str, case: str) -> Callable[[], object]:
-    """The step of one side."""
-    shapes = CASES[case]
-    rng = np.random.default_rng(0)
-    features = rng.standard_normal((shapes.N, shapes.D)).astype(np.float32)
-    captions = np.zeros((shapes.N, shapes.T + 1), np.int64)
-    words = np.clip(rng.normal(shapes.mean, shapes.spread, shapes.N).round(), shapes.least, shapes.most)
-    for caption, length in zip(captions, words.astype(int), strict=True):
-        caption[: length + 2] = [1, *rng.integers(4, shapes.V, length), 2]
+def prepare(side: str, sizes: Sizes) -> Callable[[], object]:
+    """The step of one side, which returns its loss, or the product."""
+    features, captions = batch(sizes)
     if side == "rnnlab":
-        return _rnnlab(shapes, features, captions)
-    return _torch(shapes, features, captions, packed=side == "torch packed")
+        return _rnnlab(sizes, features, captions)
+    if side.startswith("torch"):
+        return _torch(sizes, features, captions, packed=side == "torch packed")
+    return _product(side.split()[1], round((flops(sizes, captions) / 2) ** (1 / 3)))
 
 
-def _rnnlab(shapes: Shapes, features: np.ndarray, captions: np.ndarray) -> Callable[[], object]:
+def batch(sizes: Sizes) -> tuple[Array, Array]:
+    """Features (N, D), and captions (N, T + 1) with <START>, the words and <END>."""
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((sizes.N, sizes.D)).astype(np.float32)
+    captions = np.zeros((sizes.N, sizes.T + 1), np.int64)
+    words = np.clip(rng.normal(sizes.mean, sizes.spread, sizes.N).round(), sizes.least, sizes.most)
+    for caption, length in zip(captions, words.astype(int), strict=True):
+        caption[: length + 2] = [1, *rng.integers(4, sizes.V, length), 2]
+    return features, captions
+
+
+def weights(sizes: Sizes) -> dict[str, Array]:
+    """The parameters of the model, by its names for them."""
+    D, W, H, V = sizes.D, sizes.W, sizes.H, sizes.V
+    shapes = {"W_proj": (D, H), "b_proj": (H,), "W_proj_c": (D, H), "b_proj_c": (H,), "W_embed": (V, W)}
+    shapes |= {"Wx": (W, 4 * H), "Wh": (H, 4 * H), "b": (4 * H,), "W_vocab": (H, V), "b_vocab": (V,)}
+    rng = np.random.default_rng(1)
+    return {name: rng.uniform(-0.08, 0.08, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def flops(sizes: Sizes, captions: Array) -> int:
+    """The floating-point operations of the products of a step, forward and backward, over real tokens only.
+
+    A product (m, k) (k, n) has 2 m k n. A backward has two such, but the features want no gradient.
+    """
+    tokens = int((captions[:, 1:] != 0).sum())
+    D, W, H, V = sizes.D, sizes.W, sizes.H, sizes.V
+    image, lstm, output = 2 * sizes.N * D * H, tokens * (W + H) * 4 * H, tokens * H * V
+    return 2 * (2 * image + 3 * lstm + 3 * output)
+
+
+def model(sizes: Sizes, weights: dict[str, Array]) -> Any:
+    """A :class:`rnnlab.models.CaptioningRNN` with these weights."""
     from rnnlab.models import CaptioningRNN
-    from rnnlab.training import gradient_norm, make_update_rule
 
-    special = ["<NULL>", "<START>", "<END>", "<UNK>"]
-    vocabulary = special + [str(index) for index in range(4, shapes.V)]
-    model = CaptioningRNN(
-        {word: index for index, word in enumerate(vocabulary)},
-        shapes.D,
-        shapes.W,
-        shapes.H,
+    words = ["<NULL>", "<START>", "<END>", "<UNK>", *map(str, range(4, sizes.V))]
+    made = CaptioningRNN(
+        {word: index for index, word in enumerate(words)},
+        sizes.D,
+        sizes.W,
+        sizes.H,
         "lstm",
         state_activation="tanh",
         project_cell=True,
         **DROPOUT,
     )
-    rule, grads, noise = make_update_rule("adam"), model.params.zeros_like(), np.random.default_rng(0)
+    made.params.update(weights)
+    return made
 
-    def step() -> None:
-        model.loss(features, captions, rng=noise, grads=grads)
+
+def modules(sizes: Sizes, weights: dict[str, Array]) -> Any:
+    """PyTorch's modules with these weights, by name: to_h, to_c, embedding, lstm, output."""
+    from torch import nn
+
+    w = weights
+    return nn.ModuleDict(
+        {
+            "to_h": load(nn.Linear(sizes.D, sizes.H), w["W_proj"], w["b_proj"]),
+            "to_c": load(nn.Linear(sizes.D, sizes.H), w["W_proj_c"], w["b_proj_c"]),
+            "embedding": load(nn.Embedding(sizes.V, sizes.W), w["W_embed"].T),
+            "lstm": load_lstm(nn.LSTM(sizes.W, sizes.H, batch_first=True), w["Wx"], w["Wh"], w["b"]),
+            "output": load(nn.Linear(sizes.H, sizes.V), w["W_vocab"], w["b_vocab"]),
+        }
+    )
+
+
+def _rnnlab(sizes: Sizes, features: Array, captions: Array) -> Callable[[], float]:
+    from rnnlab.training import gradient_norm, make_update_rule
+
+    captioner, rule, noise = model(sizes, weights(sizes)), make_update_rule("adam"), np.random.default_rng(0)
+    grads = None
+
+    def step() -> float:
+        nonlocal grads
+        loss, grads = captioner.loss(features, captions, rng=noise, grads=grads)
         gradient_norm(grads)  # what the solver does against numbers that are not finite
-        rule.step(model.params.flat, grads.flat)
+        rule.step(captioner.params.flat, grads.flat)
+        return loss
 
     return step
 
 
-def _torch(
-    shapes: Shapes, features: np.ndarray, captions: np.ndarray, *, packed: bool
-) -> Callable[[], object]:
+def _torch(sizes: Sizes, features: Array, captions: Array, *, packed: bool) -> Callable[[], float]:
     import torch
-    from torch import nn
     from torch.nn.functional import cross_entropy, dropout
     from torch.nn.utils.rnn import pack_padded_sequence
 
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     torch.manual_seed(0)
-    to_h, to_c = nn.Linear(shapes.D, shapes.H), nn.Linear(shapes.D, shapes.H)
-    embedding, lstm = nn.Embedding(shapes.V, shapes.W), nn.LSTM(shapes.W, shapes.H, batch_first=True)
-    output = nn.Linear(shapes.H, shapes.V)
-    modules = nn.ModuleList([to_h, to_c, embedding, lstm, output])
-    adam = torch.optim.Adam(modules.parameters(), fused=True)
+    parts = modules(sizes, weights(sizes))
+    adam = torch.optim.Adam(parts.parameters(), fused=True)
     x, tokens = torch.from_numpy(features), torch.from_numpy(captions)
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
     real = targets != 0
     lengths = real.sum(1)
 
-    def step() -> None:
+    def step() -> float:
         adam.zero_grad()
         image = dropout(x, DROPOUT["feature_dropout"])
-        state = torch.tanh(to_h(image))[None], torch.tanh(to_c(image))[None]
-        words = dropout(embedding(inputs), DROPOUT["word_dropout"])
+        state = torch.tanh(parts["to_h"](image))[None], torch.tanh(parts["to_c"](image))[None]
+        words = dropout(parts["embedding"](inputs), DROPOUT["word_dropout"])
         if packed:
             options = {"batch_first": True, "enforce_sorted": False}
-            hidden = lstm(pack_padded_sequence(words, lengths, **options), state)[0].data
+            hidden = parts["lstm"](pack_padded_sequence(words, lengths, **options), state)[0].data
             wanted = pack_padded_sequence(targets, lengths, **options).data
         else:
-            hidden, wanted = lstm(words, state)[0][real], targets[real]
-        scores = output(dropout(hidden, DROPOUT["output_dropout"]))
-        loss = cross_entropy(scores, wanted, reduction="sum") / shapes.N
+            hidden, wanted = parts["lstm"](words, state)[0][real], targets[real]
+        scores = parts["output"](dropout(hidden, DROPOUT["output_dropout"]))
+        loss = cross_entropy(scores, wanted, reduction="sum") / sizes.N
         loss.backward()
         adam.step()
+        return loss.item()
 
     return step
+
+
+def _product(library: str, n: int) -> Callable[[], object]:
+    """The product of two (n, n) matrices."""
+    a, b = np.random.default_rng(0).standard_normal((2, n, n)).astype(np.float32)
+    if library == "torch":
+        import torch
+
+        x, y = torch.from_numpy(a), torch.from_numpy(b)
+        return lambda: x @ y
+    if library == "rnnlab":
+        from rnnlab.ops import ops_for
+
+        return lambda: ops_for(a, b).matmul(a, b)
+    return lambda: a @ b

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
-from benchmarks.turns import measure
+from benchmarks.turns import measure, use_threads
 
 SIDES = ("in memory", "lazy")
 BATCH_SIZE = 64
@@ -41,11 +41,10 @@ CASES = {
 }
 
 
-def prepare(side: str, case: str) -> Callable[[], object]:
+def prepare(side: str, shapes: Shapes) -> Callable[[], object]:
     """One pass of one side."""
     from rnnlab.data.lazy import LazyFeatures
 
-    shapes = CASES[case]
     folder = tempfile.TemporaryDirectory()
     path = Path(folder.name) / "features.h5"
     _write(path, shapes)
@@ -104,9 +103,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side (5)")
     parser.add_argument("--threads", type=int, default=1, help="of each side (1)")
     options = parser.parse_args()
+    use_threads(options.threads)
     print(f"{'a pass':<44}{'in memory':>12}{'lazy':>12}{'speed':>8}")
     for case in CASES:
-        times = measure("lazy", case, SIDES, rounds=options.rounds, threads=options.threads).milliseconds
+        times = measure("lazy", case, SIDES, rounds=options.rounds).measured
         memory, lazy = (times[side] for side in SIDES)
         print(f"{case:<44}{memory:10.1f}ms{lazy:10.1f}ms{memory / lazy:7.2f}x", flush=True)
 

@@ -1,8 +1,21 @@
 """Sides in processes of their own that take turns.
 
-A suite is a module with ``CASES``, names of what to time, ``SIDES``, names of who does it, and
-``prepare(side, case)``, which returns the function to time. The process of a side prepares, runs the function
-a few times, and then, whenever it reads a line, runs it once more and answers with the seconds it took.
+A suite is a module with
+
+    CASES                  what is measured: names, and what ``prepare`` needs to know of each, sizes mostly
+    SIDES                  who does it; sides whose names start with the same word are ways to do the same
+    TARGETS                for each case, the first words of the rivals' names and the target against each
+    prepare(side, sizes)   the work: a function to call again and again; what it returns, tests compare
+
+and, where the defaults do not suit, with
+
+    measure(work)          run the work and return a number, the less the better; its milliseconds by default
+    UNIT                   of that number, "ms" by default
+    WARM_UP                calls of the work that are not measured (3)
+    ROUNDS                 the most turns of a side, however many are asked for
+    FRESH                  true: a new process for each turn, no calls before; the first round does not count
+    MEAN_TARGETS           print the geometric mean of the ratios, and hold it against these targets
+    conclude(results)      more rows, once all cases are measured
 """
 
 from __future__ import annotations
@@ -11,53 +24,89 @@ import importlib
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
-_WARM_UP = 3
+# PyTorch, MKL, NumPy's OpenBLAS and numba all take their number of threads from one of these.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 class Result(NamedTuple):
-    """The times of one case."""
+    """The measurements of one case."""
 
-    name: str
-    threads: int
-    milliseconds: dict[str, float]  # the minimum over the rounds, by side
+    suite: str
+    case: str
+    unit: str
+    measured: dict[str, float]  # the minimum over the rounds, by side
 
-    @property
-    def fastest_rival(self) -> float:
-        """The best of the sides that are not ours."""
-        return min(time for side, time in self.milliseconds.items() if side != "rnnlab")
+    def best(self, name: str) -> tuple[str, float]:
+        """The side whose number is the least among those whose names start with this word, and the number."""
+        return min(
+            ((side, value) for side, value in self.measured.items() if side.split()[0] == name),
+            key=lambda pair: pair[1],
+        )
 
 
-def measure(suite: str, case: str, sides: Sequence[str], *, rounds: int, threads: int) -> Result:
+def use_threads(threads: int) -> None:
+    """Give every side, and what this process imports from now on, that many threads."""
+    os.environ |= dict.fromkeys(_THREADS, str(threads))
+
+
+def measure(name: str, case: str, sides: Sequence[str], *, rounds: int) -> Result:
     """Let the sides take turns."""
-    processes = {side: _start(suite, side, case, threads) for side in sides}
-    seconds: dict[str, list[float]] = {side: [] for side in sides}
+    suite = importlib.import_module(f"benchmarks.{name}")
+    rounds = min(rounds, getattr(suite, "ROUNDS", rounds))
+    take_turns = _fresh_turns if getattr(suite, "FRESH", False) else _turns
+    measured = take_turns({side: [name, side, case] for side in sides}, rounds)
+    return Result(name, case, getattr(suite, "UNIT", "ms"), measured)
+
+
+def _turns(commands: dict[str, list[str]], rounds: int) -> dict[str, float]:
+    with _started(commands) as processes:
+        times = [{side: _turn(process) for side, process in processes.items()} for _ in range(rounds)]
+    return _minima(times)
+
+
+def _fresh_turns(commands: dict[str, list[str]], rounds: int) -> dict[str, float]:
+    times: list[dict[str, float]] = []
+    for _ in range(1 + rounds):
+        times.append({})
+        for side, command in commands.items():
+            with _started({side: command}) as processes:
+                times[-1][side] = _turn(processes[side])
+    return _minima(times[1:])  # the first may have read files from the disk, and compiled
+
+
+def _minima(times: list[dict[str, float]]) -> dict[str, float]:
+    return {side: min(time[side] for time in times) for side in times[0]}
+
+
+@contextmanager
+def _started(commands: dict[str, list[str]]) -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """The processes, when all of them are ready."""
+    processes = {
+        side: subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.side", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for side, command in commands.items()
+    }
     try:
         for process in processes.values():
-            _answer(process)  # ready
-        for _ in range(rounds):
-            for side, process in processes.items():
-                process.stdin.write("go\n")  # type: ignore[union-attr]
-                process.stdin.flush()  # type: ignore[union-attr]
-                seconds[side].append(float(_answer(process)))
+            _answer(process)
+        yield processes
     finally:
         for process in processes.values():
             process.communicate()
-    return Result(f"{suite} {case}", threads, {side: 1000 * min(times) for side, times in seconds.items()})
 
 
-def _start(suite: str, side: str, case: str, threads: int) -> subprocess.Popen[str]:
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    return subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.turns", suite, side, case],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=os.environ | dict.fromkeys(names, str(threads)),
-        text=True,
-    )
+def _turn(process: subprocess.Popen[str]) -> float:
+    process.stdin.write("go\n")  # type: ignore[union-attr]
+    process.stdin.flush()  # type: ignore[union-attr]
+    return float(_answer(process))
 
 
 def _answer(process: subprocess.Popen[str]) -> str:
@@ -65,18 +114,3 @@ def _answer(process: subprocess.Popen[str]) -> str:
     if not line:
         raise RuntimeError(f"{' '.join(map(str, process.args))} ended early")  # type: ignore[arg-type]
     return line
-
-
-def _serve(suite: str, side: str, case: str) -> None:
-    work = importlib.import_module(f"benchmarks.{suite}").prepare(side, case)
-    for _ in range(_WARM_UP):
-        work()
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        started = time.perf_counter()
-        work()
-        print(time.perf_counter() - started, flush=True)
-
-
-if __name__ == "__main__":
-    _serve(*sys.argv[1:])

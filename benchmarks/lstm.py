@@ -1,0 +1,76 @@
+"""An LSTM forward and backward, beside torch.nn.LSTM.
+
+Both sides compute the gradients of x, h0 and all weights from a given gradient of h, in float32. PyTorch runs
+with the batch first, as ours does, and with time first, which is its own layout; the faster one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.pytorch import load_lstm
+
+Array = Any
+
+
+class Sizes(NamedTuple):
+    """Of a batch of sequences and of a recurrent layer."""
+
+    N: int  # sequences
+    T: int  # steps
+    D: int  # numbers in an input
+    H: int  # hidden units
+
+
+CASES = {
+    f"N={N} T={T} D={D} H={H}": Sizes(N, T, D, H)
+    for N, T, D, H in (
+        (25, 16, 256, 512),
+        (128, 16, 512, 512),
+        (64, 784, 1, 128),
+        (16, 300, 512, 256),
+        (80, 50, 620, 1000),
+        (10, 30, 512, 512),
+    )
+}
+SIDES = ("rnnlab", "torch", "torch time-first")
+TARGETS = {case: {"torch": 1.15} for case in CASES}
+MEAN_TARGETS = {"torch": 1.25}
+
+
+def arrays(sizes: Sizes, gates: int) -> tuple[Array, ...]:
+    """x (N, T, D), h0 (N, H), Wx (D, gates H), Wh (H, gates H), b (gates H,), dh (N, T, H)."""
+    N, T, D, H = sizes
+    rng = np.random.default_rng(0)
+    shapes = (N, T, D), (N, H), (D, gates * H), (H, gates * H), (gates * H,), (N, T, H)
+    scales = 1, 0.5, D**-0.5, H**-0.5, 0.1, 1
+    return tuple(
+        (scale * rng.standard_normal(shape)).astype(np.float32)
+        for shape, scale in zip(shapes, scales, strict=True)
+    )
+
+
+def prepare(side: str, sizes: Sizes) -> Callable[[], tuple[Array, ...]]:
+    """Return dx, dh0 and the gradients of the parameters, in the side's own layout."""
+    x, h0, Wx, Wh, b, dh = arrays(sizes, 4)
+    if side == "rnnlab":
+        from rnnlab.layers import lstm_backward, lstm_forward
+
+        return lambda: lstm_backward(dh, lstm_forward(x, h0, Wx, Wh, b)[1])
+
+    import torch
+
+    module = load_lstm(torch.nn.LSTM(sizes.D, sizes.H, batch_first=side == "torch"), Wx, Wh, b)
+    if side == "torch time-first":
+        x, dh = (np.ascontiguousarray(array.swapaxes(0, 1)) for array in (x, dh))
+    inputs, first = torch.from_numpy(x).requires_grad_(), torch.from_numpy(h0[None]).requires_grad_()
+    learnt = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    leaves, zeros, dout = [inputs, first, *learnt], torch.zeros_like(first), torch.from_numpy(dh)
+
+    def work() -> tuple[Array, ...]:
+        return torch.autograd.grad(module(inputs, (first, zeros))[0], leaves, dout)
+
+    return work

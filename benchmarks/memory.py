@@ -1,0 +1,47 @@
+"""The memory that training steps of the captioning model take, Adam included, beyond the model's own.
+
+It is by how much the most that is resident during three steps exceeds what was resident before them, when the
+libraries were imported, their kernels loaded by a step of a tiny model, and the model made. The first step
+makes the gradients and Adam's state. Only on Linux, whose /proc tells it.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import captioning
+
+CASES = {case: sizes for case, sizes in captioning.CASES.items() if case.startswith("N=")}
+SIDES = ("rnnlab", "torch", "torch packed")
+TARGETS = {case: {"torch": 1.0} for case in CASES}
+UNIT = "MB"
+FRESH = True
+ROUNDS = 3
+STEPS = 3
+TINY = captioning.Sizes(4, 16, 8, 8, 8, 100)
+
+
+def prepare(side: str, sizes: captioning.Sizes) -> Callable[[], object]:
+    """The three steps."""
+    captioning.prepare(side, TINY)()
+    step = captioning.prepare(side, sizes)
+    return lambda: [step() for _ in range(STEPS)]
+
+
+def measure(work: Callable[[], object]) -> float:
+    """Megabytes by which the resident memory grew at its peak."""
+    gc.collect()
+    before = _resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    work()
+    return _resident("VmHWM") - before
+
+
+def _resident(what: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == what:
+            return int(value.split()[0]) / 1000
+    raise RuntimeError(f"/proc/self/status has no {what}")

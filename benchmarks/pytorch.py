@@ -1,0 +1,39 @@
+"""Our weights in PyTorch's modules, so that both sides compute the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+def load_lstm(module: Any, Wx: Array, Wh: Array, b: Array) -> Any:
+    """An nn.LSTM or nn.LSTMCell with our weights.
+
+    Its second bias is zero and stays so: learning both would double the learning rate of their sum.
+    """
+    _load(module, [_gates(array) for array in (Wx, Wh, b, np.zeros_like(b))])
+    list(module.parameters())[3].requires_grad_(False)
+    return module
+
+
+def load(module: Any, *arrays: Array) -> Any:
+    """A module of another kind with our weights, in the order of its parameters."""
+    return _load(module, arrays)
+
+
+def _load(module: Any, arrays: Any) -> Any:
+    import torch
+
+    with torch.no_grad():
+        for parameter, array in zip(module.parameters(), arrays, strict=True):
+            parameter.copy_(torch.from_numpy(array.T))
+    return module
+
+
+def _gates(array: Array) -> Array:
+    """From i, f, o, g along the last axis to PyTorch's i, f, g, o."""
+    i, f, o, g = np.split(array, 4, axis=-1)
+    return np.concatenate([i, f, g, o], axis=-1)

@@ -1,0 +1,34 @@
+"""A side's own process, ``python -m benchmarks.side SUITE SIDE CASE``; :mod:`benchmarks.turns` starts it.
+
+It prepares, runs the work a few times, says "ready", and then, whenever it reads a line, measures the work
+once more and answers with the number. It imports next to nothing, since a suite may time imports.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Callable
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    """The time that the work takes."""
+    started = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - started)
+
+
+def main(name: str, side: str, case: str) -> None:
+    suite = importlib.import_module(f"benchmarks.{name}")
+    measure = getattr(suite, "measure", milliseconds)
+    work = suite.prepare(side, suite.CASES[case])
+    for _ in range(0 if getattr(suite, "FRESH", False) else getattr(suite, "WARM_UP", 3)):
+        work()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        print(measure(work), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

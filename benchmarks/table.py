@@ -1,0 +1,108 @@
+"""Rows of the table: our number beside a rival's, the ratio, the target, and whether it is met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, log
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from benchmarks.turns import Result
+
+OURS = "rnnlab"
+
+
+class AtMost(float):
+    """A target for our own number. One that is a plain number is for the ratio, and the least it may be."""
+
+
+class Row(NamedTuple):
+    """One line."""
+
+    suite: str
+    case: str
+    unit: str
+    ours: float | None  # None in a mean of ratios
+    rival: str
+    theirs: float | None
+    ratio: float  # theirs over ours: above 1, rnnlab needs less
+    target: float | None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None without one."""
+        if self.target is None:
+            return None
+        if isinstance(self.target, AtMost):
+            return self.ours is not None and self.ours <= self.target
+        return self.ratio >= self.target
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return self._asdict() | {"target": self._target(), "met": self.met}
+
+    def cells(self) -> list[str]:
+        """The texts of the columns."""
+        theirs = f"{self._number(self.theirs)} {self.rival}".strip()
+        met = {None: "", True: "yes", False: "NO"}[self.met]
+        return [self.case, self._number(self.ours), theirs, f"{self.ratio:.2f}", self._target(), met]
+
+    def _number(self, value: float | None) -> str:
+        return "" if value is None else f"{value:.{2 if value < 10 else 1}f} {self.unit}".strip()
+
+    def _target(self) -> str:
+        if isinstance(self.target, AtMost):
+            return f"at most {self._number(self.target)}"
+        return "" if self.target is None else f"{self.target:.2f}"
+
+
+COLUMNS = ("case", OURS, "beside", "ratio", "target", "met")
+_WIDTHS = (52, 12, 28, 8, 18, 4)
+
+
+def line(cells: Iterable[str], *, markdown: bool) -> str:
+    """A line of the table."""
+    if markdown:
+        return f"| {' | '.join(cells)} |"
+    return "".join(cell.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=True)).rstrip()
+
+
+def head(suite: str, *, markdown: bool) -> str:
+    """What stands above the rows of a suite."""
+    if markdown:
+        rule = "|---" * len(COLUMNS) + "|"
+        return f"\n### {suite}\n\n{line(COLUMNS, markdown=True)}\n{rule}"
+    return "\n" + line((suite, *COLUMNS[1:]), markdown=False)
+
+
+def rows(result: Result, targets: Mapping[str, float | None]) -> list[Row]:
+    """A case beside each rival."""
+    _, ours = result.best(OURS)
+    found = []
+    for name, target in targets.items():
+        rival, theirs = result.best(name)
+        found.append(Row(result.suite, result.case, result.unit, ours, rival, theirs, theirs / ours, target))
+    return found
+
+
+def means(cases: Sequence[Row], targets: Mapping[str, float]) -> list[Row]:
+    """The geometric means of the ratios, by rival, and by what stands before a colon in the cases' names."""
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for row in cases:
+        family, colon, _ = row.case.partition(":")
+        rival = row.rival.split()[0]
+        if rival in targets:
+            ratios.setdefault((family if colon else "", rival), []).append(row.ratio)
+    return [
+        Row(
+            cases[0].suite,
+            f"{family}: geometric mean".removeprefix(": "),
+            "",
+            None,
+            rival,
+            None,
+            exp(sum(map(log, found)) / len(found)),
+            targets[rival],
+        )
+        for (family, rival), found in ratios.items()
+    ]

@@ -1,0 +1,103 @@
+"""Targets, means and slopes."""
+
+import importlib
+import json
+from math import sqrt
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import scaling, table
+from benchmarks.table import AtMost, Row
+from benchmarks.turns import Result
+
+RESULT = Result("lstm", "N=1", "ms", {"rnnlab": 10.0, "torch": 13.0, "torch packed": 12.0, "sgemm": 8.0})
+
+
+@pytest.mark.parametrize("name", command.SUITES)
+def test_a_suite_has_what_the_command_needs(name):
+    suite = importlib.import_module(f"benchmarks.{name}")
+    assert list(suite.TARGETS) == list(suite.CASES)
+    assert callable(suite.prepare)
+    names = {side.split()[0] for side in suite.SIDES}
+    assert all({table.OURS, *targets} <= names for targets in suite.TARGETS.values())
+
+
+def test_the_help_lists_all_suites(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert ", ".join(command.SUITES) in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lsmt"], "NAME is 'lsmt', expected some of lstm, "),
+        (["--rounds", "0"], "--rounds is 0, expected at least 1"),
+        (["--threads", "0"], "--threads is 0, expected at least 1"),
+    ],
+)
+def test_wrong_arguments(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        command.main(arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_the_fastest_rival_counts():
+    torch, sgemm = table.rows(RESULT, {"torch": 1.2, "sgemm": 0.81})
+    assert torch == Row("lstm", "N=1", "ms", 10.0, "torch packed", 12.0, 1.2, 1.2)
+    assert torch.met is True
+    assert sgemm.ratio == 0.8
+    assert sgemm.met is False
+
+
+@pytest.mark.parametrize(
+    ("target", "met", "text"),
+    [
+        (None, None, ""),
+        (1.2, True, "1.20"),
+        (1.3, False, "1.30"),
+        (AtMost(10), True, "at most 10.0 ms"),
+        (AtMost(9), False, "at most 9.00 ms"),
+    ],
+)
+def test_targets(target, met, text):
+    (row,) = table.rows(RESULT, {"torch": target})
+    assert row.met is met
+    assert row.cells()[4] == text
+    assert json.loads(json.dumps(row.as_dict()))["target"] == text
+
+
+def test_means():
+    def row(case, rival, ratio):
+        return Row("cells", case, "ms", 1.0, rival, ratio, ratio, None)
+
+    cases = [row("a: 1", "torch", 2.0), row("a: 2", "torch packed", 1.0), row("b: 1", "torch", 3.0)]
+    cases.append(row("b: 1", "sgemm", 0.5))
+    first, second = table.means(cases, {"torch": 1.5})
+    assert (first.case, second.case) == ("a: geometric mean", "b: geometric mean")
+    assert first.ratio == pytest.approx(sqrt(2))
+    assert second.ratio == pytest.approx(3)
+    assert (first.met, second.met) == (False, True)
+
+
+def test_a_line_in_markdown():
+    (row,) = table.rows(RESULT, {"torch": 1.2})
+    assert (
+        table.line(row.cells(), markdown=True)
+        == "| N=1 | 10.0 ms | 12.0 ms torch packed | 1.20 | 1.20 | yes |"
+    )
+
+
+def test_slopes(tmp_path, monkeypatch):
+    monkeypatch.setattr(scaling, "PICTURE", tmp_path / "scaling.png")
+    results = []
+    for case in scaling.CASES:
+        size = float(case.partition("=")[2])
+        results.append(Result("scaling", case, "ms", {"rnnlab": 1e-3 * size**1.2, "torch": 1e-3 * size**1.1}))
+    rows = scaling.conclude(results)
+    assert [row.case for row in rows] == [f"slope over {axis}" for axis in "NTHV"]
+    assert [row.ours for row in rows] == pytest.approx([1.2] * 4)
+    assert [row.met for row in rows] == [False] * 4
+    assert (tmp_path / "scaling.png").stat().st_size > 0
