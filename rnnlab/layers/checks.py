@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from rnnlab.ops import ops_for
 
 Array = Any
 
@@ -36,7 +40,7 @@ def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, 
     sizes: dict[str, int] = {}
     dtypes: dict[str, np.dtype] = {}
     for name, (array, specification) in arguments.items():
-        axes = [_axis(text) for text in specification.split()]
+        axes = _axes(specification)
         shape = getattr(array, "shape", None)
         if shape is None:
             raise TypeError(f"{function}: {name} is a {type(array).__name__}, expected an array")
@@ -70,6 +74,29 @@ def check_gradient(function: str, dout: Array, shape: tuple[int, ...], dtype: np
         raise TypeError(f"{function}: dout has dtype {dout.dtype}, expected {dtype}")
 
 
+def gradient_room(
+    function: str, shapes: dict[str, tuple[int, ...]], like: Array, into: Sequence[Array] | None
+) -> Sequence[Array]:
+    """Arrays of these shapes to add gradients into: ``into`` once it is checked, or zeros.
+
+    Raises
+    ------
+    ValueError
+        If ``into`` has another number of arrays, or one of another shape or dtype than ``like``.
+    """
+    if into is None:
+        return [ops_for(like).zeros(shape, like.dtype) for shape in shapes.values()]
+    if len(into) != len(shapes):
+        raise ValueError(f"{function}: into has {len(into)} arrays, expected {', '.join(shapes)}")
+    for (name, shape), array in zip(shapes.items(), into, strict=True):
+        if array.shape != shape or array.dtype != like.dtype:
+            raise ValueError(
+                f"{function}: into has {name} of shape {array.shape} and dtype {array.dtype}, "
+                f"expected {shape} and {like.dtype}"
+            )
+    return into
+
+
 def check_tokens(function: str, name: str, tokens: Array, size: int) -> None:
     """Check that ``tokens`` are integers in [0, size).
 
@@ -99,9 +126,10 @@ def check_probability(function: str, name: str, value: float) -> None:
         raise ValueError(f"{function}: {name} is {value}, expected a probability in [0, 1)")
 
 
-def _axis(text: str) -> tuple[int, str]:
-    factor, letter = re.fullmatch(r"(\d*)([A-Za-z]+)", text).groups()  # type: ignore[union-attr]
-    return int(factor or 1), letter
+@functools.cache
+def _axes(specification: str) -> tuple[tuple[int, str], ...]:
+    found = (re.fullmatch(r"(\d*)([A-Za-z]+)", text) for text in specification.split())
+    return tuple((int(match[1] or 1), match[2]) for match in found if match)
 
 
 def _written(specification: str, expected: tuple[int | None, ...]) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes
-from rnnlab.layers.recurrence import Steps
+from rnnlab.layers.recurrence import Steps, WeightGradients, as_rows
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -39,7 +39,7 @@ class GRUStepCache(NamedTuple):
 class GRUCache(NamedTuple):
     """What the backward of a sequence needs; packed as :mod:`rnnlab.layers.recurrence` tells."""
 
-    x: Array  # (M, D) packed
+    x: Array  # (N, T, D)
     h: Array  # (N + M, H) states
     Wx: Array  # (D, 3H)
     Wh: Array  # (H, 3H)
@@ -80,7 +80,7 @@ def gru_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
     )
     gates = ops.affine(x, Wx, b)
     reset_h, next_h = ops.empty(prev_h.shape, x.dtype), ops.empty(prev_h.shape, x.dtype)
-    _step(ops, _weights(ops, Wh, x.shape[0]), gates, prev_h, reset_h, next_h)
+    _step(ops, _parts(Wh), gates, prev_h, reset_h, next_h)
     return next_h, GRUStepCache(x, prev_h, Wx, Wh, gates, reset_h)
 
 
@@ -101,9 +101,10 @@ def gru_step_backward(dnext_h: Array, cache: GRUStepCache) -> tuple[Array, Array
     check_shapes("gru_step_backward", h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
     da = ops.empty(gates.shape, gates.dtype)
     dprev_h = dnext_h.copy()
-    weights = _weights(ops, Wh, x.shape[0], transposed=True)
-    _step_backward(ops, weights, dprev_h, gates, prev_h, da)
-    return da @ Wx.T, dprev_h, x.T @ da, _recurrent_gradient(ops, prev_h, reset_h, da), da.sum(axis=0)
+    _step_backward(ops, _transposed(_parts(Wh)), dprev_h, gates, prev_h, da)
+    dWh = ops.zeros(Wh.shape, Wh.dtype)
+    _add_recurrent_gradient(ops, prev_h, reset_h, da, _parts(dWh))
+    return da @ Wx.T, dprev_h, x.T @ da, dWh, da.sum(axis=0)
 
 
 def gru_forward(
@@ -150,21 +151,25 @@ def gru_forward(
     ops = ops_for(x, h0, Wx, Wh, b)
     check_shapes("gru_forward", x=(x, "N T D"), h0=(h0, "N H"), Wx=(Wx, "D 3H"), Wh=(Wh, "H 3H"), b=(b, "3H"))
     steps = Steps.of("gru_forward", x.shape[:2], lengths=lengths, mask=mask, like=x)
-    rows_x = steps.pack(x)
-    gates = ops.affine(rows_x, Wx, b)  # (M, 3H) the input's share, all steps in one product
-    h = steps.states(h0)
-    reset_h = ops.empty((gates.shape[0], h0.shape[1]), x.dtype)
-    weights = _weights(ops, Wh, x.shape[0])
-    for rows, before, after in steps.forwards:
-        _step(ops, weights, gates[rows], h[before], reset_h[rows], h[after])
-    cache = GRUCache(rows_x, h, Wx, Wh, gates, reset_h, steps)
+    M, H = steps.offsets[-1], h0.shape[1]
+    gates, reset_h = ops.empty((M, 3 * H), x.dtype), ops.empty((M, H), x.dtype)
+    h, rows_x, from_x, from_h = steps.states(h0), as_rows(x), ops.packed(Wx), _packed(ops, _parts(Wh))
+    for chunk in steps.chunks(3 * H):
+        ops.affine_into(steps.pack(rows_x, chunk), from_x, b, gates[chunk.rows])
+        for rows, before, after in chunk.steps:
+            _step(ops, from_h, gates[rows], h[before], reset_h[rows], h[after])
+    cache = GRUCache(x, h, Wx, Wh, gates, reset_h, steps)
     if return_state:
         return steps.after_each(h), h[steps.final], cache
     return steps.after_each(h), cache
 
 
 def gru_backward(
-    dh: Array, cache: GRUCache, *, dfinal_h: Array | None = None
+    dh: Array,
+    cache: GRUCache,
+    *,
+    dfinal_h: Array | None = None,
+    into: tuple[Array, Array, Array] | None = None,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Backward of :func:`gru_forward`.
 
@@ -174,6 +179,8 @@ def gru_backward(
         Gradient of the loss with respect to ``h``, each step's own share.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
+    into : (dWx, dWh, db), optional
+        Arrays that the parameters' gradients are added into, instead of fresh ones.
 
     Returns
     -------
@@ -182,60 +189,59 @@ def gru_backward(
     x, h, Wx, Wh, gates, reset_h, steps = cache
     ops = ops_for(dh, x)
     dstate = steps.incoming("gru_backward", Wh.shape[0], dh, dfinal_h, x)
-    dh_rows = steps.pack(dh)
-    da = ops.empty(gates.shape, gates.dtype)
-    weights = _weights(ops, Wh, dstate.shape[0], transposed=True)
-    for rows, before, _ in steps.backwards:
-        dnow = dstate[: rows.stop - rows.start]
-        dnow += dh_rows[rows]
-        _step_backward(ops, weights, dnow, gates[rows], h[before], da[rows])
-    prev_h = steps.before(h)
-    return (
-        steps.unpack(ops.matmul(da, Wx.T)),
-        steps.unsort(dstate),
-        ops.matmul(x.T, da),
-        _recurrent_gradient(ops, prev_h, reset_h, da),
-        da.sum(axis=0),
-    )
+    weights = WeightGradients("gru_backward", steps, x, Wx, Wh, into)
+    rows_dh, to_h = as_rows(dh), _packed(ops, _transposed(_parts(Wh)))
+    for chunk in reversed(steps.chunks(Wh.shape[1])):
+        dh_chunk, da = steps.pack(rows_dh, chunk), ops.empty((chunk.size, Wh.shape[1]), x.dtype)
+        for rows, before, _ in reversed(chunk.steps):
+            here = chunk.here(rows)
+            dnow = dstate[: rows.stop - rows.start]
+            dnow += dh_chunk[here]
+            _step_backward(ops, to_h, dnow, gates[rows], h[before], da[here])
+        weights.add(chunk, da)
+        _add_recurrent_gradient(ops, steps.before(h, chunk), reset_h[chunk.rows], da, _parts(weights.dWh))
+    return weights.dx, steps.unsort(dstate), weights.dWx, weights.dWh, weights.db
 
 
-class _Weights(NamedTuple):
-    """The recurrent weights of the two gates and of the candidate, or their transposes, packed."""
+class _Parts(NamedTuple):
+    """Of the recurrent weights, those of the two gates and that of the candidate."""
 
     zr: Array
     candidate: Array
-    scratch: Array  # (N, 2H)
 
 
-def _weights(ops: Any, Wh: Array, N: int, *, transposed: bool = False) -> _Weights:
+def _parts(Wh: Array) -> _Parts:
     H = Wh.shape[0]
-    zr, candidate = Wh[:, : 2 * H], Wh[:, 2 * H :]
-    if transposed:
-        zr, candidate = zr.T, candidate.T
-    return _Weights(ops.packed(zr), ops.packed(candidate), ops.empty((N, 2 * H), Wh.dtype))
+    return _Parts(Wh[:, : 2 * H], Wh[:, 2 * H :])
 
 
-def _step(ops: Any, weights: _Weights, gates: Array, prev_h: Array, reset_h: Array, h: Array) -> None:
+def _transposed(weights: _Parts) -> _Parts:
+    return _Parts(weights.zr.T, weights.candidate.T)
+
+
+def _packed(ops: Any, weights: _Parts) -> _Parts:
+    return _Parts(ops.packed(weights.zr), ops.packed(weights.candidate))
+
+
+def _step(ops: Any, weights: _Parts, gates: Array, prev_h: Array, reset_h: Array, h: Array) -> None:
     H = h.shape[1]
-    ops.matmul_add(prev_h, weights.zr, gates[:, : 2 * H], weights.scratch)
+    ops.matmul_add(prev_h, weights.zr, gates[:, : 2 * H])
     ops.gru_gates_forward(gates, prev_h, reset_h)
-    ops.matmul_add(reset_h, weights.candidate, gates[:, 2 * H :], weights.scratch[:, :H])
+    ops.matmul_add(reset_h, weights.candidate, gates[:, 2 * H :])
     ops.gru_candidate_forward(gates, prev_h, h)
 
 
-def _step_backward(ops: Any, weights: _Weights, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
+def _step_backward(ops: Any, weights: _Parts, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
     """Write da; ``dh`` comes in as the gradient of h_t and leaves as that of h_{t-1}."""
-    n, H = dh.shape
+    H = dh.shape[1]
     ops.gru_candidate_backward(dh, gates, prev_h, da)
-    dreset_h = weights.scratch[:n, :H]
+    dreset_h = ops.empty(dh.shape, dh.dtype)
     ops.matmul_into(da[:, 2 * H :], weights.candidate, dreset_h)
     ops.gru_gates_backward(dreset_h, dh, gates, prev_h, da)
-    ops.matmul_add(da[:, : 2 * H], weights.zr, dh, weights.scratch[:, :H])
+    ops.matmul_add(da[:, : 2 * H], weights.zr, dh)
 
 
-def _recurrent_gradient(ops: Any, prev_h: Array, reset_h: Array, da: Array) -> Array:
+def _add_recurrent_gradient(ops: Any, prev_h: Array, reset_h: Array, da: Array, dWh: _Parts) -> None:
     H = prev_h.shape[1]
-    dWh = ops.empty((H, 3 * H), da.dtype)
-    dWh[:, : 2 * H] = ops.matmul(prev_h.T, da[:, : 2 * H])
-    dWh[:, 2 * H :] = ops.matmul(reset_h.T, da[:, 2 * H :])
-    return dWh
+    ops.matmul_add(prev_h.T, da[:, : 2 * H], dWh.zr)
+    ops.matmul_add(reset_h.T, da[:, 2 * H :], dWh.candidate)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes
-from rnnlab.layers.recurrence import Steps, input_gradients
+from rnnlab.layers.recurrence import Steps, WeightGradients, as_rows
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -41,7 +41,7 @@ class LSTMStepCache(NamedTuple):
 class LSTMCache(NamedTuple):
     """What the backward of a sequence needs; packed as :mod:`rnnlab.layers.recurrence` tells."""
 
-    x: Array  # (M, D) packed
+    x: Array  # (N, T, D)
     h: Array  # (N + M, H) states
     c: Array  # (N + M, H) states
     Wx: Array  # (D, 4H)
@@ -173,22 +173,28 @@ def lstm_forward(
         b=(b, "4H"),
     )
     steps = Steps.of("lstm_forward", x.shape[:2], lengths=lengths, mask=mask, like=x)
-    rows_x = steps.pack(x)
-    gates = ops.affine(rows_x, Wx, b)  # (M, 4H) the input's share, all steps in one product
+    M, H = steps.offsets[-1], h0.shape[1]
+    gates, tanh_c = ops.empty((M, 4 * H), x.dtype), ops.empty((M, H), x.dtype)
     h, c = steps.states(h0), steps.states(c0)
-    tanh_c = ops.empty((gates.shape[0], h0.shape[1]), x.dtype)
-    weights, scratch = ops.packed(Wh), ops.empty((h0.shape[0], gates.shape[1]), x.dtype)
-    for rows, before, after in steps.forwards:
-        ops.matmul_add(h[before], weights, gates[rows], scratch)
-        ops.lstm_forward(gates[rows], c[before], c[after], tanh_c[rows], h[after])
-    cache = LSTMCache(rows_x, h, c, Wx, Wh, gates, tanh_c, c0_given, steps)
+    rows_x, from_x, from_h = as_rows(x), ops.packed(Wx), ops.packed(Wh)
+    for chunk in steps.chunks(4 * H):
+        ops.affine_into(steps.pack(rows_x, chunk), from_x, b, gates[chunk.rows])
+        for rows, before, after in chunk.steps:
+            ops.matmul_add(h[before], from_h, gates[rows])
+            ops.lstm_forward(gates[rows], c[before], c[after], tanh_c[rows], h[after])
+    cache = LSTMCache(x, h, c, Wx, Wh, gates, tanh_c, c0_given, steps)
     if return_state:
         return steps.after_each(h), h[steps.final], c[steps.final], cache
     return steps.after_each(h), cache
 
 
 def lstm_backward(
-    dh: Array, cache: LSTMCache, *, dfinal_h: Array | None = None, dfinal_c: Array | None = None
+    dh: Array,
+    cache: LSTMCache,
+    *,
+    dfinal_h: Array | None = None,
+    dfinal_c: Array | None = None,
+    into: tuple[Array, Array, Array] | None = None,
 ) -> tuple[Array, ...]:
     """Backward of :func:`lstm_forward`.
 
@@ -198,6 +204,8 @@ def lstm_backward(
         Gradient of the loss with respect to ``h``, each step's own share.
     dfinal_h, dfinal_c : (N, H), optional
         Gradients with respect to ``final_h`` and ``final_c``.
+    into : (dWx, dWh, db), optional
+        Arrays that the parameters' gradients are added into, instead of fresh ones.
 
     Returns
     -------
@@ -209,14 +217,17 @@ def lstm_backward(
     H = Wh.shape[0]
     dstate = steps.incoming("lstm_backward", H, dh, dfinal_h, x)
     dcell = steps.incoming("lstm_backward", H, None, dfinal_c, x)
-    dh_rows = steps.pack(dh)
-    da = ops.empty(gates.shape, gates.dtype)
-    weights = ops.packed(Wh.T)
-    for rows, before, _ in steps.backwards:
-        dnow = dstate[: rows.stop - rows.start]
-        dnow += dh_rows[rows]
-        ops.lstm_backward(dnow, dcell[: dnow.shape[0]], gates[rows], c[before], tanh_c[rows], da[rows])
-        ops.matmul_into(da[rows], weights, dnow)
-    dx, dWx, dWh, db = input_gradients(steps, x, steps.before(h), Wx, da)
-    gradients = (dx, steps.unsort(dstate), dWx, dWh, db)
+    weights = WeightGradients("lstm_backward", steps, x, Wx, Wh, into)
+    rows_dh, to_h = as_rows(dh), ops.packed(Wh.T)
+    for chunk in reversed(steps.chunks(4 * H)):
+        dh_chunk, da = steps.pack(rows_dh, chunk), ops.empty((chunk.size, 4 * H), x.dtype)
+        for rows, before, _ in reversed(chunk.steps):
+            here = chunk.here(rows)
+            dnow, dc = dstate[: rows.stop - rows.start], dcell[: rows.stop - rows.start]
+            dnow += dh_chunk[here]
+            ops.lstm_backward(dnow, dc, gates[rows], c[before], tanh_c[rows], da[here])
+            ops.matmul_into(da[here], to_h, dnow)
+        weights.add(chunk, da)
+        ops.matmul_add(steps.before(h, chunk).T, da, weights.dWh)
+    gradients = (weights.dx, steps.unsort(dstate), weights.dWx, weights.dWh, weights.db)
     return (*gradients, steps.unsort(dcell)) if c0_given else gradients

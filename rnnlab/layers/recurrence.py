@@ -9,18 +9,42 @@ the packed array is x with time first.
 States have one more block in front, the N initial states: a *states* array is (N + M, H), and the state
 before each row of step t is the first n_t rows of the block before it. Past the end of a sequence its state
 stands still.
+
+Matrix products that need no loop over time, of the inputs and of the weights' gradients, are done for a
+*chunk* of steps at a time: enough rows for the product to be fast, few enough to be in the cache still when
+the loop gets there, and the gradients of the pre-activations never exist for all steps at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.layers.checks import gradient_room
 from rnnlab.ops import ops_for
 
 Array = Any
+
+
+_CHUNK_ROWS = 512  # at least, for the sums of the weights' gradients
+_CHUNK_NUMBERS = 1 << 20  # of pre-activations, or so: 4 MB in float32
+
+
+class Chunk(NamedTuple):
+    """Some consecutive steps."""
+
+    rows: slice  # of a packed array
+    steps: tuple[tuple[slice, slice, slice], ...]  # of each: its rows, the states before it and after it
+
+    def here(self, rows: slice) -> slice:
+        """Where rows of a packed array lie in the chunk's share of it."""
+        return slice(rows.start - self.rows.start, rows.stop - self.rows.start)
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return self.rows.stop - self.rows.start
 
 
 class Steps(NamedTuple):
@@ -89,33 +113,38 @@ class Steps(NamedTuple):
             frozen=ops.asarray((np.arange(T) >= real[:, None]).astype(like.dtype)) if early else None,
         )
 
-    @property
-    def forwards(self) -> Iterator[tuple[slice, slice, slice]]:
-        """For each step: its rows in a packed array, the states before it and the states after it."""
-        return map(self._step, range(len(self.offsets) - 1))
-
-    @property
-    def backwards(self) -> Iterator[tuple[slice, slice, slice]]:
-        """The same, last step first."""
-        return map(self._step, reversed(range(len(self.offsets) - 1)))
+    def chunks(self, columns: int) -> list[Chunk]:
+        """All steps, in chunks for pre-activations of so many columns."""
+        most = max(_CHUNK_ROWS, _CHUNK_NUMBERS // max(columns, 1))
+        chunks: list[Chunk] = []
+        start = 0
+        for t in range(1, len(self.offsets)):
+            if self.offsets[t] - self.offsets[start] >= most or t == len(self.offsets) - 1:
+                rows = slice(self.offsets[start], self.offsets[t])
+                chunks.append(Chunk(rows, tuple(map(self._step, range(start, t)))))
+                start = t
+        return chunks
 
     def _step(self, t: int) -> tuple[slice, slice, slice]:
         N, start, stop = self.shape[0], self.offsets[t], self.offsets[t + 1]
         before = N + self.offsets[t - 1] if t else 0
         return slice(start, stop), slice(before, before + stop - start), slice(N + start, N + stop)
 
-    def pack(self, x: Array) -> Array:
-        """The real rows of x, (N, T, D) -> (M, D)."""
-        return x.reshape(-1, x.shape[2])[self.source]
+    def pack(self, x: Array, chunk: Chunk) -> Array:
+        """The real rows of a chunk, of x (N T, D) -> (m, D)."""
+        ops = ops_for(x)
+        out = ops.empty((chunk.size, x.shape[1]), x.dtype)
+        ops.take(x, self.source[chunk.rows], out)
+        return out
 
-    def unpack(self, rows: Array) -> Array:
-        """The inverse of :meth:`pack`, zero where there is padding, (M, D) -> (N, T, D)."""
-        N, T = self.shape
-        ops = ops_for(rows)
-        make = ops.empty if self.frozen is None else ops.zeros
-        x = make((N * T, rows.shape[1]), rows.dtype)
-        x[self.source] = rows
-        return x.reshape(N, T, rows.shape[1])
+    def unpack(self, rows: Array, chunk: Chunk, x: Array) -> None:
+        """The inverse of :meth:`pack`: write rows (m, D) to their places in x (N T, D)."""
+        x[self.source[chunk.rows]] = rows
+
+    def unpacked(self, columns: int, like: Array) -> Array:
+        """Room for :meth:`unpack`, zero where there is padding, (N T, D)."""
+        make = ops_for(like).empty if self.frozen is None else ops_for(like).zeros
+        return make((self.shape[0] * self.shape[1], columns), like.dtype)
 
     def states(self, first: Array) -> Array:
         """Room for all states, the initial ones (N, H) in place: (N + M, H)."""
@@ -124,16 +153,21 @@ class Steps(NamedTuple):
         states[:N] = first[self.order]
         return states
 
-    def before(self, states: Array) -> Array:
-        """The state before each packed row, (N + M, H) -> (M, H)."""
+    def before(self, states: Array, chunk: Chunk) -> Array:
+        """The state before each packed row of a chunk, (N + M, H) -> (m, H)."""
         if self.frozen is None:
-            return states[: self.offsets[-1]]
-        blocks = [states[before] for _, before, _ in self.forwards]
-        return ops_for(states).concatenate(blocks) if blocks else states[:0]
+            return states[chunk.rows]
+        out = ops_for(states).empty((chunk.size, states.shape[1]), states.dtype)
+        for rows, before, _ in chunk.steps:
+            out[chunk.here(rows)] = states[before]
+        return out
 
     def after_each(self, states: Array) -> Array:
         """The state after every step, standing still past the ends, (N + M, H) -> (N, T, H)."""
-        return states[self.index]
+        (N, T), ops = self.shape, ops_for(states)
+        out = ops.empty((N * T, states.shape[1]), states.dtype)
+        ops.take(states, self.index.reshape(-1), out)
+        return out.reshape(N, T, states.shape[1])
 
     def unsort(self, rows: Array) -> Array:
         """Rows in the order of length back in the order of the batch, (N, H) -> (N, H)."""
@@ -186,17 +220,55 @@ def _lengths(function: str, N: int, T: int, lengths: Array | None, mask: Array |
     return counts.astype(np.intp)
 
 
-def input_gradients(
-    steps: Steps, x: Array, before: Array, Wx: Array, da: Array
-) -> tuple[Array, Array, Array, Array]:
-    """The gradients that need no loop once da (M, G) is known: dx, dWx, dWh, db.
+class WeightGradients:
+    """dx, dWx and db, and room for dWh: what needs no loop once da, (m, G) of a chunk, is known.
 
-    ``x`` (M, D) and ``before`` (M, H) are what Wx and Wh were multiplied with, packed.
+    Parameters
+    ----------
+    function : str
+        Named in the errors.
+    steps : Steps
+    x : (N, T, D)
+    Wx : (D, G)
+    Wh : (H, G)
+    into : (dWx, dWh, db), optional
+        Arrays that the gradients are added into; fresh ones if left out.
+
+    Attributes
+    ----------
+    dx : (N, T, D)
+    dWx, dWh, db : arrays of the shapes of the parameters
+
+    Raises
+    ------
+    ValueError
+        If ``into`` does not fit.
     """
-    ops = ops_for(da)
-    return (
-        steps.unpack(ops.matmul(da, Wx.T)),
-        ops.matmul(x.T, da),
-        ops.matmul(before.T, da),
-        da.sum(axis=0),
-    )
+
+    def __init__(
+        self, function: str, steps: Steps, x: Array, Wx: Array, Wh: Array, into: tuple[Array, ...] | None
+    ) -> None:
+        self._ops = ops_for(x, Wx, Wh)
+        shapes = {"dWx": Wx.shape, "dWh": Wh.shape, "db": Wx.shape[1:]}
+        self.dWx, self.dWh, self.db = gradient_room(function, shapes, Wx, into)
+        self._steps, self._x, self._to_x = steps, as_rows(x), self._ops.packed(Wx.T)
+        self._dx = steps.unpacked(x.shape[2], x)
+
+    def add(self, chunk: Chunk, da: Array) -> None:
+        """Take a chunk into dx, dWx and db."""
+        x = self._steps.pack(self._x, chunk)
+        self._ops.matmul_add(x.T, da, self.dWx)
+        self._ops.matmul_into(da, self._to_x, x)  # in the place of x, which has been used
+        self._steps.unpack(x, chunk, self._dx)
+        self.db += da.sum(axis=0)
+
+    @property
+    def dx(self) -> Array:
+        """The inputs' gradient."""
+        return self._dx.reshape(*self._steps.shape, self._dx.shape[1])
+
+
+def as_rows(x: Array) -> Array:
+    """x (N, T, D) with a row for each step of each sequence, (N T, D)."""
+    N, T, D = x.shape
+    return x.reshape(N * T, D)

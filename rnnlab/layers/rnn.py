@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes
-from rnnlab.layers.recurrence import Steps, input_gradients
+from rnnlab.layers.recurrence import Steps, WeightGradients, as_rows
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -34,7 +34,7 @@ class RNNStepCache(NamedTuple):
 class RNNCache(NamedTuple):
     """What the backward of a sequence needs; packed as :mod:`rnnlab.layers.recurrence` tells."""
 
-    x: Array  # (M, D) packed
+    x: Array  # (N, T, D)
     h: Array  # (N + M, H) states
     Wx: Array  # (D, H)
     Wh: Array  # (H, H)
@@ -135,21 +135,25 @@ def rnn_forward(
     ops = ops_for(x, h0, Wx, Wh, b)
     check_shapes("rnn_forward", x=(x, "N T D"), h0=(h0, "N H"), Wx=(Wx, "D H"), Wh=(Wh, "H H"), b=(b, "H"))
     steps = Steps.of("rnn_forward", x.shape[:2], lengths=lengths, mask=mask, like=x)
-    rows_x = steps.pack(x)
-    a = ops.affine(rows_x, Wx, b)  # (M, H) the input's share, all steps in one product
-    h = steps.states(h0)
-    weights, scratch = ops.packed(Wh), ops.empty(h0.shape, x.dtype)
-    for rows, before, after in steps.forwards:
-        ops.matmul_add(h[before], weights, a[rows], scratch)
-        ops.rnn_forward(a[rows], h[after])
-    cache = RNNCache(rows_x, h, Wx, Wh, steps)
+    a, h = ops.empty((steps.offsets[-1], h0.shape[1]), x.dtype), steps.states(h0)
+    rows_x, from_x, from_h = as_rows(x), ops.packed(Wx), ops.packed(Wh)
+    for chunk in steps.chunks(a.shape[1]):
+        ops.affine_into(steps.pack(rows_x, chunk), from_x, b, a[chunk.rows])
+        for rows, before, after in chunk.steps:
+            ops.matmul_add(h[before], from_h, a[rows])
+            ops.rnn_forward(a[rows], h[after])
+    cache = RNNCache(x, h, Wx, Wh, steps)
     if return_state:
         return steps.after_each(h), h[steps.final], cache
     return steps.after_each(h), cache
 
 
 def rnn_backward(
-    dh: Array, cache: RNNCache, *, dfinal_h: Array | None = None
+    dh: Array,
+    cache: RNNCache,
+    *,
+    dfinal_h: Array | None = None,
+    into: tuple[Array, Array, Array] | None = None,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Backward of :func:`rnn_forward`.
 
@@ -159,6 +163,8 @@ def rnn_backward(
         Gradient of the loss with respect to ``h``, each step's own share.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
+    into : (dWx, dWh, db), optional
+        Arrays that the parameters' gradients are added into, instead of fresh ones.
 
     Returns
     -------
@@ -167,13 +173,16 @@ def rnn_backward(
     x, h, Wx, Wh, steps = cache
     ops = ops_for(dh, x)
     dstate = steps.incoming("rnn_backward", Wh.shape[0], dh, dfinal_h, x)
-    dh_rows = steps.pack(dh)
-    da = ops.empty((x.shape[0], Wh.shape[1]), x.dtype)
-    weights = ops.packed(Wh.T)
-    for rows, _, after in steps.backwards:
-        dnow = dstate[: rows.stop - rows.start]
-        dnow += dh_rows[rows]
-        ops.rnn_backward(dnow, h[after], da[rows])
-        ops.matmul_into(da[rows], weights, dnow)
-    dx, dWx, dWh, db = input_gradients(steps, x, steps.before(h), Wx, da)
-    return dx, steps.unsort(dstate), dWx, dWh, db
+    weights = WeightGradients("rnn_backward", steps, x, Wx, Wh, into)
+    rows_dh, to_h = as_rows(dh), ops.packed(Wh.T)
+    for chunk in reversed(steps.chunks(Wh.shape[1])):
+        dh_chunk, da = steps.pack(rows_dh, chunk), ops.empty((chunk.size, Wh.shape[1]), x.dtype)
+        for rows, _, after in reversed(chunk.steps):
+            here = chunk.here(rows)
+            dnow = dstate[: rows.stop - rows.start]
+            dnow += dh_chunk[here]
+            ops.rnn_backward(dnow, h[after], da[here])
+            ops.matmul_into(da[here], to_h, dnow)
+        weights.add(chunk, da)
+        ops.matmul_add(steps.before(h, chunk).T, da, weights.dWh)
+    return weights.dx, steps.unsort(dstate), weights.dWx, weights.dWh, weights.db

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes
-from rnnlab.layers.recurrence import Steps, input_gradients
+from rnnlab.layers.recurrence import Steps, WeightGradients, as_rows
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -36,7 +36,7 @@ class SimplifiedGRUStepCache(NamedTuple):
 class SimplifiedGRUCache(NamedTuple):
     """What the backward of a sequence needs; packed as :mod:`rnnlab.layers.recurrence` tells."""
 
-    x: Array  # (M, D) packed
+    x: Array  # (N, T, D)
     h: Array  # (N + M, H) states
     Wx: Array  # (D, 2H)
     Wh: Array  # (H, 2H)
@@ -158,21 +158,26 @@ def simplified_gru_forward(
         b=(b, "2H"),
     )
     steps = Steps.of("simplified_gru_forward", x.shape[:2], lengths=lengths, mask=mask, like=x)
-    rows_x = steps.pack(x)
-    gates = ops.affine(rows_x, Wx, b)  # (M, 2H) the input's share, all steps in one product
-    h = steps.states(h0)
-    weights, scratch = ops.packed(Wh), ops.empty((h0.shape[0], gates.shape[1]), x.dtype)
-    for rows, before, after in steps.forwards:
-        ops.matmul_add(h[before], weights, gates[rows], scratch)
-        ops.simplified_gru_forward(gates[rows], h[before], h[after])
-    cache = SimplifiedGRUCache(rows_x, h, Wx, Wh, gates, steps)
+    H = h0.shape[1]
+    gates, h = ops.empty((steps.offsets[-1], 2 * H), x.dtype), steps.states(h0)
+    rows_x, from_x, from_h = as_rows(x), ops.packed(Wx), ops.packed(Wh)
+    for chunk in steps.chunks(2 * H):
+        ops.affine_into(steps.pack(rows_x, chunk), from_x, b, gates[chunk.rows])
+        for rows, before, after in chunk.steps:
+            ops.matmul_add(h[before], from_h, gates[rows])
+            ops.simplified_gru_forward(gates[rows], h[before], h[after])
+    cache = SimplifiedGRUCache(x, h, Wx, Wh, gates, steps)
     if return_state:
         return steps.after_each(h), h[steps.final], cache
     return steps.after_each(h), cache
 
 
 def simplified_gru_backward(
-    dh: Array, cache: SimplifiedGRUCache, *, dfinal_h: Array | None = None
+    dh: Array,
+    cache: SimplifiedGRUCache,
+    *,
+    dfinal_h: Array | None = None,
+    into: tuple[Array, Array, Array] | None = None,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Backward of :func:`simplified_gru_forward`.
 
@@ -182,6 +187,8 @@ def simplified_gru_backward(
         Gradient of the loss with respect to ``h``, each step's own share.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
+    into : (dWx, dWh, db), optional
+        Arrays that the parameters' gradients are added into, instead of fresh ones.
 
     Returns
     -------
@@ -190,13 +197,16 @@ def simplified_gru_backward(
     x, h, Wx, Wh, gates, steps = cache
     ops = ops_for(dh, x)
     dstate = steps.incoming("simplified_gru_backward", Wh.shape[0], dh, dfinal_h, x)
-    dh_rows = steps.pack(dh)
-    da = ops.empty(gates.shape, gates.dtype)
-    weights, scratch = ops.packed(Wh.T), ops.empty(dstate.shape, x.dtype)
-    for rows, before, _ in steps.backwards:
-        dnow = dstate[: rows.stop - rows.start]
-        dnow += dh_rows[rows]
-        ops.simplified_gru_backward(dnow, gates[rows], h[before], da[rows])
-        ops.matmul_add(da[rows], weights, dnow, scratch)
-    dx, dWx, dWh, db = input_gradients(steps, x, steps.before(h), Wx, da)
-    return dx, steps.unsort(dstate), dWx, dWh, db
+    weights = WeightGradients("simplified_gru_backward", steps, x, Wx, Wh, into)
+    rows_dh, to_h = as_rows(dh), ops.packed(Wh.T)
+    for chunk in reversed(steps.chunks(Wh.shape[1])):
+        dh_chunk, da = steps.pack(rows_dh, chunk), ops.empty((chunk.size, Wh.shape[1]), x.dtype)
+        for rows, before, _ in reversed(chunk.steps):
+            here = chunk.here(rows)
+            dnow = dstate[: rows.stop - rows.start]
+            dnow += dh_chunk[here]
+            ops.simplified_gru_backward(dnow, gates[rows], h[before], da[here])
+            ops.matmul_add(da[here], to_h, dnow)
+        weights.add(chunk, da)
+        ops.matmul_add(steps.before(h, chunk).T, da, weights.dWh)
+    return weights.dx, steps.unsort(dstate), weights.dWx, weights.dWh, weights.db

@@ -1,4 +1,4 @@
-"""MKL's matrix products, from the ``mkl`` wheel, for kernels to call.
+"""MKL's matrix product, from the ``mkl`` wheel.
 
 MKL works on OpenMP's threads as GNU made them. The Intel kind, its default, gives wrong products without a
 word where PyTorch has loaded GNU's before; a wrong product is worse than a slow one, so MKL is tried against
@@ -18,7 +18,8 @@ __all__ = ["Mkl", "MklUnavailableError"]
 
 Array = Any
 
-_ROW_MAJOR, _AS_IT_IS, _RIGHT = 101, 111, 162  # of CBLAS
+_ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112  # of CBLAS
+_LARGEST = 2**31 - 1  # MKL's integers
 _ONE_THREAD, _GNU_THREADS, _32_BIT_INTEGERS = 1, 3, 0  # of MKL
 _REAL: dict[np.dtype, tuple[str, Any]] = {
     np.dtype(np.float32): ("s", ctypes.c_float),
@@ -57,17 +58,22 @@ class Mkl:
             raise MklUnavailableError("something else in this process has set it to other threads")
         self.threads = threads if layer == _GNU_THREADS else 1
         self._library.MKL_Set_Num_Threads(self.threads)
+        self._gemm = {dtype: self._function(letter, real) for dtype, (letter, real) in _REAL.items()}
         self._try()
 
-    def address(self, function: str) -> int:
-        """Where a function lies, ``cblas_sgemm`` say."""
-        return ctypes.cast(getattr(self._library, function), ctypes.c_void_p).value or 0
+    def covers(self, x: Array, w: Array, out: Array) -> bool:
+        """Whether it can multiply these: of one dtype, float32 or float64, an axis contiguous."""
+        if not x.dtype == w.dtype == out.dtype or x.dtype not in _REAL:
+            return False
+        order, step = _layout(out)
+        return bool(_layout(x)[1] and _layout(w)[1] and step and order == _AS_IT_IS)
 
-    def packed_size(self, dtype: np.dtype, rows: int, G: int, K: int) -> int:
-        """The bytes that a packed weight (K, G) takes."""
-        size = getattr(self._library, f"cblas_{_REAL[dtype][0]}gemm_pack_get_size")
-        size.restype = ctypes.c_size_t
-        return size(_RIGHT, rows, G, K)
+    def multiply(self, x: Array, w: Array, out: Array, *, add: bool) -> None:
+        """out = x w, or out += x w, (n, K) (K, G) -> (n, G), of arrays that it covers."""
+        (n, K), G = x.shape, w.shape[1]
+        (order_x, step_x), (order_w, step_w), (_, step_out) = map(_layout, (x, w, out))
+        places = (x.ctypes.data, step_x, w.ctypes.data, step_w, float(add), out.ctypes.data, step_out)
+        self._gemm[x.dtype](_ROW_MAJOR, order_x, order_w, n, G, K, 1.0, *places)
 
     @functools.cached_property
     def version(self) -> str:
@@ -80,20 +86,37 @@ class Mkl:
         for rows in (16, 40, 100, 256):
             x, w = rng.standard_normal((rows, 192)), rng.standard_normal((192, 320))
             for dtype in _REAL:
-                product = self._product(x.astype(dtype), w.astype(dtype))
+                product = np.empty((rows, 320), dtype)
+                self.multiply(x.astype(dtype), w.astype(dtype), product, add=False)
                 if not np.allclose(product, x @ w, rtol=1e-4, atol=1e-3):
                     raise MklUnavailableError("it multiplies wrongly in this process")
 
-    def _product(self, x: Array, w: Array) -> Array:
-        letter, real = _REAL[x.dtype]
+    def _function(self, letter: str, real: Any) -> Any:
         gemm = getattr(self._library, f"cblas_{letter}gemm")
         integer, pointer = ctypes.c_int, ctypes.c_void_p
         gemm.restype = None
         gemm.argtypes = [integer] * 6 + [real, pointer, integer, pointer, integer, real, pointer, integer]
-        (n, K), G, out = x.shape, w.shape[1], np.empty((x.shape[0], w.shape[1]), x.dtype)
-        places = (x.ctypes.data, K, w.ctypes.data, G, 0, out.ctypes.data, G)
-        gemm(_ROW_MAJOR, _AS_IT_IS, _AS_IT_IS, n, G, K, 1, *places)
-        return out
+        return gemm
+
+
+def _layout(a: Array) -> tuple[int, int]:
+    """How CBLAS is to read a matrix, and the elements from one line to the next, 0 if it cannot."""
+    (rows, columns), (down, across), itemsize = a.shape, a.strides, a.itemsize
+    if across == itemsize or columns == 1:
+        step = _step(down, rows, columns, itemsize)
+        if step:
+            return _AS_IT_IS, step
+    if down == itemsize or rows == 1:
+        return _TRANSPOSED, _step(across, columns, rows, itemsize)
+    return _AS_IT_IS, 0
+
+
+def _step(stride: int, lines: int, length: int, itemsize: int) -> int:
+    """Elements from one line to the next; 0 if the lines overlap or are too far apart."""
+    if lines <= 1:
+        return max(1, length) if length <= _LARGEST else 0
+    step, rest = divmod(stride, itemsize)
+    return step if not rest and max(1, length) <= step <= _LARGEST and lines <= _LARGEST else 0
 
 
 def _path() -> str:

@@ -78,23 +78,23 @@ class Kernel:
         """Run the version for these arguments."""
         first = arguments[0]
         parallel = self.parallel_from is not None and first.size >= self.parallel_from
-        version = self._versions.get((first.dtype.char, parallel)) or self.version(first.dtype.char, parallel)
-        return version(*arguments)
+        return self.version(first.dtype.char, parallel)(*arguments)
 
     def version(self, dtype: str, parallel: bool) -> Any:
-        """The compiled function for a dtype, "f" or "d": numba's dispatcher.
+        """The compiled function for a dtype, "f" or "d", on one thread or on all: numba's dispatcher.
 
         Raises
         ------
         TypeError
             If it is another dtype.
         """
-        if dtype not in DTYPES:
-            raise TypeError(f"{self.function.__name__}: no kernel for dtype {dtype!r}, there are f and d")
         key = dtype, parallel
-        if key not in self._versions:
-            self._versions[key] = self._compile(dtype, parallel)
-        return self._versions[key]
+        version = self._versions.get(key)
+        if version is None:
+            if dtype not in DTYPES:
+                raise TypeError(f"{self.function.__name__}: no kernel for dtype {dtype!r}, there are f and d")
+            version = self._versions[key] = self._compile(dtype, parallel)
+        return version
 
     def versions(self) -> list[tuple[str, bool]]:
         """What :meth:`version` can be asked for."""

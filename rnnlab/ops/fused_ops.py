@@ -1,18 +1,15 @@
-"""The primitives on NumPy arrays, fast: fused kernels by numba, and matrix products by MKL where it works.
+"""The primitives on NumPy arrays, fast: kernels that numba compiles, matrix products among them.
 
 The names and signatures are those of :mod:`rnnlab.ops.numpy_ops`, whose docstrings tell what each does.
-Importing this module needs the extra ``[fast]``; without MKL, which is for x86-64 Linux only, matrix products
-are NumPy's.
+Importing this module needs the extra ``[fast]``, of which MKL, for x86-64 Linux only, may be missing.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 
-from rnnlab.ops import numpy_ops
-from rnnlab.ops.blas import MklUnavailableError
+from rnnlab.ops import fused_blas
+from rnnlab.ops.fused_blas import affine, affine_into, matmul, matmul_add, matmul_into, packed
 from rnnlab.ops.fused_cells import (
     gru_candidate_backward,
     gru_candidate_forward,
@@ -45,6 +42,7 @@ from rnnlab.ops.numpy_ops import (
     concatenate,
     first_non_finite,
     sigmoid,
+    take,
     tanh,
 )
 
@@ -54,6 +52,7 @@ __all__ = [
     "adam",
     "adamw",
     "affine",
+    "affine_into",
     "asarray",
     "clip_values",
     "concatenate",
@@ -83,23 +82,9 @@ __all__ = [
     "simplified_gru_forward",
     "softmax_cross_entropy",
     "sum_of_squares",
+    "take",
     "tanh",
     "zeros",
 ]
 
-
-def _products() -> tuple[Any, str]:
-    """The module of matrix products, and what it is, in words."""
-    try:
-        from rnnlab.ops import fused_blas
-    except MklUnavailableError as reason:
-        return numpy_ops, f"NumPy's BLAS for matrix products (not MKL: {reason})"
-    mkl = fused_blas.MKL
-    return fused_blas, f"MKL {mkl.version} for matrix products, threads: {mkl.threads}"
-
-
-_blas, _description = _products()
-affine, matmul, packed = _blas.affine, _blas.matmul, _blas.packed
-matmul_add, matmul_into = _blas.matmul_add, _blas.matmul_into
-
-DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {THREADS}; {_description}"
+DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {THREADS}; {fused_blas.DESCRIPTION}"

@@ -32,6 +32,7 @@ __all__ = [
     "adam",
     "adamw",
     "affine",
+    "affine_into",
     "asarray",
     "clip_values",
     "concatenate",
@@ -61,6 +62,7 @@ __all__ = [
     "simplified_gru_forward",
     "softmax_cross_entropy",
     "sum_of_squares",
+    "take",
     "tanh",
     "zeros",
 ]
@@ -82,19 +84,30 @@ def affine(x: Array, w: Array, b: Array) -> Array:
     return out
 
 
+def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
+    """out = x w + b, (n, K) (K, G) (G,) -> (n, G), w as it is or from :func:`packed`."""
+    np.matmul(x, w, out=out)
+    out += b
+
+
 def packed(w: Array) -> Array:
-    """The matrix w (K, G) in a form that :func:`matmul_into` and :func:`matmul_add` multiply by often."""
+    """The matrix w (K, G) in a form that is multiplied by often."""
     return w
 
 
 def matmul_into(x: Array, w: Array, out: Array) -> None:
-    """out = x w, (n, K) (K, G) -> (n, G), w from :func:`packed`."""
+    """out = x w, (n, K) (K, G) -> (n, G), w as it is or from :func:`packed`."""
     np.matmul(x, w, out=out)
 
 
-def matmul_add(x: Array, w: Array, out: Array, scratch: Array) -> None:
-    """out += x w, (n, K) (K, G) -> (n, G), w from :func:`packed`; ``scratch`` is (n, G) or has more rows."""
-    out += np.matmul(x, w, out=scratch[: x.shape[0]])
+def matmul_add(x: Array, w: Array, out: Array) -> None:
+    """out += x w, (n, K) (K, G) -> (n, G), w as it is or from :func:`packed`."""
+    out += np.matmul(x, w)
+
+
+def take(x: Array, rows: Array, out: Array) -> None:
+    """out = x[rows], (M, D) (n,) -> (n, D)."""
+    np.take(x, rows, axis=0, out=out, mode="clip")  # the mode that needs no second copy
 
 
 def sigmoid(x: Array, out: Array | None = None) -> Array:

@@ -1,0 +1,416 @@
+"""Matrix products written as one small kernel: a tile of the result stays in registers over the whole sum.
+
+    out (n, G) = first + x (n, K) w (K, G)           first: nothing, out itself, or a row for all rows, b (G,)
+
+The weight is laid out in panels of as many columns as a few vector registers hold, (panels, K, columns), so
+that the innermost loop reads it from one end to the other. A tile is up to six rows of x times a panel: for
+each k it loads one line of the panel, broadcasts a number of each row, and has all products in flight that
+the processor can take (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"). Few
+rows run as fast as many, which is what a recurrent step needs: libraries tuned for large products run at half
+of that.
+
+A weight that many products share is laid out once (:class:`Panels`). For a single product each thread
+lays out a piece at a time, which stays in its cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import binding, ir
+from numba import prange, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from rnnlab.ops.fused_kernel import DTYPES, THREADS, inlined, kernel
+from rnnlab.ops.fused_memory import empty
+
+__all__ = ["Panels", "multiply"]
+
+Array = Any
+
+_FEATURES = binding.get_host_cpu_features()
+# Bytes of a vector register and registers for the columns of a tile: a third of them or more hold the sums.
+if _FEATURES.get("avx512f"):
+    _VECTOR, _REGISTERS = 64, 4
+elif _FEATURES.get("avx2"):
+    _VECTOR, _REGISTERS = 32, 2
+else:
+    _VECTOR, _REGISTERS = 16, 4
+_ROWS = 6  # of a tile, at most
+_DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
+_LINE = 64  # bytes: panels start on a line of the cache
+_PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
+_FEW = 4  # rows or numbers to add up, below which laying out the weight is not worth it
+
+
+class Panels:
+    """A weight (K, G), laid out. It is a copy: what happens to the weight afterwards does not show.
+
+    Raises
+    ------
+    TypeError
+        If it is not a matrix of float32 or float64, or has too few columns for it to pay.
+    """
+
+    def __init__(self, w: Array) -> None:
+        columns = _columns(w.dtype)
+        if w.ndim != 2 or w.dtype.char not in DTYPES or not w.size or 2 * w.shape[1] < columns:
+            raise TypeError(
+                f"expected a matrix of float32 or float64 with at least {columns // 2} columns, "
+                f"got shape {w.shape}, {w.dtype}"
+            )
+        self.shape, self.dtype = w.shape, w.dtype
+        K, G = w.shape
+        self._panels = empty((-(-G // columns), K, columns), w.dtype)
+        _lay_out.version(w.dtype.char, _pays(8 * w.size))(w, self._panels)
+
+    def multiply(self, x: Array, first: Array | None, out: Array) -> None:
+        """out = first + x w, (n, K) -> (n, G); ``first`` is None, ``out``, or a row (1, G).
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a shape or a dtype does not fit.
+        """
+        _check(x, self, out)
+        if not out.size:
+            return
+        if out.shape[1] > 1 and out.strides[1] != out.itemsize:
+            product = empty(out.shape, out.dtype)
+            self.multiply(x, None if first is None else np.ascontiguousarray(first), product)
+            out[...] = product
+            return
+        version = _multiply_panels.version(x.dtype.char, _pays(x.shape[0] * self._panels.size))
+        version(_row_by_row(x), self._panels, *_rows_of(first, out), out)
+
+
+def multiply(x: Array, w: Array, first: Array | None, out: Array) -> bool:
+    """out = first + x w, as :meth:`Panels.multiply`; false, and nothing is done, where it does not pay.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit.
+    """
+    _check(x, w, out)
+    (n, K), G = x.shape, w.shape[1]
+    columns = _columns(out.dtype)
+    usual = x.dtype == w.dtype == out.dtype and x.dtype.char in DTYPES and out.strides[1] == out.itemsize
+    if not usual or min(n, K) < _FEW or 2 * G < columns:
+        return False
+    pieces = empty((THREADS, _DEPTH, columns), out.dtype)
+    version = _multiply.version(x.dtype.char, _pays(n * K * G))
+    version(_row_by_row(x), w, pieces, *_rows_of(first, out), out)
+    return True
+
+
+def _check(x: Array, w: Array | Panels, out: Array) -> None:
+    matrices = x.ndim == len(w.shape) == 2
+    if not matrices or x.shape[1] != w.shape[0] or out.shape != (x.shape[0], w.shape[1]):
+        raise ValueError(f"x w: x has shape {x.shape}, w {w.shape} and out {out.shape}")
+
+
+def _rows_of(first: Array | None, out: Array) -> tuple[Array, int]:
+    """Where the sums start, for the kernels: rows and how many they are, none if at zero."""
+    return (out[:0], 0) if first is None else (first, first.shape[0])
+
+
+def _row_by_row(x: Array) -> Array:
+    """x with the numbers of a row side by side."""
+    if x.strides[1] == x.itemsize or x.shape[1] == 1:
+        return x
+    out = empty(x.shape, x.dtype)
+    _transpose.version(x.dtype.char, _pays(8 * x.size))(x, out)
+    return out
+
+
+def _pays(multiplications: int) -> bool:
+    """Whether to wake other threads."""
+    return THREADS > 1 and multiplications >= _PARALLEL_FROM
+
+
+def _columns(dtype: np.dtype) -> int:
+    """Of a tile and a panel."""
+    return _REGISTERS * _VECTOR // dtype.itemsize
+
+
+# ---------------------------------------------------------------- kernels
+
+
+@kernel("T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]", parallel_from=0)
+def _multiply_panels(x, panels, first, first_rows, out):
+    """out = first + x w, w in panels."""
+    columns, row_parts = panels.shape[2], _row_parts(x.shape[0], panels.shape[0])
+    tasks = panels.shape[0] * row_parts
+    for part in prange(THREADS):
+        edge = np.empty((_ROWS, columns), out.dtype)
+        for task in range(part * tasks // THREADS, (part + 1) * tasks // THREADS):
+            panel, row_part = task // row_parts, task % row_parts
+            for k in range(0, x.shape[1], _DEPTH):
+                piece = panels[panel, k : k + _DEPTH]
+                _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+
+
+@kernel("T[:,:], T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]", parallel_from=0)
+def _multiply(x, w, pieces, first, first_rows, out):
+    """The same, w as it is; a thread lays it out in its own of the pieces, (threads, depth, columns)."""
+    columns = pieces.shape[2]
+    panels = (w.shape[1] + columns - 1) // columns
+    row_parts = _row_parts(x.shape[0], panels)
+    tasks = panels * row_parts
+    for part in prange(THREADS):
+        edge = np.empty((_ROWS, columns), out.dtype)
+        for task in range(part * tasks // THREADS, (part + 1) * tasks // THREADS):
+            panel, row_part = task // row_parts, task % row_parts
+            for k in range(0, x.shape[1], _DEPTH):
+                piece = pieces[part, : min(_DEPTH, x.shape[1] - k)]
+                _lay_out_piece(w, k, panel * columns, piece)
+                _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+
+
+@kernel("T[:,:], T[:,:,::1]", parallel_from=0)
+def _lay_out(w, panels):
+    for panel in prange(panels.shape[0]):
+        _lay_out_piece(w, 0, panel * panels.shape[2], panels[panel])
+
+
+@kernel("T[:,:], T[:,::1]", parallel_from=0)
+def _transpose(x, out):
+    """out = x, which lies column by column in memory."""
+    rows = x.shape[0]
+    for block in prange((rows + _BLOCK - 1) // _BLOCK):
+        top = block * _BLOCK
+        _copy_transposed(x, top, 0, out[top : top + _BLOCK])
+
+
+_BLOCK = 64  # rows of the result that are transposed together: a few lines of the cache side by side
+
+
+@inlined
+def _row_parts(rows, panels):
+    """Into how many parts the rows are cut, so that there is work for all threads."""
+    if panels >= 2 * THREADS:
+        return 1
+    return min(2 * THREADS, (rows + _ROWS - 1) // _ROWS)
+
+
+@inlined
+def _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out):
+    """Add x[rows, k : k + depth] times a piece of a panel to the rows of a part, tile by tile."""
+    depth, columns = piece.shape
+    left, itemsize = panel * columns, out.itemsize
+    width = min(columns, out.shape[1] - left)
+    start, stop = row_part * x.shape[0] // row_parts, (row_part + 1) * x.shape[0] // row_parts
+    tiles = (stop - start + _ROWS - 1) // _ROWS
+    if k > 0:
+        first, first_rows = out, out.shape[0]
+    first_step = first.strides[0] if first_rows > 1 else 0
+    for tile in range(tiles):
+        row = start + tile * (stop - start) // tiles
+        rows = start + (tile + 1) * (stop - start) // tiles - row
+        x_at = x.ctypes.data + row * x.strides[0] + k * itemsize
+        out_at = out.ctypes.data + row * out.strides[0] + left * itemsize
+        first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
+        if width == columns:
+            _tile(
+                piece, rows, depth, x_at, x.strides[0], piece.ctypes.data,
+                first_at, first_step, out_at, out.strides[0],
+            )  # fmt: skip
+            continue
+        edge[...] = 0
+        if first_rows:
+            for i in range(rows):
+                for j in range(width):
+                    edge[i, j] = first[row + i if first_step else 0, left + j]
+        at, step = edge.ctypes.data, edge.strides[0]
+        _tile(piece, rows, depth, x_at, x.strides[0], piece.ctypes.data, at, step, at, step)
+        for i in range(rows):
+            for j in range(width):
+                out[row + i, left + j] = edge[i, j]
+
+
+@inlined
+def _lay_out_piece(w, k, left, piece):
+    """piece = w[k : k + depth, left : left + columns], with zeros beyond the last column."""
+    depth, columns = piece.shape
+    width = min(columns, w.shape[1] - left)
+    if width == columns and w.strides[1] == w.itemsize:
+        for i in range(depth):
+            at = w.ctypes.data + (k + i) * w.strides[0] + left * w.itemsize
+            _copy_line(piece, at, piece.ctypes.data + i * piece.strides[0])
+        return
+    _copy_transposed(w, k, left, piece[:, :width])
+    for i in range(depth):
+        for j in range(width, columns):
+            piece[i, j] = 0
+
+
+@inlined
+def _copy_transposed(x, top, left, out):
+    """out = x[top : top + rows, left : left + columns], fast where x lies column by column in memory."""
+    rows, columns = out.shape
+    lanes = _VECTOR // x.itemsize
+    square_rows, square_columns = rows // lanes * lanes, columns // lanes * lanes
+    if x.strides[0] != x.itemsize:
+        square_rows = 0
+    for j in range(0, square_columns, lanes):
+        for i in range(0, square_rows, lanes):
+            source = x.ctypes.data + (top + i) * x.strides[0] + (left + j) * x.strides[1]
+            target = out.ctypes.data + i * out.strides[0] + j * out.itemsize
+            _transpose_square(out, source, x.strides[1], target, out.strides[0])
+    for i in range(rows):
+        for j in range(square_columns if i < square_rows else 0, columns):
+            out[i, j] = x[top + i, left + j]
+
+
+# ---------------------------------------------------------------- in vector registers
+
+
+@intrinsic
+def _tile(context, like, rows, depth, x, x_step, w, first, first_step, out, out_step):
+    """out = first + x w: 1 to 6 rows, ``depth`` numbers to add up, and the columns of a panel.
+
+    x, w, first and out are addresses, a step is the bytes from a row to the next. ``first`` is 0 where the
+    sums start at zero. ``like`` is an array of the dtype.
+    """
+
+    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
+        real = context.get_value_type(signature.args[0].dtype)
+        done = b.append_basic_block("done")
+        choice = b.switch(arguments[1], done)
+        for count in range(1, _ROWS + 1):
+            b.position_at_end(b.append_basic_block(f"rows_{count}"))
+            choice.add_case(_int64(count), b.block)
+            _add_up(b, real, count, *arguments[2:])
+            b.branch(done)
+        b.position_at_end(done)
+        return context.get_dummy_value()
+
+    addresses_and_steps = [types.uintp, types.int64, types.uintp, *[types.uintp, types.int64] * 2]
+    return types.void(like, types.int64, types.int64, *addresses_and_steps), generate
+
+
+@intrinsic
+def _copy_line(context, like, source, target):
+    """Copy the columns of a panel from one address to another."""
+
+    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
+        vector, itemsize = _vector(context.get_value_type(signature.args[0].dtype))
+        sources, targets = (_registers(b, vector, address) for address in arguments[1:])
+        for source, target in zip(sources, targets, strict=True):
+            b.store(b.load(source, align=itemsize), target, align=itemsize)
+        return context.get_dummy_value()
+
+    return types.void(like, types.uintp, types.uintp), generate
+
+
+@intrinsic
+def _transpose_square(context, like, source, source_step, target, target_step):
+    """Transpose as many lines of numbers as a register holds, with registers that swap ever smaller parts."""
+
+    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
+        vector, itemsize = _vector(context.get_value_type(signature.args[0].dtype))
+        _, source, source_step, target, target_step = arguments
+        lanes = range(vector.count)
+
+        def line(address: Any, step: Any, index: int) -> Any:
+            return b.inttoptr(b.add(address, b.mul(step, _int64(index))), vector.as_pointer())
+
+        lines = [b.load(line(source, source_step, index), align=itemsize) for index in lanes]
+        part = vector.count // 2
+        while part:
+            low = [lane if not lane & part else vector.count + lane - part for lane in lanes]
+            high = [lane + part if not lane & part else vector.count + lane for lane in lanes]
+            for index in lanes:
+                if not index & part:
+                    pair = lines[index], lines[index + part]
+                    for place, order in ((index, low), (index + part, high)):
+                        mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), order)
+                        lines[place] = b.shuffle_vector(*pair, mask)
+            part //= 2
+        for index, value in enumerate(lines):
+            b.store(value, line(target, target_step, index), align=itemsize)
+        return context.get_dummy_value()
+
+    return types.void(like, types.uintp, types.int64, types.uintp, types.int64), generate
+
+
+def _add_up(
+    b: ir.IRBuilder, real: Any, count: int, depth: Any,
+    x: Any, x_step: Any, w: Any, first: Any, first_step: Any, out: Any, out_step: Any,
+) -> None:  # fmt: skip
+    """The tile of ``count`` rows; its sums are values that the compiler keeps in registers."""
+    vector, itemsize = _vector(real)
+    lanes, multiply_add = vector.count, _multiply_add(b.module, vector)
+    rows = [b.add(x, b.mul(x_step, _int64(row))) for row in range(count)]
+
+    def tile_at(address: Any, step: Any) -> list[Any]:
+        starts = (b.add(address, b.mul(step, _int64(row))) for row in range(count))
+        return [place for start in starts for place in _registers(b, vector, start)]
+
+    entry = b.block
+    given, loop, end = (b.append_basic_block(name) for name in ("given", "loop", "end"))
+    b.cbranch(b.icmp_unsigned("==", first, _int64(0)), loop, given)
+    b.position_at_end(given)
+    starts = [b.load(place, align=itemsize) for place in tile_at(first, first_step)]
+    b.branch(loop)
+
+    b.position_at_end(loop)
+    k = b.phi(ir.IntType(64))
+    k.add_incoming(_int64(0), entry)
+    k.add_incoming(_int64(0), given)
+    sums = [b.phi(vector) for _ in starts]
+    for total, start in zip(sums, starts, strict=True):
+        total.add_incoming(ir.Constant(vector, None), entry)
+        total.add_incoming(start, given)
+    line = b.add(w, b.mul(k, _int64(_REGISTERS * _VECTOR)))
+    weights = [b.load(place, align=itemsize) for place in _registers(b, vector, line)]
+    added = []
+    for row, address in enumerate(rows):
+        number = b.load(b.inttoptr(b.add(address, b.mul(k, _int64(itemsize))), real.as_pointer()))
+        number = b.insert_element(ir.Constant(vector, ir.Undefined), number, _int32(0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
+        everywhere = b.shuffle_vector(number, ir.Constant(vector, ir.Undefined), zeros)
+        own = sums[row * _REGISTERS : (row + 1) * _REGISTERS]
+        added += [
+            b.call(multiply_add, [everywhere, weight, total])
+            for weight, total in zip(weights, own, strict=True)
+        ]
+    following = b.add(k, _int64(1))
+    k.add_incoming(following, loop)
+    for total, value in zip(sums, added, strict=True):
+        total.add_incoming(value, loop)
+    b.cbranch(b.icmp_signed("<", following, depth), loop, end)
+
+    b.position_at_end(end)
+    for place, value in zip(tile_at(out, out_step), added, strict=True):
+        b.store(value, place, align=itemsize)
+
+
+def _vector(real: Any) -> tuple[Any, int]:
+    """The type of a full register, and the bytes of a number."""
+    itemsize = 4 if isinstance(real, ir.FloatType) else 8
+    return ir.VectorType(real, _VECTOR // itemsize), itemsize
+
+
+def _registers(b: ir.IRBuilder, vector: Any, address: Any) -> list[Any]:
+    """Where the registers of a line lie."""
+    places = (b.add(address, _int64(register * _VECTOR)) for register in range(_REGISTERS))
+    return [b.inttoptr(place, vector.as_pointer()) for place in places]
+
+
+def _multiply_add(module: ir.Module, vector: Any) -> Any:
+    """a b + c, in one instruction where there is one."""
+    kind = "f32" if isinstance(vector.element, ir.FloatType) else "f64"
+    function = ir.FunctionType(vector, [vector] * 3)
+    return cgutils.get_or_insert_function(module, function, f"llvm.fmuladd.v{vector.count}{kind}")
+
+
+def _int64(number: int) -> Any:
+    return ir.Constant(ir.IntType(64), number)
+
+
+def _int32(number: int) -> Any:
+    return ir.Constant(ir.IntType(32), number)
