@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,7 +28,7 @@ class Ensemble:
     Raises
     ------
     ValueError
-        If there is no model, or vocabularies, as far as the models tell them, differ.
+        If there is no model, or their ``start_token``, ``end_token`` or ``word_to_idx`` differ.
     """
 
     def __init__(self, models: Sequence[StepModel]) -> None:
@@ -74,12 +76,13 @@ class Ensemble:
 
 def _log_mean(log_probs: Sequence[Array]) -> Array:
     """log(mean(exp(...))) over the arrays, which may hold minus infinity."""
-    most = log_probs[0]
-    for each in log_probs[1:]:
-        most = np.maximum(most, each)
-    shift = np.where(most > -np.inf, most, 0)
-    total = np.zeros_like(shift)
+    most = functools.reduce(np.maximum, log_probs)
+    most = np.maximum(most, np.finfo(most.dtype).min)  # minus infinity cannot be subtracted
+    total = np.zeros_like(most)
     for each in log_probs:
-        total += np.exp(each - shift)
+        total += np.exp(each - most)
     with np.errstate(divide="ignore"):
-        return np.log(total / len(log_probs)) + shift
+        np.log(total, out=total)
+    total -= math.log(len(log_probs))
+    total += most
+    return total

@@ -132,8 +132,8 @@ def sample(
         forbid=forbid,
         no_repeat_ngram=no_repeat_ngram,
     )
-    if not temperature > 0:
-        raise ValueError(f"sample: temperature is {temperature}, expected a number above 0")
+    if not 0 < temperature < np.inf:
+        raise ValueError(f"sample: temperature is {temperature}, expected a finite number above 0")
     if not 0 < top_p <= 1:
         raise ValueError(f"sample: top_p is {top_p}, expected a number in (0, 1]")
     check_count("sample", "top_k", top_k, 0)
@@ -149,21 +149,22 @@ def sample(
 
 
 def _likely(log_probs: Array, temperature: float, top_k: int, top_p: float) -> Array:
-    """Unnormalised probabilities (n, V) in float64, zero for the tokens that are not to be drawn."""
-    log_probs = log_probs.astype(np.float64)
+    """Unnormalised probabilities (n, V), zero for the tokens that are not to be drawn."""
     V = log_probs.shape[1]
-    if 0 < top_k < V:
-        least = np.partition(log_probs, V - top_k, axis=1)[:, V - top_k, None]
-        log_probs[log_probs < least] = -np.inf
     most = log_probs.max(axis=1, keepdims=True)
     check_numbers("sample", most)
     with np.errstate(over="ignore"):
-        log_probs -= np.where(most > -np.inf, most, 0)
-        log_probs /= temperature
-    probs = np.exp(log_probs, out=log_probs)
+        probs = log_probs - np.where(most > -np.inf, most, 0)
+        probs /= max(temperature, np.finfo(probs.dtype).tiny)
+    np.exp(probs, out=probs)
+    if 0 < top_k < V:
+        least = np.partition(log_probs, V - top_k, axis=1)[:, V - top_k, None]
+        probs[log_probs < least] = 0
     if top_p < 1:
         ascending = np.sort(probs, axis=1)
-        below = np.cumsum(ascending, axis=1)  # what is lost if this token and all less likely ones go
+        below = np.cumsum(
+            ascending, axis=1, dtype=np.float64
+        )  # what is lost if this token and all less likely ones go
         first = (below <= (1 - top_p) * below[:, -1:]).sum(axis=1)
         least = np.take_along_axis(ascending, np.minimum(first, V - 1)[:, None], axis=1)
         probs[probs < least] = 0
@@ -172,7 +173,7 @@ def _likely(log_probs: Array, temperature: float, top_k: int, top_p: float) -> A
 
 def _draw(probs: Array, uniform: Array) -> Array:
     """The token (n,) of each row at which the sum of probabilities passes a number drawn from [0, 1)."""
-    sums = np.cumsum(probs, axis=1)
+    sums = np.cumsum(probs, axis=1, dtype=np.float64)
     total = sums[:, -1]
     passed = np.minimum(uniform * total, np.nextafter(total, 0))  # below the total, however it is rounded
     return np.minimum((sums <= passed[:, None]).sum(axis=1), probs.shape[1] - 1)

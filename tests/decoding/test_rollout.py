@@ -164,11 +164,14 @@ def test_the_log_probability_of_a_sample_is_the_models_own(rng):
         assert hypothesis.log_prob == hypothesis.score == pytest.approx(expected)
 
 
-def test_a_low_temperature_is_greedy(rng):
+@pytest.mark.parametrize("temperature", [1e-6, 1e-60, 1e-320])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_low_temperature_is_greedy(dtype, temperature, rng):
     model = TableModel.random(rng, sources=8, words=4)
-    assert sample(model, range(8), max_length=4, temperature=1e-6, rng=rng) == greedy(
-        model, range(8), max_length=4
-    )
+    model.table = model.table.astype(dtype)
+    options = {"max_length": 4, "forbid": (2,)}
+    found = sample(model, range(8), temperature=temperature, rng=rng, **options)
+    assert found == greedy(model, range(8), **options)
 
 
 def test_the_generator_alone_decides(rng):
@@ -200,9 +203,10 @@ def test_no_source(search, rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"temperature": 0.0}, "temperature is 0.0, expected a number above 0"),
-        ({"temperature": -1.0}, "temperature is -1.0, expected a number above 0"),
-        ({"temperature": float("nan")}, "temperature is nan, expected a number above 0"),
+        ({"temperature": 0.0}, "temperature is 0.0, expected a finite number above 0"),
+        ({"temperature": -1.0}, "temperature is -1.0, expected a finite number above 0"),
+        ({"temperature": float("nan")}, "temperature is nan, expected a finite number above 0"),
+        ({"temperature": float("inf")}, "temperature is inf, expected a finite number above 0"),
         ({"top_k": -1}, "top_k is -1, expected at least 0"),
         ({"top_p": 0.0}, r"top_p is 0.0, expected a number in \(0, 1\]"),
         ({"top_p": 1.1}, r"top_p is 1.1, expected a number in \(0, 1\]"),
