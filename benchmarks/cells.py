@@ -18,7 +18,7 @@ Array = Any
 
 GATES = {"GRU": 3, "simplified GRU": 2, "RNN": 1}
 CASES = {f"{cell}: {case}": (cell, sizes) for cell in GATES for case, sizes in lstm.CASES.items()}
-SIDES = ("rnnlab", "torch", "torch time-first", "nn.RNN")
+SIDES = ("rnnlab", "torch", "torch time-first", "nn.RNN", "nn.RNN time-first")
 MEAN_TARGETS = {"torch": 1.5, "nn.RNN": 1.15}
 TARGETS = {
     case: {"torch": 1.5, "nn.RNN": 1.15} if cell == "RNN" else {"torch": 1.5}
@@ -39,13 +39,13 @@ def prepare(side: str, case: tuple[str, lstm.Sizes]) -> Callable[[], tuple[Array
 
     import torch
 
-    if side == "torch time-first":
+    time_axis = 0 if side.endswith("time-first") else 1
+    if time_axis == 0:
         x, dh = (np.ascontiguousarray(array.swapaxes(0, 1)) for array in (x, dh))
-    time_axis = 0 if side == "torch time-first" else 1
     inputs, first, weights, recurrent, bias, dout = map(torch.from_numpy, (x, h0, Wx, Wh, b, dh))
     leaves = [leaf.requires_grad_() for leaf in (inputs, first, weights, recurrent, bias)]
-    if side == "nn.RNN":
-        module = load(torch.nn.RNN(sizes.D, sizes.H, batch_first=True), Wx, Wh, b, np.zeros_like(b))
+    if side.startswith("nn.RNN"):
+        module = load(torch.nn.RNN(sizes.D, sizes.H, batch_first=time_axis == 1), Wx, Wh, b, np.zeros_like(b))
         leaves[2:] = module.parameters()
         return lambda: torch.autograd.grad(module(inputs, first[None])[0], leaves, dout)
     run = {"GRU": _gru, "simplified GRU": _simplified_gru, "RNN": _rnn}[cell]

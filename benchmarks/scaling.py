@@ -78,7 +78,7 @@ def slope(sizes: Sequence[int], times: Sequence[float]) -> float:
 
 def _draw(times: dict[str, dict[str, list[float]]], slopes: dict[str, dict[str, float]]) -> None:
     from matplotlib.figure import Figure
-    from matplotlib.ticker import NullLocator
+    from matplotlib.ticker import LogLocator, NullLocator
 
     figure = Figure(figsize=(9, 7), layout="constrained")
     for axes, (axis, sides) in zip(figure.subplots(2, 2).flat, times.items(), strict=True):
@@ -86,7 +86,10 @@ def _draw(times: dict[str, dict[str, list[float]]], slopes: dict[str, dict[str, 
             name = "PyTorch" if side == "torch" else side
             axes.loglog(AXES[axis], values, marker=marker, label=f"{name}, slope {slopes[axis][side]:.2f}")
         axes.set_xticks(AXES[axis], [f"{size:,}" for size in AXES[axis]])
-        axes.xaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        for ticks in (axes.xaxis, axes.yaxis):
+            ticks.set_minor_locator(NullLocator())
         axes.set_xlabel(f"{axis}, {NAMES[axis]}")
         axes.set_ylabel("ms, forward and backward" if axis != "V" else "ms, training step")
         axes.set_title(_fixed(CAPTIONER if axis == "V" else LAYER, axis), fontsize="medium")

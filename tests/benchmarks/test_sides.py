@@ -28,7 +28,8 @@ def test_lstm(side):
 
 @pytest.mark.parametrize(
     ("cell", "side"),
-    [(cell, side) for cell in cells.GATES for side in ("torch", "torch time-first")] + [("RNN", "nn.RNN")],
+    [(cell, side) for cell in cells.GATES for side in ("torch", "torch time-first")]
+    + [("RNN", "nn.RNN"), ("RNN", "nn.RNN time-first")],
 )
 def test_cells(cell, side):
     ours, theirs = cells.prepare("rnnlab", (cell, LAYER))(), cells.prepare(side, (cell, LAYER))()
