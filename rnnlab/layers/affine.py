@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.checks import check_shapes, gradient_room
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -48,12 +48,16 @@ def affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, AffineCache]:
     return ops.affine(rows, w, b), AffineCache(x, w, b)
 
 
-def affine_backward(dout: Array, cache: AffineCache) -> tuple[Array, Array, Array]:
+def affine_backward(
+    dout: Array, cache: AffineCache, *, into: tuple[Array, Array] | None = None
+) -> tuple[Array, Array, Array]:
     """Backward of :func:`affine_forward`.
 
     Parameters
     ----------
     dout : (N, M)
+    into : (dw, db), optional
+        Arrays that the parameters' gradients are added into, instead of fresh ones.
 
     Returns
     -------
@@ -63,7 +67,10 @@ def affine_backward(dout: Array, cache: AffineCache) -> tuple[Array, Array, Arra
     ops = ops_for(dout, x)
     rows = x.reshape(x.shape[0], w.shape[0])
     check_shapes("affine_backward", x=(rows, "N D"), w=(w, "D M"), dout=(dout, "N M"))
-    return ops.matmul(dout, w.T).reshape(x.shape), ops.matmul(rows.T, dout), dout.sum(axis=0)
+    dw, db = gradient_room("affine_backward", {"dw": w.shape, "db": w.shape[1:]}, w, into)
+    ops.matmul_add(rows.T, dout, dw)
+    db += dout.sum(axis=0)
+    return ops.matmul(dout, w.T).reshape(x.shape), dw, db
 
 
 def temporal_affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, AffineCache]:

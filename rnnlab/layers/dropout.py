@@ -18,9 +18,12 @@ Array = Any
 
 
 class DropoutCache(NamedTuple):
-    """What the backward needs."""
+    """What the backward needs: not the mask, which follows from the key, but what makes it again."""
 
-    mask: Array | None  # of the shape of x; None where nothing is dropped
+    shape: tuple[int, ...]  # of x
+    dtype: Any  # of x
+    p: float  # 0 where nothing is dropped
+    key: int  # in [0, 2^63), from the generator
 
 
 def dropout_forward(x: Array, p: float, *, rng: np.random.Generator | None) -> tuple[Array, DropoutCache]:
@@ -46,14 +49,19 @@ def dropout_forward(x: Array, p: float, *, rng: np.random.Generator | None) -> t
     """
     check_probability("dropout_forward", "p", p)
     if p == 0 or rng is None:
-        return x, DropoutCache(None)
-    mask = ops_for(x).dropout_mask(x.shape, p, x.dtype, rng)
-    return x * mask, DropoutCache(mask)
+        return x, DropoutCache(x.shape, x.dtype, 0.0, 0)
+    ops, key = ops_for(x), int(rng.integers(1 << 63))
+    out = ops.empty(x.shape, x.dtype)
+    ops.dropout(x, p, key, out)
+    return out, DropoutCache(x.shape, x.dtype, p, key)
 
 
 def dropout_backward(dout: Array, cache: DropoutCache) -> Array:
     """Backward of :func:`dropout_forward`: dx, of the shape of x."""
-    if cache.mask is None:
+    if cache.p == 0:
         return dout
-    check_gradient("dropout_backward", dout, cache.mask.shape, cache.mask.dtype)
-    return dout * cache.mask
+    check_gradient("dropout_backward", dout, cache.shape, cache.dtype)
+    ops = ops_for(dout)
+    dx = ops.empty(dout.shape, dout.dtype)
+    ops.dropout(dout, cache.p, cache.key, dx)
+    return dx

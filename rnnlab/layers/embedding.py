@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_gradient, check_shapes, check_tokens
+from rnnlab.layers.checks import check_gradient, check_shapes, check_tokens, gradient_room
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -42,18 +42,22 @@ def word_embedding_forward(x: Array, W: Array) -> tuple[Array, WordEmbeddingCach
     ValueError, TypeError
         If a shape or a dtype does not fit.
     """
-    ops_for(x, W)
+    ops = ops_for(x, W)
     V = check_shapes("word_embedding_forward", W=(W, "V D"))["V"]
     check_tokens("word_embedding_forward", "x", x, V)
-    return W[x], WordEmbeddingCache(x, W)
+    out = ops.empty((x.size, W.shape[1]), W.dtype)
+    ops.take(W, x.reshape(-1), out)
+    return out.reshape(*x.shape, W.shape[1]), WordEmbeddingCache(x, W)
 
 
-def word_embedding_backward(dout: Array, cache: WordEmbeddingCache) -> Array:
+def word_embedding_backward(dout: Array, cache: WordEmbeddingCache, *, into: Array | None = None) -> Array:
     """Backward of :func:`word_embedding_forward`; tokens have no gradient.
 
     Parameters
     ----------
     dout : (N, T, D)
+    into : (V, D), optional
+        An array that the gradient is added into, instead of a fresh one.
 
     Returns
     -------
@@ -62,6 +66,6 @@ def word_embedding_backward(dout: Array, cache: WordEmbeddingCache) -> Array:
     x, W = cache
     check_gradient("word_embedding_backward", dout, (*x.shape, W.shape[1]), W.dtype)
     ops = ops_for(dout, W)
-    dW = ops.zeros(W.shape, W.dtype)
+    (dW,) = gradient_room("word_embedding_backward", {"dW": W.shape}, W, None if into is None else [into])
     ops.embedding_gradient(dout.reshape(x.size, W.shape[1]), x.reshape(-1), dW)
     return dW

@@ -19,11 +19,13 @@ from numpy.typing import DTypeLike
 
 from rnnlab import decoding
 from rnnlab.layers.checks import check_probability, check_tokens
-from rnnlab.layers.softmax import loss_divisor, softmax_loss
+from rnnlab.layers.recurrence import as_rows
+from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.cells import Array, Cell, cell_for
 from rnnlab.models.decoders import FactoredDecoder, FirstInputDecoder, RecurrentDecoder
 from rnnlab.models.encoders import ImageVectorEncoder, InitialStateEncoder
 from rnnlab.models.initialisation import initialise
+from rnnlab.models.scoring import output_loss, output_nll
 from rnnlab.models.words import LinearOutput, WordEmbedding
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
@@ -210,12 +212,15 @@ class CaptioningRNN:
         (image, state), encoded = self.encoder.forward(params, features, rng=rng)
         words, embedded = self.embedding.forward(params, taught.inputs, rng=rng)
         hidden, decoded = self.decoder.forward(params, words, image, state, taught.lengths)
-        scores, scored = self.output.forward(params, _rows(hidden)[taught.real], rng=rng)
+
+        scored = _real_rows(hidden, taught)
         divisor = loss_divisor("loss", self.loss_average, features.shape[0], taught.real.size)
-        loss, dscores = softmax_loss(scores, taught.targets, divisor=divisor)
+        loss, dscored = output_loss(
+            self.output, params, scored, taught.targets, divisor=divisor, grads=grads, rng=rng
+        )
 
         dhidden = ops_for(hidden).zeros(hidden.shape, hidden.dtype)
-        _rows(dhidden)[taught.real] = self.output.backward(dscores, scored, grads)
+        as_rows(dhidden)[taught.real] = dscored
         dwords, dimage, dstate = self.decoder.backward(dhidden, decoded, grads)
         self.embedding.backward(dwords, embedded, grads)
         self.encoder.backward(dimage, dstate, encoded, grads)
@@ -246,9 +251,7 @@ class CaptioningRNN:
         (image, state), _ = self.encoder.forward(params, features)
         words, _ = self.embedding.forward(params, taught.inputs)
         hidden, _ = self.decoder.forward(params, words, image, state, taught.lengths)
-        scores, _ = self.output.forward(params, _rows(hidden)[taught.real])
-        losses = ops_for(scores).softmax_cross_entropy(scores, taught.targets, 1.0, scores)
-        return float(losses.sum(dtype=np.float64)), int(taught.real.size)
+        return output_nll(self.output, params, _real_rows(hidden, taught), taught.targets), taught.real.size
 
     def _batch(self, function: str, features: Array, captions: Array) -> tuple[Array, _Teaching]:
         features = self._features(function, features)
@@ -374,6 +377,9 @@ def _decoder(
     )
 
 
-def _rows(array: Array) -> Array:
-    """(N, T, H) as (N T, H), without a copy."""
-    return array.reshape(array.shape[0] * array.shape[1], array.shape[2])
+def _real_rows(hidden: Array, taught: _Teaching) -> Array:
+    """The hidden states that are scored, (N, T, H) -> (M, H)."""
+    ops = ops_for(hidden)
+    out = ops.empty((taught.real.size, hidden.shape[2]), hidden.dtype)
+    ops.take(as_rows(hidden), taught.real, out)
+    return out

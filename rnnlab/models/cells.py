@@ -23,7 +23,7 @@ class Cell(NamedTuple):
     forward: Callable[..., tuple[Array, Any]]  # (x, state, Wx, Wh, b, lengths) -> h, cache
     backward: Callable[
         ..., tuple[Array, State, Array, Array, Array]
-    ]  # (dh, cache) -> dx, dstate, dWx, dWh, db
+    ]  # (dh, cache, into=) -> dx, dstate, dWx, dWh, db
     step: Callable[..., State]  # (x, state, Wx, Wh, b) -> state
 
     def shapes(self, input_dim: int, hidden_dim: int, layer: str = "") -> dict[str, tuple[int, ...]]:
@@ -57,8 +57,8 @@ def _one_state(name: str, gates: int, forward: Any, backward: Any, step_forward:
     ) -> tuple[Array, Any]:
         return forward(x, state[0], Wx, Wh, b, lengths=lengths)
 
-    def cell_backward(dh: Array, cache: Any) -> tuple[Array, State, Array, Array, Array]:
-        dx, dh0, dWx, dWh, db = backward(dh, cache)
+    def cell_backward(dh: Array, cache: Any, **into: Any) -> tuple[Array, State, Array, Array, Array]:
+        dx, dh0, dWx, dWh, db = backward(dh, cache, **into)
         return dx, (dh0,), dWx, dWh, db
 
     def cell_step(x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
@@ -74,8 +74,8 @@ def _lstm_forward(
     return lstm.lstm_forward(x, h0, Wx, Wh, b, c0=c0, lengths=lengths)
 
 
-def _lstm_backward(dh: Array, cache: Any) -> tuple[Array, State, Array, Array, Array]:
-    dx, dh0, dWx, dWh, db, dc0 = lstm.lstm_backward(dh, cache)
+def _lstm_backward(dh: Array, cache: Any, **into: Any) -> tuple[Array, State, Array, Array, Array]:
+    dx, dh0, dWx, dWh, db, dc0 = lstm.lstm_backward(dh, cache, **into)
     return dx, (dh0, dc0), dWx, dWh, db
 
 

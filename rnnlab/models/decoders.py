@@ -46,9 +46,7 @@ class RecurrentDecoder:
 
     def backward(self, dhidden: Array, cache: Any, grads: Parameters) -> tuple[Array, Array | None, State]:
         """Add the parameters' gradients; return dwords (N, T, W), dimage (N, P) or None, dstate."""
-        dx, dstate, *dweights = self.cell.backward(dhidden, cache)
-        for name, gradient in zip(self.names, dweights, strict=True):
-            grads[name] += gradient
+        dx, dstate, *_ = self.cell.backward(dhidden, cache, into=self._weights(grads))
         if not self.image_dim:
             return dx, None, dstate
         return dx[:, :, : self.word_dim], dx[:, :, self.word_dim :].sum(axis=1), dstate

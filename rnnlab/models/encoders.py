@@ -93,9 +93,8 @@ class InitialStateEncoder:
         dropped, caches = cache
         dfeatures: Any = 0
         for key, dh, (projected, activated) in zip(self.projections, dstate, caches, strict=False):
-            dx, dW, db = affine_backward(self.activate_backward(dh, activated), projected)
-            grads[f"W{key}"] += dW
-            grads[f"b{key}"] += db
+            da = self.activate_backward(dh, activated)
+            dx, _, _ = affine_backward(da, projected, into=(grads[f"W{key}"], grads[f"b{key}"]))
             dfeatures = dfeatures + dx
         return dropout_backward(dfeatures, dropped)
 
@@ -128,7 +127,5 @@ class ImageVectorEncoder:
     def backward(self, dimage: Array, dstate: State, cache: Any, grads: Parameters) -> Array:
         """Add the parameters' gradients; return that of the features, (N, D)."""
         dropped, projected = cache
-        dfeatures, dW, db = affine_backward(dimage, projected)
-        grads["W_proj"] += dW
-        grads["b_proj"] += db
+        dfeatures, _, _ = affine_backward(dimage, projected, into=(grads["W_proj"], grads["b_proj"]))
         return dropout_backward(dfeatures, dropped)

@@ -36,7 +36,7 @@ class WordEmbedding:
     def backward(self, dwords: Array, cache: Any, grads: Parameters) -> None:
         """Add the gradient of the word vectors."""
         looked_up, dropped = cache
-        grads["W_embed"] += word_embedding_backward(dropout_backward(dwords, dropped), looked_up)
+        word_embedding_backward(dropout_backward(dwords, dropped), looked_up, into=grads["W_embed"])
 
 
 class LinearOutput:
@@ -58,7 +58,5 @@ class LinearOutput:
     def backward(self, dscores: Array, cache: Any, grads: Parameters) -> Array:
         """Add the parameters' gradients; return that of the hidden states, (M, H)."""
         dropped, projected = cache
-        dhidden, dW, db = affine_backward(dscores, projected)
-        grads["W_vocab"] += dW
-        grads["b_vocab"] += db
+        dhidden, _, _ = affine_backward(dscores, projected, into=(grads["W_vocab"], grads["b_vocab"]))
         return dropout_backward(dhidden, dropped)

@@ -36,7 +36,7 @@ from rnnlab.ops.fused_optim import (
     sgd,
     sum_of_squares,
 )
-from rnnlab.ops.fused_scores import dropout_mask, embedding_gradient, log_softmax, softmax_cross_entropy
+from rnnlab.ops.fused_scores import dropout, embedding_gradient, log_softmax, softmax_cross_entropy
 from rnnlab.ops.numpy_ops import (
     asarray,
     concatenate,
@@ -56,7 +56,7 @@ __all__ = [
     "asarray",
     "clip_values",
     "concatenate",
-    "dropout_mask",
+    "dropout",
     "embedding_gradient",
     "empty",
     "first_non_finite",

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from rnnlab.ops.fused_kernel import DTYPES, inlined, kernel, primitive, reduction
+from rnnlab.ops.fused_kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.fused_math import exp, maximum
 from rnnlab.ops.fused_memory import empty, empty_like
+from rnnlab.ops.numpy_ops import GAMMA, MIX_1, MIX_2, dropout_threshold
 
 Array = Any
 
+_BLOCK = 1 << 14  # numbers, for one thread
 _COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
 
 
@@ -40,15 +42,9 @@ def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
 
 
 @primitive
-def dropout_mask(shape: tuple[int, ...], p: float, dtype: Any, rng: np.random.Generator) -> Array:
-    """0 with probability p and 1 / (1 - p) otherwise, from the same draws as the reference."""
-    if np.dtype(dtype).char not in DTYPES:
-        raise TypeError
-    draws = empty(shape, np.float32)
-    rng.random(dtype=np.float32, out=draws)
-    mask = draws if dtype == np.float32 else empty(shape, dtype)
-    _keep(mask.reshape(-1), draws.reshape(-1), p, 1 / (1 - p))
-    return mask
+def dropout(x: Array, p: float, key: int, out: Array) -> None:
+    """0 with probability p and x / (1 - p) otherwise, the same numbers as the reference."""
+    _dropout(x.reshape(-1), int(dropout_threshold(p)), 1 / (1 - p), key, out.reshape(-1))
 
 
 @kernel("T[:,::1], int64[::1], T, T[:,::1], T[::1]", parallel_from=1 << 16)
@@ -95,12 +91,19 @@ def _embedding_gradient(dout, tokens, dW):
                 total[j] += d[j]
 
 
-@kernel("T[::1], float32[::1], float32, T", parallel_from=1 << 19)
-def _keep(mask, draws, p, scale):
-    """mask = scale where a draw from [0, 1) is at least p, else 0; ``draws`` may be ``mask``."""
-    zero = mask.dtype.type(0)
-    for j in prange(mask.size):
-        mask[j] = scale if draws[j] >= p else zero
+@kernel("T[::1], int64, T, int64, T[::1]", parallel_from=1 << 17)
+def _dropout(x, threshold, scale, key, out):
+    zero = x.dtype.type(0)
+    for block in prange((x.size + _BLOCK - 1) // _BLOCK):
+        start, stop = block * _BLOCK, min(x.size, (block + 1) * _BLOCK)
+        x_, out_ = x[start:stop], out[start:stop]
+        state = np.uint64(key) + np.uint64(start) * GAMMA
+        for j in range(x_.size):
+            z = state + np.uint64(j + 1) * GAMMA
+            z = (z ^ (z >> np.uint64(30))) * MIX_1
+            z = (z ^ (z >> np.uint64(27))) * MIX_2
+            z = (z ^ (z >> np.uint64(31))) >> np.uint64(32)
+            out_[j] = x_[j] * (scale if z >= np.uint64(threshold) else zero)
 
 
 # ---------------------------------------------------------------- of one row

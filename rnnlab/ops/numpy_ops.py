@@ -36,7 +36,7 @@ __all__ = [
     "asarray",
     "clip_values",
     "concatenate",
-    "dropout_mask",
+    "dropout",
     "embedding_gradient",
     "empty",
     "first_non_finite",
@@ -255,15 +255,38 @@ def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
         dW[: rows.shape[0]] += rows
 
 
-def dropout_mask(shape: tuple[int, ...], p: float, dtype: Any, rng: np.random.Generator) -> Array:
-    """An array of 0 with probability p and 1 / (1 - p) otherwise."""
-    kept = rng.random(shape, dtype=np.float32) >= p
-    return np.multiply(kept, 1 / (1 - p), dtype=dtype)
+_BLOCK = 1 << 16  # numbers that are worked on together, so that every pass over them finds them in the cache
+
+# splitmix64 (Steele, Lea and Flood 2014)
+GAMMA, MIX_1, MIX_2 = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def dropout(x: Array, p: float, key: int, out: Array) -> None:
+    """out = 0 with probability p, else x / (1 - p); of any shape, ``out`` contiguous, or x itself.
+
+    What is dropped follows from ``key``, in [0, 2^63), and the place alone: number i is kept if the upper
+    half of splitmix64's output for the state key + (i + 1) gamma is at least 2^32 p.
+    """
+    numbers, kept, scale = x.reshape(-1), out.reshape(-1), x.dtype.type(1 / (1 - p))
+    for start in range(0, numbers.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        z = np.arange(start + 1, start + 1 + numbers[block].size, dtype=np.uint64)
+        z *= GAMMA
+        z += np.uint64(key)
+        for shift, factor in ((30, MIX_1), (27, MIX_2)):
+            z ^= z >> np.uint64(shift)
+            z *= factor
+        z ^= z >> np.uint64(31)
+        z >>= np.uint64(32)
+        np.multiply(numbers[block], np.where(z >= dropout_threshold(p), scale, 0), out=kept[block])
+
+
+def dropout_threshold(p: float) -> np.uint64:
+    """2^32 p."""
+    return np.uint64(round(p * 2**32))
 
 
 # ---------------------------------------------------------------- scores
-
-_BLOCK = 1 << 16  # numbers that are worked on together, so that every pass over them finds them in the cache
 
 
 def softmax_cross_entropy(scores: Array, targets: Array, scale: float, dscores: Array) -> Array:

@@ -108,13 +108,17 @@ def test_embedding(rng):
 
 
 def test_dropout(rng):
-    """PyTorch's own noise given to our backward: where it drops, how it scales, what comes back."""
-    x, dout = np.ones((30, 40)), rng.standard_normal((30, 40))
+    """The same scale; where ours drops is PyTorch's product with that mask, there and back."""
+    x, dout = rng.standard_normal((30, 40)), rng.standard_normal((30, 40))
     torch.manual_seed(0)
-    (theirs,), grads = gradients_in_torch(lambda x: torch.nn.functional.dropout(x, 0.3), {"x": x}, dout)
+    (theirs,), _ = gradients_in_torch(
+        lambda x: torch.nn.functional.dropout(x, 0.3), {"x": np.ones_like(x)}, dout
+    )
     ours, cache = layers.dropout_forward(x, 0.3, rng=rng)
-    np.testing.assert_allclose(np.unique(ours), np.unique(theirs), rtol=1e-12)
-    assert_close({"x": layers.dropout_backward(dout, cache._replace(mask=theirs))}, grads, 1e-14)
+    mask = (ours != 0) * np.unique(theirs)[-1]
+    (expected,), grads = gradients_in_torch(lambda x: x * torch.from_numpy(mask), {"x": x}, dout)
+    np.testing.assert_allclose(ours, expected, rtol=1e-12)
+    assert_close({"x": layers.dropout_backward(dout, cache)}, grads, 1e-14)
 
 
 @pytest.mark.parametrize("name", ["relu", "tanh"])

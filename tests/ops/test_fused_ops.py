@@ -217,11 +217,14 @@ def test_a_token_out_of_range(token):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(30, 40), (3, 4, 5), (0, 3)], ids=str)
-def test_dropout_mask_from_the_same_draws(shape, dtype):
-    masks = [ops.dropout_mask(shape, 0.3, dtype, np.random.default_rng(5)) for ops in (fused_ops, numpy_ops)]
-    np.testing.assert_array_equal(*masks)
-    assert masks[0].dtype == dtype
+@pytest.mark.parametrize("shape", [(30, 40), (3, 4, 5), (0, 3), (40, 1000)], ids=str)
+@pytest.mark.parametrize("key", [0, 12345678901234567, 2**63 - 1])
+def test_dropout_of_the_same_places(key, shape, dtype):
+    x = np.random.default_rng(5).standard_normal(shape).astype(dtype)
+    outs = np.empty(shape, dtype), np.empty(shape, dtype)
+    for ops, out in zip((fused_ops, numpy_ops), outs, strict=True):
+        ops.dropout(x, 0.3, key, out)
+    np.testing.assert_array_equal(*outs)
 
 
 # ---------------------------------------------------------------- update rules

@@ -147,11 +147,34 @@ def test_embedding_gradient_of_no_token():
 
 
 @every_dtype
-def test_dropout_mask(dtype, rng):
-    mask = ops.dropout_mask((100, 200), 0.25, dtype, rng)
-    assert mask.dtype == dtype
-    np.testing.assert_allclose(np.unique(mask), [0, 4 / 3], rtol=1e-6)
-    assert (mask == 0).mean() == pytest.approx(0.25, abs=0.015)
+@pytest.mark.parametrize("key", [0, 1, 2**63 - 1])
+def test_dropout(key, dtype):
+    x, out = np.ones((1000, 200), dtype), np.empty((1000, 200), dtype)
+    ops.dropout(x, 0.25, key, out)
+    np.testing.assert_allclose(np.unique(out), [0, 4 / 3], rtol=1e-6)
+    assert (out == 0).mean() == pytest.approx(0.25, abs=0.005)  # five standard deviations
+    ops.dropout(x, 0.25, key, x)
+    np.testing.assert_array_equal(x, out)
+
+
+def test_dropout_of_neighbouring_keys_and_places_is_independent():
+    """Correlations of 40,000 places with those beside them, and with those of the next key."""
+    signs = []
+    for key in (7, 8, 9):
+        out = np.empty((200, 200))
+        ops.dropout(np.ones((200, 200)), 0.5, key, out)
+        signs.append(out - 1)
+    first = signs[0]
+    for other in (*signs[1:], np.roll(first, 1, axis=0), np.roll(first, 1, axis=1)):
+        assert abs((first * other).mean()) < 5 / 200
+
+
+def test_dropout_by_hand():
+    """splitmix64 from the state 1234567: its published first outputs."""
+    published = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
+    out = np.empty(4)
+    ops.dropout(np.ones(4), 0.4, 1234567, out)
+    np.testing.assert_array_equal(out > 0, np.array(published) / 2**64 >= 0.4)
 
 
 # ---------------------------------------------------------------- scores
