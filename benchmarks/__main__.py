@@ -54,8 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.names or SUITES:
         suite = importlib.import_module(f"benchmarks.{name}")
         print(table.head(name, markdown=options.markdown), flush=True)
-        found = _run(name, suite, options, rows)
-        results += found
+        results += _run(name, suite, options, rows)
     if options.json:
         report = {
             "about": about,
