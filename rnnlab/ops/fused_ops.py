@@ -9,6 +9,13 @@ from __future__ import annotations
 import numba
 
 from rnnlab.ops import fused_blas
+from rnnlab.ops.fused_attention import (
+    additive_attention_backward,
+    additive_attention_forward,
+    attention_memory_gradient,
+    dot_attention_backward,
+    dot_attention_forward,
+)
 from rnnlab.ops.fused_blas import affine, affine_into, matmul, matmul_add, matmul_into, packed
 from rnnlab.ops.fused_cells import (
     gru_candidate_backward,
@@ -51,11 +58,16 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "additive_attention_backward",
+    "additive_attention_forward",
     "affine",
     "affine_into",
     "asarray",
+    "attention_memory_gradient",
     "clip_values",
     "concatenate",
+    "dot_attention_backward",
+    "dot_attention_forward",
     "dropout",
     "embedding_gradient",
     "empty",

@@ -12,6 +12,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from rnnlab.ops.numpy_attention import (
+    additive_attention_backward,
+    additive_attention_forward,
+    attention_memory_gradient,
+    dot_attention_backward,
+    dot_attention_forward,
+)
 from rnnlab.ops.numpy_optim import (
     adadelta,
     adagrad,
@@ -31,11 +38,16 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "additive_attention_backward",
+    "additive_attention_forward",
     "affine",
     "affine_into",
     "asarray",
+    "attention_memory_gradient",
     "clip_values",
     "concatenate",
+    "dot_attention_backward",
+    "dot_attention_forward",
     "dropout",
     "embedding_gradient",
     "empty",

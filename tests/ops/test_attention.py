@@ -1,0 +1,182 @@
+"""The primitives of attention: the reference against plain loops, the fused kernels against the reference."""
+
+import importlib.util
+import inspect
+
+import numpy as np
+import pytest
+
+from rnnlab.ops import numpy_ops
+
+NAMES = [
+    "additive_attention_forward",
+    "additive_attention_backward",
+    "dot_attention_forward",
+    "dot_attention_backward",
+    "attention_memory_gradient",
+]
+SHAPES = [
+    (5, 7, 3, 4),
+    (3, 49, 40, 32),
+    (1, 1, 1, 1),
+    (4, 0, 3, 5),
+    (0, 3, 2, 2),
+    (2, 3, 65, 1),
+]  # n, L, A, C
+TOLERANCE = {np.float32: {"rtol": 1e-5, "atol": 1e-5}, np.float64: {"rtol": 1e-12, "atol": 1e-13}}
+
+every_name = pytest.mark.parametrize("name", NAMES)
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
+
+
+@pytest.fixture
+def fused_ops():
+    for module in ("numba", "threadpoolctl"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+    from rnnlab.ops import fused_ops
+
+    return fused_ops
+
+
+def arguments_of(name, shape, rng, dtype=np.float64, *, masked=True):
+    """All arguments by name; every second row of keys and memory belongs to nobody."""
+    n, L, A, C = shape
+    cells = 2 * rng.permutation(n * L).reshape(n, L)
+    if masked:
+        cells[rng.random((n, L)) < 0.3] = -1
+        cells[n // 2 : n // 2 + 1] = -1
+    rows = 2 * n * L + 1
+    weights = np.where(cells >= 0, rng.random((n, L)), 0)
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
+    shapes = {
+        "dcontext": (n, C), "query": (n, A), "keys": (rows, A), "v": (A,), "memory": (rows, C),
+        "weights": (n, L), "dscores": (n, L), "context": (n, C), "dquery": (n, A), "dkeys": (rows, A),
+        "dv": (n, A), "dmemory": (rows, C),
+    }  # fmt: skip
+    made = {key: rng.standard_normal(shape).astype(dtype) for key, shape in shapes.items()}
+    made |= {"cells": cells, "weights": weights.astype(dtype)}
+    return {key: made[key] for key in inspect.signature(getattr(numpy_ops, name)).parameters}
+
+
+def run(ops, name, arguments):
+    """The arguments after the call."""
+    after = {key: array.copy() for key, array in arguments.items()}
+    assert getattr(ops, name)(**after) is None
+    return after
+
+
+def plain(name, a):
+    """The same, one query and one cell at a time."""
+    a = {key: array.copy() for key, array in a.items()}
+    for n, cells in enumerate(a["cells"]):
+        here = [i for i, cell in enumerate(cells) if cell >= 0]
+        if name == "attention_memory_gradient":
+            for i in here:
+                a["dmemory"][cells[i]] += a["weights"][n, i] * a["dcontext"][n]
+            continue
+        keys, memory = [a["keys"][cells[i]] for i in here], [a["memory"][cells[i]] for i in here]
+        query = a["query"][n]
+        if name.endswith("forward"):
+            a["weights"][n], a["context"][n] = 0, 0
+            additive = name.startswith("additive")
+            scores = [a["v"] @ np.tanh(query + key) if additive else query @ key for key in keys]
+            weights = np.exp(scores) / np.exp(scores).sum()
+            for i, weight, row in zip(here, weights, memory, strict=True):
+                a["weights"][n, i] = weight
+                a["context"][n] += weight * row
+            continue
+        weights = a["weights"][n, here]
+        dweights = a["dscores"][n, here] + [row @ a["dcontext"][n] for row in memory]
+        dscores = weights * (dweights - weights @ dweights)
+        a["dscores"][n] = 0
+        for i, key, dscore in zip(here, keys, dscores, strict=True):
+            a["dscores"][n, i] = dscore
+            if name.startswith("additive"):
+                hidden = np.tanh(query + key)
+                d = dscore * a["v"] * (1 - hidden**2)
+                a["dv"][n] += dscore * hidden
+                a["dquery"][n] += d
+                a["dkeys"][cells[i]] += d
+            else:
+                a["dquery"][n] += dscore * key
+                a["dkeys"][cells[i]] += dscore * query
+    return a
+
+
+def assert_same(actual, expected, dtype):
+    for key, array in expected.items():
+        assert actual[key].dtype == array.dtype, key
+        np.testing.assert_allclose(actual[key], array, err_msg=key, **TOLERANCE[dtype])
+
+
+@every_name
+@every_shape
+def test_reference_is_the_equations(name, shape, rng):
+    arguments = arguments_of(name, shape, rng)
+    assert_same(run(numpy_ops, name, arguments), plain(name, arguments), np.float64)
+
+
+@every_name
+@every_shape
+@every_dtype
+@pytest.mark.parametrize("masked", [False, True])
+def test_fused_is_the_reference(name, shape, dtype, masked, fused_ops, rng):
+    arguments = arguments_of(name, shape, rng, dtype, masked=masked)
+    assert_same(run(fused_ops, name, arguments), run(numpy_ops, name, arguments), dtype)
+    kernel = getattr(fused_ops, name).fused
+    assert list(inspect.signature(kernel.function).parameters) == list(arguments)
+    kernel(*(array.copy() for array in arguments.values()))  # it took them, rather than the reference
+
+
+@every_name
+@every_dtype
+def test_weights_and_cells_may_be_part_of_wider_arrays(name, dtype, fused_ops, rng):
+    arguments = arguments_of(name, (4, 6, 8, 5), rng, dtype)
+    expected = run(numpy_ops, name, arguments)
+    for ops in (numpy_ops, fused_ops):
+        after = {key: array.copy() for key, array in arguments.items()}
+        for key in {"weights", "cells", "dscores"} & after.keys():
+            wide = np.full((4, 9), 7, after[key].dtype)
+            wide[:, 2:8] = after[key]
+            after[key] = wide[:, 2:8]
+        getattr(getattr(ops, name), "fused", getattr(ops, name))(*after.values())
+        assert_same(after, expected, dtype)
+
+
+@pytest.mark.parametrize("name", NAMES[:4])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@every_dtype
+def test_what_is_not_finite_shows_and_where_no_cell_is_it_is_not_read(name, bad, dtype, fused_ops, rng):
+    arguments = arguments_of(name, (4, 6, 8, 5), rng, dtype)
+    unread = np.setdiff1d(np.arange(len(arguments["keys"])), arguments["cells"])
+    for key in ("keys", "memory"):
+        arguments[key][unread] = bad
+    with np.errstate(all="raise"):
+        expected = run(numpy_ops, name, arguments)
+    assert all(np.isfinite(array).all() for key, array in expected.items() if key not in ("keys", "memory"))
+    assert_same(run(fused_ops, name, arguments), expected, dtype)
+
+    read = arguments["cells"][arguments["cells"] >= 0][0]
+    arguments["keys"][read, 3] = arguments["memory"][read, 2] = np.nan
+    expected = run(numpy_ops, name, arguments)
+    assert np.isnan(expected.get("context", expected.get("dquery"))).any()
+    assert_same(run(fused_ops, name, arguments), expected, dtype)
+
+
+@pytest.mark.parametrize("name", ["additive_attention_forward", "dot_attention_forward"])
+def test_queries_may_share_cells(name, fused_ops, rng):
+    """As the beams of one source do."""
+    arguments = arguments_of(name, (3, 6, 8, 5), rng)
+    arguments["cells"] = np.repeat(arguments["cells"][:1], 3, axis=0)
+    for ops in (numpy_ops, fused_ops):
+        assert_same(run(ops, name, arguments), plain(name, arguments), np.float64)
+
+
+@every_name
+def test_half_precision(name, fused_ops, rng):
+    """No kernel takes it, so the reference does."""
+    arguments = arguments_of(name, (3, 4, 5, 6), rng, np.float16)
+    for key, array in run(fused_ops, name, arguments).items():
+        np.testing.assert_array_equal(array, run(numpy_ops, name, arguments)[key])
