@@ -56,7 +56,8 @@ class Steps(NamedTuple):
     source: Array  # (M,) the row of x.reshape(N * T, D) that each packed row comes from
     index: Array  # (N, T) the row of states that holds the state after step t of sequence n
     final: Array  # (N,) the row of states that holds the final state of sequence n
-    frozen: Array | None  # (N, T) 1 where a sequence has ended, or None if none ends early
+    frozen: Array | None  # (F,) the rows of x.reshape(N * T, D) past an end, or None if none ends early
+    frozen_order: Array | None  # (F,) the place of each one's sequence in the order of length
 
     @classmethod
     def of(
@@ -96,13 +97,12 @@ class Steps(NamedTuple):
         alive = (real[:, None] > steps).sum(axis=0)  # (longest,) n_t
         offsets = np.concatenate([[0], np.cumsum(alive)])
         source = np.concatenate([order[:n] * T + t for t, n in enumerate(alive)] or [order[:0]])
-        last = np.minimum(
-            np.arange(T), real[:, None] - 1
-        )  # (N, T) the step whose state stands at t; -1: none
+        last = np.minimum(np.arange(T), real[:, None] - 1)  # (N, T) whose state stands at t; -1: none's
         starts = np.concatenate([[0], N + offsets])  # the block of initial states, then one a step
         ends = last[:, -1] if T else np.full(N, -1)
         ops = ops_for(like)
-        early = bool((real < T).any())
+        frozen = np.flatnonzero(np.arange(T) >= real[:, None])
+        early = frozen.size > 0
         return cls(
             shape=(N, T),
             offsets=tuple(offsets.tolist()),
@@ -110,7 +110,8 @@ class Steps(NamedTuple):
             source=ops.asarray(source),
             index=ops.asarray(starts[last + 1] + rank[:, None]),
             final=ops.asarray(starts[ends + 1] + rank),
-            frozen=ops.asarray((np.arange(T) >= real[:, None]).astype(like.dtype)) if early else None,
+            frozen=ops.asarray(frozen) if early else None,
+            frozen_order=ops.asarray(rank[frozen // T]) if early else None,
         )
 
     def chunks(self, columns: int) -> list[Chunk]:
@@ -149,8 +150,9 @@ class Steps(NamedTuple):
     def states(self, first: Array) -> Array:
         """Room for all states, the initial ones (N, H) in place: (N + M, H)."""
         N = self.shape[0]
-        states = ops_for(first).empty((N + self.offsets[-1], first.shape[1]), first.dtype)
-        states[:N] = first[self.order]
+        ops = ops_for(first)
+        states = ops.empty((N + self.offsets[-1], first.shape[1]), first.dtype)
+        ops.take(first, self.order, states[:N])
         return states
 
     def before(self, states: Array, chunk: Chunk) -> Array:
@@ -192,7 +194,9 @@ class Steps(NamedTuple):
                 )
         out = ops.zeros((N, H), like.dtype) if dfinal is None else dfinal[self.order]
         if dstates is not None and self.frozen is not None:
-            out += ops.matmul(self.frozen[:, None, :], dstates)[self.order, 0]
+            standing = ops.empty((self.frozen.size, H), like.dtype)
+            ops.take(as_rows(dstates), self.frozen, standing)
+            ops.embedding_gradient(standing, self.frozen_order, out)  # adds rows to rows
         return out
 
 

@@ -49,7 +49,7 @@ class RecurrentDecoder:
         dx, dstate, *_ = self.cell.backward(dhidden, cache, into=self._weights(grads))
         if not self.image_dim:
             return dx, None, dstate
-        return dx[:, :, : self.word_dim], dx[:, :, self.word_dim :].sum(axis=1), dstate
+        return _part(dx[:, :, : self.word_dim]), dx[:, :, self.word_dim :].sum(axis=1), dstate
 
     def start(self, params: Parameters, image: Array | None, state: State) -> tuple[State, Array | None]:
         """The decoding state before the first word."""
@@ -74,19 +74,21 @@ class FirstInputDecoder(RecurrentDecoder):
         self, params: Parameters, words: Array, image: Array | None, state: State, lengths: Array | None
     ) -> tuple[Array, Any]:
         """As of :class:`RecurrentDecoder`; the hidden state of the image's own step is not among them."""
-        inputs = ops_for(words).concatenate([image[:, None], words], axis=1)  # type: ignore[index]
+        N, T, W = words.shape
+        inputs = ops_for(words).empty((N, T + 1, W), words.dtype)
+        inputs[:, 0], inputs[:, 1:] = image, words
         hidden, cache = super().forward(
             params, inputs, None, state, None if lengths is None else np.asarray(lengths) + 1
         )
-        return hidden[:, 1:], cache
+        return _part(hidden[:, 1:]), cache
 
     def backward(self, dhidden: Array, cache: Any, grads: Parameters) -> tuple[Array, Array | None, State]:
         """As of :class:`RecurrentDecoder`."""
         N, T, H = dhidden.shape
-        dall = ops_for(dhidden).zeros((N, T + 1, H), dhidden.dtype)
-        dall[:, 1:] = dhidden
+        dall = ops_for(dhidden).empty((N, T + 1, H), dhidden.dtype)
+        dall[:, 0], dall[:, 1:] = 0, dhidden
         dinputs, _, dstate = super().backward(dall, cache, grads)
-        return dinputs[:, 1:], dinputs[:, 0], dstate
+        return _part(dinputs[:, 1:]), _part(dinputs[:, 0]), dstate
 
     def start(self, params: Parameters, image: Array | None, state: State) -> tuple[State, Array | None]:
         """The decoding state after the image."""
@@ -141,6 +143,13 @@ class FactoredDecoder:
 
     def _split(self, state: State) -> tuple[State, State]:
         return state[: self.first.states], state[self.first.states :]
+
+
+def _part(view: Array) -> Array:
+    """A part of an array, in one piece."""
+    out = ops_for(view).empty(view.shape, view.dtype)
+    out[...] = view
+    return out
 
 
 def _beside(words: Array, image: Array | None) -> Array:

@@ -10,6 +10,7 @@ that shared weights need no special case.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -91,11 +92,11 @@ class InitialStateEncoder:
     def backward(self, dimage: None, dstate: State, cache: Any, grads: Parameters) -> Array:
         """Add the parameters' gradients; return that of the features, (N, D)."""
         dropped, caches = cache
-        dfeatures: Any = 0
+        dfeatures: Any = None
         for key, dh, (projected, activated) in zip(self.projections, dstate, caches, strict=False):
             da = self.activate_backward(dh, activated)
             dx, _, _ = affine_backward(da, projected, into=(grads[f"W{key}"], grads[f"b{key}"]))
-            dfeatures = dfeatures + dx
+            dfeatures = dx if dfeatures is None else operator.iadd(dfeatures, dx)
         return dropout_backward(dfeatures, dropped)
 
 
