@@ -13,6 +13,18 @@ from rnnlab.layers.affine import (
     temporal_affine_backward,
     temporal_affine_forward,
 )
+from rnnlab.layers.attention import (
+    attention_keys_backward,
+    attention_keys_forward,
+    attention_shapes,
+    attention_step_backward,
+    attention_step_forward,
+    doubly_stochastic_loss,
+    selector_backward,
+    selector_forward,
+)
+from rnnlab.layers.attentive import attentive_backward, attentive_forward, attentive_shapes
+from rnnlab.layers.attentive_step import attentive_start, attentive_step
 from rnnlab.layers.dropout import dropout_backward, dropout_forward
 from rnnlab.layers.embedding import word_embedding_backward, word_embedding_forward
 from rnnlab.layers.gru import gru_backward, gru_forward, gru_step_backward, gru_step_forward
@@ -25,10 +37,22 @@ from rnnlab.layers.simplified_gru import (
     simplified_gru_step_forward,
 )
 from rnnlab.layers.softmax import softmax_loss, temporal_softmax_loss
+from rnnlab.layers.target_attention import target_attention_backward, target_attention_forward
 
 __all__ = [
     "affine_backward",
     "affine_forward",
+    "attention_keys_backward",
+    "attention_keys_forward",
+    "attention_shapes",
+    "attention_step_backward",
+    "attention_step_forward",
+    "attentive_backward",
+    "attentive_forward",
+    "attentive_shapes",
+    "attentive_start",
+    "attentive_step",
+    "doubly_stochastic_loss",
     "dropout_backward",
     "dropout_forward",
     "gru_backward",
@@ -45,6 +69,8 @@ __all__ = [
     "rnn_forward",
     "rnn_step_backward",
     "rnn_step_forward",
+    "selector_backward",
+    "selector_forward",
     "simplified_gru_backward",
     "simplified_gru_forward",
     "simplified_gru_step_backward",
@@ -52,6 +78,8 @@ __all__ = [
     "softmax_loss",
     "tanh_backward",
     "tanh_forward",
+    "target_attention_backward",
+    "target_attention_forward",
     "temporal_affine_backward",
     "temporal_affine_forward",
     "temporal_softmax_loss",
