@@ -185,6 +185,7 @@ def attentive_backward(
     dweights: Mapping[str, Array] | None = None,
     dfinal: State | None = None,
     into: Params | None = None,
+    memory_gradient: bool = True,
 ) -> tuple[Array, State, Array | None, dict[str, Array]]:
     """Backward of :func:`attentive_forward`.
 
@@ -200,12 +201,14 @@ def attentive_backward(
         Gradients with respect to the final state.
     into : dict of str to array, optional
         Arrays that the parameters' gradients are added into, instead of fresh ones; others are left alone.
+    memory_gradient : bool
+        Whether to compute dmemory: nobody needs that of features from a file.
 
     Returns
     -------
     dx : (N, T, D)
     dstate : as ``state``
-    dmemory : (N, L, C), or None without a source
+    dmemory : (N, L, C), or None without a source or ``memory_gradient``
     dparams : dict of str to array
     """
     function = "attentive_backward"
@@ -241,7 +244,7 @@ def attentive_backward(
     for part in parts.values():
         part.finish()
     dmemory = None
-    if memory_shape is not None:
+    if memory_gradient and memory_shape is not None:
         dmemory = parts["source"].memory_gradient(memory_shape, real, steps)
     return weights.dx, tuple(map(steps.unsort, dstates)), dmemory, grads
 

@@ -143,8 +143,16 @@ class Layout:
 
         ``reads`` are keys, memory, cells and room of each part.
         """
+        self.attend(reads, prev[0], gates)
+        self.recur(gates, prev, after, kept)
+
+    def attend(self, reads: Mapping[str, tuple[Array, Array, Array, Room]], h: Array, gates: Array) -> None:
+        """Write what the queries h attend to, and add the contexts' products to ``gates``."""
         for name, part in self.parts.items():
-            part.step(prev[0], *reads[name], gates)
+            part.step(h, *reads[name], gates)
+
+    def recur(self, gates: Array, prev: State, after: State, kept: Array) -> None:
+        """The cell's own step, once the products of inputs and contexts are in ``gates``."""
         self.cell.forward(self._ops, self._from_h, gates, prev, after, kept)
 
 

@@ -3,11 +3,14 @@
 A decoding state is a tuple that a search may take rows of, by an index array, in any order and as often as it
 likes:
 
-    (recurrent state, cells, history, states so far, decoder)
+    (recurrent state, origins, cells, history, past, decoder)
 
-``cells`` (n, L) are those of each row's source and ``history`` (n, t) those of its past, so that rows which
-share a source share its memory and keys, and a search that goes on with other rows moves no state but the
-last one. The memory itself, the states so far and the laid-out parameters belong to all rows.
+The first four are arrays, or a tuple of them, with a row for each hypothesis; the last two belong to all.
+
+- ``cells`` (n, L) are those of each row's source and ``history`` (n, t) those of its past states, so that
+  rows share memories, keys and past, and a search that goes on with other rows moves the last state alone.
+- ``origins`` (n,) tell which rows are copies of one, as several beams often are. A step attends once for all
+  of them, since contexts depend on the state alone.
 """
 
 from __future__ import annotations
@@ -70,7 +73,8 @@ def attentive_start(
         keys = layout.parts["source"].keys.of(rows)
     if target:
         history = ops_for(like).asarray(np.empty((like.shape[0], 0), np.int64))
-    return state, cells, history, None, _Decoder(layout, rows, keys)
+    origins = ops_for(like).asarray(np.arange(like.shape[0]))
+    return state, origins, cells, history, None, _Decoder(layout, rows, keys)
 
 
 def attentive_step(x: Array, state: DecodingState) -> tuple[Array, Array, dict[str, Array], DecodingState]:
@@ -95,29 +99,44 @@ def attentive_step(x: Array, state: DecodingState) -> tuple[Array, Array, dict[s
     ValueError, TypeError
         If a shape or a dtype does not fit.
     """
-    recurrent, cells, history, past, decoder = state
+    recurrent, origins, cells, history, past, decoder = state
     layout, h = decoder.layout, recurrent[0]
-    ops = ops_for(x, h)
+    ops, (n, H) = ops_for(x, h), h.shape
     check_shapes("attentive_step", Wx=(layout.Wx, "D G"), h=(h, "N H"), x=(x, "N D"))
-    n, G = x.shape[0], layout.Wx.shape[1]
+    distinct, copies = _distinct(ops, origins)
+    if copies is not None:
+        h, cells, history = (None if each is None else each[distinct] for each in (h, cells, history))
     reads = {}
     if cells is not None:
         reads["source"] = decoder.keys, decoder.memory, cells
     if history is not None:
-        if not history.shape[1]:
+        if past is None:  # the state before the first step is no memory
             past = StateMemory(layout.parts["target"].keys, h)
+        else:
+            history = ops.concatenate([history, past.append(h)], axis=1)
         reads["target"] = past.keys, past.states, history
-    rooms = {name: layout.parts[name].room(*read[:2], n, read[2].shape[1]) for name, read in reads.items()}
-    gates, kept = ops.empty((n, G), x.dtype), ops.empty(h.shape, x.dtype)
-    after = tuple(ops.empty(h.shape, x.dtype) for _ in recurrent)
-    ops.affine_into(x, layout.from_x, layout.b, gates)
-    layout.step({name: (*read, rooms[name]) for name, read in reads.items()}, gates, recurrent, after, kept)
-    if history is not None:
-        history = ops.concatenate([history, past.append(after[0])], axis=1)
+    rooms = {
+        name: layout.parts[name].room(*read[:2], len(h), read[2].shape[1]) for name, read in reads.items()
+    }
+    gates = ops.zeros((len(h), layout.cell.gates * H), x.dtype)
+    layout.attend({name: (*read, rooms[name]) for name, read in reads.items()}, h, gates)
     contexts = [room.context for room in rooms.values()]
-    return (
-        after[0],
-        contexts[0] if len(contexts) == 1 else ops.concatenate(contexts, axis=1),
-        {name: room.weights for name, room in rooms.items()},
-        (after, cells, history, past, decoder),
-    )
+    context = contexts[0] if len(contexts) == 1 else ops.concatenate(contexts, axis=1)
+    weights = {name: room.weights for name, room in rooms.items()}
+    if copies is not None:
+        gates, context, cells, history = (
+            None if each is None else each[copies] for each in (gates, context, cells, history)
+        )
+        weights = {name: each[copies] for name, each in weights.items()}
+    ops.matmul_add(x, layout.from_x, gates)
+    gates += layout.b
+    after, kept = tuple(ops.empty((n, H), x.dtype) for _ in recurrent), ops.empty((n, H), x.dtype)
+    layout.recur(gates, recurrent, after, kept)
+    origins = ops.asarray(np.arange(n))
+    return after[0], context, weights, (after, origins, cells, history, past, decoder)
+
+
+def _distinct(ops: Any, origins: Array) -> tuple[Array, Array | None]:
+    """One row of each origin, and for each row which of these it is; None if all differ."""
+    _, distinct, copies = np.unique(np.asarray(origins), return_index=True, return_inverse=True)
+    return ops.asarray(distinct), None if len(distinct) == len(copies) else ops.asarray(copies)

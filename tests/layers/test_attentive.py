@@ -15,6 +15,7 @@ from rnnlab.layers import (
     attentive_start,
     attentive_step,
 )
+from rnnlab.layers.attentive_parts import Part
 
 from .attending import batch
 from .reference import assert_gradients, assert_same, every_dtype, spoil
@@ -254,6 +255,15 @@ def test_gradients_of_outputs_may_be_left_out(rng):
     assert_same((dx, *dstate, dmemory, *dparams.values()), b.backward(outs[0], *nothing, cache))
 
 
+def test_the_gradient_of_the_memory_may_be_left_out(rng):
+    b = batch(rng, **options_of(PARTS["both"]))
+    h, contexts, *_, cache = b.forward()
+    dx, _, dmemory, dparams = attentive_backward(h, contexts, cache, memory_gradient=False)
+    expected_dx, _, _, expected = attentive_backward(h, contexts, cache)
+    assert dmemory is None
+    assert_same((dx, *dparams.values()), (expected_dx, *expected.values()))
+
+
 def test_chunks_of_steps_make_no_difference(rng, monkeypatch):
     b = batch(rng, **options_of(PARTS["both"]))
     *outs, cache = b.forward()
@@ -317,12 +327,38 @@ def test_taking_rows_copies_neither_memory_nor_past(rng):
     a = b.arrays
     state = attentive_start((a["h0"],), a["memory"], {n: a[n] for n in b.param_names}, **b.options)
     *_, state = attentive_step(a["x"][:, 0], state)
-    (taken_h,), cells, history, past, decoder = select(state, np.array([1, 1, 0, 2, 2]))
-    assert past is state[3]
-    assert decoder is state[4]
+    *_, state = attentive_step(a["x"][:, 1], state)
+    (taken_h,), origins, cells, history, past, decoder = select(state, np.array([1, 1, 0, 2, 2]))
+    assert past is state[4]
+    assert decoder is state[5]
     assert taken_h.shape == (5, 4)
-    assert cells.dtype.kind == history.dtype.kind == "i"
-    assert (cells.shape, history.shape) == ((5, 3), (5, 1))
+    assert [each.shape for each in (origins, cells, history)] == [(5,), (5, 3), (5, 1)]
+    assert {each.dtype.kind for each in (origins, cells, history)} == {"i"}
+
+
+def test_copies_of_a_row_attend_once(rng, monkeypatch):
+    from rnnlab.decoding.search import select
+
+    b = batch(rng, "lstm", target=True, selector=True)
+    a = b.arrays
+    params = {name: a[name] for name in b.param_names}
+    state = attentive_start((a["h0"], a["c0"]), a["memory"], params, **b.options)
+    *_, state = attentive_step(a["x"][:, 0], state)
+    rows = np.array([2, 0, 2, 2, 0])
+    x = rng.standard_normal((5, 2))
+    *outs, copied = attentive_step(x, select(state, rows))
+    queries = []
+    attend = Part.step
+    monkeypatch.setattr(Part, "step", lambda self, h, *rest: (queries.append(len(h)), attend(self, h, *rest)))
+    attentive_step(x, select(state, rows))
+    assert queries == [2, 2]
+    for k, row in enumerate(rows):
+        h, context, weights, _ = attentive_step(x[k : k + 1], select(state, np.array([row])))
+        np.testing.assert_allclose(outs[0][k], h[0], rtol=1e-12)
+        np.testing.assert_allclose(outs[1][k], context[0], rtol=1e-12)
+        for name, each in weights.items():
+            np.testing.assert_allclose(outs[2][name][k], each[0], rtol=1e-12)
+    assert copied[4].states.shape[0] >= 2
 
 
 # ---------------------------------------------------------------- what the door turns away
