@@ -7,7 +7,7 @@ direction writes into what it was given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -21,6 +21,9 @@ from rnnlab.gradient_check import (
     eval_numerical_gradient_array,
     relative_distance,
 )
+from rnnlab.layers.attending import SCORES
+from rnnlab.layers.attention import attention_shapes
+from rnnlab.layers.attentive import attentive_shapes
 from rnnlab.models import CaptioningRNN
 from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.cells import CELLS
@@ -29,6 +32,8 @@ Array = Any
 
 N, T, D, H, V = 3, 4, 5, 4, 6  # a batch of three, the shortest sequence empty
 LENGTHS = np.array([2, T, 0])
+A, L = 2, 3  # attention to three cells, all of one sequence's masked
+MEMORY_MASK = np.array([[True, False, True], [False, False, False], [True, True, True]])
 
 
 class Case(NamedTuple):
@@ -95,15 +100,16 @@ def check_case(case: Case, *, tolerance: float, rng: np.random.Generator) -> Row
     grads = grads if isinstance(grads, tuple) else (grads,)
     errors = {}
     for (name, array), grad in zip(case.inputs.items(), grads, strict=True):
-        numerical = sum(_numerical(case, k, array, dout) for k, dout in enumerate(douts))
+        numerical = eval_numerical_gradient_array(
+            lambda _: _joined(case.forward(**case.inputs)[:-1]), array, _joined(douts)
+        )
         errors[name] = relative_distance(numerical, grad)
     worst = max(errors, key=lambda name: (not errors[name] <= tolerance, errors[name]))  # a NaN is the worst
     return Row(case.name, errors[worst], worst, touched, errors[worst] <= tolerance and not touched)
 
 
-def _numerical(case: Case, k: int, array: Array, dout: Array) -> Array:
-    """The numeric gradient with respect to ``array`` of what comes through the k-th output."""
-    return eval_numerical_gradient_array(lambda _: case.forward(**case.inputs)[k], array, dout)
+def _joined(outs: Iterable[Array]) -> Array:
+    return np.concatenate([np.ravel(out) for out in outs])
 
 
 def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
@@ -145,6 +151,24 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield _loss(f"temporal_softmax_loss, average per {average}", loss, normal(N, T, V))
     for cell in CELLS.values():
         yield from _cell_cases(cell.name, cell.gates, cell.states, normal)
+    for score in SCORES:
+        yield from _attention_cases(score, normal)
+    yield Case(
+        "selector",
+        layers.selector_forward,
+        layers.selector_backward,
+        {"context": normal(N, D), "h": normal(N, H), "w": normal(H), "b": normal(1)},
+    )
+    yield _loss(
+        "doubly_stochastic_loss",
+        lambda x: layers.doubly_stochastic_loss(x, LENGTHS, memory_mask=MEMORY_MASK),
+        rng.random((N, T, L)),
+    )
+    for cell in CELLS.values():
+        for parts in ("source", "target", "selector and target"):
+            yield _attentive_case(cell.name, cell.states, "additive", parts, normal)
+    for score in ("dot", "bilinear"):
+        yield _attentive_case("gru", 1, score, "source and target", normal)
 
 
 def _loss(name: str, loss: Callable[[Array], tuple[float, Array]], x: Array) -> Case:
@@ -177,3 +201,105 @@ def _cell_cases(name: str, gates: int, states: int, normal: Callable[..., Array]
             backward_with_state,
             inputs,
         )
+
+
+def _attention_cases(score: str, normal: Callable[..., Array]) -> Iterator[Case]:
+    """Keys, one query, and the queries of states to those before them."""
+    params = {
+        name: normal(*shape)
+        for name, shape in attention_shapes(score, query_dim=H, memory_dim=H, attention_dim=A).items()
+    }
+    of_keys = {"additive": ("Wm", "b"), "dot": (), "bilinear": ("W",)}[score]
+    of_query = ("Wq", "v") if score == "additive" else ()
+
+    def keys_forward(memory: Array, **own: Array) -> tuple[Any, ...]:
+        return layers.attention_keys_forward(memory, params | own, score=score)
+
+    def keys_backward(dkeys: Array, cache: Any) -> tuple[Array, ...]:
+        dmemory, dparams = layers.attention_keys_backward(dkeys, cache)
+        return dmemory, *dparams.values()
+
+    yield Case(
+        f"attention_keys, {score}",
+        keys_forward,
+        keys_backward,
+        {"memory": normal(N, L, H), **{name: params[name] for name in of_keys}},
+    )
+
+    def step_forward(query: Array, keys: Array, memory: Array, **own: Array) -> tuple[Any, ...]:
+        return layers.attention_step_forward(query, keys, memory, params | own, score=score, mask=MEMORY_MASK)
+
+    def step_backward(dcontext: Array, dweights: Array, cache: Any) -> tuple[Array, ...]:
+        *grads, dparams = layers.attention_step_backward(dcontext, cache, dweights=dweights)
+        return *grads, *dparams.values()
+
+    yield Case(
+        f"attention_step, {score}",
+        step_forward,
+        step_backward,
+        {
+            "query": normal(N, H),
+            "keys": normal(N, L, A if score == "additive" else H),
+            "memory": normal(N, L, H),
+            **{name: params[name] for name in of_query},
+        },
+    )
+
+    def target_forward(h: Array, h0: Array, **own: Array) -> tuple[Any, ...]:
+        return layers.target_attention_forward(h, h0, own, score=score, lengths=LENGTHS)
+
+    def target_backward(dcontexts: Array, dweights: Array, cache: Any) -> tuple[Array, ...]:
+        dh, dh0, dparams = layers.target_attention_backward(dcontexts, cache, dweights=dweights)
+        return dh, dh0, *dparams.values()
+
+    yield Case(
+        f"target_attention, {score}",
+        target_forward,
+        target_backward,
+        {"h": normal(N, T, H), "h0": normal(N, H), **params},
+    )
+
+
+def _attentive_case(cell: str, states: int, score: str, parts: str, normal: Callable[..., Array]) -> Case:
+    """A cell of two units that attends, through all its outputs."""
+    H, source, target, selector = 2, parts != "target", "target" in parts, "selector" in parts
+    shapes = attentive_shapes(
+        cell,
+        input_dim=2,
+        hidden_dim=H,
+        attention_dim=A,
+        memory_dim=H if source else None,
+        score=score,
+        selector=selector,
+        target=target,
+    )
+    inputs = {"x": normal(N, T, 2)} | {key: normal(N, H) for key in ("h0", "c0")[:states]}
+    if source:
+        inputs["memory"] = normal(N, L, H)
+    weights = ("source",) * source + ("target",) * target
+
+    def forward(x: Array, memory: Array | None = None, **rest: Array) -> tuple[Any, ...]:
+        h, contexts, attended, final, cache = layers.attentive_forward(
+            x,
+            tuple(rest[key] for key in ("h0", "c0")[:states]),
+            memory,
+            {name: rest[name] for name in shapes},
+            cell=cell,
+            score=score,
+            memory_mask=MEMORY_MASK if source else None,
+            lengths=LENGTHS,
+            selector=selector,
+            target=target,
+        )
+        return h, contexts, *attended.values(), *final, cache
+
+    def backward(dh: Array, dcontexts: Array, *rest: Any) -> tuple[Array, ...]:
+        *douts, cache = rest
+        dweights, dfinal = dict(zip(weights, douts, strict=False)), tuple(douts[len(weights) :])
+        dx, dstate, dmemory, dparams = layers.attentive_backward(
+            dh, dcontexts, cache, dweights=dweights, dfinal=dfinal
+        )
+        return dx, *dstate, *(() if dmemory is None else (dmemory,)), *dparams.values()
+
+    params = {name: normal(*shape) / 2 for name, shape in shapes.items()}
+    return Case(f"attentive, {cell}, {score}, {parts}", forward, backward, inputs | params)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from rnnlab.layers import (
+from rnnlab.layers.attention import (
     attention_keys_backward,
     attention_keys_forward,
     attention_shapes,

@@ -8,14 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnlab.gradient_check import projected_check
-from rnnlab.layers import (
-    attentive_backward,
-    attentive_forward,
-    attentive_shapes,
-    attentive_start,
-    attentive_step,
-)
+from rnnlab.layers.attentive import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attentive_parts import Part
+from rnnlab.layers.attentive_step import attentive_start, attentive_step
 
 from .attending import batch
 from .reference import assert_gradients, assert_same, every_dtype, spoil

@@ -5,9 +5,13 @@ import re
 import numpy as np
 import pytest
 
-from rnnlab.layers import attention_shapes, target_attention_backward, target_attention_forward
 from rnnlab.layers.attending import Keys
-from rnnlab.layers.target_attention import StateMemory
+from rnnlab.layers.attention import attention_shapes
+from rnnlab.layers.target_attention import (
+    StateMemory,
+    target_attention_backward,
+    target_attention_forward,
+)
 
 from .attending import attend
 from .reference import assert_gradients, assert_same, spoil
