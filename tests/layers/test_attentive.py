@@ -356,6 +356,73 @@ def test_copies_of_a_row_attend_once(rng, monkeypatch):
     assert copied[4].states.shape[0] >= 2
 
 
+# ---------------------------------------------------------------- against PyTorch
+
+
+@pytest.mark.parametrize(
+    ("cell", "score", "selector"),
+    [("lstm", "additive", True), ("gru", "bilinear", False), ("rnn", "dot", False)],
+)
+def test_the_same_in_pytorch(cell, score, selector, rng):
+    torch = pytest.importorskip("torch")
+    b = batch(rng, cell, score, target=True, selector=selector, memory_mask=[[1, 1, 0], [1, 1, 1], [0, 1, 1]])
+    *outs, cache = b.forward()
+    douts = [rng.standard_normal(out.shape) for out in outs]
+    leaves = {name: torch.tensor(array, requires_grad=True) for name, array in b.arrays.items()}
+    mask = torch.tensor(b.memory_mask)
+    in_torch = torch_attentive(torch, b, leaves, mask)
+    total = sum((out * torch.tensor(dout)).sum() for out, dout in zip(in_torch, douts, strict=True))
+    expected = torch.autograd.grad(total, list(leaves.values()))
+    for actual, wanted in zip(outs, in_torch, strict=True):
+        np.testing.assert_allclose(actual, wanted.detach().numpy(), rtol=1e-10, atol=1e-13)
+    for actual, wanted in zip(b.backward(*douts, cache), expected, strict=True):
+        np.testing.assert_allclose(actual, wanted.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def torch_attentive(torch, b, a, mask):
+    """The cell over full sequences, batched, for autograd."""
+    N, T, _ = a["x"].shape
+    state, states = [a[name] for name in b.state_names], []
+    outs = {name: [] for name in ("h", "contexts", "source", "target")}
+
+    def attend(h, memory, part, real):
+        p = {name.removeprefix(part): a[name] for name in a if name.startswith(part)}
+        if b.score == "additive":
+            hidden = torch.tanh((h @ p["Wq"])[:, None] + memory @ p["Wm"] + p["b"])
+            scores = hidden @ p["v"]
+        else:
+            query = h if b.score == "dot" else h @ p["W"]
+            scores = (memory * query[:, None]).sum(2)
+        weights = torch.softmax(scores.masked_fill(~real, -torch.inf), 1)
+        return weights, (weights[:, :, None] * memory).sum(1)
+
+    for t in range(T):
+        h = state[0]
+        source, z = attend(h, a["memory"], "source_", mask)
+        if b.selector:
+            z = z * torch.sigmoid(h @ a["selector_w"] + a["selector_b"])[:, None]
+        target, past = torch.zeros(N, T, dtype=h.dtype), torch.zeros_like(h)
+        if states:
+            weights, past = attend(h, torch.stack(states, 1), "target_", torch.ones(N, t, dtype=bool))
+            target = torch.cat([weights, target[:, t:]], 1)
+        inputs = a["x"][:, t] @ a["Wx"] + z @ a["Wz"] + past @ a["Wt"] + a["b"]
+        H = h.shape[1]
+        if b.cell.name == "lstm":
+            i, f, o, g = (inputs + h @ a["Wh"]).chunk(4, 1)
+            c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(g)
+            state = [torch.sigmoid(o) * torch.tanh(c), c]
+        elif b.cell.name == "gru":
+            z_gate, r = torch.sigmoid(inputs[:, : 2 * H] + h @ a["Wh"][:, : 2 * H]).chunk(2, 1)
+            g = torch.tanh(inputs[:, 2 * H :] + (r * h) @ a["Wh"][:, 2 * H :])
+            state = [(1 - z_gate) * g + z_gate * h]
+        else:
+            state = [torch.tanh(inputs + h @ a["Wh"])]
+        states.append(state[0])
+        for name, out in zip(outs, (state[0], torch.cat([z, past], 1), source, target), strict=True):
+            outs[name].append(out)
+    return [torch.stack(each, 1) for each in outs.values()] + state
+
+
 # ---------------------------------------------------------------- what the door turns away
 
 
