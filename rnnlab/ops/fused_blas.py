@@ -1,9 +1,8 @@
 """Matrix products: which of the ways of multiplying serves which product.
 
 :mod:`~rnnlab.ops.fused_gemm` multiplies by a weight that was laid out once, as the steps of a sequence do,
-and single products too. MKL, where it is installed and works, does the thin products that are not worth
-laying out a weight for and, on other processors than AMD's, the large ones. NumPy does the rest: other
-dtypes, more axes, vectors, no MKL.
+and single products too. On other processors than AMD's MKL, where it is installed and works, does the large
+ones. NumPy does the rest: other dtypes, more axes.
 """
 
 from __future__ import annotations
@@ -26,17 +25,18 @@ Array = Any
 _LARGE = 1 << 26  # multiplications, from which MKL is at its best on the processors that it is made for
 
 
-def _mkl() -> tuple[Mkl | None, str]:
-    """MKL, and what is said of it."""
+def _choose() -> tuple[Mkl | None, str]:
+    """MKL if large products are for it to do, and what is said of it."""
+    if binding.get_host_cpu_name().startswith("znver"):
+        return None, "all matrix products theirs"
     try:
         mkl = Mkl(THREADS)
     except MklUnavailableError as reason:
-        return None, f"no MKL: {reason}"
-    return mkl, f"MKL {mkl.version} ({mkl.threads} threads) for some"
+        return None, f"all matrix products theirs (not MKL: {reason})"
+    return mkl, f"MKL {mkl.version} for large matrix products, threads: {mkl.threads}"
 
 
-_MKL, DESCRIPTION = _mkl()
-_MKL_FIRST = _MKL is not None and not binding.get_host_cpu_name().startswith("znver")
+_MKL, DESCRIPTION = _choose()
 
 
 def affine(x: Array, w: Array, b: Array) -> Array:
@@ -83,20 +83,11 @@ def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     if isinstance(w, Panels):
         w.multiply(x, first, out)
         return
-    if _MKL_FIRST and x.shape[0] * w.size >= _LARGE and _by_mkl(x, w, first, out):
+    if _MKL is not None and x.shape[0] * w.size >= _LARGE and _MKL.covers(x, w, out):
+        if first is not None and first is not out:
+            out[...] = first
+        _MKL.multiply(x, w, out, add=first is not None)
         return
-    if fused_gemm.multiply(x, w, first, out):
-        return
-    if 1 in (out.shape[0], out.shape[1]) or not _by_mkl(x, w, first, out):  # NumPy's are for vectors as well
+    if not fused_gemm.multiply(x, w, first, out):
         product = np.matmul(x, w)
         np.copyto(out, product if first is None else np.add(product, first, out=product))
-
-
-def _by_mkl(x: Array, w: Array, first: Array | None, out: Array) -> bool:
-    """Let MKL do it; false, and nothing is done, if it does not cover these arrays."""
-    if _MKL is None or not _MKL.covers(x, w, out):
-        return False
-    if first is not None and first is not out:
-        out[...] = first
-    _MKL.multiply(x, w, out, add=first is not None)
-    return True

@@ -10,7 +10,8 @@ rows run as fast as many, which is what a recurrent step needs: libraries tuned 
 of that.
 
 A weight that many products share is laid out once (:class:`Panels`). For a single product each thread
-lays out a piece at a time, which stays in its cache.
+lays out a piece at a time, which stays in its cache. Products that are thin in some direction have loops of
+their own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from numba import prange, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from rnnlab.ops.fused_kernel import DTYPES, THREADS, inlined, kernel
+from rnnlab.ops.fused_kernel import DTYPES, THREADS, inlined, kernel, reduction
 from rnnlab.ops.fused_memory import empty
 
 __all__ = ["Panels", "multiply"]
@@ -64,7 +65,7 @@ class Panels:
         self.shape, self.dtype = w.shape, w.dtype
         K, G = w.shape
         self._panels = empty((-(-G // columns), K, columns), w.dtype)
-        _lay_out.version(w.dtype.char, _pays(8 * w.size))(w, self._panels)
+        _lay_out.version(w.dtype.char, _pays(8 * w.size))(_writeable(w), self._panels)
 
     def multiply(self, x: Array, first: Array | None, out: Array) -> None:
         """out = first + x w, (n, K) -> (n, G); ``first`` is None, ``out``, or a row (1, G).
@@ -87,7 +88,7 @@ class Panels:
 
 
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> bool:
-    """out = first + x w, as :meth:`Panels.multiply`; false, and nothing is done, where it does not pay.
+    """out = first + x w, as :meth:`Panels.multiply`; false, and nothing is done, for other dtypes.
 
     Raises
     ------
@@ -97,13 +98,28 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> bool:
     _check(x, w, out)
     (n, K), G = x.shape, w.shape[1]
     columns = _columns(out.dtype)
-    usual = x.dtype == w.dtype == out.dtype and x.dtype.char in DTYPES and out.strides[1] == out.itemsize
-    if not usual or min(n, K) < _FEW or 2 * G < columns:
+    if not x.dtype == w.dtype == out.dtype or x.dtype.char not in DTYPES:
         return False
+    if min(n, K) < _FEW or 2 * G < columns or out.strides[1] != out.itemsize:
+        _multiply_thin(x, w, first, out)
+        return True
     pieces = empty((THREADS, _DEPTH, columns), out.dtype)
     version = _multiply.version(x.dtype.char, _pays(n * K * G))
-    version(_row_by_row(x), w, pieces, *_rows_of(first, out), out)
+    version(_row_by_row(x), _writeable(w), pieces, *_rows_of(first, out), out)
     return True
+
+
+def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
+    """The same where laying out the weight does not pay: few rows, few numbers to add up, few columns."""
+    sums = out if out.flags.c_contiguous else empty(out.shape, out.dtype)
+    if first is not sums:
+        sums[...] = 0 if first is None else first
+    if 2 * w.shape[1] < _columns(w.dtype):
+        _add_dots(_contiguous(x), _contiguous(w.T), sums)
+    else:
+        _add_rows(_writeable(x), _contiguous(w), sums)
+    if sums is not out:
+        out[...] = sums
 
 
 def _check(x: Array, w: Array | Panels, out: Array) -> None:
@@ -114,15 +130,31 @@ def _check(x: Array, w: Array | Panels, out: Array) -> None:
 
 def _rows_of(first: Array | None, out: Array) -> tuple[Array, int]:
     """Where the sums start, for the kernels: rows and how many they are, none if at zero."""
-    return (out[:0], 0) if first is None else (first, first.shape[0])
+    return (out[:0], 0) if first is None else (_writeable(first), first.shape[0])
 
 
 def _row_by_row(x: Array) -> Array:
     """x with the numbers of a row side by side."""
+    x = _writeable(x)
     if x.strides[1] == x.itemsize or x.shape[1] == 1:
         return x
     out = empty(x.shape, x.dtype)
     _transpose.version(x.dtype.char, _pays(8 * x.size))(x, out)
+    return out
+
+
+def _contiguous(a: Array) -> Array:
+    return a if a.flags.c_contiguous and a.flags.writeable else _copy(a)
+
+
+def _writeable(a: Array) -> Array:
+    """The same numbers in an array that could be written: kernels are compiled for no others."""
+    return a if a.flags.writeable else _copy(a)
+
+
+def _copy(a: Array) -> Array:
+    out = empty(a.shape, a.dtype)
+    out[...] = a
     return out
 
 
@@ -168,6 +200,33 @@ def _multiply(x, w, pieces, first, first_rows, out):
                 piece = pieces[part, : min(_DEPTH, x.shape[1] - k)]
                 _lay_out_piece(w, k, panel * columns, piece)
                 _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+
+
+@kernel("T[:,::1], T[:,::1], T[:,::1]")
+def _add_dots(x, columns, out):
+    """out += x w, the columns of w one after the other."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] += _dot(x[i], columns[j])
+
+
+@kernel("T[:,:], T[:,::1], T[:,::1]")
+def _add_rows(x, w, out):
+    """out += x w, row by row of w."""
+    for i in range(out.shape[0]):
+        sums = out[i]
+        for k in range(w.shape[0]):
+            factor, row = x[i, k], w[k]
+            for j in range(sums.size):
+                sums[j] += factor * row[j]
+
+
+@reduction
+def _dot(a, b):
+    total = a.dtype.type(0)
+    for k in range(a.size):
+        total += a[k] * b[k]
+    return total
 
 
 @kernel("T[:,:], T[:,:,::1]", parallel_from=0)

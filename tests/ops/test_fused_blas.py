@@ -10,6 +10,7 @@ pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
 from rnnlab.ops import fused_blas
+from rnnlab.ops.blas import Mkl, MklUnavailableError
 from rnnlab.ops.fused_blas import affine, affine_into, matmul, matmul_add, matmul_into, packed
 from rnnlab.ops.fused_gemm import Panels
 
@@ -30,15 +31,14 @@ SIZES = [
 ]
 
 
-@pytest.fixture(params=["MKL last", "MKL first", "no MKL"])
+@pytest.fixture(params=[False, True], ids=["own", "MKL"])
 def by(request, monkeypatch):
-    """What large and thin products are done by."""
-    if request.param != "no MKL" and fused_blas._MKL is None:
-        pytest.skip(f"without MKL: {fused_blas.DESCRIPTION}")
-    monkeypatch.setattr(fused_blas, "_MKL_FIRST", request.param == "MKL first")
+    """What large products are done by, all products being large."""
+    try:
+        monkeypatch.setattr(fused_blas, "_MKL", Mkl(1) if request.param else None)
+    except MklUnavailableError as reason:
+        pytest.skip(f"MKL is not used here: {reason}")
     monkeypatch.setattr(fused_blas, "_LARGE", 0)
-    if request.param == "no MKL":
-        monkeypatch.setattr(fused_blas, "_MKL", None)
 
 
 LAYOUTS = {
