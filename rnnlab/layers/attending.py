@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.layers.checks import gradient_room
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -89,7 +90,7 @@ class AttentionCache(NamedTuple):
 
 
 class Attention:
-    """The forward of a step; ``often`` lays the weights out for many of them."""
+    """The forward of a step; ``often`` lays the weights out for many of them, on the library of ``like``."""
 
     def __init__(
         self, score: str, params: Mapping[str, Array], selector: Selector | None, *, often: bool, like: Array
@@ -191,6 +192,7 @@ class Keys:
         if score == "bilinear":
             self._w = self._w.T  # type: ignore[union-attr]
         self._forward = None if self._w is None else self._pack(self._w)
+        self._back: Any = None  # until it is needed
 
     def of(self, memory: Array) -> Array:
         """Memory (R, C) to keys (R, A); the memory itself for dot scores."""
@@ -216,7 +218,7 @@ class Keys:
         if self._w is None:
             dmemory += dkeys
             return
-        if not hasattr(self, "_back"):
+        if self._back is None:
             self._back = self._pack(self._w.T)
         self._ops.matmul_add(dkeys, self._back, dmemory)
 
@@ -259,6 +261,48 @@ class SourceRows(NamedTuple):
                 ops.take(rows, ops.asarray(real), packed)
                 return cls(packed, ops.asarray(cells.reshape(N, L)), ops.asarray(real))
         return cls(rows, ops.asarray(np.arange(N * L).reshape(N, L)), None)
+
+
+def score_axes(function: str, score: str) -> dict[str, str]:
+    """The axes of a score's parameters, in the letters of :func:`check_shapes`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such score.
+    """
+    if score not in SCORES:
+        raise ValueError(f"{function}: score is {score!r}, expected one of {', '.join(SCORES)}")
+    return SCORES[score]
+
+
+def select_params(function: str, params: Mapping[str, Array], names: Mapping[str, Any]) -> dict[str, Array]:
+    """The parameters of these names.
+
+    Raises
+    ------
+    ValueError
+        If one is missing.
+    """
+    missing = [name for name in names if name not in params]
+    if missing:
+        raise ValueError(f"{function}: params has no {', '.join(missing)}, expected {', '.join(names)}")
+    return {name: params[name] for name in names}
+
+
+def gradients_of(
+    function: str, params: Mapping[str, Array], like: Array, into: Mapping[str, Array] | None
+) -> dict[str, Array]:
+    """Arrays to add these parameters' gradients into: those of ``into`` once they are checked, or zeros.
+
+    Raises
+    ------
+    ValueError
+        If ``into`` lacks one, or it has another shape or dtype.
+    """
+    shapes = {name: array.shape for name, array in params.items()}
+    given = None if into is None else list(select_params(f"{function}: into", into, params).values())
+    return dict(zip(params, gradient_room(function, shapes, like, given), strict=True))
 
 
 def selector_gate(h: Array, w: Array, b: Array) -> Array:

@@ -40,10 +40,13 @@ from rnnlab.layers.attending import (
     AttentionCache,
     Keys,
     Room,
+    gradients_of,
+    score_axes,
+    select_params,
     selector_gate,
     selector_gradient,
 )
-from rnnlab.layers.checks import check_gradient, check_shapes, gradient_room
+from rnnlab.layers.checks import check_gradient, check_shapes
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -91,33 +94,6 @@ def attention_shapes(
         )
     sizes = {"H": query_dim, "C": memory_dim, "A": attention_dim}
     return {name: tuple(sizes[letter] for letter in letters.split()) for name, letters in axes.items()}
-
-
-def score_axes(function: str, score: str) -> dict[str, str]:
-    """The axes of a score's parameters, in the letters of :func:`check_shapes`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such score.
-    """
-    if score not in SCORES:
-        raise ValueError(f"{function}: score is {score!r}, expected one of {', '.join(SCORES)}")
-    return SCORES[score]
-
-
-def select_params(function: str, params: Mapping[str, Array], names: Mapping[str, Any]) -> dict[str, Array]:
-    """The parameters of these names.
-
-    Raises
-    ------
-    ValueError
-        If one is missing.
-    """
-    missing = [name for name in names if name not in params]
-    if missing:
-        raise ValueError(f"{function}: params has no {', '.join(missing)}, expected {', '.join(names)}")
-    return {name: params[name] for name in names}
 
 
 def attention_keys_forward(
@@ -375,21 +351,6 @@ def doubly_stochastic_loss(
     missing = (1 - ops.matmul(steps[:, None], weights)[:, 0]) * counts  # (N, L)
     loss = float((missing * missing).sum()) / max(N, 1)
     return loss, steps[:, :, None] * (missing * (-2 / max(N, 1)))[:, None]
-
-
-def gradients_of(
-    function: str, params: Mapping[str, Array], like: Array, into: Mapping[str, Array] | None
-) -> dict[str, Array]:
-    """Arrays to add these parameters' gradients into: those of ``into`` once they are checked, or zeros.
-
-    Raises
-    ------
-    ValueError
-        If ``into`` lacks one, or it has another shape or dtype.
-    """
-    shapes = {name: array.shape for name, array in params.items()}
-    given = None if into is None else list(select_params(f"{function}: into", into, params).values())
-    return dict(zip(params, gradient_room(function, shapes, like, given), strict=True))
 
 
 def _mask_of(function: str, lengths: Array, N: int, size: int) -> np.ndarray:

@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rnnlab.layers.attending import AttentionCache, SourceRows
-from rnnlab.layers.attention import attention_shapes, gradients_of
+from rnnlab.layers.attending import AttentionCache, SourceRows, gradients_of
+from rnnlab.layers.attention import attention_shapes
 from rnnlab.layers.attentive_parts import WEIGHTS, Kind, Layout, Params, PartBackward, State, check_inputs
 from rnnlab.layers.cell_steps import cell_steps
 from rnnlab.layers.checks import check_gradient
@@ -210,6 +210,11 @@ def attentive_backward(
     dstate : as ``state``
     dmemory : (N, L, C), or None without a source or ``memory_gradient``
     dparams : dict of str to array
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient or an array of ``into`` does not fit.
     """
     function = "attentive_backward"
     x, states, gates, kept, _, past, memory_shape, real, params, kind, steps = cache
@@ -217,6 +222,8 @@ def attentive_backward(
     H, G = params["Wh"].shape
     grads = gradients_of(function, params, x, into)
     finals = (None,) * len(states) if dfinal is None else dfinal
+    if len(finals) != len(states):
+        raise ValueError(f"{function}: dfinal has {len(finals)} arrays, expected {len(states)}")
     dstates = tuple(
         steps.incoming(function, H, None if k else dh, final, x) for k, final in enumerate(finals)
     )

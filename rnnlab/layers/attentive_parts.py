@@ -9,8 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rnnlab.layers.attending import SCORES, Attention, AttentionBackward, AttentionCache, Keys, Room, Selector
-from rnnlab.layers.attention import score_axes, select_params
+from rnnlab.layers.attending import (
+    SCORES,
+    Attention,
+    AttentionBackward,
+    AttentionCache,
+    Keys,
+    Room,
+    Selector,
+    score_axes,
+    select_params,
+)
 from rnnlab.layers.cell_steps import cell_steps
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.recurrence import Steps
@@ -43,9 +52,9 @@ class Kind(NamedTuple):
         cell_steps(function, self.cell)
         score_axes(function, self.score)
         if not self.parts:
-            raise ValueError(f"{function}: memory is None and target is False, expected one to attend to")
+            raise ValueError(f"{function}: neither a memory nor a target is given, expected one to attend to")
         if self.selector and not self.source:
-            raise ValueError(f"{function}: selector is True and memory is None, expected a memory")
+            raise ValueError(f"{function}: selector is True and no memory is given, expected one")
 
 
 def check_inputs(
@@ -83,7 +92,9 @@ def check_inputs(
         arguments["memory"] = (memory, "N L H" if kind.score == "dot" else "N L C")
         if kind.score == "dot":
             axes["Wz"] = f"H {G}"
-    check_shapes(function, **arguments, **{name: (own[name], axes[name]) for name in own})
+    arguments |= {name: (own[name], axes[name]) for name in own}
+    ops_for(*(array for array, _ in arguments.values()))
+    check_shapes(function, **arguments)
     if kind.selector and own["selector_b"].shape != (1,):
         raise ValueError(f"{function}: selector_b has shape {own['selector_b'].shape}, expected (1,)")
     return own

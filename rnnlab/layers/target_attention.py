@@ -21,8 +21,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.attending import SCORES, Attention, AttentionBackward, AttentionCache, Keys, Room
-from rnnlab.layers.attention import gradients_of, score_axes, select_params
+from rnnlab.layers.attending import (
+    SCORES,
+    Attention,
+    AttentionBackward,
+    AttentionCache,
+    Keys,
+    Room,
+    gradients_of,
+    score_axes,
+    select_params,
+)
 from rnnlab.layers.checks import check_gradient, check_shapes
 from rnnlab.layers.recurrence import Steps, as_rows
 from rnnlab.ops import ops_for

@@ -13,7 +13,7 @@ from rnnlab.layers.attentive_parts import Part
 from rnnlab.layers.attentive_step import attentive_start, attentive_step
 
 from .attending import batch
-from .reference import assert_gradients, assert_same, every_dtype, spoil
+from .reference import CupyArray, assert_gradients, assert_same, every_dtype, spoil
 
 CELLS = ["rnn", "lstm", "gru", "simplified_gru"]
 SCORES = ["additive", "dot", "bilinear"]
@@ -431,10 +431,10 @@ def torch_attentive(torch, b, a, mask):
     [
         ({"cell": "tree"}, "cell is 'tree', expected one of rnn, lstm, gru, simplified_gru"),
         ({"score": "cosine"}, "score is 'cosine', expected one of additive, dot, bilinear"),
-        ({"memory": None}, "memory is None and target is False, expected one to attend to"),
+        ({"memory": None}, "neither a memory nor a target is given, expected one to attend to"),
         (
             {"memory": None, "target": True, "selector": True},
-            "selector is True and memory is None, expected a memory",
+            "selector is True and no memory is given, expected one",
         ),
         ({"memory": None, "target": True, "memory_mask": np.ones((3, 3))}, "params has no Wt, target_Wq"),
         ({"selector": True}, "params has no selector_w, selector_b, expected Wx, Wh, b, Wz, source_Wq"),
@@ -471,16 +471,24 @@ def test_backward_turns_away_gradients_that_do_not_fit(rng):
         attentive_backward(h, None, cache, dweights={"source": contexts})
     with pytest.raises(ValueError, match="attentive_backward: into has dWx of shape|into has Wx of shape"):
         attentive_backward(h, None, cache, into=dict.fromkeys(b.param_names, np.zeros(2)))
+    with pytest.raises(ValueError, match="attentive_backward: dfinal has 1 arrays, expected 2"):
+        attentive_backward(h, None, cache, dfinal=(h[:, 0],))
     with pytest.raises(ValueError, match="attentive_backward: into: params has no Wx"):
         attentive_backward(h, None, cache, into={})
 
 
 def test_shapes_of_what_does_not_go_together():
     sizes = {"input_dim": 2, "hidden_dim": 3, "attention_dim": 4}
-    with pytest.raises(ValueError, match="attentive_shapes: memory is None and target is False"):
+    with pytest.raises(ValueError, match="attentive_shapes: neither a memory nor a target"):
         attentive_shapes("gru", **sizes)
     with pytest.raises(ValueError, match="score is 'dot' and query_dim 3, memory_dim 5, expected the same"):
         attentive_shapes("gru", **sizes, memory_dim=5, score="dot")
+
+
+@pytest.mark.parametrize("name", ["x", "h0", "memory", "Wz", "source_v"])
+def test_arrays_of_two_libraries(name, rng):
+    with pytest.raises(TypeError, match="arrays of one library, got NumPy and CuPy"):
+        batch(rng).forward(**{name: CupyArray()})
 
 
 def test_a_selector_bias_is_one_number(rng):
