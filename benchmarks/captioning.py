@@ -4,9 +4,7 @@ The image is the initial state, h0 and c0 = tanh of linear maps; dropout on feat
 the loss is over real tokens only. PyTorch runs it in the two ways that people write it, with padding and with
 packed sequences, always with fused Adam, and the faster one counts.
 
-Beside it stands one product of two square matrices, with as many floating-point operations as all products of
-the step together have: the ratio to that is the share of the time that a step of nothing but products, at the
-best rate of this machine, would take. Where there are several libraries to multiply, the fastest counts.
+Beside it stands one matrix product of as many operations as all products of the step together (``gemm.py``).
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import gemm
 from benchmarks.pytorch import load, load_lstm
 
 Array = Any
@@ -42,7 +41,7 @@ CASES = {
     "N=128 T=16 H=512 V=1004": Sizes(128, 16, 512, 256, 512, 1004),
     "N=128 T=16 H=512 V=10516": Sizes(128, 16, 512, 512, 512, 10516),
 }
-SIDES = ("rnnlab", "torch", "torch packed", "sgemm rnnlab", "sgemm numpy", "sgemm torch")
+SIDES = ("rnnlab", "torch", "torch packed", *gemm.SIDES)
 TARGETS = {
     "flickr8k N=64 T=21 H=512 V=2541": {"torch": 1.2},
     "N=25 T=16 H=512 V=1004": {"torch": 1.2},
@@ -60,7 +59,7 @@ def prepare(side: str, sizes: Sizes) -> Callable[[], object]:
         return _rnnlab(sizes, features, captions)
     if side.startswith("torch"):
         return _torch(sizes, features, captions, packed=side == "torch packed")
-    return _product(side.split()[1], round((flops(sizes, captions) / 2) ** (1 / 3)))
+    return gemm.prepare(side, flops(sizes, captions))
 
 
 def batch(sizes: Sizes) -> tuple[Array, Array]:
@@ -176,18 +175,3 @@ def _torch(sizes: Sizes, features: Array, captions: Array, *, packed: bool) -> C
         return loss.item()
 
     return step
-
-
-def _product(library: str, n: int) -> Callable[[], object]:
-    """The product of two (n, n) matrices."""
-    a, b = np.random.default_rng(0).standard_normal((2, n, n)).astype(np.float32)
-    if library == "torch":
-        import torch
-
-        x, y = torch.from_numpy(a), torch.from_numpy(b)
-        return lambda: x @ y
-    if library == "rnnlab":
-        from rnnlab.ops import ops_for
-
-        return lambda: ops_for(a, b).matmul(a, b)
-    return lambda: a @ b

@@ -11,24 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import lstm
+from benchmarks import gemm, lstm
 from benchmarks.pytorch import load
 
 Array = Any
 
 GATES = {"GRU": 3, "simplified GRU": 2, "RNN": 1}
 CASES = {f"{cell}: {case}": (cell, sizes) for cell in GATES for case, sizes in lstm.CASES.items()}
-SIDES = ("rnnlab", "torch", "torch time-first", "nn.RNN", "nn.RNN time-first")
+SIDES = ("rnnlab", "torch", "torch time-first", "nn.RNN", "nn.RNN time-first", *gemm.SIDES)
 MEAN_TARGETS = {"torch": 1.5, "nn.RNN": 1.15}
-TARGETS = {
-    case: {"torch": 1.5, "nn.RNN": 1.15} if cell == "RNN" else {"torch": 1.5}
+TARGETS: dict[str, dict[str, float | None]] = {
+    case: {"torch": 1.5, **({"nn.RNN": 1.15} if cell == "RNN" else {}), "sgemm": None}
     for case, (cell, _) in CASES.items()
 }
 
 
-def prepare(side: str, case: tuple[str, lstm.Sizes]) -> Callable[[], tuple[Array, ...]]:
+def prepare(side: str, case: tuple[str, lstm.Sizes]) -> Callable[[], Any]:
     """Return dx, dh0, dWx, dWh and db, in the side's own layout."""
     cell, sizes = case
+    if side in gemm.SIDES:
+        return gemm.prepare(side, lstm.flops(sizes, GATES[cell]))
     x, h0, Wx, Wh, b, dh = lstm.arrays(sizes, GATES[cell])
     if side == "rnnlab":
         from rnnlab import layers

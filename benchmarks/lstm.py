@@ -2,6 +2,7 @@
 
 Both sides compute the gradients of x, h0 and all weights from a given gradient of h, in float32. PyTorch runs
 with the batch first, as ours does, and with time first, which is its own layout; the faster one counts.
+Beside it stands one matrix product of as many operations (``gemm.py``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import gemm
 from benchmarks.pytorch import load_lstm
 
 Array = Any
@@ -36,8 +38,8 @@ CASES = {
         (10, 30, 512, 512),
     )
 }
-SIDES = ("rnnlab", "torch", "torch time-first")
-TARGETS = {case: {"torch": 1.15} for case in CASES}
+SIDES = ("rnnlab", "torch", "torch time-first", *gemm.SIDES)
+TARGETS: dict[str, dict[str, float | None]] = {case: {"torch": 1.15, "sgemm": None} for case in CASES}
 MEAN_TARGETS = {"torch": 1.25}
 
 
@@ -53,8 +55,16 @@ def arrays(sizes: Sizes, gates: int) -> tuple[Array, ...]:
     )
 
 
-def prepare(side: str, sizes: Sizes) -> Callable[[], tuple[Array, ...]]:
+def flops(sizes: Sizes, gates: int) -> int:
+    """The floating-point operations of the products: forward, gradients of the inputs, of the weights."""
+    N, T, D, H = sizes
+    return 3 * 2 * N * T * (D + H) * gates * H
+
+
+def prepare(side: str, sizes: Sizes) -> Callable[[], Any]:
     """Return dx, dh0 and the gradients of the parameters, in the side's own layout."""
+    if side in gemm.SIDES:
+        return gemm.prepare(side, flops(sizes, 4))
     x, h0, Wx, Wh, b, dh = arrays(sizes, 4)
     if side == "rnnlab":
         from rnnlab.layers import lstm_backward, lstm_forward

@@ -20,7 +20,7 @@ def assert_same_gradients(ours, theirs, *, time_first=False):
         np.testing.assert_allclose(np.linalg.norm(gradient), np.linalg.norm(other), rtol=1e-4)
 
 
-@pytest.mark.parametrize("side", lstm.SIDES[1:])
+@pytest.mark.parametrize("side", [side for side in lstm.SIDES if side.startswith("torch")])
 def test_lstm(side):
     ours, theirs = lstm.prepare("rnnlab", LAYER)(), lstm.prepare(side, LAYER)()
     assert_same_gradients(ours, theirs, time_first=side.endswith("time-first"))
