@@ -104,10 +104,18 @@ def _caption(options: argparse.Namespace) -> int:
     names, features = _images(run, options.images)
     if options.max_images is not None:
         names, features = names[: options.max_images], features[: options.max_images]
-    captions = experiment.decode(run.model, features, _decoding(run, options), rng=options.seed)
+    captions = experiment.decode(
+        run.model,
+        features,
+        _decoding(run, options),
+        rng=options.seed,
+        alignments=options.show_attention is not None,
+    )
     print(report.captions_text(names, captions, run.data))
     if options.picture:
         report.captions_picture(options.picture, names, captions, run.data)
+    if options.show_attention:
+        report.attention_picture(options.show_attention, names[:_SHOWN], captions[:_SHOWN], run.data)
     return 0
 
 
@@ -249,6 +257,9 @@ def _parser() -> argparse.ArgumentParser:
         help="a split (val), names of images in the run's data, or an HDF5 file of features",
     )
     caption.add_argument("--picture", metavar="FILE", help="write a PNG of the images with their captions")
+    caption.add_argument(
+        "--show-attention", metavar="FILE", help=f"write a PNG of what the first {_SHOWN} captions looked at"
+    )
     caption.add_argument("--seed", type=int, default=0, help="of sampling")
     _add_decoding(caption)
 

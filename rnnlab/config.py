@@ -36,6 +36,7 @@ class ShapesData:
 
     kind: Literal["shapes"]
     directory: EnvPath | None = None  # where they are written; datasets/shapes if left out
+    features: Literal["pca", "local"] = "pca"  # a vector for each image, or one for each cell of a grid
     standardise: bool = False  # bring every feature to mean 0 and standard deviation 1
     max_train: Count | None = None  # use only so many training captions
 
@@ -46,7 +47,7 @@ class CourseData:
 
     kind: Literal["course"]
     directory: EnvPath
-    features: Literal["pca", "full"] = "pca"  # which of the feature files
+    features: Literal["pca", "full", "local"] = "pca"  # which of the feature files
     standardise: bool = True
     max_train: Count | None = None
     lazy: bool = False  # read features from the file batch by batch: for those larger than memory
@@ -97,6 +98,13 @@ class ModelConfig:
     feature_dropout: Dropout = 0.0  # probability of dropping a feature of the image,
     word_dropout: Dropout = 0.0  # a number of a word vector,
     output_dropout: Dropout = 0.0  # a hidden unit on its way to the scores
+    # Attend to the image's regions, with scores of this kind; the data's features are then a grid of vectors.
+    attention: Literal["additive", "dot", "bilinear"] | None = None
+    attention_dim: Count | None = None  # units of additive scores; hidden_dim if left out
+    selector: bool = False  # a gate scales what the attention reads
+    target_attention: bool = False  # attend to the decoder's own past as well
+    output: Literal["linear", "deep"] = "linear"  # scores from the hidden state; or from context and word too
+    doubly_stochastic: Annotated[float, Interval("[0, inf)")] = 0.0  # weight of the loss that no region is left
     loss_average: Literal["batch", "token"] = (
         "batch"  # a batch's summed loss is over its captions or its tokens
     )

@@ -188,18 +188,25 @@ def new_model(config: Config, data: CaptionData) -> CaptioningRNN:
 
 
 def decode(
-    model: CaptioningRNN, features: Array, options: DecodingConfig, *, rng: np.random.Generator | int = 0
+    model: CaptioningRNN,
+    features: Array,
+    options: DecodingConfig,
+    *,
+    rng: np.random.Generator | int = 0,
+    alignments: bool = False,
 ) -> list[list[Hypothesis]]:
     """Caption images as the recipe's table ``[decoding]`` says.
 
     Parameters
     ----------
     model : CaptioningRNN
-    features : (N, D)
+    features : (N, D), or (N, L, D) for a model that attends
         On the scale that the model was trained on.
     options : DecodingConfig
     rng : numpy Generator or seed
         For ``method = "sample"``.
+    alignments : bool
+        Whether the hypotheses say what the model attended to, which it then has to do.
 
     Returns
     -------
@@ -210,6 +217,7 @@ def decode(
     common: dict[str, Any] = {
         "max_length": options.max_length,
         "forbid": (model.null_token, START, *((UNK,) if options.forbid_unknown else ())),
+        "return_alignments": alignments,
     }
 
     def search(rows: Array) -> list[list[Hypothesis]]:

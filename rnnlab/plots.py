@@ -6,6 +6,7 @@ writes. The state of pyplot is neither used nor changed, so this works in thread
 
 from __future__ import annotations
 
+import math
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -94,6 +95,57 @@ def caption_grid(
     columns = min(columns, len(images))
     wrapped = [_wrap(caption, round(width * 14)) for caption in captions]
     return _draw_grid(images, wrapped, list(colors), columns, width)
+
+
+def attention_grid(
+    images: Sequence[Array], words: Sequence[Sequence[str]], weights: Sequence[Array], *, width: float = 1.25
+) -> Figure:
+    """Images in rows, and beside each of them what a model looked at when it wrote each word.
+
+    Parameters
+    ----------
+    images : sequence of (h, w, 3) uint8 arrays
+        Of any sizes.
+    words : sequence of sequences of str
+        The sentence of each image.
+    weights : sequence of (T, L) arrays
+        The attention of each word to the L cells of a square grid, row by row.
+    width : float
+        Of a picture, in inches.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many sentences or weights as images, or of words as weights, or no image at all, or
+        the grid is not square.
+    """
+    if not images or not len(images) == len(words) == len(weights):
+        raise ValueError(
+            f"attention_grid: got {len(images)} images, {len(words)} sentences and {len(weights)} weights"
+        )
+    columns = 1 + max(len(sentence) for sentence in words)
+    figure = _figure(columns * width, len(images) * (width + 0.3))
+    grid = figure.subplots(len(images), columns, squeeze=False)
+    for axes in grid.ravel():
+        axes.axis("off")
+    for row, image, sentence, attended in zip(grid, images, words, weights, strict=True):
+        side = math.isqrt(attended.shape[1])
+        if attended.shape != (len(sentence), side * side):
+            raise ValueError(
+                f"attention_grid: weights have shape {attended.shape}, expected ({len(sentence)}, L) for "
+                f"{len(sentence)} words, L a square number"
+            )
+        height, length = np.shape(image)[:2]
+        row[0].imshow(image)
+        for axes, word, cells in zip(row[1:], sentence, attended, strict=False):
+            axes.imshow(image, alpha=0.45)
+            seen = cells.reshape(side, side) / max(float(cells.max()), 1e-12)
+            axes.imshow(
+                seen, cmap="magma", alpha=0.6, vmin=0, vmax=1, extent=(0, length, height, 0),
+                interpolation="bilinear",
+            )  # fmt: skip
+            axes.set_title(word, color=_INK, fontsize=8, pad=2)
+    return figure
 
 
 def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:

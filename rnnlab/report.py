@@ -42,6 +42,31 @@ def captions_picture(
         plots.save(figure, temporary)
 
 
+def attention_picture(
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    captions: Sequence[Sequence[Hypothesis]],
+    data: CaptionData,
+) -> None:
+    """Draw what the model looked at for each word of the best captions, in a PNG.
+
+    Raises
+    ------
+    ValueError
+        If the captions have no alignments.
+    """
+    best = [found[0] for found in captions]
+    if any(one.alignment is None for one in best):
+        raise ValueError(
+            "attention_picture: captions have no alignments, expected those of a model that attends"
+        )
+    words = [data.vocabulary.decode(one.tokens).split() for one in best]
+    weights = [one.alignment[: len(one.tokens)] for one in best]  # type: ignore[index]
+    images = [image_from_url(name, image_dir=data.image_dir) for name in names]
+    with atomic_write(path) as temporary:
+        plots.save(plots.attention_grid(images, words, weights), temporary)
+
+
 def scores_table(evaluation: Evaluation) -> str:
     """The corpus scores, a line each, and the notes."""
     rows = [("images", f"{len(evaluation.names):,}"), ("perplexity", f"{evaluation.perplexity:.3f}")]

@@ -1,56 +1,39 @@
 """CaptioningRNN: image features to sentences, composed of parts.
 
-    image, state = encoder(features)
-    words        = embedding(tokens)
-    hidden       = decoder(words, image, state)
-    scores       = output(hidden)               at real tokens only
-    loss         = softmax cross-entropy
-
-How the image enters is the choice of encoder and decoder; the cell is the choice of the decoder's arithmetic.
+How the image enters is the choice of encoder and decoder; the cell is the choice of the decoder's arithmetic;
+:mod:`rnnlab.models.encoder_decoder` is how the parts work together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab import decoding
-from rnnlab.layers.checks import check_probability, check_tokens
-from rnnlab.layers.recurrence import as_rows
-from rnnlab.layers.softmax import loss_divisor
+from rnnlab.layers.checks import check_probability
 from rnnlab.models.cells import Array, Cell, cell_for
-from rnnlab.models.decoders import FactoredDecoder, FirstInputDecoder, RecurrentDecoder
-from rnnlab.models.encoders import ImageVectorEncoder, InitialStateEncoder
-from rnnlab.models.initialisation import initialise
-from rnnlab.models.scoring import output_loss, output_nll
-from rnnlab.models.words import LinearOutput, WordEmbedding
-from rnnlab.ops import ops_for
+from rnnlab.models.decoders import AttentiveDecoder, FactoredDecoder, FirstInputDecoder, RecurrentDecoder
+from rnnlab.models.encoder_decoder import EncoderDecoder
+from rnnlab.models.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
+from rnnlab.models.words import DeepOutput, LinearOutput, WordEmbedding
 from rnnlab.parameters import Parameters
 
 IMAGE_INPUTS = ("initial_state", "first_input", "every_step", "second_layer")
+OUTPUTS = ("linear", "deep")
 
 
-class _Teaching(NamedTuple):
-    """A batch of captions as teacher forcing wants it."""
-
-    inputs: Array  # (N, T) tokens that are read
-    lengths: Array  # (N,) up to the last real target
-    real: Array  # (M,) places of the real targets in an (N T,) array
-    targets: Array  # (M,) the tokens there
-
-
-class CaptioningRNN:
-    """A recurrent network that captions images from their feature vectors.
+class CaptioningRNN(EncoderDecoder):
+    """A recurrent network that captions images from their features.
 
     Parameters
     ----------
     word_to_idx : mapping of str to int
         The vocabulary, V words. Padding is ``<NULL>``; decoding needs ``<START>`` and ``<END>``.
     input_dim : int
-        D, numbers in a feature vector.
+        D, numbers in a feature vector (of an image, or with ``attention`` of each of its regions).
     wordvec_dim : int
         W, numbers in a word vector (and in the image vector, where the image is an input).
     hidden_dim : int
@@ -68,6 +51,21 @@ class CaptioningRNN:
     feature_dropout, word_dropout, output_dropout : float in [0, 1)
         Probability of dropping a unit of the features, of the word vectors, of the hidden states that are
         scored.
+    attention : None, "additive", "dot" or "bilinear"
+        Attend to the L regions of the image, whose features are (N, L, D), with scores of this kind; the mean
+        of the regions takes the image vector's place in the initial state (Xu et al. 2015).
+    attention_dim : int, optional
+        Units of additive scores, ``hidden_dim`` if left out.
+    selector : bool
+        Whether a gate scales the context of the regions (Xu et al. 2015, section 4.2.1).
+    target_attention : bool
+        Whether to attend to the decoder's own past states (Xia et al. 2017), with or without ``attention``,
+        with scores of its kind, or additive ones.
+    output : "linear" or "deep"
+        Scores from the hidden state alone, or through a layer that also sees the contexts and the word that
+        was read.
+    doubly_stochastic : float >= 0
+        The weight of the loss that asks for every region to be attended to (Xu et al. 2015, eq. 14).
     loss_average : "batch" or "token"
         The loss is the sum over all real tokens over the batch size (as in the course) or over their number.
     initialisation : "course" or "uniform"
@@ -104,6 +102,12 @@ class CaptioningRNN:
         feature_dropout: float = 0.0,
         word_dropout: float = 0.0,
         output_dropout: float = 0.0,
+        attention: str | None = None,
+        attention_dim: int | None = None,
+        selector: bool = False,
+        target_attention: bool = False,
+        output: str = "linear",
+        doubly_stochastic: float = 0.0,
         loss_average: str = "batch",
         initialisation: str = "course",
         init_scale: float = 0.08,
@@ -122,35 +126,34 @@ class CaptioningRNN:
             "feature_dropout": feature_dropout,
             "word_dropout": word_dropout,
             "output_dropout": output_dropout,
+            "attention": attention,
+            "attention_dim": attention_dim,
+            "selector": selector,
+            "target_attention": target_attention,
+            "output": output,
+            "doubly_stochastic": doubly_stochastic,
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
         }
 
         _check_options(self._options)
-        self.word_to_idx = dict(word_to_idx)
-        self.idx_to_word = {index: word for word, index in self.word_to_idx.items()}
-        self.null_token = self.word_to_idx["<NULL>"]
-        self.start_token: Any = self.word_to_idx.get("<START>")  # None where the vocabulary has none
-        self.end_token: Any = self.word_to_idx.get("<END>")
-        self.input_dim, self.cell_type, self.loss_average = input_dim, cell_type, loss_average
-
-        V, cell = len(self.word_to_idx), cell_for(cell_type)
-        self.decoder = _decoder(cell, image_input, wordvec_dim, hidden_dim)
-        self.encoder = _encoder(cell, self.decoder.states, self._options)
-        self.embedding = WordEmbedding(V, wordvec_dim, dropout=word_dropout)
-        self.output = LinearOutput(hidden_dim, V, dropout=output_dropout)
-
-        shapes: dict[str, tuple[int, ...]] = {}
-        for part in (self.encoder, self.embedding, self.decoder, self.output):
-            shapes |= part.shapes()
-        self.params = Parameters(shapes, dtype)
-        initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the parameters, and of all arithmetic."""
-        return self.params.dtype
+        self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
+        V, cell = len(word_to_idx), cell_for(cell_type)
+        decoder = _decoder(cell, self._options)
+        super().__init__(
+            word_to_idx,
+            _encoder(cell, decoder.states, self._options),
+            WordEmbedding(V, wordvec_dim, dropout=word_dropout),
+            decoder,
+            _output(decoder.context_dim, V, self._options),
+            loss_average=loss_average,
+            doubly_stochastic=doubly_stochastic,
+            initialisation=initialisation,
+            init_scale=init_scale,
+            dtype=dtype,
+            rng=rng,
+        )
 
     def config(self) -> dict[str, Any]:
         """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape."""
@@ -162,7 +165,8 @@ class CaptioningRNN:
         return cls(**config, rng=rng)
 
     def __repr__(self) -> str:
-        names = ("cell_type", "image_input", "input_dim", "wordvec_dim", "hidden_dim")
+        names = ["cell_type", "image_input", "input_dim", "wordvec_dim", "hidden_dim"]
+        names += [name for name in ("attention", "target_attention") if self._options[name]]
         options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
         sizes = f"{len(self.word_to_idx):,} words, {self.params.flat.size:,} {self.dtype} parameters"
         return f"CaptioningRNN({options}; {sizes})"
@@ -181,7 +185,7 @@ class CaptioningRNN:
 
         Parameters
         ----------
-        features : (N, D)
+        features : (N, D), or (N, L, D) with ``attention``
         captions : (N, L) integers in [0, V)
             The decoder reads all but the last token of a row and is to predict all but the first; ``<NULL>``
             is not scored.
@@ -202,36 +206,15 @@ class CaptioningRNN:
         ValueError, TypeError
             If a shape or a dtype does not fit.
         """
-        features, taught = self._batch("loss", features, captions)
-        params = self.params
-        if grads is None:
-            grads = params.zeros_like()
-        else:
-            grads.flat[...] = 0
-
-        (image, state), encoded = self.encoder.forward(params, features, rng=rng)
-        words, embedded = self.embedding.forward(params, taught.inputs, rng=rng)
-        hidden, decoded = self.decoder.forward(params, words, image, state, taught.lengths)
-
-        scored = _real_rows(hidden, taught)
-        divisor = loss_divisor("loss", self.loss_average, features.shape[0], taught.real.size)
-        loss, dscored = output_loss(
-            self.output, params, scored, taught.targets, divisor=divisor, grads=grads, rng=rng
-        )
-
-        dhidden = ops_for(hidden).zeros(hidden.shape, hidden.dtype)
-        as_rows(dhidden)[taught.real] = dscored
-        dwords, dimage, dstate = self.decoder.backward(dhidden, decoded, grads)
-        self.embedding.backward(dwords, embedded, grads)
-        self.encoder.backward(dimage, dstate, encoded, grads)
-        return loss, grads
+        features = self._features("loss", features)
+        return self._loss(features, self._taught("loss", "captions", captions, len(features)), rng, grads)
 
     def nll(self, features: Array, captions: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.
 
         Parameters
         ----------
-        features : (N, D)
+        features : (N, D), or (N, L, D) with ``attention``
         captions : (N, L) integers in [0, V)
 
         Returns
@@ -246,60 +229,35 @@ class CaptioningRNN:
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        features, taught = self._batch("nll", features, captions)
-        params = self.params
-        (image, state), _ = self.encoder.forward(params, features)
-        words, _ = self.embedding.forward(params, taught.inputs)
-        hidden, _ = self.decoder.forward(params, words, image, state, taught.lengths)
-        return output_nll(self.output, params, _real_rows(hidden, taught), taught.targets), taught.real.size
-
-    def _batch(self, function: str, features: Array, captions: Array) -> tuple[Array, _Teaching]:
-        features = self._features(function, features)
-        captions = np.asarray(captions)
-        if captions.ndim != 2 or captions.shape[0] != features.shape[0] or captions.shape[1] < 2:
-            raise ValueError(
-                f"CaptioningRNN.{function}: captions has shape {captions.shape}, "
-                f"expected (N, L) with N = {features.shape[0]} as features and L of at least 2"
-            )
-        check_tokens(f"CaptioningRNN.{function}", "captions", captions, len(self.word_to_idx))
-        targets = captions[:, 1:]
-        real = targets != self.null_token
-        steps = np.arange(1, real.shape[1] + 1)
-        lengths = (real * steps).max(axis=1)
-        T = int(lengths.max(initial=0))
-        places = np.flatnonzero(real[:, :T])
-        return features, _Teaching(captions[:, :T], lengths, places, targets[:, :T].reshape(-1)[places])
+        features = self._features("nll", features)
+        return self._nll(features, self._taught("nll", "captions", captions, len(features)))
 
     def _features(self, function: str, features: Array) -> Array:
         features = np.asarray(features, dtype=self.dtype)
-        if features.ndim != 2 or features.shape[1] != self.input_dim:
+        axes = "(N, L, D)" if self.attention_score else "(N, D)"
+        if (
+            features.ndim != axes.count(",") + 1
+            or features.shape[-1] != self.input_dim
+            or not all(features.shape[1:])
+        ):
             raise ValueError(
                 f"CaptioningRNN.{function}: features has shape {features.shape}, "
-                f"expected (N, D) with D = {self.input_dim}"
+                f"expected {axes} with D = {self.input_dim}"
             )
         return features
 
     # ------------------------------------------------------------------ decoding
 
     def start(self, features: Array) -> Any:
-        """The decoding state of each row of features (N, D), before <START> is read."""
-        features = self._features("start", features)
-        (image, state), _ = self.encoder.forward(self.params, features)
-        return self.decoder.start(self.params, image, state)
-
-    def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:
-        """Read a token a row, (N,); return log-probabilities (N, V) of the next, and the state then."""
-        words, _ = self.embedding.forward(self.params, tokens)
-        hidden, state = self.decoder.advance(self.params, words, state)
-        scores, _ = self.output.forward(self.params, hidden)
-        return ops_for(scores).log_softmax(scores), state
+        """The decoding state of each row of features, (N, D) or (N, L, D), before <START> is read."""
+        return self._start(self._features("start", features))
 
     def sample(self, features: Array, max_length: int = 30) -> Array:
         """Caption images greedily.
 
         Parameters
         ----------
-        features : (N, D)
+        features : (N, D), or (N, L, D) with ``attention``
         max_length : int
             The most tokens of a caption, <END> included.
 
@@ -325,32 +283,46 @@ class CaptioningRNN:
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """Check what the parts do not."""
-    for name in ("input_dim", "wordvec_dim", "hidden_dim"):
-        if options[name] < 1:
+    for name in ("input_dim", "wordvec_dim", "hidden_dim", "attention_dim"):
+        if options[name] is not None and options[name] < 1:
             raise ValueError(f"CaptioningRNN: {name} is {options[name]}, expected at least 1")
     for name in ("feature_dropout", "word_dropout", "output_dropout"):
         check_probability("CaptioningRNN", name, options[name])
-    if options["dtype"] not in ("float32", "float64"):
-        raise ValueError(f"CaptioningRNN: dtype is {options['dtype']}, expected float32 or float64")
-    loss_divisor("CaptioningRNN", options["loss_average"], 1, 1)
-    if "<NULL>" not in options["word_to_idx"]:
-        raise ValueError("CaptioningRNN: word_to_idx has no <NULL>, the token of padding")
+    if options["image_input"] not in IMAGE_INPUTS:
+        raise ValueError(
+            f"CaptioningRNN: image_input is {options['image_input']!r}, "
+            f"expected one of {', '.join(IMAGE_INPUTS)}"
+        )
+    attends = options["attention"] or options["target_attention"]
+    if attends and options["image_input"] != "initial_state":
+        raise ValueError(
+            f"CaptioningRNN: image_input is {options['image_input']!r}, "
+            "expected 'initial_state' with attention"
+        )
+    for name in ("selector", "doubly_stochastic"):
+        if options[name] and not options["attention"]:
+            raise ValueError(f"CaptioningRNN: {name} is {options[name]}, expected an attention as well")
+    if options["output"] not in OUTPUTS:
+        raise ValueError(
+            f"CaptioningRNN: output is {options['output']!r}, expected one of {', '.join(OUTPUTS)}"
+        )
 
 
 def _encoder(
     cell: Cell, decoder_states: int, options: Mapping[str, Any]
-) -> InitialStateEncoder | ImageVectorEncoder:
+) -> InitialStateEncoder | ImageVectorEncoder | RegionEncoder:
     image_input, activation = options["image_input"], options["state_activation"]
     dropout = options["feature_dropout"]
     if image_input == "initial_state":
-        return InitialStateEncoder(
+        initial_state = InitialStateEncoder(
             options["input_dim"],
             options["hidden_dim"],
             cell,
             activation=activation,
             project_cell=options["project_cell"],
-            dropout=dropout,
+            dropout=0.0 if options["attention"] else dropout,
         )
+        return RegionEncoder(initial_state, dropout=dropout) if options["attention"] else initial_state
     if activation != "none" or options["project_cell"]:
         raise ValueError(
             f"CaptioningRNN: state_activation is {activation!r} and project_cell {options['project_cell']}, "
@@ -362,24 +334,34 @@ def _encoder(
 
 
 def _decoder(
-    cell: Cell, image_input: str, word_dim: int, hidden_dim: int
-) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder:
-    if image_input == "initial_state":
-        return RecurrentDecoder(cell, word_dim, hidden_dim)
+    cell: Cell, options: Mapping[str, Any]
+) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder | AttentiveDecoder:
+    image_input, word_dim, hidden_dim = (
+        options[name] for name in ("image_input", "wordvec_dim", "hidden_dim")
+    )
+    if options["attention"] or options["target_attention"]:
+        return AttentiveDecoder(
+            cell,
+            word_dim,
+            hidden_dim,
+            memory_dim=options["input_dim"] if options["attention"] else 0,
+            attention_dim=options["attention_dim"] or hidden_dim,
+            score=options["attention"] or "additive",
+            selector=options["selector"],
+            target=options["target_attention"],
+            memory_gradient=False,
+        )
     if image_input == "first_input":
         return FirstInputDecoder(cell, word_dim, hidden_dim)
     if image_input == "every_step":
         return RecurrentDecoder(cell, word_dim, hidden_dim, image_dim=word_dim)
     if image_input == "second_layer":
         return FactoredDecoder(cell, word_dim, hidden_dim, image_dim=word_dim)
-    raise ValueError(
-        f"CaptioningRNN: image_input is {image_input!r}, expected one of {', '.join(IMAGE_INPUTS)}"
-    )
+    return RecurrentDecoder(cell, word_dim, hidden_dim)
 
 
-def _real_rows(hidden: Array, taught: _Teaching) -> Array:
-    """The hidden states that are scored, (N, T, H) -> (M, H)."""
-    ops = ops_for(hidden)
-    out = ops.empty((taught.real.size, hidden.shape[2]), hidden.dtype)
-    ops.take(as_rows(hidden), taught.real, out)
-    return out
+def _output(context_dim: int, V: int, options: Mapping[str, Any]) -> LinearOutput | DeepOutput:
+    hidden_dim, dropout = options["hidden_dim"], options["output_dropout"]
+    if options["output"] == "deep":
+        return DeepOutput(hidden_dim, context_dim, options["wordvec_dim"], V, dropout=dropout)
+    return LinearOutput(hidden_dim, V, dropout=dropout)

@@ -1,4 +1,4 @@
-"""Decoders: word vectors, an image vector and an initial state to hidden states.
+"""Decoders: word vectors and what the encoder gave to hidden states.
 
 Three ways for an image to enter, besides as the initial state:
 
@@ -7,24 +7,41 @@ Three ways for an image to enter, besides as the initial state:
     second layer  layer 1 sees words; layer 2 sees            LRCN, factored (Donahue et al. 2015)
                   [layer 1's hidden state, v]
 
-Each decoder offers, besides a part's two methods, ``start`` and ``advance`` for decoding: they take and give
-back a decoding state, ``(recurrent state, image vector)``, and use the cells' step functions.
+and one that attends to a memory, to its own past, or to both. Each decoder offers, besides a part's two
+methods, ``start`` and ``advance`` for decoding, which use the cells' step functions:
+
+    decoder.forward(params, words, source, lengths) -> decoded, cache
+    decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
+    decoder.start(params, source)                   -> state
+    decoder.advance(params, words, state)           -> decoded, state          of one step
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.layers.attentive import attentive_backward, attentive_forward, attentive_shapes
+from rnnlab.layers.attentive_step import attentive_start, attentive_step
 from rnnlab.models.cells import Array, Cell, State
-from rnnlab.models.encoders import Shapes
+from rnnlab.models.encoders import Shapes, Source
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 
 
+class Decoded(NamedTuple):
+    """What a decoder makes of the words, or its gradient; of one step, the arrays have no T."""
+
+    hidden: Array  # (N, T, H)
+    contexts: Array | None = None  # (N, T, C), of a decoder that attends
+    weights: dict[str, Array] = {}  # noqa: RUF012  "source" (N, T, L) and "target" (N, T, T), likewise
+
+
 class RecurrentDecoder:
     """One recurrent layer over the words and, with ``image_dim``, an image vector at every step."""
+
+    context_dim = 0
 
     def __init__(
         self, cell: Cell, word_dim: int, hidden_dim: int, *, image_dim: int = 0, layer: str = ""
@@ -39,29 +56,31 @@ class RecurrentDecoder:
         return self.cell.shapes(self.word_dim + self.image_dim, self.hidden_dim, self.layer)
 
     def forward(
-        self, params: Parameters, words: Array, image: Array | None, state: State, lengths: Array | None
-    ) -> tuple[Array, Any]:
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+    ) -> tuple[Decoded, Any]:
         """Words (N, T, W), image (N, P) or None, state of arrays (N, H) to hidden states (N, T, H)."""
-        return self.cell.forward(_beside(words, image), state, *self._weights(params), lengths)
+        inputs = _beside(words, source.image)
+        hidden, cache = self.cell.forward(inputs, source.state, *self._weights(params), lengths)
+        return Decoded(hidden), cache
 
-    def backward(self, dhidden: Array, cache: Any, grads: Parameters) -> tuple[Array, Array | None, State]:
-        """Add the parameters' gradients; return dwords (N, T, W), dimage (N, P) or None, dstate."""
-        dx, dstate, *_ = self.cell.backward(dhidden, cache, into=self._weights(grads))
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
+        """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
+        dx, dstate, *_ = self.cell.backward(ddecoded.hidden, cache, into=self._weights(grads))
         if not self.image_dim:
-            return dx, None, dstate
-        return _part(dx[:, :, : self.word_dim]), dx[:, :, self.word_dim :].sum(axis=1), dstate
+            return dx, Source(dstate)
+        return _part(dx[:, :, : self.word_dim]), Source(dstate, dx[:, :, self.word_dim :].sum(axis=1))
 
-    def start(self, params: Parameters, image: Array | None, state: State) -> tuple[State, Array | None]:
+    def start(self, params: Parameters, source: Source) -> tuple[State, Array | None]:
         """The decoding state before the first word."""
-        return state, image
+        return source.state, source.image
 
     def advance(
         self, params: Parameters, words: Array, state: tuple[State, Array | None]
-    ) -> tuple[Array, tuple[State, Array | None]]:
+    ) -> tuple[Decoded, tuple[State, Array | None]]:
         """Words (N, W) to hidden states (N, H) and the decoding state after them."""
         recurrent, image = state
         recurrent = self.cell.step(_beside(words, image), recurrent, *self._weights(params))
-        return recurrent[0], (recurrent, image)
+        return Decoded(recurrent[0]), (recurrent, image)
 
     def _weights(self, params: Parameters) -> tuple[Array, ...]:
         return tuple(params[name] for name in self.names)
@@ -71,28 +90,28 @@ class FirstInputDecoder(RecurrentDecoder):
     """One recurrent layer that sees the image vector (N, W) before the first word, and only then."""
 
     def forward(
-        self, params: Parameters, words: Array, image: Array | None, state: State, lengths: Array | None
-    ) -> tuple[Array, Any]:
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+    ) -> tuple[Decoded, Any]:
         """As of :class:`RecurrentDecoder`; the hidden state of the image's own step is not among them."""
         N, T, W = words.shape
         inputs = ops_for(words).empty((N, T + 1, W), words.dtype)
-        inputs[:, 0], inputs[:, 1:] = image, words
-        hidden, cache = super().forward(
-            params, inputs, None, state, None if lengths is None else np.asarray(lengths) + 1
+        inputs[:, 0], inputs[:, 1:] = source.image, words
+        decoded, cache = super().forward(
+            params, inputs, Source(source.state), None if lengths is None else np.asarray(lengths) + 1
         )
-        return _part(hidden[:, 1:]), cache
+        return Decoded(_part(decoded.hidden[:, 1:])), cache
 
-    def backward(self, dhidden: Array, cache: Any, grads: Parameters) -> tuple[Array, Array | None, State]:
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
         """As of :class:`RecurrentDecoder`."""
-        N, T, H = dhidden.shape
-        dall = ops_for(dhidden).empty((N, T + 1, H), dhidden.dtype)
-        dall[:, 0], dall[:, 1:] = 0, dhidden
-        dinputs, _, dstate = super().backward(dall, cache, grads)
-        return _part(dinputs[:, 1:]), _part(dinputs[:, 0]), dstate
+        N, T, H = ddecoded.hidden.shape
+        dall = ops_for(ddecoded.hidden).empty((N, T + 1, H), ddecoded.hidden.dtype)
+        dall[:, 0], dall[:, 1:] = 0, ddecoded.hidden
+        dinputs, dsource = super().backward(Decoded(dall), cache, grads)
+        return _part(dinputs[:, 1:]), dsource._replace(image=_part(dinputs[:, 0]))
 
-    def start(self, params: Parameters, image: Array | None, state: State) -> tuple[State, Array | None]:
+    def start(self, params: Parameters, source: Source) -> tuple[State, Array | None]:
         """The decoding state after the image."""
-        _, started = super().advance(params, image, (state, None))
+        _, started = super().advance(params, source.image, (source.state, None))
         return started
 
 
@@ -101,6 +120,8 @@ class FactoredDecoder:
 
     Their states stand one after the other in a state.
     """
+
+    context_dim = 0
 
     def __init__(self, cell: Cell, word_dim: int, hidden_dim: int, *, image_dim: int) -> None:
         self.first = RecurrentDecoder(cell, word_dim, hidden_dim, layer="1")
@@ -112,37 +133,131 @@ class FactoredDecoder:
         return self.first.shapes() | self.second.shapes()
 
     def forward(
-        self, params: Parameters, words: Array, image: Array | None, state: State, lengths: Array | None
-    ) -> tuple[Array, Any]:
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+    ) -> tuple[Decoded, Any]:
         """Words (N, T, W), image (N, P), state (N, H) to the second layer's hidden states (N, T, H)."""
-        below, above = self._split(state)
-        hidden, first = self.first.forward(params, words, None, below, lengths)
-        hidden, second = self.second.forward(params, hidden, image, above, lengths)
-        return hidden, (first, second)
+        below, above = self._split(source.state)
+        decoded, first = self.first.forward(params, words, Source(below), lengths)
+        decoded, second = self.second.forward(params, decoded.hidden, Source(above, source.image), lengths)
+        return decoded, (first, second)
 
-    def backward(self, dhidden: Array, cache: Any, grads: Parameters) -> tuple[Array, Array | None, State]:
-        """Add the parameters' gradients; return dwords (N, T, W), dimage (N, P), dstate."""
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
+        """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
         first, second = cache
-        dhidden, dimage, dabove = self.second.backward(dhidden, second, grads)
-        dwords, _, dbelow = self.first.backward(dhidden, first, grads)
-        return dwords, dimage, dbelow + dabove
+        dhidden, dabove = self.second.backward(ddecoded, second, grads)
+        dwords, dbelow = self.first.backward(Decoded(dhidden), first, grads)
+        return dwords, Source(dbelow.state + dabove.state, dabove.image)
 
-    def start(self, params: Parameters, image: Array | None, state: State) -> tuple[State, Array | None]:
+    def start(self, params: Parameters, source: Source) -> tuple[State, Array | None]:
         """The decoding state before the first word."""
-        return state, image
+        return source.state, source.image
 
     def advance(
         self, params: Parameters, words: Array, state: tuple[State, Array | None]
-    ) -> tuple[Array, tuple[State, Array | None]]:
+    ) -> tuple[Decoded, tuple[State, Array | None]]:
         """Words (N, W) to the second layer's hidden states (N, H) and the decoding state after them."""
         recurrent, image = state
         below, above = self._split(recurrent)
-        hidden, (below, _) = self.first.advance(params, words, (below, None))
-        hidden, (above, _) = self.second.advance(params, hidden, (above, image))
-        return hidden, (below + above, image)
+        decoded, (below, _) = self.first.advance(params, words, (below, None))
+        decoded, (above, _) = self.second.advance(params, decoded.hidden, (above, image))
+        return decoded, (below + above, image)
 
     def _split(self, state: State) -> tuple[State, State]:
         return state[: self.first.states], state[self.first.states :]
+
+
+class AttentiveDecoder:
+    """One recurrent layer that attends: to a memory, to its own past states, or to both.
+
+    :mod:`rnnlab.layers.attentive` has the equations. The contexts of both stand side by side.
+
+    Parameters
+    ----------
+    cell : Cell
+    word_dim, hidden_dim : int
+    memory_dim : int
+        Numbers in a vector of the memory, 0 for none.
+    attention_dim : int
+        Units of additive scores.
+    score : "additive", "dot" or "bilinear"
+    selector : bool
+        Whether a gate scales the memory's context.
+    target : bool
+        Whether to attend to the past states.
+    memory_gradient : bool
+        Whether the memory gets a gradient; one that is data needs none.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        word_dim: int,
+        hidden_dim: int,
+        *,
+        memory_dim: int = 0,
+        attention_dim: int,
+        score: str = "additive",
+        selector: bool = False,
+        target: bool = False,
+        memory_gradient: bool = True,
+    ) -> None:
+        self._options: dict[str, Any] = {
+            "cell": cell.name, "score": score, "selector": selector, "target": target
+        }  # fmt: skip
+        self._shapes = attentive_shapes(
+            input_dim=word_dim,
+            hidden_dim=hidden_dim,
+            attention_dim=attention_dim,
+            memory_dim=memory_dim or None,
+            **self._options,
+        )
+        self.context_dim = memory_dim + (hidden_dim if target else 0)
+        self.states = cell.states
+        self.attends_to_source = memory_dim > 0
+        self._memory_gradient = memory_gradient
+
+    def shapes(self) -> Shapes:
+        """As of :func:`~rnnlab.layers.attentive.attentive_shapes`."""
+        return self._shapes
+
+    def forward(
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+    ) -> tuple[Decoded, Any]:
+        """Words (N, T, W), memory (N, L, C), state of arrays (N, H) to hidden states and contexts."""
+        hidden, contexts, weights, _, cache = attentive_forward(
+            words,
+            source.state,
+            source.memory,
+            params,
+            memory_mask=source.mask,
+            lengths=lengths,
+            **self._options,
+        )
+        return Decoded(hidden, contexts, weights), cache
+
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
+        """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
+        dwords, dstate, dmemory, _ = attentive_backward(
+            ddecoded.hidden,
+            ddecoded.contexts,
+            cache,
+            dweights=ddecoded.weights,
+            into=grads,
+            memory_gradient=self._memory_gradient,
+        )
+        return dwords, Source(dstate, memory=dmemory)
+
+    def start(self, params: Parameters, source: Source) -> Any:
+        """The decoding state before the first word."""
+        started = attentive_start(
+            source.state, source.memory, params, memory_mask=source.mask, **self._options
+        )
+        return started, None
+
+    def advance(self, params: Parameters, words: Array, state: Any) -> tuple[Decoded, Any]:
+        """Words (N, W) to hidden states, contexts and the decoding state after them."""
+        hidden, contexts, weights, after = attentive_step(words, state[0])
+        return Decoded(hidden, contexts, weights), (after, weights.get("source"))
 
 
 def _part(view: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Encoders: what a source gives a decoder, an image vector and an initial state.
+"""Encoders: what a source gives a decoder, an image vector, a memory to attend to, an initial state.
 
 A part declares its parameters and has two methods. The gradient of a parameter is added into a named view, so
 that shared weights need no special case.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,16 @@ from rnnlab.parameters import Parameters
 
 Shapes = dict[str, tuple[int, ...]]
 Random = np.random.Generator | None
+
+
+class Source(NamedTuple):
+    """What an encoder gives a decoder, or its gradient; None where there is no such thing."""
+
+    state: State  # arrays (N, H), where the decoder starts
+    image: Array | None = None  # (N, P), an input of the decoder
+    memory: Array | None = None  # (N, L, C), what it attends to
+    mask: Array | None = None  # (N, L), true for the real cells of the memory
+
 
 ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "none": (lambda x: (x, None), lambda dout, cache: dout),
@@ -75,10 +85,8 @@ class InitialStateEncoder:
             )
         }
 
-    def forward(
-        self, params: Parameters, features: Array, *, rng: Random = None
-    ) -> tuple[tuple[None, State], Any]:
-        """Features (N, D) to no image vector and a state of arrays (N, H)."""
+    def forward(self, params: Parameters, features: Array, *, rng: Random = None) -> tuple[Source, Any]:
+        """Features (N, D) to a state of arrays (N, H)."""
         features, dropped = dropout_forward(features, self.dropout, rng=rng)
         state, caches = [], []
         for key in self.projections:
@@ -87,13 +95,13 @@ class InitialStateEncoder:
             state.append(h)
             caches.append((projected, activated))
         state += [ops_for(h).zeros(h.shape, h.dtype)] * (self.states - len(state))
-        return (None, tuple(state)), (dropped, caches)
+        return Source(tuple(state)), (dropped, caches)
 
-    def backward(self, dimage: None, dstate: State, cache: Any, grads: Parameters) -> Array:
+    def backward(self, dsource: Source, cache: Any, grads: Parameters) -> Array:
         """Add the parameters' gradients; return that of the features, (N, D)."""
         dropped, caches = cache
         dfeatures: Any = None
-        for key, dh, (projected, activated) in zip(self.projections, dstate, caches, strict=False):
+        for key, dh, (projected, activated) in zip(self.projections, dsource.state, caches, strict=False):
             da = self.activate_backward(dh, activated)
             dx, _, _ = affine_backward(da, projected, into=(grads[f"W{key}"], grads[f"b{key}"]))
             dfeatures = dx if dfeatures is None else operator.iadd(dfeatures, dx)
@@ -116,17 +124,40 @@ class ImageVectorEncoder:
         """W_proj and b_proj."""
         return {"W_proj": (self.input_dim, self.vector_dim), "b_proj": (self.vector_dim,)}
 
-    def forward(
-        self, params: Parameters, features: Array, *, rng: Random = None
-    ) -> tuple[tuple[Array, State], Any]:
+    def forward(self, params: Parameters, features: Array, *, rng: Random = None) -> tuple[Source, Any]:
         """Features (N, D) to an image vector (N, P) and a state of zeros (N, H)."""
         features, dropped = dropout_forward(features, self.dropout, rng=rng)
         image, projected = affine_forward(features, params["W_proj"], params["b_proj"])
         zeros = ops_for(image).zeros((image.shape[0], self.hidden_dim), image.dtype)
-        return (image, (zeros,) * self.states), (dropped, projected)
+        return Source((zeros,) * self.states, image), (dropped, projected)
 
-    def backward(self, dimage: Array, dstate: State, cache: Any, grads: Parameters) -> Array:
+    def backward(self, dsource: Source, cache: Any, grads: Parameters) -> Array:
         """Add the parameters' gradients; return that of the features, (N, D)."""
         dropped, projected = cache
-        dfeatures, _, _ = affine_backward(dimage, projected, into=(grads["W_proj"], grads["b_proj"]))
+        dfeatures, _, _ = affine_backward(dsource.image, projected, into=(grads["W_proj"], grads["b_proj"]))
         return dropout_backward(dfeatures, dropped)
+
+
+class RegionEncoder:
+    """The image's regions are a memory to attend to; their mean is the decoder's initial state.
+
+    The state comes from the mean as from a feature vector in :class:`InitialStateEncoder` (Xu et al. 2015,
+    section 3.1.2). Features are data: they get no gradient.
+    """
+
+    def __init__(self, initial_state: InitialStateEncoder, *, dropout: float = 0.0) -> None:
+        self.initial_state, self.dropout = initial_state, dropout
+
+    def shapes(self) -> Shapes:
+        """As of :class:`InitialStateEncoder`."""
+        return self.initial_state.shapes()
+
+    def forward(self, params: Parameters, features: Array, *, rng: Random = None) -> tuple[Source, Any]:
+        """Features (N, L, D) to a memory (N, L, D) and a state of arrays (N, H)."""
+        features, _ = dropout_forward(features, self.dropout, rng=rng)
+        source, cache = self.initial_state.forward(params, features.mean(axis=1))
+        return source._replace(memory=features), cache
+
+    def backward(self, dsource: Source, cache: Any, grads: Parameters) -> None:
+        """Add the parameters' gradients."""
+        self.initial_state.backward(dsource, cache, grads)

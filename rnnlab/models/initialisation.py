@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from rnnlab.parameters import Parameters
 
 INITIALISATIONS = ("course", "uniform")
 
+_WEIGHT = re.compile(r"^W|_W|_[vw]$")  # Wx, W_vocab; source_Wq; source_v, selector_w
+
 
 def initialise(params: Parameters, kind: str, *, scale: float, rng: np.random.Generator) -> None:
-    """Fill parameters in place: weights have names in W, biases become zero.
+    """Fill parameters in place: weights, which have names in W, w or v, at random; biases become zero.
 
     Parameters
     ----------
@@ -31,11 +35,11 @@ def initialise(params: Parameters, kind: str, *, scale: float, rng: np.random.Ge
     if not scale > 0:
         raise ValueError(f"init_scale is {scale}, expected a number above 0")
     for name, view in params.items():
-        if not name.startswith("W"):
+        if not _WEIGHT.search(name):
             view[...] = 0
         elif kind == "uniform":
             view[...] = rng.uniform(-scale, scale, view.shape)
-        elif name == "W_embed":
+        elif name in ("W_embed", "W_source"):
             view[...] = rng.standard_normal(view.shape) / 100
         else:
             view[...] = rng.standard_normal(view.shape) / np.sqrt(view.shape[0])

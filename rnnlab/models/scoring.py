@@ -1,4 +1,4 @@
-"""The loss of hidden states: scores over the vocabulary, softmax cross-entropy, and back.
+"""The loss of what a decoder made: scores over the vocabulary, softmax cross-entropy, and back.
 
 The scores of a batch can be by far its largest array, M real tokens times V words. They are made and used up
 in chunks of rows, so that no more of them exist at a time than a budget allows; loss and gradients are the
@@ -13,7 +13,7 @@ import numpy as np
 
 from rnnlab.models.cells import Array
 from rnnlab.models.encoders import Random
-from rnnlab.models.words import LinearOutput
+from rnnlab.models.words import DeepOutput, LinearOutput, Readout
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 
@@ -21,24 +21,28 @@ SCORES_AT_ONCE = 1 << 23  # numbers, 32 MB in float32
 _ROWS_AT_LEAST = 512  # for the matrix products to be fast
 
 
+Output = LinearOutput | DeepOutput
+
+
 def output_loss(
-    output: LinearOutput,
+    output: Output,
     params: Parameters,
-    hidden: Array,
+    readout: Readout,
     targets: Array,
     *,
     divisor: float,
     grads: Parameters,
     rng: Random = None,
-) -> tuple[float, Array]:
-    """The loss of rows, over ``divisor``, and the gradient of the hidden states.
+) -> tuple[float, Readout]:
+    """The loss of rows, over ``divisor``, and the gradient of what is scored.
 
     Parameters
     ----------
-    output : LinearOutput
+    output : LinearOutput or DeepOutput
         Its parameters' gradients are added into ``grads``.
     params : Parameters
-    hidden : (M, H)
+    readout : Readout
+        Arrays (M, ...).
     targets : (M,) integers in [0, V)
     divisor : float
         What the sum over the rows is divided by.
@@ -49,26 +53,33 @@ def output_loss(
     Returns
     -------
     loss : float
-    dhidden : (M, H)
+    dreadout : Readout
     """
-    ops = ops_for(hidden)
-    dhidden, total = ops.empty(hidden.shape, hidden.dtype), 0.0
+    ops = ops_for(readout.hidden)
+    room = Readout(*(None if array is None else ops.empty(array.shape, array.dtype) for array in readout))
+    total = 0.0
     for rows in _chunks(len(targets), output.vocabulary_size):
-        scores, cache = output.forward(params, hidden[rows], rng=rng)
+        scores, cache = output.forward(params, _rows(readout, rows), rng=rng)
         losses = ops.softmax_cross_entropy(scores, targets[rows], 1 / divisor, scores)
         total += float(losses.sum(dtype=np.float64))
-        dhidden[rows] = output.backward(scores, cache, grads)
-    return total / divisor, dhidden
+        for gradient, place in zip(output.backward(scores, cache, grads), room, strict=True):
+            if gradient is not None:
+                place[rows] = gradient  # type: ignore[index]
+    return total / divisor, room
 
 
-def output_nll(output: LinearOutput, params: Parameters, hidden: Array, targets: Array) -> float:
+def output_nll(output: Output, params: Parameters, readout: Readout, targets: Array) -> float:
     """The summed negative log-likelihood of rows, in nats, without noise and without gradients."""
-    ops, total = ops_for(hidden), 0.0
+    ops, total = ops_for(readout.hidden), 0.0
     for rows in _chunks(len(targets), output.vocabulary_size):
-        scores, _ = output.forward(params, hidden[rows])
+        scores, _ = output.forward(params, _rows(readout, rows))
         losses = ops.softmax_cross_entropy(scores, targets[rows], 1.0, scores)
         total += float(losses.sum(dtype=np.float64))
     return total
+
+
+def _rows(readout: Readout, rows: slice) -> Readout:
+    return Readout(*(None if array is None else array[rows] for array in readout))
 
 
 def _chunks(rows: int, vocabulary_size: int) -> Iterator[slice]:

@@ -43,7 +43,7 @@ def test_loss_of_the_course(cell_type, sizes, T, features, expected):
 
 @every_architecture
 def test_nll_is_the_loss_summed(options, rng):
-    given = batch(rng)
+    given = batch(rng, **options)
     total, tokens = build(**options, **DROPOUT).nll(*given)
     assert tokens == 5 + 2 + 3 + 2
     assert build(**options).loss(*given)[0] == pytest.approx(total / 5)
@@ -54,7 +54,7 @@ def test_nll_is_the_loss_summed(options, rng):
 def test_advance_over_a_caption_gives_its_likelihood(options, rng):
     """Decoding, one step function at a time, computes what training does."""
     model = build(**options)
-    features, captions = batch(rng)
+    features, captions = batch(rng, **options)
     state = model.start(features)
     total = 0.0
     for tokens, targets in zip(captions.T, captions.T[1:], strict=False):
@@ -68,7 +68,7 @@ def test_advance_over_a_caption_gives_its_likelihood(options, rng):
 @every_architecture
 def test_padding_changes_nothing(options, rng):
     model = build(**options)
-    features, captions = batch(rng)
+    features, captions = batch(rng, **options)
     longer = np.pad(captions, ((0, 0), (0, 3)), constant_values=NULL)
     (loss, grads), (padded_loss, padded_grads) = model.loss(features, captions), model.loss(features, longer)
     assert padded_loss == loss
@@ -79,7 +79,7 @@ def test_padding_changes_nothing(options, rng):
 @every_architecture
 def test_the_order_of_a_batch_does_not_matter(options, rng):
     model = build(**options)
-    features, captions = batch(rng)
+    features, captions = batch(rng, **options)
     order = rng.permutation(len(captions))
     (loss, grads), (permuted_loss, permuted_grads) = (
         model.loss(features, captions),
@@ -94,7 +94,8 @@ def test_the_order_of_a_batch_does_not_matter(options, rng):
 @pytest.mark.parametrize("N", [0, 1, 3])
 def test_nothing_but_padding(options, average, N, rng):
     model = build(**options, loss_average=average)
-    given = rng.standard_normal((N, D)), np.full((N, 4), NULL)
+    features, _ = batch(rng, **options)
+    given = features[:N], np.full((N, 4), NULL)
     loss, grads = model.loss(*given)
     assert loss == 0
     assert not grads.flat.any()
@@ -103,7 +104,7 @@ def test_nothing_but_padding(options, average, N, rng):
 
 @every_architecture
 def test_float32_is_close_to_float64(options, rng):
-    given = batch(rng)
+    given = batch(rng, **options)
     model, single = build(**options), build(**options, dtype=np.float32)
     single.params.flat[...] = model.params.flat
     (loss, grads), (single_loss, single_grads) = model.loss(*given), single.loss(*given)
@@ -136,7 +137,7 @@ def test_features_and_captions_may_be_lists(rng):
 @every_architecture
 def test_gradients_in_a_buffer_equal_fresh_ones(options, rng):
     model = build(**options)
-    given = batch(rng)
+    given = batch(rng, **options)
     loss, fresh = model.loss(*given)
     buffer = model.params.zeros_like()
     buffer.flat[...] = np.nan  # what an earlier batch may have left there

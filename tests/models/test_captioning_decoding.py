@@ -7,13 +7,14 @@ from rnnlab import decoding
 from rnnlab.decoding.search import select
 from rnnlab.models import CaptioningRNN
 
-from .toys import END, NULL, START, D, H, V, W, build, every_architecture
+from .toys import END, NULL, START, D, H, L, V, W, build, every_architecture
 
 N = 6
 
 
-def features(rng):
-    return 2 * rng.standard_normal((N, D))
+def features(rng, **options):
+    """Of images, or for a model that attends to them of regions."""
+    return 2 * rng.standard_normal((N, L, D) if options.get("attention") else (N, D))
 
 
 def searches(model, source, **options):
@@ -30,7 +31,7 @@ def searches(model, source, **options):
 
 @every_architecture
 def test_hypotheses_are_as_probable_as_the_model_says(options, rng):
-    model, source = build(**options), features(rng)
+    model, source = build(**options), features(rng, **options)
     found = searches(model, source, max_length=3, forbid=(NULL, START))
     assert any(hypothesis.finished for _, hypothesis in found)
     assert not all(hypothesis.finished for _, hypothesis in found)
@@ -43,7 +44,7 @@ def test_hypotheses_are_as_probable_as_the_model_says(options, rng):
 
 @every_architecture
 def test_one_beam_is_greedy(options, rng):
-    model, source = build(**options), features(rng)
+    model, source = build(**options), features(rng, **options)
     given = {"max_length": 5, "forbid": (NULL, START)}
     beams = decoding.beam_search(model, source, beam_size=1, **given)
     greedy = decoding.greedy(model, source, **given)
@@ -52,7 +53,7 @@ def test_one_beam_is_greedy(options, rng):
 
 @every_architecture
 def test_an_image_does_not_see_the_others(options, rng):
-    model, source = build(**options), features(rng)
+    model, source = build(**options), features(rng, **options)
     for search in (decoding.greedy, decoding.beam_search):
         together = search(model, source, max_length=5)
         for n in range(N):
@@ -64,7 +65,7 @@ def test_an_image_does_not_see_the_others(options, rng):
 @every_architecture
 def test_rows_of_a_state_can_be_selected(options, rng):
     """What beam search does with a state: reorder, repeat and drop rows."""
-    model, source = build(**options), features(rng)
+    model, source = build(**options), features(rng, **options)
     rows = np.array([4, 0, 0, 2])
     _, state = model.advance(model.start(source), np.full(N, START))
     tokens = rng.integers(V, size=N)

@@ -5,32 +5,32 @@ import pytest
 
 from rnnlab.gradient_check import check_model, projected_check
 
-from .toys import ARCHITECTURES, DROPOUT, batch, build, every_architecture, name_of
+from .toys import ARCHITECTURES, DROPOUT, PENALISED, batch, build, name_of
 
 every_average = pytest.mark.parametrize("average", ["batch", "token"])
 
 
 @pytest.mark.parametrize(
     "options",
-    [options for options in ARCHITECTURES if options.get("state_activation") != "tanh"],
+    [options for options in ARCHITECTURES + PENALISED if options.get("state_activation") != "tanh"],
     ids=name_of,
 )
 def test_every_parameter(options, rng):
     """Number by number, with noise."""
     model = build(**options, **DROPOUT, loss_average="token")
-    rows = check_model(model, batch(rng), seed=3, verbose=False)
+    rows = check_model(model, batch(rng, **options), seed=3, verbose=False)
     assert [row.name for row in rows] == list(model.params)
     for row in rows:
         assert row.error < 1e-7, row
         assert row.grad_norm > 1e-4, f"{row.name} has no gradient: a vacuous check"
 
 
-@every_architecture
+@pytest.mark.parametrize("options", ARCHITECTURES + PENALISED, ids=name_of)
 @every_average
 @pytest.mark.parametrize("noise", [{}, DROPOUT], ids=["plain", "dropout"])
 def test_along_a_random_direction(options, average, noise, rng):
     model = build(**options, **noise, loss_average=average)
-    given = batch(rng)
+    given = batch(rng, **options)
 
     def loss():
         return model.loss(*given, rng=np.random.default_rng(3) if noise else None)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rnnlab.models.cells import CELLS, cell_for
-from rnnlab.models.decoders import FactoredDecoder, FirstInputDecoder, RecurrentDecoder
-from rnnlab.models.encoders import ImageVectorEncoder, InitialStateEncoder
-from rnnlab.models.words import LinearOutput, WordEmbedding
+from rnnlab.models.decoders import Decoded, FactoredDecoder, FirstInputDecoder, RecurrentDecoder
+from rnnlab.models.encoders import ImageVectorEncoder, InitialStateEncoder, Source
+from rnnlab.models.words import DeepOutput, LinearOutput, Readout, WordEmbedding
 from rnnlab.parameters import Parameters
 
 from ..layers.reference import assert_gradients
@@ -65,10 +65,11 @@ def test_decoders(decoder, cell, lengths, rng):
     inputs |= {f"state{k}": rng.standard_normal((N, H)) for k in range(part.states)}
 
     def forward(params, words, image=None, **state):
-        return part.forward(params, words, image, tuple(state.values()), lengths)
+        decoded, cache = part.forward(params, words, Source(tuple(state.values()), image), lengths)
+        return decoded.hidden, cache
 
     def backward(dhidden, cache, grads):
-        dwords, dimage, dstate = part.backward(dhidden, cache, grads)
+        dwords, (dstate, dimage, _, _) = part.backward(Decoded(dhidden), cache, grads)
         return (dwords, *dstate) if dimage is None else (dwords, dimage, *dstate)
 
     assert_part(part, forward, backward, inputs, rng)
@@ -81,8 +82,8 @@ def test_hidden_states_stand_still_past_the_end(decoder, rng):
     image = None if decoder == "initial_state" else image
     state = tuple(rng.standard_normal((N, H)) for _ in range(part.states))
     words = rng.standard_normal((N, T, W))
-    hidden, _ = part.forward(random_parameters(part, rng), words, image, state, LENGTHS)
-    for row, length in zip(hidden, LENGTHS, strict=True):
+    decoded, _ = part.forward(random_parameters(part, rng), words, Source(state, image), LENGTHS)
+    for row, length in zip(decoded.hidden, LENGTHS, strict=True):
         still = row[max(length - 1, 0) :]
         np.testing.assert_array_equal(still, np.broadcast_to(still[0], still.shape))
         assert length < 2 or (row[length - 1] != row[length - 2]).all()
@@ -97,11 +98,11 @@ def test_a_decoder_decodes_as_it_trains(decoder, cell, rng):
     image = rng.standard_normal((N, W if decoder == "first_input" else P))
     image = None if decoder == "initial_state" else image
     state = tuple(rng.standard_normal((N, H)) for _ in range(part.states))
-    hidden, _ = part.forward(params, words, image, state, None)
-    decoding = part.start(params, image, state)
+    decoded, _ = part.forward(params, words, Source(state, image), None)
+    decoding = part.start(params, Source(state, image))
     for t in range(T):
-        h, decoding = part.advance(params, words[:, t], decoding)
-        np.testing.assert_allclose(h, hidden[:, t], rtol=1e-12)
+        step, decoding = part.advance(params, words[:, t], decoding)
+        np.testing.assert_allclose(step.hidden, decoded.hidden[:, t], rtol=1e-12)
 
 
 @pytest.mark.parametrize("project_cell", [False, True])
@@ -113,15 +114,15 @@ def test_initial_state_encoder(project_cell, activation, dropout, rng):
     )
 
     def forward(params, features):
-        (image, state), cache = part.forward(params, features, rng=noise())
-        assert image is None
+        (state, image, memory, _), cache = part.forward(params, features, rng=noise())
+        assert image is memory is None
         assert len(state) == 2
         assert project_cell or not state[1].any()
         return *state, cache
 
     def backward(*arguments):
         *dstate, cache, grads = arguments
-        return (part.backward(None, tuple(dstate), cache, grads),)
+        return (part.backward(Source(tuple(dstate)), cache, grads),)
 
     assert_part(part, forward, backward, {"features": rng.standard_normal((N, D))}, rng)
 
@@ -130,13 +131,13 @@ def test_image_vector_encoder(rng):
     part = ImageVectorEncoder(D, P, H, 2, dropout=0.3)
 
     def forward(params, features):
-        (image, state), cache = part.forward(params, features, rng=noise())
+        (state, image, _, _), cache = part.forward(params, features, rng=noise())
         assert [array.shape for array in state] == [(N, H)] * 2
         assert not np.any(state)
         return image, cache
 
     def backward(dimage, cache, grads):
-        return (part.backward(dimage, (), cache, grads),)
+        return (part.backward(Source((), dimage), cache, grads),)
 
     assert_part(part, forward, backward, {"features": rng.standard_normal((N, D))}, rng)
 
@@ -155,12 +156,28 @@ def test_linear_output(rng):
     part = LinearOutput(H, V, dropout=0.3)
 
     def backward(dscores, cache, grads):
-        return (part.backward(dscores, cache, grads),)
+        return (part.backward(dscores, cache, grads).hidden,)
 
     assert_part(
         part,
-        lambda params, hidden: part.forward(params, hidden, rng=noise()),
+        lambda params, hidden: part.forward(params, Readout(hidden), rng=noise()),
         backward,
         {"hidden": rng.standard_normal((N, H))},
         rng,
     )
+
+
+@pytest.mark.parametrize("context_dim", [0, P])
+def test_deep_output(context_dim, rng):
+    part = DeepOutput(H, context_dim, W, V, dropout=0.3)
+    names = ["hidden", "contexts", "words"] if context_dim else ["hidden", "words"]
+
+    def forward(params, **inputs):
+        return part.forward(params, Readout(**inputs), rng=noise())
+
+    def backward(dscores, cache, grads):
+        dreadout = part.backward(dscores, cache, grads)
+        return tuple(getattr(dreadout, name) for name in names)
+
+    sizes = {"hidden": H, "contexts": P, "words": W}
+    assert_part(part, forward, backward, {name: rng.standard_normal((N, sizes[name])) for name in names}, rng)

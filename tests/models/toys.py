@@ -15,6 +15,7 @@ WORDS = ["<NULL>", "<START>", "<END>", "a", "b", "c"]
 WORD_TO_IDX = {word: index for index, word in enumerate(WORDS)}
 NULL, START, END = 0, 1, 2
 D, W, H, V = 3, 2, 4, len(WORDS)
+L = 3  # regions of an image
 
 DROPOUT = {"feature_dropout": 0.2, "word_dropout": 0.3, "output_dropout": 0.4}
 
@@ -26,11 +27,30 @@ ARCHITECTURES += [
     {"cell_type": "lstm", "project_cell": True, "state_activation": activation}
     for activation in ("none", "tanh")
 ]
+ATTENDING: list[dict[str, Any]] = [
+    {"cell_type": cell, "attention": "additive", "target_attention": target, "output": output}
+    for cell in CELLS
+    for target in (False, True)
+    for output in ("linear", "deep")
+]
+ATTENDING += [{"cell_type": cell, "target_attention": True, "output": "deep"} for cell in CELLS]
+ATTENDING += [
+    {"cell_type": "lstm", "attention": "bilinear", "selector": True, "output": "deep"},
+    {"cell_type": "gru", "attention": "additive", "attention_dim": 3},
+    {"cell_type": "lstm", "attention": "additive", "project_cell": True, "state_activation": "tanh"},
+    {"cell_type": "gru", "output": "deep"},
+    {"cell_type": "gru", "image_input": "every_step", "output": "deep"},
+]
+ARCHITECTURES += ATTENDING
+PENALISED = [
+    {"cell_type": "lstm", "attention": "additive", "doubly_stochastic": 0.5},
+    {"cell_type": "gru", "attention": "additive", "target_attention": True, "doubly_stochastic": 0.5},
+]
 
 
 def name_of(options: dict[str, Any]) -> str:
     return "-".join(
-        "project_cell" if value is True else value for value in options.values() if value != "none"
+        key if value is True else str(value) for key, value in options.items() if value not in ("none", False)
     )
 
 
@@ -45,8 +65,8 @@ def build(**options: Any) -> CaptioningRNN:
     return model
 
 
-def batch(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Features and captions: full, short, with <NULL> inside, without <END>, and nothing but padding."""
+def batch(rng: np.random.Generator, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Features for a model of these options, and captions: full, short, with <NULL> inside, without <END>, and nothing but padding."""
     captions = [
         [START, 3, 4, 3, 5, END],
         [START, 4, END, NULL, NULL, NULL],
@@ -54,4 +74,5 @@ def batch(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         [START, 5, 5, NULL, NULL, NULL],
         [NULL, NULL, NULL, NULL, NULL, NULL],
     ]
-    return rng.standard_normal((len(captions), D)), np.array(captions, dtype=np.int32)
+    regions = (L,) if options.get("attention") else ()
+    return rng.standard_normal((len(captions), *regions, D)), np.array(captions, dtype=np.int32)

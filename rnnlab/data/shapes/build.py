@@ -44,7 +44,11 @@ _CHUNK = 100  # pictures in memory together
 
 
 def open_shapes(
-    directory: PathLike | None = None, *, standardise: bool = False, max_train: int | None = None
+    directory: PathLike | None = None,
+    *,
+    features: str = "pca",
+    standardise: bool = False,
+    max_train: int | None = None,
 ) -> CaptionData:
     """The built-in data; made on first use, in some 20 seconds.
 
@@ -52,6 +56,8 @@ def open_shapes(
     ----------
     directory : path, optional
         :func:`shapes_directory` if left out.
+    features : {"pca", "local"}
+        A vector for each image, or one for each cell of a grid of 6 x 6, to attend to.
     standardise : bool
         As of :class:`~rnnlab.data.CaptionData`. Off, since principal components of one scale learn better
         here.
@@ -69,7 +75,9 @@ def open_shapes(
         If the folder was made by another version of the generator, or by something else.
     """
     folder = ensure_shapes(directory)
-    return CaptionData.from_course(folder, standardise=standardise, max_train=max_train, name="shapes")
+    return CaptionData.from_course(
+        folder, features=features, standardise=standardise, max_train=max_train, name="shapes"
+    )
 
 
 def shapes_directory() -> Path:

@@ -1,0 +1,214 @@
+"""What models that write sentences share: teacher forcing forward and back, and a search's step function.
+
+    source   = encoder(inputs)
+    words    = embedding(tokens)
+    decoded  = decoder(words, source)
+    scores   = output(hidden, contexts, words)          at real tokens only
+    loss     = softmax cross-entropy + doubly stochastic attention
+
+A model is the choice of the parts, and what its inputs are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from rnnlab.layers.attention import doubly_stochastic_loss
+from rnnlab.layers.checks import check_tokens
+from rnnlab.layers.recurrence import as_rows
+from rnnlab.layers.softmax import loss_divisor
+from rnnlab.models.cells import Array
+from rnnlab.models.decoders import Decoded
+from rnnlab.models.encoders import Random
+from rnnlab.models.initialisation import initialise
+from rnnlab.models.scoring import output_loss, output_nll
+from rnnlab.models.words import Readout, WordEmbedding
+from rnnlab.ops import ops_for
+from rnnlab.parameters import Parameters
+
+
+class Teaching(NamedTuple):
+    """A batch of sentences as teacher forcing wants it."""
+
+    inputs: Array  # (N, T) tokens that are read
+    lengths: Array  # (N,) up to the last real target
+    real: Array  # (M,) places of the real targets in an (N T,) array
+    targets: Array  # (M,) the tokens there
+
+
+class EncoderDecoder:
+    """Encoder, word vectors, decoder and output as one model.
+
+    Parameters
+    ----------
+    word_to_idx : mapping of str to int
+        The vocabulary of the sentences. Padding is ``<NULL>``; decoding needs ``<START>`` and ``<END>``.
+    encoder, embedding, decoder, output : parts
+        See :mod:`rnnlab.models.encoders`.
+    loss_average : "batch" or "token"
+    doubly_stochastic : float
+        The weight of that loss of the attention to the source; 0 is none.
+    initialisation, init_scale, rng, dtype
+        Of the parameters.
+    """
+
+    def __init__(
+        self,
+        word_to_idx: Mapping[str, int],
+        encoder: Any,
+        embedding: WordEmbedding,
+        decoder: Any,
+        output: Any,
+        *,
+        loss_average: str,
+        doubly_stochastic: float,
+        initialisation: str,
+        init_scale: float,
+        dtype: DTypeLike,
+        rng: np.random.Generator | int,
+    ) -> None:
+        name = type(self).__name__
+        if "<NULL>" not in word_to_idx:
+            raise ValueError(f"{name}: word_to_idx has no <NULL>, the token of padding")
+        if np.dtype(dtype).name not in ("float32", "float64"):
+            raise ValueError(f"{name}: dtype is {np.dtype(dtype).name}, expected float32 or float64")
+        if not doubly_stochastic >= 0:
+            raise ValueError(f"{name}: doubly_stochastic is {doubly_stochastic}, expected 0 or more")
+        loss_divisor(name, loss_average, 1, 1)
+        self.word_to_idx = dict(word_to_idx)
+        self.idx_to_word = {index: word for word, index in self.word_to_idx.items()}
+        self.null_token = self.word_to_idx["<NULL>"]
+        self.start_token: Any = self.word_to_idx.get("<START>")  # None where the vocabulary has none
+        self.end_token: Any = self.word_to_idx.get("<END>")
+        self.encoder, self.embedding, self.decoder, self.output = encoder, embedding, decoder, output
+        self.loss_average, self.doubly_stochastic = loss_average, doubly_stochastic
+        shapes: dict[str, tuple[int, ...]] = {}
+        for part in (encoder, embedding, decoder, output):
+            shapes |= part.shapes()
+        self.params = Parameters(shapes, dtype)
+        initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the parameters, and of all arithmetic."""
+        return self.params.dtype
+
+    # ------------------------------------------------------------------ training
+
+    def _loss(
+        self, inputs: Any, taught: Teaching, rng: Random, grads: Parameters | None
+    ) -> tuple[float, Parameters]:
+        """The loss of a batch under teacher forcing, and the gradient of every parameter."""
+        params = self.params
+        if grads is None:
+            grads = params.zeros_like()
+        else:
+            grads.flat[...] = 0
+
+        source, encoded = self.encoder.forward(params, inputs, rng=rng)
+        words, embedded = self.embedding.forward(params, taught.inputs, rng=rng)
+        decoded, cache = self.decoder.forward(params, words, source, taught.lengths)
+        divisor = loss_divisor("loss", self.loss_average, len(taught.lengths), taught.real.size)
+        loss, dread = output_loss(
+            self.output,
+            params,
+            self._readout(decoded, words, taught.real),
+            taught.targets,
+            divisor=divisor,
+            grads=grads,
+            rng=rng,
+        )
+        dweights = {}
+        if self.doubly_stochastic:
+            term, dterm = doubly_stochastic_loss(
+                decoded.weights["source"], taught.lengths, memory_mask=source.mask
+            )
+            loss += self.doubly_stochastic * term
+            dweights["source"] = self.doubly_stochastic * dterm
+
+        dhidden, dcontexts, dread_words = (
+            None if rows is None else _spread(rows, taught.real, words.shape) for rows in dread
+        )
+        dwords, dsource = self.decoder.backward(Decoded(dhidden, dcontexts, dweights), cache, grads)
+        if dread_words is not None:
+            dwords += dread_words
+        self.embedding.backward(dwords, embedded, grads)
+        self.encoder.backward(dsource, encoded, grads)
+        return loss, grads
+
+    def _nll(self, inputs: Any, taught: Teaching) -> tuple[float, int]:
+        """The negative log-likelihood of a batch in nats, and its tokens; without noise and gradients."""
+        params = self.params
+        source, _ = self.encoder.forward(params, inputs)
+        words, _ = self.embedding.forward(params, taught.inputs)
+        decoded, _ = self.decoder.forward(params, words, source, taught.lengths)
+        readout = self._readout(decoded, words, taught.real)
+        return output_nll(self.output, params, readout, taught.targets), taught.real.size
+
+    def _readout(self, decoded: Decoded, words: Array, real: Array) -> Readout:
+        """What is scored, at the real targets."""
+        if not self.output.is_deep:
+            return Readout(_gather(decoded.hidden, real))
+        contexts = None if decoded.contexts is None else _gather(decoded.contexts, real)
+        return Readout(_gather(decoded.hidden, real), contexts, _gather(words, real))
+
+    def _taught(self, function: str, name: str, tokens: Array, rows: int) -> Teaching:
+        """Check sentences (N, L): all but the last token are read, all but the first are predicted."""
+        function, tokens = f"{type(self).__name__}.{function}", np.asarray(tokens)
+        if tokens.ndim != 2 or tokens.shape[0] != rows or tokens.shape[1] < 2:
+            raise ValueError(
+                f"{function}: {name} has shape {tokens.shape}, "
+                f"expected (N, L) with N = {rows} as the inputs and L of at least 2"
+            )
+        check_tokens(function, name, tokens, self.embedding.vocabulary_size)
+        targets = tokens[:, 1:]
+        real = targets != self.null_token
+        lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1)
+        T = int(lengths.max(initial=0))
+        places = np.flatnonzero(real[:, :T])
+        return Teaching(tokens[:, :T], lengths, places, targets[:, :T].reshape(-1)[places])
+
+    # ------------------------------------------------------------------ decoding
+
+    def _start(self, inputs: Any) -> Any:
+        source, _ = self.encoder.forward(self.params, inputs)
+        return self.decoder.start(self.params, source)
+
+    def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:
+        """Read a token a row, (N,); return log-probabilities (N, V) of the next, and the state then."""
+        words, _ = self.embedding.forward(self.params, tokens)
+        decoded, state = self.decoder.advance(self.params, words, state)
+        scores, _ = self.output.forward(self.params, Readout(decoded.hidden, decoded.contexts, words))
+        return ops_for(scores).log_softmax(scores), state
+
+    def attention(self, state: Any) -> Array:
+        """The weights (N, L) of the step that led to a state, of a model that attends to its source.
+
+        Raises
+        ------
+        ValueError
+            If it does not.
+        """
+        if not getattr(self.decoder, "attends_to_source", False):
+            raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
+        return state[1]
+
+
+def _gather(array: Array, places: Array) -> Array:
+    """Rows of (N, T, D) at places in (N T,): (M, D)."""
+    ops = ops_for(array)
+    out = ops.empty((places.size, array.shape[2]), array.dtype)
+    ops.take(as_rows(array), places, out)
+    return out
+
+
+def _spread(rows: Array, places: Array, shape: tuple[int, ...]) -> Array:
+    """The inverse of :func:`_gather`, zero elsewhere: (M, D) to (N, T, D) of the N and T of ``shape``."""
+    N, T, _ = shape
+    out = ops_for(rows).zeros((N * T, rows.shape[1]), rows.dtype)
+    out[places] = rows
+    return out.reshape(N, T, rows.shape[1])

@@ -1,0 +1,259 @@
+"""Seq2Seq: sentences to sentences, of another language or from code to comments.
+
+    memory, state = token encoder(source)           bidirectional, stacked
+    and on as in :mod:`rnnlab.models.encoder_decoder`, with a decoder that attends to the memory
+
+(Bahdanau et al. 2015; with attention to the target's past, Xia et al. 2017.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from rnnlab.layers.checks import check_probability, check_tokens
+from rnnlab.models.cells import Array, cell_for
+from rnnlab.models.decoders import AttentiveDecoder, RecurrentDecoder
+from rnnlab.models.encoder_decoder import EncoderDecoder
+from rnnlab.models.sequence_encoder import TokenEncoder, Tokens
+from rnnlab.models.words import DeepOutput, LinearOutput, WordEmbedding
+from rnnlab.parameters import Parameters
+
+
+class Seq2Seq(EncoderDecoder):
+    """A recurrent network from sentences to sentences.
+
+    Parameters
+    ----------
+    source_word_to_idx, word_to_idx : mapping of str to int
+        The vocabularies of source and target. Padding is ``<NULL>`` in both; decoding needs ``<START>`` and
+        ``<END>`` in the target's.
+    wordvec_dim : int
+        W, numbers in a word vector, of the source and of the target.
+    hidden_dim : int
+        H, units of the decoder.
+    cell_type : "rnn", "lstm", "gru" or "simplified_gru"
+        Of encoder and decoder.
+    dtype : dtype
+        float32 for work, float64 for gradient checks.
+    encoder_dim : int, optional, keyword only, as are all below
+        Units of each direction of each layer of the encoder, ``hidden_dim`` if left out.
+    num_layers : int
+        Of the encoder.
+    bidirectional : bool
+        Whether the encoder reads in both directions.
+    attention : "additive", "dot", "bilinear" or None
+        The score of the attention to the source; None is no attention, only the initial state.
+    attention_dim : int, optional
+        Units of additive scores, ``hidden_dim`` if left out.
+    target_attention : bool
+        Whether to attend to the decoder's own past states as well.
+    output : "deep" or "linear"
+        Scores through a layer that also sees the contexts and the word that was read, or from the hidden
+        state alone.
+    word_dropout, layer_dropout, output_dropout : float in [0, 1)
+        Of word vectors on both sides, between the encoder's layers, and of what is scored.
+    loss_average : "token" or "batch"
+        The loss is the sum over all real tokens over their number, or over the batch size.
+    initialisation, init_scale, rng
+        As of :class:`~rnnlab.models.CaptioningRNN`.
+
+    Attributes
+    ----------
+    params : Parameters
+
+    Raises
+    ------
+    ValueError
+        If an option does not fit; the error names it.
+    """
+
+    def __init__(
+        self,
+        source_word_to_idx: Mapping[str, int],
+        word_to_idx: Mapping[str, int],
+        wordvec_dim: int = 256,
+        hidden_dim: int = 512,
+        cell_type: str = "gru",
+        dtype: DTypeLike = np.float32,
+        *,
+        encoder_dim: int | None = None,
+        num_layers: int = 1,
+        bidirectional: bool = True,
+        attention: str | None = "additive",
+        attention_dim: int | None = None,
+        target_attention: bool = False,
+        output: str = "deep",
+        word_dropout: float = 0.0,
+        layer_dropout: float = 0.0,
+        output_dropout: float = 0.0,
+        loss_average: str = "token",
+        initialisation: str = "course",
+        init_scale: float = 0.08,
+        rng: np.random.Generator | int = 0,
+    ) -> None:
+        self._options = {
+            "source_word_to_idx": dict(source_word_to_idx),
+            "word_to_idx": dict(word_to_idx),
+            "wordvec_dim": wordvec_dim,
+            "hidden_dim": hidden_dim,
+            "cell_type": cell_type,
+            "dtype": np.dtype(dtype).name,
+            "encoder_dim": encoder_dim,
+            "num_layers": num_layers,
+            "bidirectional": bidirectional,
+            "attention": attention,
+            "attention_dim": attention_dim,
+            "target_attention": target_attention,
+            "output": output,
+            "word_dropout": word_dropout,
+            "layer_dropout": layer_dropout,
+            "output_dropout": output_dropout,
+            "loss_average": loss_average,
+            "initialisation": initialisation,
+            "init_scale": init_scale,
+        }
+        _check_options(self._options)
+        self.source_word_to_idx = dict(source_word_to_idx)
+        cell, V = cell_for(cell_type), len(word_to_idx)
+        encoder = TokenEncoder(
+            cell,
+            len(source_word_to_idx),
+            wordvec_dim,
+            encoder_dim or hidden_dim,
+            decoder_states=cell.states,
+            decoder_dim=hidden_dim,
+            num_layers=num_layers,
+            bidirectional=bidirectional,
+            word_dropout=word_dropout,
+            layer_dropout=layer_dropout,
+        )
+        decoder: AttentiveDecoder | RecurrentDecoder = RecurrentDecoder(cell, wordvec_dim, hidden_dim)
+        if attention or target_attention:
+            decoder = AttentiveDecoder(
+                cell,
+                wordvec_dim,
+                hidden_dim,
+                memory_dim=encoder.memory_dim if attention else 0,
+                attention_dim=attention_dim or hidden_dim,
+                score=attention or "additive",
+                target=target_attention,
+            )
+        super().__init__(
+            word_to_idx,
+            encoder,
+            WordEmbedding(V, wordvec_dim, dropout=word_dropout),
+            decoder,
+            DeepOutput(hidden_dim, decoder.context_dim, wordvec_dim, V, dropout=output_dropout)
+            if output == "deep"
+            else LinearOutput(hidden_dim, V, dropout=output_dropout),
+            loss_average=loss_average,
+            doubly_stochastic=0.0,
+            initialisation=initialisation,
+            init_scale=init_scale,
+            dtype=dtype,
+            rng=rng,
+        )
+
+    def config(self) -> dict[str, Any]:
+        """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape."""
+        return dict(self._options)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> Seq2Seq:
+        """A model with fresh parameters from what :meth:`config` gave."""
+        return cls(**config, rng=rng)
+
+    def __repr__(self) -> str:
+        names = ("cell_type", "wordvec_dim", "hidden_dim", "attention", "target_attention")
+        options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
+        words = f"{len(self.source_word_to_idx):,} to {len(self.word_to_idx):,} words"
+        return f"Seq2Seq({options}; {words}, {self.params.flat.size:,} {self.dtype} parameters)"
+
+    def loss(
+        self,
+        source: Array,
+        target: Array,
+        *,
+        rng: np.random.Generator | None = None,
+        grads: Parameters | None = None,
+    ) -> tuple[float, Parameters]:
+        """The loss of a batch under teacher forcing, and the gradient of every parameter.
+
+        Parameters
+        ----------
+        source : (N, L) integers
+            Sentences of the source, then ``<NULL>``.
+        target : (N, M) integers
+            ``<START>``, the words, ``<END>``, then ``<NULL>``.
+        rng : numpy Generator, optional
+            Where dropout's noise comes from; no noise without it.
+        grads : Parameters, optional
+            Overwritten with the gradients; fresh ones are made if left out.
+
+        Returns
+        -------
+        loss : float
+        grads : Parameters
+
+        Raises
+        ------
+        IndexError
+            If a token is out of range.
+        ValueError, TypeError
+            If a shape or a dtype does not fit.
+        """
+        batch = self._tokens("loss", source)
+        return self._loss(batch, self._taught("loss", "target", target, len(batch.tokens)), rng, grads)
+
+    def nll(self, source: Array, target: Array) -> tuple[float, int]:
+        """The negative log-likelihood of a batch, without noise and without gradients.
+
+        Parameters
+        ----------
+        source : (N, L) integers
+        target : (N, M) integers
+
+        Returns
+        -------
+        total : float
+            Summed over all real tokens, in nats.
+        tokens : int
+            Their number. exp(total / tokens) is the perplexity.
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            As :meth:`loss`.
+        """
+        batch = self._tokens("nll", source)
+        return self._nll(batch, self._taught("nll", "target", target, len(batch.tokens)))
+
+    def start(self, source: Array) -> Any:
+        """The decoding state of each sentence (N, L), before <START> is read."""
+        return self._start(self._tokens("start", source))
+
+    def _tokens(self, function: str, source: Array) -> Tokens:
+        source = np.asarray(source)
+        if source.ndim != 2 or not source.shape[1]:
+            raise ValueError(
+                f"Seq2Seq.{function}: source has shape {source.shape}, expected (N, L) with L of at least 1"
+            )
+        check_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
+        return Tokens(source, self.source_word_to_idx["<NULL>"])
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Check what the parts do not."""
+    for name in ("wordvec_dim", "hidden_dim", "encoder_dim", "attention_dim", "num_layers"):
+        if options[name] is not None and options[name] < 1:
+            raise ValueError(f"Seq2Seq: {name} is {options[name]}, expected at least 1")
+    for name in ("word_dropout", "layer_dropout", "output_dropout"):
+        check_probability("Seq2Seq", name, options[name])
+    if options["output"] not in ("deep", "linear"):
+        raise ValueError(f"Seq2Seq: output is {options['output']!r}, expected 'deep' or 'linear'")
+    if "<NULL>" not in options["source_word_to_idx"]:
+        raise ValueError("Seq2Seq: source_word_to_idx has no <NULL>, the token of padding")

@@ -1,0 +1,150 @@
+"""Seq2Seq: gradients of every combination, likelihood, decoding, options and errors."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from rnnlab import decoding
+from rnnlab.gradient_check import check_model, projected_check
+from rnnlab.models import Seq2Seq
+from rnnlab.models.cells import CELLS
+
+SOURCE = {"<NULL>": 0, "<UNK>": 1, "x": 2, "y": 3, "z": 4}
+TARGET = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3, "b": 4, "c": 5}
+NULL, START, END = 0, 1, 2
+W, H = 3, 4
+DROPOUT = {"word_dropout": 0.2, "layer_dropout": 0.3, "output_dropout": 0.3}
+
+COMBINATIONS = [
+    {"cell_type": cell, "bidirectional": both, "num_layers": layers}
+    for cell, both, layers in product(CELLS, (True, False), (1, 2))
+]
+COMBINATIONS += [
+    {"cell_type": cell, "attention": attention, "target_attention": target, "output": output}
+    for cell in ("gru", "lstm")
+    for attention in (None, "additive", "bilinear")
+    for target in (False, True)
+    for output in ("deep", "linear")
+]
+COMBINATIONS += [{"encoder_dim": 2, "attention": "dot"}, {"encoder_dim": 3, "attention_dim": 5}]
+every_combination = pytest.mark.parametrize(
+    "options", COMBINATIONS, ids=lambda options: "-".join(f"{key}={value}" for key, value in options.items())
+)
+
+
+def build(**options):
+    model = Seq2Seq(SOURCE, TARGET, W, H, **{"dtype": np.float64} | options)
+    model.params.flat[...] = np.random.default_rng(5).uniform(-0.8, 0.8, model.params.flat.size)
+    return model
+
+
+def batch():
+    """Long, short, with <NULL> inside, of one word, and empty sentences."""
+    source = [[2, 3, 4, 2], [3, 2, 0, 0], [2, 0, 3, 0], [4, 0, 0, 0], [0, 0, 0, 0]]
+    target = [[1, 3, 4, 5, 2], [1, 2, 0, 0, 0], [1, 5, 2, 0, 0], [0, 0, 0, 0, 0], [1, 4, 4, 2, 0]]
+    return np.array(source), np.array(target)
+
+
+@every_combination
+def test_every_parameter(options):
+    model = build(**options, **DROPOUT)
+    for row in check_model(model, batch(), seed=3, verbose=False):
+        assert row.error < 1e-7, row
+        assert row.grad_norm > 1e-5, f"{row.name} has no gradient: a vacuous check"
+
+
+@every_combination
+@pytest.mark.parametrize("average", ["batch", "token"])
+def test_along_a_random_direction(options, average, rng):
+    model = build(**options, loss_average=average)
+    _, grads = model.loss(*batch())
+    error = projected_check(lambda: model.loss(*batch())[0], model.params.flat, grads.flat, rng=rng)
+    assert error < 1e-7
+
+
+@every_combination
+def test_nll_is_the_loss_summed(options):
+    total, tokens = build(**options, **DROPOUT).nll(*batch())
+    assert tokens == 4 + 1 + 2 + 0 + 3
+    assert build(**options).loss(*batch())[0] == pytest.approx(total / tokens)
+    assert build(**options, loss_average="batch").loss(*batch())[0] == pytest.approx(total / 5)
+
+
+@every_combination
+def test_padding_and_order_change_nothing(options, rng):
+    model, (source, target) = build(**options), batch()
+    expected, grads = model.loss(source, target)
+    longer = np.pad(source, ((0, 0), (0, 3))), np.pad(target, ((0, 0), (0, 2)))
+    loss, padded = model.loss(*longer)
+    assert loss == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(padded.flat, grads.flat, rtol=1e-9, atol=1e-13)
+    order = rng.permutation(5)
+    loss, permuted = model.loss(source[order], target[order])
+    assert loss == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(permuted.flat, grads.flat, rtol=1e-9, atol=1e-12)
+
+
+@every_combination
+def test_it_decodes_as_it_trains(options):
+    """Greedy and beam search: every sentence has the probability that the likelihood gives it."""
+    model, (source, _) = build(**options), batch()
+    for found in (
+        decoding.greedy(model, source, max_length=4, forbid=(NULL, START)),
+        decoding.beam_search(model, source, beam_size=3, n_best=2, max_length=4, forbid=(NULL, START)),
+    ):
+        for row, hypotheses in enumerate(found):
+            for hypothesis in hypotheses:
+                sentence = [START, *hypothesis.tokens, *([END] if hypothesis.finished else [])]
+                total, _ = model.nll(source[row : row + 1], [sentence])
+                assert hypothesis.log_prob == pytest.approx(-total)
+
+
+def test_alignments_are_over_the_source(rng):
+    source = np.array([[2, 3, 4, 0], [3, 0, 0, 0]])
+    (long,), (short,) = decoding.beam_search(build(), source, max_length=3, return_alignments=True)
+    np.testing.assert_allclose(long.alignment.sum(axis=1), 1)
+    assert not long.alignment[:, 3:].any()
+    np.testing.assert_allclose(short.alignment[:, 0], 1)
+    with pytest.raises(ValueError, match="does not attend to its source"):
+        decoding.greedy(build(attention=None), source, return_alignments=True)
+
+
+def test_a_model_from_its_configuration():
+    model = build(cell_type="lstm", target_attention=True, num_layers=2)
+    again = Seq2Seq.from_config(model.config())
+    assert again.params.shapes == model.params.shapes
+    assert repr(model).startswith("Seq2Seq(cell_type='lstm'")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden_dim": 0}, "hidden_dim is 0, expected at least 1"),
+        ({"num_layers": 0}, "num_layers is 0, expected at least 1"),
+        ({"layer_dropout": 1.0}, "layer_dropout is 1.0"),
+        ({"output": "wide"}, "output is 'wide', expected 'deep' or 'linear'"),
+        ({"attention": "loud"}, "score is 'loud'"),
+        ({"attention": "dot"}, "query_dim 4, memory_dim 8"),
+        ({"cell_type": "tree"}, "cell_type is 'tree'"),
+        ({"loss_average": "word"}, "the average is 'word'"),
+        ({"dtype": np.float16}, "dtype is float16"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        Seq2Seq(SOURCE, TARGET, **{"wordvec_dim": W, "hidden_dim": H} | options)
+
+
+def test_bad_batches():
+    model, (source, target) = build(), batch()
+    with pytest.raises(ValueError, match=r"Seq2Seq\.loss: source has shape \(4,\)"):
+        model.loss(source[0], target)
+    with pytest.raises(
+        ValueError, match=r"Seq2Seq\.loss: target has shape \(4, 5\), expected \(N, L\) with N = 5"
+    ):
+        model.loss(source, target[:4])
+    with pytest.raises(IndexError, match="source holds the token 5, the vocabulary has 5 words"):
+        model.loss(source + (source == 4), target)
+    with pytest.raises(ValueError, match="source_word_to_idx has no <NULL>"):
+        Seq2Seq({"x": 0}, TARGET)
