@@ -7,6 +7,8 @@ coco, course   the course's dictionary of arrays, and its files
 annotations    Karpathy's and COCO's JSON, joined with features
 prepare        annotations to the course's files, by way of PCA
 lazy           features that are larger than memory
+parallel       ParallelData, sentence pairs for the solver
+parallel_text  sentence pairs, code and comments from files
 images         pictures by address or name
 shapes         the built-in data
 """
@@ -16,6 +18,14 @@ from rnnlab.data.captions import CaptionData
 from rnnlab.data.coco import decode_captions, load_coco_data, sample_coco_minibatch
 from rnnlab.data.images import image_from_url
 from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.parallel import ParallelData, ParallelSplit
+from rnnlab.data.parallel_text import (
+    open_habeas,
+    open_parallel,
+    read_code_comments,
+    read_parallel,
+    tokenize_text,
+)
 from rnnlab.data.pca import PCA
 from rnnlab.data.prepare import describe, prepare_annotated
 from rnnlab.data.shapes import open_shapes, write_shapes
@@ -27,18 +37,25 @@ __all__ = [
     "CaptionData",
     "CaptionSplit",
     "LazyFeatures",
+    "ParallelData",
+    "ParallelSplit",
     "Vocabulary",
     "decode_captions",
     "describe",
     "image_from_url",
     "load_coco_data",
     "open_annotated",
+    "open_habeas",
+    "open_parallel",
     "open_shapes",
     "prepare_annotated",
     "read_coco",
+    "read_code_comments",
     "read_features",
     "read_karpathy",
+    "read_parallel",
     "sample_coco_minibatch",
     "tokenize",
+    "tokenize_text",
     "write_shapes",
 ]

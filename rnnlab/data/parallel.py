@@ -1,0 +1,243 @@
+"""Sentence pairs as the solver wants them: epochs of batches of a source and a target.
+
+    source    words, <END>, then <NULL>             (N, L), L that of the longest in the batch
+    target    <START>, words, <END>, then <NULL>    (N, M), likewise
+
+The source ends with <END> as well (as in Bahdanau et al. 2015): attention has a place to rest when all has
+been said, and no source is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
+
+Words = Sequence[str]
+Pair = tuple[Words, Words]  # a source and a target
+
+LONG_PAIRS = ("drop", "cut")
+
+_WINDOW = 20  # batches' worth of pairs among which those of similar length are put together
+
+
+@dataclass(frozen=True)
+class ParallelSplit:
+    """One split: the words and the tokens of each pair.
+
+    Attributes
+    ----------
+    source, target : list of sequences of str
+        As they were read; words that the vocabulary lacks too.
+    source_rows, target_rows : list of (length,) int32
+        Their tokens, <END> and, of the target, <START> included.
+    """
+
+    source: list[Words]
+    target: list[Words]
+    source_rows: list[np.ndarray]
+    target_rows: list[np.ndarray]
+
+    @property
+    def references(self) -> list[list[Words]]:
+        """The translations to compare with: one of each source."""
+        return [[words] for words in self.target]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+class ParallelData:
+    """Sentence pairs, by splits. The vocabularies are those of the training split.
+
+    Parameters
+    ----------
+    pairs : mapping of str to sequence of (source words, target words)
+        The splits. There must be a ``train``; a ``val`` is validated on.
+    name : str
+        For people.
+    min_count : int
+        A word is in its vocabulary if the training split has it so often.
+    max_size : int, optional
+        The most words in a vocabulary, the special ones not counted.
+    max_length : int, optional
+        The most words in either sentence of a training pair. The other splits are left as they are.
+    long_pairs : "drop" or "cut"
+        What is done with longer training pairs.
+    max_train : int, optional
+        Keep only so many training pairs, drawn by a seed of 0.
+
+    Attributes
+    ----------
+    source_vocabulary, vocabulary : Vocabulary
+        Of the source and of the target.
+    splits : dict of str to ParallelSplit
+    num_long : int
+        How many training pairs were dropped or cut.
+
+    Raises
+    ------
+    ValueError
+        If an option does not fit, or no training pair is there or is left.
+    """
+
+    in_memory = True  # a batch is a copy of some rows
+
+    def __init__(
+        self,
+        pairs: Mapping[str, Sequence[Pair]],
+        *,
+        name: str = "pairs",
+        min_count: int = 1,
+        max_size: int | None = None,
+        max_length: int | None = None,
+        long_pairs: str = "drop",
+        max_train: int | None = None,
+    ) -> None:
+        self.name = name
+        if long_pairs not in LONG_PAIRS:
+            raise ValueError(
+                f"ParallelData: long_pairs is {long_pairs!r}, expected one of {', '.join(LONG_PAIRS)}"
+            )
+        if max_length is not None and max_length < 1:
+            raise ValueError(f"ParallelData: max_length is {max_length}, expected at least 1")
+        if not pairs.get("train"):
+            found = ", ".join(f"{split} {len(some)}" for split, some in pairs.items()) or "no split"
+            raise ValueError(f"ParallelData: {name}: found {found}, expected pairs of a split train")
+        train = list(pairs["train"])
+        self.num_long = 0
+        if max_length is not None:
+            train, self.num_long = _shortened(train, max_length, long_pairs)
+            if not train:
+                raise ValueError(
+                    f"ParallelData: max_length is {max_length}, and all {self.num_long} training pairs of "
+                    f"{name} are longer"
+                )
+        if max_train is not None and max_train < len(train):
+            kept = np.sort(np.random.default_rng(0).permutation(len(train))[:max_train])
+            train = [train[k] for k in kept]
+        self.max_length, self.long_pairs = max_length, long_pairs
+        self.source_vocabulary = Vocabulary.build((source for source, _ in train), min_count, max_size)
+        self.vocabulary = Vocabulary.build((target for _, target in train), min_count, max_size)
+        self.splits = {split: self._encoded(some) for split, some in {**pairs, "train": train}.items()}
+
+    def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
+        """The pairs of one pass over ``split``, a batch at a time; one batch may be smaller.
+
+        Parameters
+        ----------
+        split : str
+        batch_size : int
+        rng : Generator, optional
+            Shuffles: among every 20 batches' worth of shuffled pairs those of similar length come into one
+            batch, and the batches come in random order. Without it the pairs come in their order.
+        """
+        if batch_size < 1:
+            raise ValueError(f"epoch: batch_size is {batch_size}, expected at least 1")
+        chosen = self.split(split)
+        N = len(chosen)
+        if rng is None:
+            return _batches(np.arange(N), batch_size)
+        order = rng.permutation(N)
+        source = np.array([len(row) for row in chosen.source_rows], np.intp)
+        target = np.array([len(row) for row in chosen.target_rows], np.intp)
+        for start in range(0, N, _WINDOW * batch_size):
+            window = order[start : start + _WINDOW * batch_size]
+            window[:] = window[np.lexsort((target[window], source[window]))]
+        batches = _batches(order, batch_size)
+        return [batches[k] for k in rng.permutation(len(batches))]
+
+    def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The sources (N, L) and the targets (N, M) of the pairs ``indices`` (N,), int32."""
+        chosen = self.split(split)
+        return pad([chosen.source_rows[k] for k in indices]), pad([chosen.target_rows[k] for k in indices])
+
+    @staticmethod
+    def num_tokens(batch: tuple[np.ndarray, np.ndarray]) -> int:
+        """How many tokens a model has to predict in ``batch``: words of the target and <END>."""
+        return int(np.count_nonzero(batch[1][:, 1:] != NULL))
+
+    def split(self, name: str) -> ParallelSplit:
+        """The split of that name.
+
+        Raises
+        ------
+        KeyError
+            If there is none.
+        """
+        try:
+            return self.splits[name]
+        except KeyError:
+            raise KeyError(f"{self.name} has the splits {', '.join(self.splits)}, not {name!r}") from None
+
+    def describe(self) -> str:
+        """What is in the data, for people: splits, vocabularies, what was left out, a pair of each split."""
+        source, target = len(self.source_vocabulary), len(self.vocabulary)
+        lines = [f"{self.name}: {source:,} source words, {target:,} target words"]
+        if self.max_length is not None:
+            lines.append(
+                f"{self.num_long:,} training pairs of more than {self.max_length} words were "
+                f"{'dropped' if self.long_pairs == 'drop' else 'cut'}"
+            )
+        lines.append(f"{'split':<18}{'pairs':>9}{'words':>16}{'longest':>14}{'<UNK>':>16}")
+        for name, split in self.splits.items():
+            counts = [_counts(split.source_rows, 1), _counts(split.target_rows, 2)]
+            words, longest, unknown = (" | ".join(column) for column in zip(*counts, strict=True))
+            lines.append(f"{name:<18}{len(split):>9,}{words:>16}{longest:>14}{unknown:>16}")
+        for name, split in self.splits.items():
+            for pair in zip(split.source[:1], split.target[:1], strict=True):
+                lines.append(f"{name}: {' | '.join(' '.join(words) for words in pair)}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {len(split):,} pairs" for name, split in self.splits.items())
+        words = f"{len(self.source_vocabulary):,} and {len(self.vocabulary):,} words"
+        return f"ParallelData({self.name}: {sizes}; {words})"
+
+    def _encoded(self, pairs: Sequence[Pair]) -> ParallelSplit:
+        source, target = [words for words, _ in pairs], [words for _, words in pairs]
+        return ParallelSplit(
+            source,
+            target,
+            [source_row(self.source_vocabulary, words) for words in source],
+            [self.vocabulary.encode(words) for words in target],
+        )
+
+
+def source_row(vocabulary: Vocabulary, words: Words) -> np.ndarray:
+    """The tokens of a source: its words and <END>, (length,) int32."""
+    return vocabulary.encode(words)[1:]
+
+
+def pad(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Rows of different lengths under each other, <NULL> after the shorter ones: (N, longest) int32."""
+    lengths = np.array([len(row) for row in rows], np.intp)
+    padded = np.full((len(rows), lengths.max(initial=0)), NULL, np.int32)
+    if len(rows):
+        padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.concatenate(rows)
+    return padded
+
+
+def _shortened(pairs: list[Pair], max_length: int, long_pairs: str) -> tuple[list[Pair], int]:
+    """The pairs with the long ones dropped or cut, and how many those were."""
+    is_long = [max(len(source), len(target)) > max_length for source, target in pairs]
+    if long_pairs == "drop":
+        kept = [pair for pair, long in zip(pairs, is_long, strict=True) if not long]
+    else:
+        kept = [(source[:max_length], target[:max_length]) for source, target in pairs]
+    return kept, sum(is_long)
+
+
+def _batches(order: np.ndarray, batch_size: int) -> list[np.ndarray]:
+    return np.split(order, range(batch_size, len(order), batch_size)) if len(order) else []
+
+
+def _counts(rows: list[np.ndarray], special: int) -> tuple[str, str, str]:
+    """The mean number of words, the largest, and the share of <UNK>; ``special`` tokens of a row are none."""
+    lengths = np.array([len(row) - special for row in rows])
+    unknown = sum(int(np.count_nonzero(row == UNK)) for row in rows)
+    mean = lengths.mean() if len(rows) else 0.0
+    return f"{mean:.1f}", f"{lengths.max(initial=0)}", f"{unknown / max(1, lengths.sum()):.1%}"

@@ -1,0 +1,214 @@
+"""Parallel text from files, gzipped or not: two files with a sentence a line, or code and comment in a table.
+
+open_parallel    a folder of SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz, as Multi30k's:
+                 train.en.gz, train.de.gz, val.en.gz, ... (Elliott et al. 2016)
+open_habeas      a folder of train, dev and test.tsv.gz, ``code<TAB>comment`` a line, as the
+                 HabeasCorpus: (Movshovitz-Attias and Cohen 2013)
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import unicodedata
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rnnlab.data.hdf5 import PathLike, mismatch
+from rnnlab.data.parallel import Pair, ParallelData
+
+Tokenize = Callable[[str], list[str]]
+
+_TOKEN = re.compile(
+    r"""\d+(?:[.,:]\d+)+        # 10,000  2.50  11:27
+    |   \w+(?:-\w+)*            # man  t-shirt  grün
+    |   (?<=\w)['’]\w+          # 's of woman's
+    |   [^\w\s]                 # any other mark by itself
+    """,
+    re.VERBOSE,
+)
+
+
+def tokenize_text(sentence: str) -> list[str]:
+    """The words, numbers and punctuation marks of a sentence in lower case.
+
+    A hyphenated word is one token, and so is a number with points, commas or colons between its digits. An
+    apostrophe begins a token of its own: ``woman's`` is ``woman`` and ``'s``.
+
+    Examples
+    --------
+    >>> tokenize_text("A woman's T-shirt costs 2.50, in Köln.")
+    ['a', 'woman', "'s", 't-shirt', 'costs', '2.50', ',', 'in', 'köln', '.']
+    """
+    return _TOKEN.findall(unicodedata.normalize("NFC", sentence).lower())
+
+
+# How a sentence is split into words: written text, or text whose words stand between spaces already.
+TOKENIZERS: dict[str, Tokenize] = {"text": tokenize_text, "spaces": str.split}
+
+
+def read_parallel(
+    source_file: PathLike, target_file: PathLike, tokenize: Tokenize = tokenize_text
+) -> list[Pair]:
+    """The pairs of two files in UTF-8, gzipped or not: a sentence a line, the same line in both.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read.
+    ValueError
+        If one is not UTF-8 (names file and line) or is a damaged gzip file, or they have different numbers
+        of lines (names both).
+    """
+    sources, targets = read_lines(source_file), read_lines(target_file)
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"{source_file} has {len(sources):,} lines and {target_file} {len(targets):,}, "
+            "expected as many, a line for each pair"
+        )
+    return [(tokenize(source), tokenize(target)) for source, target in zip(sources, targets, strict=True)]
+
+
+def open_parallel(
+    directory: PathLike,
+    source: str = "en",
+    target: str = "de",
+    *,
+    tokenizer: str = "text",
+    **options: Any,
+) -> ParallelData:
+    """The pairs of a folder of files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz; each split found is read.
+
+    Parameters
+    ----------
+    directory : path
+    source, target : str
+        Endings of the files: the languages.
+    tokenizer : "text" or "spaces"
+        Split by :func:`tokenize_text`, or at spaces only.
+    **options
+        Of :class:`ParallelData`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no folder, a split has only one of the languages, or there is no split train.
+    OSError, ValueError
+        As :func:`read_parallel`.
+    """
+    folder = Path(directory)
+    tokenize = _tokenizer(tokenizer)
+    files = {language: _files_by_split(folder, language) for language in (source, target)}
+    for one, other in ((source, target), (target, source)):
+        for split, path in files[one].items():
+            if split not in files[other]:
+                raise FileNotFoundError(
+                    f"{folder}: found {path.name}, expected {split}.{other} or .gz as well"
+                )
+    if "train" not in files[source]:
+        found = ", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "nothing"
+        raise FileNotFoundError(
+            f"{folder}: found {found}, expected train.{source} and train.{target}, or .gz of both"
+        )
+    splits = sorted(files[source], key=_usual_order)
+    pairs = {split: read_parallel(files[source][split], files[target][split], tokenize) for split in splits}
+    return ParallelData(pairs, name=f"{folder.resolve().name} {source}-{target}", **options)
+
+
+def read_code_comments(path: PathLike) -> list[Pair]:
+    """The pairs of a table, gzipped or not: code, a tab, its comment; both are split at spaces.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If a line does not have exactly one tab, or is not UTF-8; names file and line.
+    """
+    pairs: list[Pair] = []
+    for number, line in enumerate(read_lines(path), 1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise ValueError(
+                f"{path}:{number}: found {len(columns) - 1} tabs, expected code, one tab and its comment"
+            )
+        pairs.append((columns[0].split(), columns[1].split()))
+    return pairs
+
+
+def open_habeas(directory: PathLike, **options: Any) -> ParallelData:
+    """Code and comments of a folder of train, dev and test.tsv or .tsv.gz; dev becomes the split ``val``.
+
+    Parameters
+    ----------
+    directory : path
+    **options
+        Of :class:`ParallelData`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If one of the three is missing.
+    OSError, ValueError
+        As :func:`read_code_comments`.
+    """
+    folder = Path(directory)
+    pairs = {}
+    for split, stem in (("train", "train"), ("val", "dev"), ("test", "test")):
+        found = [path for path in (folder / f"{stem}.tsv.gz", folder / f"{stem}.tsv") if path.is_file()]
+        if not found:
+            raise FileNotFoundError(
+                f"{folder}: found neither {stem}.tsv.gz nor {stem}.tsv, expected one of them"
+            )
+        pairs[split] = read_code_comments(found[0])
+    return ParallelData(pairs, name=folder.resolve().name, **options)
+
+
+def read_lines(path: PathLike) -> list[str]:
+    """The lines of a text file in UTF-8, gzipped or not, without their ends.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is not UTF-8 (names the line), or is a damaged gzip file.
+    """
+    content = Path(path).read_bytes()
+    if content.startswith(b"\x1f\x8b"):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as error:
+            raise mismatch(str(path), f"a damaged gzip file ({error})", "a whole one") from None
+    raw = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")  # not splitlines: U+2028 ends no line
+    if not raw[-1]:
+        raw.pop()
+    lines = []
+    for number, line in enumerate(raw, 1):
+        try:
+            lines.append(line.decode("utf-8").removesuffix("\r"))
+        except UnicodeDecodeError as error:
+            raise mismatch(f"{path}:{number}", f"bytes that are not UTF-8 ({error})", "text") from None
+    return lines
+
+
+def _files_by_split(folder: Path, language: str) -> dict[str, Path]:
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder}: found no such folder, expected one of parallel text")
+    files: dict[str, Path] = {}
+    for ending in (f".{language}", f".{language}.gz"):
+        files |= {path.name.removesuffix(ending): path for path in sorted(folder.glob(f"*{ending}"))}
+    return files
+
+
+def _usual_order(split: str) -> tuple[int, str]:
+    usual = ("train", "val")
+    return (usual.index(split) if split in usual else len(usual), split)
+
+
+def _tokenizer(name: str) -> Tokenize:
+    if name not in TOKENIZERS:
+        raise ValueError(f"tokenizer is {name!r}, expected one of {', '.join(TOKENIZERS)}")
+    return TOKENIZERS[name]

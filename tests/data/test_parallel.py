@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+
+from rnnlab.data import ParallelData
+from rnnlab.data.parallel import pad
+from rnnlab.data.prepare import describe
+from rnnlab.data.vocabulary import END, NULL, START, UNK
+
+PAIRS = {
+    "train": [(["a", "b"], ["x"]), (["a"], ["x", "y", "x"]), (["a", "b", "b", "c"], ["y", "x"])],
+    "val": [(["b", "d"], ["z", "y"]), ([], [])],
+}
+
+
+def many(rng, count, longest=30):
+    def sentence():
+        return ["w"] * int(rng.integers(1, longest))
+
+    return {"train": [(sentence(), sentence()) for _ in range(count)]}
+
+
+def test_vocabularies_are_those_of_the_training_split():
+    data = ParallelData(PAIRS)
+    assert data.source_vocabulary.idx_to_word[4:] == ["a", "b", "c"]
+    assert data.vocabulary.idx_to_word[4:] == ["x", "y"]
+    assert ParallelData(PAIRS, min_count=3).source_vocabulary.idx_to_word[4:] == ["a", "b"]
+    assert ParallelData(PAIRS, max_size=1).vocabulary.idx_to_word[4:] == ["x"]
+
+
+def test_a_batch_is_padded_to_its_longest_sentences():
+    data = ParallelData(PAIRS)
+    source, target = data.batch("train", np.array([0, 1]))
+    assert source.dtype == target.dtype == np.int32
+    np.testing.assert_array_equal(source, [[4, 5, END], [4, END, NULL]])
+    np.testing.assert_array_equal(target, [[START, 4, END, NULL, NULL], [START, 4, 5, 4, END]])
+    assert data.num_tokens((source, target)) == 2 + 4
+    source, target = data.batch("val", np.array([0, 1]))
+    np.testing.assert_array_equal(source, [[5, UNK, END], [END, NULL, NULL]])
+    np.testing.assert_array_equal(target, [[START, UNK, 5, END], [START, END, NULL, NULL]])
+    assert data.batch("train", np.array([], int))[0].shape == (0, 0)
+
+
+def test_references_are_the_words_as_they_were():
+    assert ParallelData(PAIRS).split("val").references == [[["z", "y"]], [[]]]
+
+
+def test_padding_by_hand():
+    rows = [np.array([1]), np.array([2, 3]), np.array([], int)]
+    np.testing.assert_array_equal(pad(rows), [[1, 0], [2, 3], [0, 0]])
+
+
+@pytest.mark.parametrize(("count", "batch_size"), [(1, 1), (7, 3), (1003, 16), (64, 100)])
+def test_every_pair_comes_once(count, batch_size, rng):
+    data = ParallelData(many(rng, count))
+    for order in (None, rng):
+        batches = data.epoch("train", batch_size, order)
+        assert sorted(np.concatenate(batches).tolist()) == list(range(count))
+        assert sorted(len(batch) for batch in batches)[1:] == [batch_size] * ((count - 1) // batch_size)
+    np.testing.assert_array_equal(np.concatenate(data.epoch("train", batch_size)), np.arange(count))
+
+
+def test_batches_hold_sentences_of_similar_length_and_come_in_any_order(rng):
+    data = ParallelData(many(rng, 2000))
+    lengths = np.array([len(words) for words in data.split("train").source])
+    batches = data.epoch("train", 20, rng)
+    spread = np.mean([np.ptp(lengths[batch]) for batch in batches])
+    assert spread < 0.15 * np.mean([np.ptp(lengths[batch]) for batch in data.epoch("train", 20)])
+    means = np.array([lengths[batch].mean() for batch in batches])
+    assert abs(np.corrcoef(means[:-1], means[1:])[0, 1]) < 0.3
+
+
+def test_the_generator_alone_decides_the_order(rng):
+    data = ParallelData(many(rng, 200))
+    first, again, other = (data.epoch("train", 8, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert [batch.tolist() for batch in first] == [batch.tolist() for batch in again]
+    assert [batch.tolist() for batch in first] != [batch.tolist() for batch in other]
+
+
+def test_long_training_pairs_are_dropped_or_cut():
+    data = ParallelData(PAIRS, max_length=2)
+    assert (data.num_long, len(data.split("train")), len(data.split("val"))) == (2, 1, 2)
+    assert data.source_vocabulary.idx_to_word[4:] == ["a", "b"]
+    assert "2 training pairs of more than 2 words were dropped" in data.describe()
+    data = ParallelData(PAIRS, max_length=2, long_pairs="cut")
+    assert (data.num_long, len(data.split("train"))) == (2, 3)
+    assert data.split("train").source[2] == ["a", "b"]
+    assert "were cut" in data.describe()
+
+
+def test_fewer_training_pairs(rng):
+    pairs = many(rng, 100)
+    some = ParallelData(pairs, max_train=10).split("train")
+    assert len(some) == 10
+    assert some.source == ParallelData(pairs, max_train=10).split("train").source
+    assert len(ParallelData(pairs, max_train=1000).split("train")) == 100
+
+
+def test_described_for_people():
+    data = ParallelData(PAIRS, name="letters")
+    text = describe(data)
+    assert text.splitlines()[0] == "letters: 7 source words, 6 target words"
+    assert "train: a b | x" in text
+    assert "val" in repr(data)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options", "message"),
+    [
+        ({}, {}, "found no split, expected pairs of a split train"),
+        ({"train": [], "val": [([], [])]}, {}, "found train 0, val 1, expected"),
+        (PAIRS, {"long_pairs": "keep"}, "long_pairs is 'keep', expected one of drop, cut"),
+        (PAIRS, {"max_length": 0}, "max_length is 0, expected at least 1"),
+        ({"train": [(["a", "b"], [])]}, {"max_length": 1}, "all 1 training pairs of pairs are longer"),
+    ],
+)
+def test_bad_options(pairs, options, message):
+    with pytest.raises(ValueError, match=message):
+        ParallelData(pairs, **options)
+
+
+def test_bad_calls():
+    data = ParallelData(PAIRS)
+    with pytest.raises(KeyError, match="has the splits train, val, not 'test'"):
+        data.split("test")
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        data.epoch("train", 0)

@@ -1,0 +1,121 @@
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from rnnlab.data import open_habeas, open_parallel, read_code_comments, read_parallel, tokenize_text
+
+real = pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
+
+
+def write(path, text):
+    content = text.encode() if isinstance(text, str) else text
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("sentence", "tokens"),
+    [
+        ("Two young, White males.", ["two", "young", ",", "white", "males", "."]),
+        ("A woman's T-shirt", ["a", "woman", "'s", "t-shirt"]),
+        ("the “big” one - here", ["the", "“", "big", "”", "one", "-", "here"]),
+        ("95.000 für 2,50 um 11:27.", ["95.000", "für", "2,50", "um", "11:27", "."]),
+        ("Saftig-grünes GRAS, Straße", ["saftig-grünes", "gras", ",", "straße"]),
+        ("u\u0308ber", ["über"]),  # the umlaut as a mark of its own
+        ("two\u00a0words\u2028three", ["two", "words", "three"]),
+        ("'quoted'", ["'", "quoted", "'"]),
+        ("", []),
+    ],
+)
+def test_words_and_marks(sentence, tokens):
+    assert tokenize_text(sentence) == tokens
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_two_files_are_read_side_by_side(tmp_path, ending):
+    source = write(tmp_path / f"a.en{ending}", "\ufeffOne two.\r\nLine\u2028three\n")
+    target = write(tmp_path / f"a.de{ending}", "Eins zwei.\nDrei")
+    expected = [(["one", "two", "."], ["eins", "zwei", "."]), (["line", "three"], ["drei"])]
+    assert read_parallel(source, target) == expected
+
+
+def test_files_of_different_lengths(tmp_path):
+    source, target = write(tmp_path / "a.en", "a\nb\n"), write(tmp_path / "a.de", "a\n\nb\n")
+    with pytest.raises(ValueError, match=r"a\.en has 2 lines and .*a\.de 3, expected as many"):
+        read_parallel(source, target)
+
+
+def test_bad_utf8_names_file_and_line(tmp_path):
+    source, target = write(tmp_path / "a.en", b"a\nb\xff\n"), write(tmp_path / "a.de", "a\nb\n")
+    with pytest.raises(ValueError, match=r"a\.en:2: found bytes that are not UTF-8"):
+        read_parallel(source, target)
+
+
+def test_a_damaged_gzip_file_is_named(tmp_path):
+    whole = gzip.compress(b"some sentence\n" * 50)
+    (tmp_path / "a.en.gz").write_bytes(whole[:-12])
+    target = write(tmp_path / "a.de", "a\n")
+    with pytest.raises(ValueError, match=r"a\.en\.gz: found a damaged gzip file"):
+        read_parallel(tmp_path / "a.en.gz", target)
+    with pytest.raises(FileNotFoundError):
+        read_parallel(tmp_path / "no.en", target)
+
+
+def test_a_folder_of_splits(tmp_path):
+    for split in ("train", "val", "test_2016_flickr"):
+        write(tmp_path / f"{split}.en.gz", f"A {split} .\n")
+        write(tmp_path / f"{split}.de", f"Ein {split} .\n")
+        write(tmp_path / f"{split}.fr.gz", f"Un {split} .\n")
+    data = open_parallel(tmp_path)
+    assert list(data.splits) == ["train", "val", "test_2016_flickr"]
+    assert data.split("test_2016_flickr").target == [["ein", "test_2016_flickr", "."]]
+    data = open_parallel(tmp_path, "fr", "en", tokenizer="spaces", min_count=1)
+    assert data.split("train").source == [["Un", "train", "."]]
+
+
+def test_what_is_missing_in_a_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        open_parallel(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"found nothing, expected train\.en and train\.de"):
+        open_parallel(tmp_path)
+    write(tmp_path / "train.en", "a\n")
+    with pytest.raises(FileNotFoundError, match=r"found train\.en, expected train\.de or \.gz as well"):
+        open_parallel(tmp_path)
+    with pytest.raises(ValueError, match="tokenizer is 'bpe', expected one of text, spaces"):
+        open_parallel(tmp_path, tokenizer="bpe")
+
+
+def test_code_and_comments(tmp_path):
+    for name in ("train", "dev", "test"):
+        write(tmp_path / f"{name}.tsv.gz", f"TokenNameint {name} x\treturns x\n")
+    data = open_habeas(tmp_path)
+    assert list(data.splits) == ["train", "val", "test"]
+    assert data.split("val").source == [["TokenNameint", "dev", "x"]]
+    assert data.split("val").target == [["returns", "x"]]
+    (tmp_path / "dev.tsv.gz").unlink()
+    with pytest.raises(FileNotFoundError, match=r"found neither dev\.tsv\.gz nor dev\.tsv"):
+        open_habeas(tmp_path)
+
+
+@pytest.mark.parametrize(("line", "tabs"), [("no comment", 0), ("a\tb\tc", 2), ("", 0)])
+def test_a_line_of_code_has_one_tab(tmp_path, line, tabs):
+    path = write(tmp_path / "train.tsv.gz", f"a\tb\n{line}\n")
+    with pytest.raises(ValueError, match=rf"train\.tsv\.gz:2: found {tabs} tabs, expected code, one tab"):
+        read_code_comments(path)
+
+
+@real
+def test_multi30k():
+    data = open_parallel(Path(os.environ["RNNLAB_DATA"]) / "multi30k", min_count=2, max_length=50)
+    sizes = {name: len(split) for name, split in data.splits.items()}
+    assert (sizes["val"], sizes["test_2016_flickr"]) == (1014, 1000)
+    assert sizes["train"] + data.num_long == 29000
+    assert " ".join(data.split("val").target[1]) == "ein mann schläft in einem grünen raum auf einem sofa ."
+
+
+@real
+def test_habeas():
+    data = open_habeas(Path(os.environ["RNNLAB_DATA"]) / "habeascorpus", min_count=5)
+    assert [len(split) for split in data.splits.values()] == [5370, 702, 662]
