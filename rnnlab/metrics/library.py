@@ -1,4 +1,4 @@
-"""pycocoevalcap, which the extra ``eval`` brings: imported when a score is asked for, not before."""
+"""The libraries that compute scores, which extras bring: imported when a score is asked for, not before."""
 
 from __future__ import annotations
 
@@ -34,3 +34,32 @@ def pycocoevalcap(module: str) -> Any:
     """
     require_scorers()
     return import_module(f"pycocoevalcap.{module}")
+
+
+def bleu_available() -> bool:
+    """Whether the extra ``translation`` is installed."""
+    return find_spec("sacrebleu") is not None
+
+
+def require_bleu() -> None:
+    """Do nothing if the extra ``translation`` is installed.
+
+    Raises
+    ------
+    ImportError
+        If it is not; says how to install it.
+    """
+    if not bleu_available():
+        raise ImportError('BLEU of translations needs sacrebleu: pip install "rnnlab[translation]"')
+
+
+def sacrebleu(module: str) -> Any:
+    """A module of sacrebleu.
+
+    Raises
+    ------
+    ImportError
+        If the extra ``translation`` is not installed.
+    """
+    require_bleu()
+    return import_module(f"sacrebleu.{module}")

@@ -1,0 +1,81 @@
+"""BLEU of translations, computed by sacrebleu.
+
+    BLEU = BP exp(1/4 sum_n log p_n)      BP = 1 if c > r, else exp(1 - r / c)
+
+p_n is the clipped precision of n-grams, summed over the corpus; c and r are the words of the candidates and
+of the references, of each the closest in length (Papineni et al. 2002; Xia et al. 2017, eq. 12). There is no
+smoothing: where no n-gram of some length is right, BLEU is 0. Sentences come as words, which are compared as
+they are.
+
+All is from 0 to 100, as papers print it; the scores of captions in :mod:`rnnlab.metrics.captions` are on
+their own scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rnnlab.metrics.library import sacrebleu
+
+Words = Sequence[str]
+
+
+@dataclass(frozen=True)
+class TranslationScores:
+    """What :func:`corpus_bleu` returns.
+
+    Attributes
+    ----------
+    corpus : dict of str to float
+        BLEU; the precisions precision-1 to precision-4; brevity, BP times 100; and length, the words of the
+        candidates for 100 of the references.
+    signature : str
+        sacrebleu's: what exactly was computed, to be quoted with the score.
+    """
+
+    corpus: dict[str, float]
+    signature: str
+
+
+def corpus_bleu(candidates: Sequence[Words], references: Sequence[Sequence[Words]]) -> TranslationScores:
+    """BLEU of a corpus.
+
+    Parameters
+    ----------
+    candidates : sequence of sequences of str
+        The words of each translation.
+    references : sequence of sequences of sequences of str
+        The words of at least one reference of each, as many for one as for another.
+
+    Raises
+    ------
+    ImportError
+        If the extra ``translation`` is not installed.
+    ValueError
+        If there is nothing to score, the lengths differ, or a candidate has no reference or more of them than
+        another.
+    """
+    if not candidates:
+        raise ValueError("corpus_bleu: candidates is empty, expected at least one translation")
+    if len(candidates) != len(references):
+        raise ValueError(
+            f"corpus_bleu: references are of {len(references)} sentences, "
+            f"expected as many as candidates, {len(candidates)}"
+        )
+    most = len(references[0])
+    for k, some in enumerate(references):
+        if len(some) != most or not some:
+            raise ValueError(
+                f"corpus_bleu: references[{k}] has {len(some)} sentences, expected {most or 'at least 1'}"
+            )
+    # force: the sentences are tokenised, and sacrebleu need not warn of that
+    metric = sacrebleu("metrics").BLEU(tokenize="none", smooth_method="none", force=True)
+    streams = [[" ".join(some[number]) for some in references] for number in range(most)]
+    score = metric.corpus_score([" ".join(words) for words in candidates], streams)
+    corpus = {"BLEU": score.score}
+    corpus |= {f"precision-{n}": precision for n, precision in enumerate(score.precisions, 1)}
+    corpus |= {"brevity": 100 * score.bp, "length": 100 * score.sys_len / max(1, score.ref_len)}
+    return TranslationScores(
+        {name: float(value) for name, value in corpus.items()}, str(metric.get_signature())
+    )
