@@ -16,6 +16,7 @@ from rnnlab.training.finite import NonFiniteError
 from rnnlab.training.optim import UPDATE_RULES, make_update_rule
 from rnnlab.training.schedules import SCHEDULES, make_schedule
 from rnnlab.training.solver import Solver
+from rnnlab.training.transfer import WarmStart, warm_start
 from rnnlab.training.validation import validation_loss
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "CheckpointError",
     "NonFiniteError",
     "Solver",
+    "WarmStart",
     "clip_by_norm",
     "clip_by_value",
     "gradient_norm",
@@ -35,4 +37,5 @@ __all__ = [
     "make_update_rule",
     "save_checkpoint",
     "validation_loss",
+    "warm_start",
 ]

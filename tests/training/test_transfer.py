@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+
+from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.training import Checkpoint, CheckpointError, save_checkpoint, warm_start
+from rnnlab.training.checkpoint import describe_model
+
+SOURCE = {"<NULL>": 0, "x": 1}
+TARGET = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3}
+
+
+def build(seed=0, source=SOURCE, **options):
+    return Seq2Seq(source, TARGET, 3, 4, rng=seed, **options)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    model = build(seed=1)
+    path = tmp_path / "best.h5"
+    save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
+    return path, model
+
+
+def test_the_same_model(saved):
+    path, first = saved
+    model = build()
+    done = warm_start(path, model)
+    np.testing.assert_array_equal(model.params.flat, first.params.flat)
+    assert done.loaded == tuple(model.params)
+    assert done.widened == done.new == done.left == ()
+    assert str(done) == f"Warm start from {path}: {len(done.loaded)} parameters loaded."
+
+
+def test_target_attention_begins_as_source_attention(saved):
+    path, first = saved
+    model = build(target_attention=True)
+    before = model.params.copy()
+    done = warm_start(path, model)
+    assert done.widened == ("W_deep_z",)
+    assert "Wt" in done.new
+    for name in done.loaded:
+        np.testing.assert_array_equal(model.params[name], first.params[name])
+    for name in done.new:
+        np.testing.assert_array_equal(model.params[name], before[name])
+    np.testing.assert_array_equal(model.params["W_deep_z"][:8], first.params["W_deep_z"])
+    np.testing.assert_array_equal(model.params["W_deep_z"][8:], before["W_deep_z"][8:])
+    # with nothing coming from the target's context, the models are the same
+    model.params["Wt"] = np.zeros_like(model.params["Wt"])
+    model.params["W_deep_z"][8:] = 0
+    batch = np.array([[1, 1]]), np.array([[1, 3, 3, 2]])
+    assert model.nll(*batch)[0] == pytest.approx(first.nll(*batch)[0], rel=1e-6)
+
+
+def test_what_the_model_lacks_is_left(saved):
+    path, _ = saved
+    done = warm_start(path, build(attention=None))
+    assert "W_deep_z" in done.left
+    assert "left " in str(done)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (build(encoder_dim=3), "expected .*, as the model's"),
+        (build(source={**SOURCE, "y": 2}), "source_word_to_idx: found 2 words, expected the 3 of the model"),
+        (CaptioningRNN({"<NULL>": 0, "b": 1}, 5), "word_to_idx: found 4 words, expected the 2 of the model"),
+    ],
+)
+def test_what_does_not_fit(saved, model, message):
+    path, _ = saved
+    with pytest.raises(CheckpointError, match=message):
+        warm_start(path, model)
+
+
+def test_nothing_in_common(saved):
+    path, _ = saved
+
+    class Other:
+        params = type(build().params)({"W_other": (2, 2)})
+
+        def config(self):
+            return {}
+
+    with pytest.raises(CheckpointError, match="expected some of W_other"):
+        warm_start(path, Other())
