@@ -3,7 +3,8 @@
 rnnlab train RECIPE [--set key=value ...] [--out DIR]      train what a recipe describes
 rnnlab train --resume DIR                                  go on with a run
 rnnlab caption RUN IMAGES_OR_SPLIT                         caption images
-rnnlab evaluate RUN --split val --beam 3 --json FILE       score captions against references
+rnnlab translate RUN SENTENCE ... | --file FILE            translate sentences
+rnnlab evaluate RUN --split val --beam 3 --json FILE       score captions or translations against references
 rnnlab gradcheck                                           hold every gradient against a numeric one
 rnnlab kernels [--warm-up]                                 show what arrays are worked on with, compile it
 rnnlab data prepare | info                                 make data sets, and look at them
@@ -20,12 +21,16 @@ from typing import Any
 
 import rnnlab
 from rnnlab import experiment, gradcheck, ops, report
-from rnnlab.config import DecodingConfig, load_config
+from rnnlab.config import DecodingConfig, TranslationConfig, load_config
 from rnnlab.data import CaptionData, describe, prepare_annotated, read_coco, read_features, read_karpathy
+from rnnlab.data.parallel_text import read_lines
+from rnnlab.decoding import read_lexicon
 from rnnlab.experiment import Run
-from rnnlab.metrics import METRICS, scorers_available
+from rnnlab.metrics import METRICS, bleu_available, scorers_available
+from rnnlab.tasks import translation
+from rnnlab.tasks.search import decode
 
-_SHOWN = 8  # captions at the end of training
+_SHOWN = 8  # captions or translations at the end of training
 _INTERRUPTED = 130  # the exit status that shells give to Ctrl-C
 
 
@@ -79,13 +84,30 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _show(run: Run) -> None:
-    """Captions and scores at the end of training."""
+    """Captions or translations and scores at the end of training."""
+    if isinstance(run.config, TranslationConfig):
+        _show_translations(run)
+    else:
+        _show_captions(run)
+
+
+def _show_translations(run: Run) -> None:
+    split = run.config.evaluation.split
+    print(f"\nThe loss is pictured in {run.directory / 'loss.png'}.")
+    if bleu_available():
+        evaluated = experiment.evaluate(run)
+        print(f"\nTranslations of the {split} split:\n\n{report.beside_references(evaluated, _SHOWN)}")
+        print(f"\nScores of the {split} split:\n\n{report.scores_table(evaluated)}")
+    else:
+        print('\nScores need the extra "translation": pip install -e ".[translation]", then')
+        print(f"rnnlab evaluate {run.directory} --split {split}")
+
+
+def _show_captions(run: Run) -> None:
     split = run.config.evaluation.split
     images = run.data.split(split)
     count = min(_SHOWN, images.num_images)
-    captions = experiment.decode(
-        run.model, images.features[:count], run.config.decoding, rng=run.config.training.seed
-    )
+    captions = decode(run.model, images.features[:count], run.config.decoding, rng=run.config.training.seed)
     print(f"\nCaptions of the {split} split:\n")
     print(report.captions_text(images.names[:count], captions, run.data))
     picture = run.directory / "captions.png"
@@ -101,10 +123,12 @@ def _show(run: Run) -> None:
 
 def _caption(options: argparse.Namespace) -> int:
     run = experiment.load_run(options.run_directory)
+    if isinstance(run.config, TranslationConfig):
+        raise ValueError(f"{run.directory} holds a model that translates: rnnlab translate {run.directory}")
     names, features = _images(run, options.images)
-    if options.max_images is not None:
-        names, features = names[: options.max_images], features[: options.max_images]
-    captions = experiment.decode(
+    if options.first is not None:
+        names, features = names[: options.first], features[: options.first]
+    captions = decode(
         run.model,
         features,
         _decoding(run, options),
@@ -130,15 +154,53 @@ def _images(run: Run, wanted: Sequence[str]) -> tuple[tuple[str, ...], Any]:
     return tuple(wanted), run.data.features_of(wanted)
 
 
+def _translate(options: argparse.Namespace) -> int:
+    run = experiment.load_run(options.run_directory, with_data=False)
+    if not isinstance(run.config, TranslationConfig):
+        raise ValueError(f"{run.directory} holds a model that captions: rnnlab caption {run.directory}")
+    if options.sentences and options.file:
+        raise ValueError("give either sentences or --file")
+    if options.sentences:
+        lines = options.sentences
+    elif options.file:
+        lines = read_lines(options.file)
+    else:
+        lines = [line.rstrip("\r\n") for line in sys.stdin]
+    sources = [translation.tokenize(run.config.data, line) for line in lines[: options.first]]
+    if options.show_attention and len(sources) != 1:
+        raise ValueError(f"--show-attention draws one sentence, and {len(sources)} are given")
+    translations = translation.translate(
+        run.model,
+        sources,
+        _decoding(run, options),
+        lexicon=read_lexicon(options.lexicon) if options.lexicon else None,
+        alignments=options.show_attention is not None,
+        rng=options.seed,
+    )
+    if translations:
+        print(report.translations_text(translations))
+    if options.show_attention:
+        report.alignment_picture(options.show_attention, sources[0], translations[0][0])
+    return 0
+
+
 def _evaluate(options: argparse.Namespace) -> int:
     run = experiment.load_run(options.run_directory)
-    evaluation = run.config.evaluation
-    changes = {"metrics": options.metrics, "max_images": options.max_images, "tokenizer": options.tokenizer}
-    evaluation = dataclasses.replace(
-        evaluation, **{key: value for key, value in changes.items() if value is not None}
-    )
+    translates = isinstance(run.config, TranslationConfig)
+    changes = {"metrics": options.metrics, "tokenizer": options.tokenizer, "lexicon": options.lexicon}
+    given = {key: value for key, value in changes.items() if value is not None}
+    for key in given:
+        if translates != (key == "lexicon"):
+            of, does = ("captions", "translates") if translates else ("translations", "captions")
+            raise ValueError(f"--{key} is for {of}, and the model of {run.directory} {does}")
+    lexicon = {"lexicon": read_lexicon(given.pop("lexicon"))} if options.lexicon else {}
+    if options.first is not None:
+        given["max_sentences" if translates else "max_images"] = options.first
+    evaluation = dataclasses.replace(run.config.evaluation, **given)
     split = options.split or evaluation.split
-    result = experiment.evaluate(run, split, decoding=_decoding(run, options), evaluation=evaluation)
+    result = experiment.evaluate(
+        run, split, decoding=_decoding(run, options), evaluation=evaluation, **lexicon
+    )
     print(report.scores_table(result))
     if options.json:
         report.write_scores(options.json, result, run, split)
@@ -263,13 +325,16 @@ def _parser() -> argparse.ArgumentParser:
     caption.add_argument("--seed", type=int, default=0, help="of sampling")
     _add_decoding(caption)
 
-    evaluate = commands.add_parser("evaluate", help="score captions against references")
+    _add_translate(commands.add_parser("translate", help="translate sentences"))
+
+    evaluate = commands.add_parser("evaluate", help="score captions or translations against references")
     evaluate.set_defaults(run=_evaluate)
     evaluate.add_argument("run_directory", metavar="RUN", help="the directory of a run")
-    evaluate.add_argument("--split", help="train, val or test; the recipe's if left out")
-    evaluate.add_argument("--json", metavar="FILE", help="write corpus and per-image scores")
+    evaluate.add_argument("--split", help="one of the data's, such as val; the recipe's if left out")
+    evaluate.add_argument("--json", metavar="FILE", help="write scores and sentences")
     evaluate.add_argument("--metrics", nargs="+", choices=list(METRICS), help="the recipe's if left out")
     evaluate.add_argument("--tokenizer", choices=["simple", "ptb"], help="ptb is COCO's and needs Java")
+    evaluate.add_argument("--lexicon", metavar="FILE", help="words for <UNK>, as rnnlab translate takes")
     _add_decoding(evaluate)
 
     check = commands.add_parser("gradcheck", help="hold every gradient against a numeric one")
@@ -300,6 +365,26 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _add_translate(translate: argparse.ArgumentParser) -> None:
+    translate.set_defaults(run=_translate)
+    translate.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    translate.add_argument(
+        "sentences",
+        nargs="*",
+        metavar="SENTENCE",
+        help="standard input if there is none, and no --file",
+    )
+    translate.add_argument("--file", help="a sentence a line, gzipped or not")
+    translate.add_argument(
+        "--lexicon",
+        metavar="FILE",
+        help="words for <UNK>: lines of a source word, a tab, a target word; else the source's own word",
+    )
+    translate.add_argument("--show-attention", metavar="FILE", help="draw what was attended to, in a PNG")
+    translate.add_argument("--seed", type=int, default=0, help="of sampling")
+    _add_decoding(translate)
+
+
 def _add_prepare(prepare: argparse.ArgumentParser) -> None:
     prepare.set_defaults(run=_prepare)
     source = prepare.add_mutually_exclusive_group(required=True)
@@ -316,13 +401,15 @@ def _add_decoding(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("decoding", "the recipe's if left out")
     group.add_argument("--method", choices=["greedy", "beam", "sample"])
     group.add_argument("--beam", type=_count, metavar="K", help="beam search with K partial sentences")
-    group.add_argument("--n-best", type=_count, metavar="N", help="find N captions an image")
+    group.add_argument("--n-best", type=_count, metavar="N", help="find N sentences for each source")
     group.add_argument(
         "--length-penalty", type=float, metavar="A", help="rank by log-probability / (words + 1)^A"
     )
-    group.add_argument("--max-length", type=_count, metavar="T", help="the most words in a caption")
+    group.add_argument("--max-length", type=_count, metavar="T", help="the most words in a sentence")
     group.add_argument("--temperature", type=float, help="of sampling")
-    group.add_argument("--max-images", type=_count, metavar="N", help="only the first N")
+    group.add_argument(
+        "--max-images", "--max-sentences", dest="first", type=_count, metavar="N", help="only the first N"
+    )
 
 
 if __name__ == "__main__":

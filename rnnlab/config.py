@@ -1,11 +1,13 @@
 """Recipes: TOML files that describe an experiment, and the schema that they follow.
 
-    [data]        which captions and features                 -> rnnlab.data
-    [model]       options of the model                        -> rnnlab.models.CaptioningRNN
+    [data]        what is trained on                          -> rnnlab.data
+    [model]       options of the model                        -> rnnlab.models
     [training]    options of the solver                       -> rnnlab.training.Solver
-    [decoding]    how captions are searched for               -> rnnlab.decoding
+    [decoding]    how sentences are searched for              -> rnnlab.decoding
     [evaluation]  what is scored, and how                     -> rnnlab.metrics
 
+The ``kind`` of the data says what kind of recipe it is: :class:`Config` for captions of images,
+:class:`TranslationConfig` for sentence pairs. Each has its own tables [data], [model] and [evaluation].
 The fields below are the keys, their annotations are what is checked, and :mod:`rnnlab.schema` checks it.
 """
 
@@ -17,7 +19,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
 
 from rnnlab.metrics import METRICS, Metric
 from rnnlab.schema import ConfigError, EnvPath, Interval, Place, from_table, to_table
@@ -85,6 +87,35 @@ class CocoData:
 
 
 @dataclass(frozen=True)
+class ParallelTable:
+    """Sentence pairs in files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz of a folder, as Multi30k's."""
+
+    kind: Literal["parallel"]
+    directory: EnvPath
+    source: str = "en"  # endings of the files: the languages
+    target: str = "de"
+    tokenizer: Literal["text", "spaces"] = "text"  # lower-cased words and marks; or split at spaces only
+    min_count: Count = 1  # a word is in its vocabulary if the training pairs have it so often
+    max_size: Count | None = None  # the most words in a vocabulary
+    max_length: Count | None = None  # the most words in a sentence of a training pair;
+    long_pairs: Literal["drop", "cut"] = "drop"  # what is done with longer ones
+    max_train: Count | None = None  # use only so many training pairs
+
+
+@dataclass(frozen=True)
+class HabeasTable:
+    """Code and its comments in train, dev and test.tsv.gz of a folder, the HabeasCorpus; dev is ``val``."""
+
+    kind: Literal["habeas"]
+    directory: EnvPath
+    min_count: Count = 1
+    max_size: Count | None = None
+    max_length: Count | None = None
+    long_pairs: Literal["drop", "cut"] = "drop"
+    max_train: Count | None = None
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """Keyword arguments of :class:`rnnlab.models.CaptioningRNN`."""
 
@@ -104,7 +135,7 @@ class ModelConfig:
     selector: bool = False  # a gate scales what the attention reads
     target_attention: bool = False  # attend to the decoder's own past as well
     output: Literal["linear", "deep"] = "linear"  # scores from the hidden state; or from context and word too
-    doubly_stochastic: Annotated[float, Interval("[0, inf)")] = 0.0  # weight of the loss that no region is left
+    doubly_stochastic: Annotated[float, Interval("[0, inf)")] = 0.0  # weight of the loss: look everywhere
     loss_average: Literal["batch", "token"] = (
         "batch"  # a batch's summed loss is over its captions or its tokens
     )
@@ -115,9 +146,35 @@ class ModelConfig:
 
 
 @dataclass(frozen=True)
-class TrainingConfig:
-    """Keyword arguments of :class:`rnnlab.training.Solver`."""
+class Seq2SeqConfig:
+    """Keyword arguments of :class:`rnnlab.models.Seq2Seq`."""
 
+    cell_type: Literal["rnn", "lstm", "gru", "simplified_gru"] = "gru"  # of encoder and decoder
+    wordvec_dim: Count = 256  # numbers in a word vector, of the source and of the target
+    hidden_dim: Count = 512  # units of the decoder
+    encoder_dim: Count | None = None  # units of each direction of the encoder; hidden_dim if left out
+    num_layers: Count = 1  # of the encoder
+    bidirectional: bool = True  # whether the encoder reads in both directions
+    # Scores of the attention to the source; "none" leaves only the initial state between encoder and decoder.
+    attention: Literal["additive", "dot", "bilinear", "none"] = "additive"
+    attention_dim: Count | None = None  # units of additive scores; hidden_dim if left out
+    target_attention: bool = False  # attend to the decoder's own past as well
+    output: Literal["deep", "linear"] = "deep"  # scores from state, contexts and word, or from the state
+    word_dropout: Dropout = 0.0  # probability of dropping a number of a word vector,
+    layer_dropout: Dropout = 0.0  # a unit between two layers of the encoder,
+    output_dropout: Dropout = 0.0  # a unit of what is scored
+    loss_average: Literal["batch", "token"] = "token"  # a batch's summed loss is over its pairs or its tokens
+    initialisation: Literal["course", "uniform"] = "course"
+    init_scale: Positive = 0.08
+    dtype: Literal["float32", "float64"] = "float32"
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Keyword arguments of :class:`rnnlab.training.Solver`, and where the parameters start."""
+
+    # A run or a checkpoint: what its model has of the parameters is copied before training.
+    warm_start: EnvPath | None = None
     seed: Natural = 0  # of the initial parameters, the order of the data, and dropout
     num_epochs: Count = 10
     batch_size: Count = 64
@@ -141,15 +198,15 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """How captions are searched for."""
+    """How sentences are searched for."""
 
     method: Literal["greedy", "beam", "sample"] = "beam"
     beam_size: Count = 3
-    max_length: Count = 30  # the most words in a caption
+    max_length: Count = 30  # the most words in a sentence
     length_penalty: Annotated[float, Interval("[0, inf)")] = (
         0.0  # rank by log-probability / (words + 1) ** this
     )
-    n_best: Count = 1  # captions for each image; beam search only
+    n_best: Count = 1  # sentences for each source; beam search only
     forbid_unknown: bool = True  # never write <UNK>
     temperature: Positive = 1.0  # of sampling: below 1 likely words gain, above 1 the others
 
@@ -161,7 +218,7 @@ class DecodingConfig:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """What is scored, and how."""
+    """Which captions are scored, and how."""
 
     split: Literal["train", "val", "test"] = "val"
     metrics: list[Metric] = field(default_factory=lambda: list(METRICS))
@@ -171,23 +228,16 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True)
-class Config:
-    """A recipe."""
+class TranslationEvaluationConfig:
+    """Which translations are scored, by BLEU and perplexity."""
 
-    data: ShapesData | CourseData | KarpathyData | CocoData
-    model: ModelConfig = field(default_factory=ModelConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-    decoding: DecodingConfig = field(default_factory=DecodingConfig)
-    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    split: str = "val"  # one of the data's
+    each_epoch: list[Literal["BLEU"]] = field(default_factory=list)  # of greedy translations of ``val``
+    max_sentences: Count | None = None  # translate and score only the first so many
 
-    def __post_init__(self) -> None:
-        monitored = ["val_loss", "val_perplexity"]
-        monitored += [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
-        if self.training.monitor not in monitored:
-            raise ValueError(
-                f"training.monitor is {self.training.monitor!r}, expected one of {', '.join(monitored)}; "
-                "evaluation.each_epoch adds caption scores"
-            )
+
+class _Tables:
+    """What recipes of all kinds can do."""
 
     def to_dict(self) -> dict[str, Any]:
         """Tables that JSON can hold, with every key; paths as they were written."""
@@ -196,13 +246,77 @@ class Config:
     @classmethod
     def from_dict(
         cls, tables: Mapping[str, Any], source: str = "config", overrides: Sequence[str] = ()
-    ) -> Config:
+    ) -> Self:
         """The inverse of :meth:`to_dict`; see :func:`load_config`."""
         tables, keys = _override(tables, overrides)
         return from_table(cls, tables, Place(source, overrides=keys))
 
 
-def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Config:
+@dataclass(frozen=True)
+class Config(_Tables):
+    """A recipe for captions of images."""
+
+    data: ShapesData | CourseData | KarpathyData | CocoData
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        _check_monitor(
+            self.training, [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
+        )
+
+
+@dataclass(frozen=True)
+class TranslationConfig(_Tables):
+    """A recipe for sentences from sentences: another language's, or comments of code."""
+
+    data: ParallelTable | HabeasTable
+    model: Seq2SeqConfig = field(default_factory=Seq2SeqConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+    evaluation: TranslationEvaluationConfig = field(default_factory=TranslationEvaluationConfig)
+
+    def __post_init__(self) -> None:
+        _check_monitor(self.training, self.evaluation.each_epoch)
+
+
+Recipe = Config | TranslationConfig
+
+_RECIPES: tuple[type[Config], type[TranslationConfig]] = (Config, TranslationConfig)
+
+
+def recipe_from_dict(
+    tables: Mapping[str, Any], source: str = "config", overrides: Sequence[str] = ()
+) -> Recipe:
+    """The recipe that tables are of, by their ``data.kind``; the inverse of ``to_dict``."""
+    overridden, keys = _override(tables, overrides)
+    data = overridden.get("data")
+    kinds = {kind: recipe for recipe in _RECIPES for kind in _kinds(recipe)}
+    kind = data.get("kind") if isinstance(data, Mapping) else next(iter(kinds))
+    if not isinstance(kind, str) or kind not in kinds:
+        found = "missing" if kind is None else repr(kind)
+        place = Place(source, overrides=keys) / "data" / "kind"
+        raise ConfigError(f"{place} is {found}, expected one of {', '.join(map(repr, kinds))}")
+    return from_table(kinds[kind], overridden, Place(source, overrides=keys))
+
+
+def _kinds(recipe: type[Config] | type[TranslationConfig]) -> list[str]:
+    """The kinds of data that are of this kind of recipe."""
+    return [get_args(get_type_hints(table)["kind"])[0] for table in get_args(get_type_hints(recipe)["data"])]
+
+
+def _check_monitor(training: TrainingConfig, scores: Sequence[str]) -> None:
+    monitored = ["val_loss", "val_perplexity", *scores]
+    if training.monitor not in monitored:
+        raise ValueError(
+            f"training.monitor is {training.monitor!r}, expected one of {', '.join(monitored)}; "
+            "evaluation.each_epoch adds scores"
+        )
+
+
+def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe.
 
     Parameters
@@ -224,7 +338,7 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
         tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not a TOML file: {error}") from error
-    return Config.from_dict(tables, str(path), overrides)
+    return recipe_from_dict(tables, str(path), overrides)
 
 
 def _override(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:

@@ -8,33 +8,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rnnlab.config import (
-    CocoData,
-    Config,
-    CourseData,
     DecodingConfig,
     EvaluationConfig,
-    KarpathyData,
-    ShapesData,
+    Recipe,
+    TranslationConfig,
+    TranslationEvaluationConfig,
+    recipe_from_dict,
 )
-from rnnlab.data import CaptionData, open_annotated, open_shapes, read_coco, read_karpathy, tokenize
-from rnnlab.data.vocabulary import START, UNK
-from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
-from rnnlab.metrics import CaptionScores, perplexity, ptb_tokenizer, require_scorers, score_captions
-from rnnlab.models import CaptioningRNN
-from rnnlab.training import Solver, load_checkpoint, load_model, validation_loss
-
-Array = Any
-
-_ROWS = 250  # images that are decoded together
+from rnnlab.data import CaptionData, ParallelData
+from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.tasks import captioning, translation
+from rnnlab.training import Solver, load_checkpoint, load_model, warm_start
 
 
 @dataclass(frozen=True)
@@ -42,45 +31,18 @@ class Run:
     """A trained model with the data it was trained on and the recipe that says how."""
 
     directory: Path
-    config: Config
-    data: CaptionData
-    model: CaptioningRNN
+    config: Recipe
+    data: Any  # CaptionData or ParallelData, as the recipe says; None if it was not opened
+    model: Any  # CaptioningRNN or Seq2Seq
     interrupted: bool = False  # whether its training was ended by Ctrl-C
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """The captions of a split and how good they are.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The images.
-    captions : list of list of Hypothesis
-        Best first, one list an image.
-    sentences : list of str
-        The best caption of each image.
-    references : list of list of str
-        What people wrote.
-    perplexity : float
-        Of what people wrote of these images, under the model.
-    scores : CaptionScores
-    """
-
-    names: tuple[str, ...]
-    captions: list[list[Hypothesis]]
-    sentences: list[str]
-    references: list[list[str]]
-    perplexity: float
-    scores: CaptionScores
-
-
-def train(config: Config, directory: str | os.PathLike[str], *, progress: bool = True) -> Run:
+def train(config: Recipe, directory: str | os.PathLike[str], *, progress: bool = True) -> Run:
     """Train what the recipe describes in a new run directory.
 
     Parameters
     ----------
-    config : Config
+    config : Config or TranslationConfig
     directory : path
         Must not hold a run already.
     progress : bool
@@ -96,20 +58,26 @@ def train(config: Config, directory: str | os.PathLike[str], *, progress: bool =
     FileExistsError
         If the directory holds a run.
     ImportError
-        If the recipe asks for caption scores after every epoch and the extra ``eval`` is not installed.
+        If the recipe asks for scores after every epoch and the extra that computes them is not installed.
+    CheckpointError
+        If the recipe's ``warm_start`` is of a model that does not fit.
     """
     data = open_data(config.data)
     model = new_model(config, data)
     options = asdict(config.training)
+    start = options.pop("warm_start")
     solver = Solver(
         model,
         data,
         **options,
-        evaluate=_epoch_scores(config, data),
+        evaluate=_task(config).epoch_scores(config, data),
         config=config.to_dict(),
         run_dir=directory,
         progress=progress,
     )
+    if start is not None:
+        path = Path(start)
+        print(warm_start(checkpoint_of(path) if path.is_dir() else path, model))
     solver.train()
     return Run(Path(directory), config, data, model, solver.interrupted)
 
@@ -128,7 +96,7 @@ def resume(directory: str | os.PathLike[str], *, progress: bool = True, num_epoc
         path,
         model,
         data,
-        evaluate=_epoch_scores(config, data),
+        evaluate=_task(config).epoch_scores(config, data),
         config=config.to_dict(),
         progress=progress,
         **changes,
@@ -137,8 +105,14 @@ def resume(directory: str | os.PathLike[str], *, progress: bool = True, num_epoc
     return Run(path, config, data, model, solver.interrupted)
 
 
-def load_run(directory: str | os.PathLike[str]) -> Run:
+def load_run(directory: str | os.PathLike[str], *, with_data: bool = True) -> Run:
     """Open a run directory: its best checkpoint, or the last where there was no validation.
+
+    Parameters
+    ----------
+    directory : path
+    with_data : bool
+        Whether to open the data as well, which a model can do without.
 
     Raises
     ------
@@ -146,97 +120,41 @@ def load_run(directory: str | os.PathLike[str]) -> Run:
         If there is no checkpoint.
     """
     path = Path(directory)
-    best, last = path / "best.h5", path / "last.h5"
-    checkpoint = best if best.exists() else last
-    if not checkpoint.exists():
-        raise FileNotFoundError(f"{path} holds no run: found neither best.h5 nor last.h5")
+    checkpoint = checkpoint_of(path)
     config = _config_of(checkpoint)
-    return Run(path, config, open_data(config.data), load_model(checkpoint))
+    return Run(path, config, open_data(config.data) if with_data else None, load_model(checkpoint))
 
 
-def _config_of(checkpoint: Path) -> Config:
+def checkpoint_of(directory: Path) -> Path:
+    """The best checkpoint of a run directory, or the last where there was no validation.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    for name in ("best.h5", "last.h5"):
+        if (directory / name).exists():
+            return directory / name
+    raise FileNotFoundError(f"{directory} holds no run: found neither best.h5 nor last.h5")
+
+
+def _config_of(checkpoint: Path) -> Recipe:
     tables = load_checkpoint(checkpoint).config
     if tables is None:
         raise ValueError(f"{checkpoint} holds no recipe, expected a run of rnnlab train")
-    return Config.from_dict(tables, str(checkpoint))
+    return recipe_from_dict(tables, str(checkpoint))
 
 
-def open_data(table: ShapesData | CourseData | KarpathyData | CocoData) -> CaptionData:
+def open_data(table: Any) -> CaptionData | ParallelData:
     """The data that a recipe's table ``[data]`` names."""
-    options = asdict(table)
-    kind = options.pop("kind")
-    if kind == "shapes":
-        return open_shapes(**options)
-    if kind == "course":
-        return CaptionData.from_course(options.pop("directory"), **options)
-    if kind == "karpathy":
-        return open_annotated(read_karpathy(options.pop("annotations")), **options)
-    splits = ("train", "val")
-    return open_annotated(
-        read_coco({split: options.pop(f"annotations_{split}") for split in splits}), **options
-    )
+    of_pairs = isinstance(table, translation.TABLES)
+    return translation.open_data(table) if of_pairs else captioning.open_data(table)
 
 
-def new_model(config: Config, data: CaptionData) -> CaptioningRNN:
+def new_model(config: Recipe, data: Any) -> CaptioningRNN | Seq2Seq:
     """A model as the recipe describes it, its parameters drawn from the recipe's seed."""
-    return CaptioningRNN(
-        data.vocabulary.word_to_idx,
-        data.num_features,
-        **asdict(config.model),
-        rng=np.random.default_rng(config.training.seed),
-    )
-
-
-def decode(
-    model: CaptioningRNN,
-    features: Array,
-    options: DecodingConfig,
-    *,
-    rng: np.random.Generator | int = 0,
-    alignments: bool = False,
-) -> list[list[Hypothesis]]:
-    """Caption images as the recipe's table ``[decoding]`` says.
-
-    Parameters
-    ----------
-    model : CaptioningRNN
-    features : (N, D), or (N, L, D) for a model that attends
-        On the scale that the model was trained on.
-    options : DecodingConfig
-    rng : numpy Generator or seed
-        For ``method = "sample"``.
-    alignments : bool
-        Whether the hypotheses say what the model attended to, which it then has to do.
-
-    Returns
-    -------
-    list of N lists of Hypothesis
-        Best first.
-    """
-    rng = np.random.default_rng(rng)
-    common: dict[str, Any] = {
-        "max_length": options.max_length,
-        "forbid": (model.null_token, START, *((UNK,) if options.forbid_unknown else ())),
-        "return_alignments": alignments,
-    }
-
-    def search(rows: Array) -> list[list[Hypothesis]]:
-        if options.method == "greedy":
-            return greedy(model, rows, **common)
-        if options.method == "sample":
-            return sample(model, rows, temperature=options.temperature, rng=rng, **common)
-        return beam_search(
-            model,
-            rows,
-            beam_size=options.beam_size,
-            length_penalty=options.length_penalty,
-            n_best=options.n_best,
-            **common,
-        )
-
-    return [
-        found for start in range(0, len(features), _ROWS) for found in search(features[start : start + _ROWS])
-    ]
+    return _task(config).new_model(config, data)
 
 
 def evaluate(
@@ -244,9 +162,10 @@ def evaluate(
     split: str | None = None,
     *,
     decoding: DecodingConfig | None = None,
-    evaluation: EvaluationConfig | None = None,
-) -> Evaluation:
-    """Caption a split and score the captions against its references.
+    evaluation: EvaluationConfig | TranslationEvaluationConfig | None = None,
+    **options: Any,
+) -> Any:
+    """Caption or translate a split and score that against its references.
 
     Parameters
     ----------
@@ -254,74 +173,36 @@ def evaluate(
     split : str, optional
         The recipe's if left out.
     decoding : DecodingConfig, optional
-    evaluation : EvaluationConfig, optional
+    evaluation : EvaluationConfig or TranslationEvaluationConfig, optional
         Instead of the recipe's.
+    **options
+        Of the task: see :func:`rnnlab.tasks.captioning.evaluate` and
+        :func:`rnnlab.tasks.translation.evaluate`.
+
+    Returns
+    -------
+    rnnlab.tasks.captioning.Evaluation or rnnlab.tasks.translation.Evaluation
 
     Raises
     ------
     ImportError
-        If the extra ``eval`` is not installed.
+        If the extra that computes the scores is not installed.
     KeyError
         If the data have no such split.
-    ValueError
-        If its first ``max_images`` images have no captions.
     """
-    options = evaluation or run.config.evaluation
-    split = split or options.split
-    require_scorers()
-    images = run.data.split(split)
-    count = min(options.max_images or images.num_images, images.num_images)
-    captions_perplexity = _perplexity(run, split, count)
-    captions = decode(
-        run.model, images.features[:count], decoding or run.config.decoding, rng=run.config.training.seed
-    )
-    sentences = written(captions, run.data)
-    references = images.references[:count]
-    tokenizer: Callable[[str], Sequence[str]] = tokenize
-    if options.tokenizer == "ptb":
-        tokenizer = ptb_tokenizer([*sentences, *chain.from_iterable(references)])
-    return Evaluation(
-        images.names[:count],
-        captions,
-        sentences,
-        references,
-        captions_perplexity,
-        score_captions(sentences, references, tokenize=tokenizer, metrics=options.metrics),
+    config: Any = run.config
+    evaluation = evaluation or config.evaluation
+    return _task(config).evaluate(
+        config.training,
+        run.data,
+        run.model,
+        split or evaluation.split,
+        decoding=decoding or config.decoding,
+        evaluation=evaluation,
+        **options,
     )
 
 
-def _perplexity(run: Run, split: str, count: int) -> float:
-    """That of the captions of the first ``count`` images of a split."""
-    captions = np.flatnonzero(run.data.split(split).image_idxs < count)
-    if not captions.size:
-        raise ValueError(
-            f"max_images: found no captions of the first {count} images of {split}, expected some"
-        )
-    size = run.config.training.batch_size
-    batches = np.split(captions, range(size, captions.size, size))
-    totals = [run.model.nll(*run.data.batch(split, indices)) for indices in batches]
-    return perplexity(sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals))
-
-
-def written(captions: Sequence[Sequence[Hypothesis]], data: CaptionData) -> list[str]:
-    """The best caption of each image in words."""
-    return [data.vocabulary.decode(best.tokens) for best, *_ in captions]
-
-
-def _epoch_scores(config: Config, data: CaptionData) -> Any:
-    """The function that the solver calls after every epoch; None for its own, which needs no captions."""
-    metrics = config.evaluation.each_epoch
-    if not metrics:
-        return None
-    require_scorers()
-    images = data.split("val")
-    count = min(config.evaluation.max_images or images.num_images, images.num_images)
-
-    def scores(model: CaptioningRNN) -> dict[str, float]:
-        captions = decode(model, images.features[:count], config.decoding, rng=config.training.seed)
-        scored = score_captions(
-            written(captions, data), images.references[:count], tokenize=tokenize, metrics=metrics
-        )
-        return validation_loss(model, data, config.training.batch_size) | scored.corpus
-
-    return scores
+def _task(config: Recipe) -> Any:
+    """The module of what the recipe is about."""
+    return translation if isinstance(config, TranslationConfig) else captioning

@@ -1,4 +1,4 @@
-"""Pictures: the course of a training run, and images with their captions.
+"""Pictures: the course of a training run, images with their captions, attention between sentences.
 
 Every function returns a matplotlib Figure on the Agg canvas, which a notebook shows and :func:`save`
 writes. The state of pyplot is neither used nor changed, so this works in threads and without a display.
@@ -116,8 +116,8 @@ def attention_grid(
     Raises
     ------
     ValueError
-        If there are not as many sentences or weights as images, or of words as weights, or no image at all, or
-        the grid is not square.
+        If there are not as many sentences or weights as images, or not as many words as weights, or no image,
+        or the grid is not square.
     """
     if not images or not len(images) == len(words) == len(weights):
         raise ValueError(
@@ -145,6 +145,38 @@ def attention_grid(
                 interpolation="bilinear",
             )  # fmt: skip
             axes.set_title(word, color=_INK, fontsize=8, pad=2)
+    return figure
+
+
+def alignment_matrix(weights: Array, source: Sequence[str], target: Sequence[str]) -> Figure:
+    """The attention of each word of a target to each word of its source: the darker, the more.
+
+    Parameters
+    ----------
+    weights : (T, L)
+    source : sequence of L str
+    target : sequence of T str
+
+    Raises
+    ------
+    ValueError
+        If the weights have another shape, or there is no word.
+    """
+    weights = np.asarray(weights, dtype=float)
+    T, L = len(target), len(source)
+    if weights.shape != (T, L) or not weights.size:
+        raise ValueError(
+            f"alignment_matrix: weights has shape {weights.shape}, expected ({T}, {L}) "
+            "as there are words of the target and of the source, at least 1 of each"
+        )
+    figure = _figure(1.6 + 0.32 * L, 1.4 + 0.32 * T)
+    axes = figure.subplots()
+    axes.imshow(weights, cmap="Blues", vmin=0, vmax=1)
+    axes.set_xticks(range(L), source, rotation=60, ha="left", rotation_mode="anchor")
+    axes.set_yticks(range(T), target)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0, labelcolor=_INK, labelsize=9)
+    axes.spines[:].set_color(_GREY)
     return figure
 
 

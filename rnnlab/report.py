@@ -1,4 +1,4 @@
-"""What people see of a run: captions as text and as pictures, scores as a table and as JSON."""
+"""What people see of a run: captions and translations as text and pictures, scores as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import rnnlab
 from rnnlab import plots
 from rnnlab.data import CaptionData, image_from_url
 from rnnlab.decoding import Hypothesis
-from rnnlab.experiment import Evaluation, Run, written
+from rnnlab.experiment import Run
 from rnnlab.files import atomic_write
+from rnnlab.tasks import translation
+from rnnlab.tasks.captioning import Evaluation, written
+from rnnlab.tasks.translation import Translation
 
 
 def captions_text(names: Sequence[str], captions: Sequence[Sequence[Hypothesis]], data: CaptionData) -> str:
@@ -67,22 +70,83 @@ def attention_picture(
         plots.save(plots.attention_grid(images, words, weights), temporary)
 
 
-def scores_table(evaluation: Evaluation) -> str:
-    """The corpus scores, a line each, and the notes."""
-    rows = [("images", f"{len(evaluation.names):,}"), ("perplexity", f"{evaluation.perplexity:.3f}")]
-    rows += [(name, f"{score:.4f}") for name, score in evaluation.scores.corpus.items()]
-    lines = [f"{name:<12}{value:>10}" for name, value in rows]
-    return "\n".join(lines + [f"note: {note}" for note in evaluation.scores.notes])
+def translations_text(translations: Sequence[Sequence[Translation]]) -> str:
+    """A line for each source, or, with n-best lists, the translations with their scores and an empty line."""
+    lines = []
+    for found in translations:
+        if len(found) == 1:
+            lines.append(" ".join(found[0].words))
+            continue
+        lines += [f"{one.hypothesis.score:8.3f}  {' '.join(one.words)}" for one in found]
+        lines.append("")
+    return "\n".join(lines)
 
 
-def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run, split: str) -> None:
-    """Write corpus scores, and the caption, references and scores of every image, as JSON."""
+def beside_references(evaluated: translation.Evaluation, count: int) -> str:
+    """The first ``count`` sources, each with its translation and the first of its references."""
+    blocks = []
+    for source, (best, *_), references in zip(
+        evaluated.sources[:count], evaluated.translations, evaluated.references, strict=False
+    ):
+        rows = {"source": source, "translation": best.words, "reference": references[0]}
+        blocks.append("\n".join(f"{name:<13}{' '.join(words)}" for name, words in rows.items()))
+    return "\n\n".join(blocks)
+
+
+def alignment_picture(path: str | os.PathLike[str], source: Sequence[str], found: Translation) -> None:
+    """Draw the attention of a translation to its source, in a PNG.
+
+    Raises
+    ------
+    ValueError
+        If the translation was found without alignments.
+    """
+    alignment = found.hypothesis.alignment
+    if alignment is None:
+        raise ValueError(
+            "alignment_picture: the translation has no alignment, expected one with alignments=True"
+        )
+    target = [*found.words, *(["<END>"] if found.hypothesis.finished else [])]
+    figure = plots.alignment_matrix(alignment, [*source, "<END>"], target)
+    with atomic_write(path) as temporary:
+        plots.save(figure, temporary)
+
+
+def scores_table(evaluation: Evaluation | translation.Evaluation) -> str:
+    """The corpus scores, a line each, and notes or the signature of BLEU."""
     scores = evaluation.scores
-    report = {
+    if isinstance(evaluation, translation.Evaluation):
+        rows = [("sentences", f"{len(evaluation.sources):,}")]
+        digits, notes = 2, [f"BLEU: {evaluation.scores.signature}"]
+    else:
+        rows = [("images", f"{len(evaluation.names):,}")]
+        digits, notes = 4, [f"note: {note}" for note in evaluation.scores.notes]
+    rows.append(("perplexity", f"{evaluation.perplexity:.3f}"))
+    rows += [(name, f"{score:.{digits}f}") for name, score in scores.corpus.items()]
+    return "\n".join([f"{name:<12}{value:>10}" for name, value in rows] + notes)
+
+
+def write_scores(
+    path: str | os.PathLike[str], evaluation: Evaluation | translation.Evaluation, run: Run, split: str
+) -> None:
+    """Write corpus scores as JSON, and all captions or translations with their references."""
+    report: dict[str, Any] = {
         "rnnlab": rnnlab.__version__,
         "run": os.fspath(run.directory),
         "split": split,
-        "corpus": {"perplexity": evaluation.perplexity, **scores.corpus},
+        "corpus": {"perplexity": evaluation.perplexity, **evaluation.scores.corpus},
+    }
+    if isinstance(evaluation, translation.Evaluation):
+        report |= _translations_report(evaluation)
+    else:
+        report |= _captions_report(evaluation)
+    with atomic_write(path) as temporary:
+        temporary.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _captions_report(evaluation: Evaluation) -> dict[str, Any]:
+    scores = evaluation.scores
+    return {
         "notes": scores.notes,
         "images": [
             {
@@ -96,8 +160,22 @@ def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run,
             )
         ],
     }
-    with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _translations_report(evaluation: translation.Evaluation) -> dict[str, Any]:
+    return {
+        "signature": evaluation.scores.signature,
+        "sentences": [
+            {
+                "source": " ".join(source),
+                "translation": " ".join(best.words),
+                "references": [" ".join(words) for words in references],
+            }
+            for source, (best, *_), references in zip(
+                evaluation.sources, evaluation.translations, evaluation.references, strict=True
+            )
+        ],
+    }
 
 
 def checks_table(title: str, rows: Iterable[Any]) -> tuple[str, bool]:

@@ -6,8 +6,17 @@ from typing import Literal, get_args, get_type_hints
 
 import pytest
 
-from rnnlab.config import Config, ModelConfig, TrainingConfig, load_config
+from rnnlab.config import (
+    Config,
+    ModelConfig,
+    Seq2SeqConfig,
+    TrainingConfig,
+    TranslationConfig,
+    load_config,
+    recipe_from_dict,
+)
 from rnnlab.metrics import METRICS
+from rnnlab.models import Seq2Seq
 from rnnlab.models.captioning import IMAGE_INPUTS, CaptioningRNN
 from rnnlab.models.cells import CELLS
 from rnnlab.models.encoders import ACTIVATIONS
@@ -111,6 +120,27 @@ def test_a_score_of_each_epoch_can_be_monitored(recipe):
     assert config.training.monitor == "BLEU-4"
 
 
+def test_the_kind_of_data_makes_a_recipe_one_of_translations(recipe):
+    recipe.write_text('[data]\nkind = "parallel"\ndirectory = "x"\n[model]\nencoder_dim = 3')
+    config = load_config(recipe, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
+    assert isinstance(config, TranslationConfig)
+    assert (config.model.encoder_dim, config.evaluation.split) == (3, "val")
+    for override, message in (
+        ("model.image_input=every_step", "model.image_input is unknown"),
+        ("evaluation.metrics=['CIDEr']", "evaluation.metrics is unknown"),
+        ("data.min_count=0", "data.min_count is 0, expected an integer in [1, inf)"),
+        ("data.kind=imagenet", "data.kind is 'imagenet', expected one of 'shapes', 'course', 'karpathy', "),
+        ("data.kind=['a']", "data.kind is ['a'], expected one of 'shapes'"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            load_config(recipe, [override])
+        assert f"--set: {message}" in str(error.value)
+    with pytest.raises(
+        ConfigError, match=r"data\.kind is missing, expected one of .* 'coco', 'parallel', 'habeas'"
+    ):
+        recipe_from_dict({"data": {}})
+
+
 @pytest.mark.parametrize("content", [b"[data\n", b"\xff"])
 def test_not_toml(recipe, content):
     recipe.write_bytes(content)
@@ -144,7 +174,7 @@ def test_overriding_leaves_the_given_tables_alone():
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_recipes_load(path):
     config = load_config(path)
-    assert Config.from_dict(config.to_dict()) == config
+    assert recipe_from_dict(config.to_dict()) == config
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -154,10 +184,13 @@ def test_every_key_of_a_recipe_is_explained(path):
     assert [line for line in keys if "#" not in line] == []
 
 
-@pytest.mark.parametrize(("section", "target"), [(ModelConfig, CaptioningRNN), (TrainingConfig, Solver)])
+@pytest.mark.parametrize(
+    ("section", "target"),
+    [(ModelConfig, CaptioningRNN), (Seq2SeqConfig, Seq2Seq), (TrainingConfig, Solver)],
+)
 def test_keys_are_arguments_with_the_same_meaning(section, target):
     arguments = inspect.signature(target).parameters
-    assert {key.name for key in fields(section)} <= set(arguments)
+    assert {key.name for key in fields(section)} - {"warm_start"} <= set(arguments)
 
 
 @pytest.mark.parametrize(

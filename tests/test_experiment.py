@@ -10,6 +10,9 @@ import pytest
 from rnnlab import experiment
 from rnnlab.config import Config, EvaluationConfig
 from rnnlab.data import write_shapes
+from rnnlab.tasks import captioning
+from rnnlab.tasks.search import decode
+from rnnlab.training import validation_loss
 
 TABLES = {
     "model": {
@@ -118,7 +121,7 @@ def test_the_perplexity_is_that_of_the_images_that_are_scored(config, tmp_path):
         options = EvaluationConfig(metrics=["BLEU"], **options)
         return experiment.evaluate(run, "val", evaluation=options).perplexity
 
-    expected = experiment.validation_loss(run.model, data, 64)["val_perplexity"]
+    expected = validation_loss(run.model, data, 64)["val_perplexity"]
     assert perplexity() == perplexity(max_images=1000) == pytest.approx(expected, rel=1e-6)
     val = data.split("val")
     nats, tokens = run.model.nll(np.repeat(val.features[:7], 5, axis=0), val.captions[:35])
@@ -135,7 +138,7 @@ def test_a_recipe_that_wants_scores_fails_before_training_without_the_extra(conf
     tables = config.to_dict()
     tables["training"] |= {"monitor": "BLEU-4"}
     tables["evaluation"] |= {"each_epoch": ["BLEU"]}
-    monkeypatch.setattr(experiment, "require_scorers", missing)
+    monkeypatch.setattr(captioning, "require_scorers", missing)
     with pytest.raises(ImportError, match="rnnlab\\[eval\\]"):
         experiment.train(Config.from_dict(tables), tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
@@ -155,9 +158,7 @@ def test_forbidden_words_are_never_written(config, method):
     data = experiment.open_data(config.data)
     model = experiment.new_model(config, data)
     model.params["b_vocab"][:4] = 5.0  # an untrained model that loves the special words
-    captions = experiment.decode(
-        model, data.split("val").features[:20], replace(config.decoding, method=method)
-    )
+    captions = decode(model, data.split("val").features[:20], replace(config.decoding, method=method))
     assert len(captions) == 20
     for (best,) in captions:
         assert not set(best.tokens) & {0, 1, 2, 3}

@@ -1,0 +1,67 @@
+"""Sentences found as a recipe says, whatever their source is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rnnlab.config import DecodingConfig
+from rnnlab.data.vocabulary import START, UNK
+from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
+
+Array = Any
+
+_ROWS = 250  # sources that are decoded together
+
+
+def decode(
+    model: Any,
+    source: Array,
+    options: DecodingConfig,
+    *,
+    rng: np.random.Generator | int = 0,
+    alignments: bool = False,
+) -> list[list[Hypothesis]]:
+    """Search for sentences as the recipe's table ``[decoding]`` says.
+
+    Parameters
+    ----------
+    model : CaptioningRNN or Seq2Seq
+    source : (N, ...)
+        What the model takes: features on the scale that it was trained on, or tokens.
+    options : DecodingConfig
+    rng : numpy Generator or seed
+        For ``method = "sample"``.
+    alignments : bool
+        Whether the hypotheses say what the model attended to, which it then has to do.
+
+    Returns
+    -------
+    list of N lists of Hypothesis
+        Best first.
+    """
+    rng = np.random.default_rng(rng)
+    common: dict[str, Any] = {
+        "max_length": options.max_length,
+        "forbid": (model.null_token, START, *((UNK,) if options.forbid_unknown else ())),
+        "return_alignments": alignments,
+    }
+
+    def search(rows: Array) -> list[list[Hypothesis]]:
+        if options.method == "greedy":
+            return greedy(model, rows, **common)
+        if options.method == "sample":
+            return sample(model, rows, temperature=options.temperature, rng=rng, **common)
+        return beam_search(
+            model,
+            rows,
+            beam_size=options.beam_size,
+            length_penalty=options.length_penalty,
+            n_best=options.n_best,
+            **common,
+        )
+
+    return [
+        found for start in range(0, len(source), _ROWS) for found in search(source[start : start + _ROWS])
+    ]

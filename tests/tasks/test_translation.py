@@ -1,0 +1,277 @@
+"""Sentence pairs from files to scores: a model learns to turn sentences round, and all commands know it."""
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnlab import cli, experiment
+from rnnlab.config import DecodingConfig, TranslationConfig, TranslationEvaluationConfig, load_config
+from rnnlab.data import ParallelData
+from rnnlab.models import Seq2Seq
+from rnnlab.tasks import translation
+from rnnlab.tasks.translation import best_words, translate
+from rnnlab.training import Solver
+
+LETTERS = "abcdefgh"
+
+RECIPE = """
+[data]
+kind = "parallel"
+directory = "{directory}"
+source = "src"
+target = "trg"
+tokenizer = "spaces"
+[model]
+wordvec_dim = 12
+hidden_dim = 16
+word_dropout = 0.1
+[training]
+num_epochs = 2
+batch_size = 16
+optim_config.learning_rate = 1e-2
+[decoding]
+beam_size = 2
+max_length = 8
+"""
+
+
+def reversing(rng, count, longest=6):
+    """Sentences of letters, and the same from the last letter to the first, in capitals."""
+    sources = [list(rng.choice(list(LETTERS), rng.integers(2, longest + 1))) for _ in range(count)]
+    return [(source, [letter.upper() for letter in reversed(source)]) for source in sources]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    rng, folder = np.random.default_rng(1), tmp_path_factory.mktemp("letters")
+    for split, count in (("train", 120), ("val", 20), ("test_small", 9)):
+        pairs = reversing(rng, count)
+        for ending, side in (("src", 0), ("trg", 1)):
+            lines = [" ".join(pair[side]) for pair in pairs]
+            (folder / f"{split}.{ending}").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def recipe(folder, tmp_path_factory):
+    path = tmp_path_factory.mktemp("recipes") / "letters.toml"
+    path.write_text(RECIPE.format(directory=folder))
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(recipe, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "letters"
+    assert cli.main(["train", str(recipe), "--out", str(out), "--no-progress"]) == 0
+    return out
+
+
+def test_a_model_learns_to_turn_sentences_round(rng):
+    data = ParallelData({"train": reversing(rng, 900), "val": reversing(rng, 100)})
+    model = Seq2Seq(
+        data.source_vocabulary.word_to_idx, data.vocabulary.word_to_idx, wordvec_dim=16, hidden_dim=32
+    )
+    Solver(
+        model,
+        data,
+        num_epochs=14,
+        batch_size=32,
+        optim_config={"learning_rate": 1e-2},
+        schedule={"name": "exponential", "decay": 0.85},
+        clip_norm=1.0,
+        verbose=False,
+    ).train()
+    val = data.split("val")
+    found = translate(model, val.source, DecodingConfig(max_length=10), alignments=True)
+    right = [words == target for words, target in zip(best_words(found), val.target, strict=True)]
+    assert np.mean(right) > 0.9
+    # the first word that is written comes from the last that was read
+    looks_back = [
+        best.hypothesis.alignment[0, : len(source)].argmax() >= len(source) - 2
+        for (best, *_), source in zip(found, val.source, strict=True)
+    ]
+    assert np.mean(looks_back) > 0.9
+
+
+def test_a_run_has_the_files_and_scores_of_every_run(run):
+    assert {"best.h5", "last.h5", "config.json", "history.csv", "loss.png"} <= {
+        path.name for path in run.iterdir()
+    }
+    rows = list(csv.DictReader((run / "history.csv").read_text().splitlines()))
+    assert float(rows[1]["val_perplexity"]) < float(rows[0]["val_perplexity"])
+
+
+def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
+    broken = tmp_path / "broken"
+    assert cli.main(["train", str(recipe), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
+    assert cli.main(["train", "--resume", str(broken), "--epochs", "2", "--no-progress"]) == 0
+    one, other = (experiment.load_checkpoint(path / "last.h5") for path in (run, broken))
+    np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
+
+
+def test_scores_by_hand(run):
+    pytest.importorskip("sacrebleu")
+    opened = experiment.load_run(run)
+    evaluated = experiment.evaluate(opened, "test_small")
+    assert len(evaluated.sources) == len(evaluated.translations) == 9
+    nats, tokens = opened.model.nll(*opened.data.batch("test_small", np.arange(9)))
+    assert evaluated.perplexity == pytest.approx(np.exp(nats / tokens), rel=1e-5)
+    expected = translation.corpus_bleu(best_words(evaluated.translations), evaluated.references)
+    assert evaluated.scores == expected
+    few = experiment.evaluate(opened, evaluation=TranslationEvaluationConfig(max_sentences=4))
+    assert few.sources == opened.data.split("val").source[:4]
+
+
+def test_bleu_of_each_epoch_steers_training(recipe, tmp_path):
+    pytest.importorskip("sacrebleu")
+    config = load_config(recipe, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
+    experiment.train(config, tmp_path / "run", progress=False)
+    rows = list(csv.DictReader((tmp_path / "run" / "history.csv").read_text().splitlines()))
+    assert all(0 <= float(row["BLEU"]) <= 100 for row in rows)
+
+
+def test_a_recipe_that_wants_bleu_fails_before_training_without_the_extra(recipe, tmp_path, monkeypatch):
+    def missing():
+        raise ImportError('pip install "rnnlab[translation]"')
+
+    monkeypatch.setattr(translation, "require_bleu", missing)
+    config = load_config(recipe, ["evaluation.each_epoch=['BLEU']"])
+    with pytest.raises(ImportError, match=r"rnnlab\[translation\]"):
+        experiment.train(config, tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_sentences_are_translated_as_one_by_one(run):
+    opened = experiment.load_run(run, with_data=False)
+    assert opened.data is None
+    sources = [list("abc"), [], list("hgfedc"), ["unseen", "a"]]
+    options = DecodingConfig(beam_size=3, n_best=2, max_length=7)
+    together = translate(opened.model, sources, options, alignments=True)
+    for source, found in zip(sources, together, strict=True):
+        (alone,) = translate(opened.model, [source], options, alignments=True)
+        assert [one.words for one in found] == [one.words for one in alone]
+        for one in found:
+            steps = len(one.words) + one.hypothesis.finished
+            assert one.hypothesis.alignment.shape == (steps, len(source) + 1)
+    assert translate(opened.model, [], options) == []
+
+
+def test_a_lexicon_puts_words_in_the_place_of_unknown_ones(run):
+    model = experiment.load_run(run, with_data=False).model
+    model.params["b_vocab"][model.word_to_idx["<UNK>"]] = 50.0
+    options = DecodingConfig(method="greedy", max_length=2)
+    assert "<UNK>" not in translate(model, [["a"]], options)[0][0].words
+    (found,), (empty,) = translate(model, [["a"], []], options, lexicon={"a": "Alpha"})
+    assert found.words == ["Alpha", "Alpha"]
+    assert empty.words == ["<UNK>", "<UNK>"]  # there is no word to look at
+    assert translate(model, [["q"]], options, lexicon={})[0][0].words == ["q", "q"]
+
+
+def test_without_attention(folder):
+    tables = {
+        "data": {"kind": "parallel", "directory": str(folder), "source": "src", "target": "trg"},
+        "model": {"attention": "none", "hidden_dim": 4},
+    }
+    config = TranslationConfig.from_dict(tables)
+    model = experiment.new_model(config, experiment.open_data(config.data))
+    assert translate(model, [["a"]], config.decoding)
+    with pytest.raises(ValueError, match="does not attend"):
+        translate(model, [["a"]], config.decoding, lexicon={})
+
+
+# ---------------------------------------------------------------- commands
+
+
+def test_translate_sentences_files_and_standard_input(run, tmp_path, capsys, monkeypatch):
+    assert cli.main(["translate", str(run), "a b c", "d e"]) == 0
+    expected = capsys.readouterr().out
+    assert len(expected.splitlines()) == 2
+    (tmp_path / "sentences").write_text("a b c\nd e\n")
+    assert cli.main(["translate", str(run), "--file", str(tmp_path / "sentences")]) == 0
+    assert capsys.readouterr().out == expected
+    monkeypatch.setattr("sys.stdin", io.StringIO("a b c\nd e\n"))
+    assert cli.main(["translate", str(run)]) == 0
+    assert capsys.readouterr().out == expected
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert cli.main(["translate", str(run)]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_n_best_translations_and_a_picture(run, tmp_path, capsys):
+    picture = tmp_path / "attention.png"
+    options = ["--beam", "4", "--n-best", "3", "--show-attention", str(picture)]
+    assert cli.main(["translate", str(run), "a b c", *options]) == 0
+    scores = [float(line.split()[0]) for line in capsys.readouterr().out.splitlines() if line]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
+    pytest.importorskip("sacrebleu")
+    path = tmp_path / "scores.json"
+    (tmp_path / "lexicon").write_text("a\tA\n")
+    options = ["--split", "test_small", "--beam", "3", "--lexicon", str(tmp_path / "lexicon")]
+    assert cli.main(["evaluate", str(run), *options, "--json", str(path), "--max-sentences", "5"]) == 0
+    printed, report = capsys.readouterr().out, json.loads(path.read_text())
+    assert f"{report['corpus']['BLEU']:.2f}" in printed
+    assert report["signature"] in printed
+    assert len(report["sentences"]) == 5
+    assert set(report["sentences"][0]) == {"source", "translation", "references"}
+
+
+def test_training_ends_with_translations(recipe, tmp_path, capsys):
+    assert cli.main(["train", str(recipe), "--out", str(tmp_path / "run"), "--epochs", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "translation  " in printed or "pip install" in printed
+
+
+def test_data_are_described(recipe, capsys):
+    assert cli.main(["data", "info", str(recipe)]) == 0
+    assert "120" in capsys.readouterr().out
+
+
+def test_a_warm_start_says_what_it_loaded(recipe, run, tmp_path, capsys):
+    changes = [f"training.warm_start={run}", "model.target_attention=true", "training.num_epochs=1"]
+    options = [option for change in changes for option in ("--set", change)]
+    assert cli.main(["train", str(recipe), "--out", str(tmp_path / "warm"), "--no-progress", *options]) == 0
+    printed = capsys.readouterr().out
+    assert f"Warm start from {run / 'best.h5'}: " in printed
+    assert "loaded into the first rows of W_deep_z; new " in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["caption", "RUN", "val"], "holds a model that translates: rnnlab translate"),
+        (["translate", "RUN", "a", "--file", "x"], "either sentences or --file"),
+        (["translate", "RUN", "a", "b", "--show-attention", "x.png"], "draws one sentence, and 2 are given"),
+        (["translate", "RUN", "--file", "nowhere.txt"], "nowhere.txt"),
+        (["translate", "RUN", "a", "--lexicon", "nowhere.txt"], "nowhere.txt"),
+        (["evaluate", "RUN", "--metrics", "BLEU"], "--metrics is for captions, and the model of"),
+        (["evaluate", "RUN", "--split", "test"], "has the splits train, val, test_small, not 'test'"),
+        (["train", "RECIPE", "--set", "training.warm_start=nowhere.h5", "--out", "OUT"], "nowhere.h5"),
+        (["train", "RECIPE", "--set", "training.monitor=BLEU"], "expected one of val_loss, val_perplexity"),
+    ],
+)
+def test_errors_name_what_is_wrong(arguments, message, run, recipe, tmp_path, capsys):
+    pytest.importorskip("sacrebleu")
+    places = {"RUN": str(run), "RECIPE": str(recipe), "OUT": str(tmp_path / "out")}
+    assert cli.main([places.get(argument, argument) for argument in arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
+def test_a_step_on_real_code():
+    config = load_config(
+        Path(__file__).parents[2] / "recipes" / "habeas_attention.toml", ["model.hidden_dim=8"]
+    )
+    data = experiment.open_data(config.data)
+    model = experiment.new_model(config, data)
+    batch = data.batch("train", data.epoch("train", 4, np.random.default_rng(0))[0])
+    assert np.isfinite(model.loss(*batch)[0])
