@@ -64,7 +64,7 @@ def output_loss(
         total += float(losses.sum(dtype=np.float64))
         for gradient, place in zip(output.backward(scores, cache, grads), room, strict=True):
             if gradient is not None:
-                place[rows] = gradient  # type: ignore[index]
+                place[rows] = gradient
     return total / divisor, room
 
 
