@@ -79,7 +79,9 @@ def open_parallel(
     tokenizer: str = "text",
     **options: Any,
 ) -> ParallelData:
-    """The pairs of a folder of files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz; each split found is read.
+    """The pairs of a folder of files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz.
+
+    Every split that has files of both languages is read.
 
     Parameters
     ----------
@@ -94,25 +96,21 @@ def open_parallel(
     Raises
     ------
     FileNotFoundError
-        If there is no folder, a split has only one of the languages, or there is no split train.
+        If there is no folder, or no train in both languages, or a val in one of them only.
     OSError, ValueError
         As :func:`read_parallel`.
     """
     folder = Path(directory)
     tokenize = _tokenizer(tokenizer)
     files = {language: _files_by_split(folder, language) for language in (source, target)}
-    for one, other in ((source, target), (target, source)):
-        for split, path in files[one].items():
-            if split not in files[other]:
-                raise FileNotFoundError(
-                    f"{folder}: found {path.name}, expected {split}.{other} or .gz as well"
-                )
-    if "train" not in files[source]:
-        found = ", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "nothing"
-        raise FileNotFoundError(
-            f"{folder}: found {found}, expected train.{source} and train.{target}, or .gz of both"
-        )
-    splits = sorted(files[source], key=_usual_order)
+    both = files[source].keys() & files[target].keys()
+    for split in ("train", "val"):
+        if split not in both and (split == "train" or split in files[source] or split in files[target]):
+            found = ", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "nothing"
+            raise FileNotFoundError(
+                f"{folder}: found {found}, expected {split}.{source} and {split}.{target}, or .gz of both"
+            )
+    splits = sorted(both, key=_usual_order)
     pairs = {split: read_parallel(files[source][split], files[target][split], tokenize) for split in splits}
     return ParallelData(pairs, name=f"{folder.resolve().name} {source}-{target}", **options)
 

@@ -81,7 +81,15 @@ def test_what_is_missing_in_a_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"found nothing, expected train\.en and train\.de"):
         open_parallel(tmp_path)
     write(tmp_path / "train.en", "a\n")
-    with pytest.raises(FileNotFoundError, match=r"found train\.en, expected train\.de or \.gz as well"):
+    with pytest.raises(
+        FileNotFoundError, match=r"found train\.en, expected train\.en and train\.de, or"
+    ):
+        open_parallel(tmp_path)
+    write(tmp_path / "train.de", "a\n")
+    write(tmp_path / "test.en", "a\n")  # a test set that German lacks
+    assert list(open_parallel(tmp_path).splits) == ["train"]
+    write(tmp_path / "val.de", "a\n")
+    with pytest.raises(FileNotFoundError, match=r"expected val\.en and val\.de, or \.gz of both"):
         open_parallel(tmp_path)
     with pytest.raises(ValueError, match="tokenizer is 'bpe', expected one of text, spaces"):
         open_parallel(tmp_path, tokenizer="bpe")
