@@ -172,8 +172,9 @@ def alignment_matrix(weights: Array, source: Sequence[str], target: Sequence[str
     figure = _figure(1.6 + 0.32 * L, 1.4 + 0.32 * T)
     axes = figure.subplots()
     axes.imshow(weights, cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(L), source, rotation=60, ha="left", rotation_mode="anchor")
-    axes.set_yticks(range(T), target)
+    # a word may hold dollar signs, which are no mathematics here
+    axes.set_xticks(range(L), source, rotation=60, ha="left", rotation_mode="anchor", parse_math=False)
+    axes.set_yticks(range(T), target, parse_math=False)
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelcolor=_INK, labelsize=9)
     axes.spines[:].set_color(_GREY)
