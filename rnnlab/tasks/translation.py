@@ -156,8 +156,8 @@ def evaluate(
     KeyError
         If the data have no such split.
     """
-    require_bleu()
     pairs = data.split(split)
+    require_bleu()
     count = min(evaluation.max_sentences or len(pairs), len(pairs))
     sources, references = pairs.source[:count], pairs.references[:count]
     translations = translate(model, sources, decoding, lexicon=lexicon, rng=training.seed)
