@@ -81,9 +81,7 @@ def test_what_is_missing_in_a_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"found nothing, expected train\.en and train\.de"):
         open_parallel(tmp_path)
     write(tmp_path / "train.en", "a\n")
-    with pytest.raises(
-        FileNotFoundError, match=r"found train\.en, expected train\.en and train\.de, or"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"found train\.en, expected train\.en and train\.de, or"):
         open_parallel(tmp_path)
     write(tmp_path / "train.de", "a\n")
     write(tmp_path / "test.en", "a\n")  # a test set that German lacks
