@@ -68,7 +68,7 @@ class ParallelData:
     long_pairs : "drop" or "cut"
         What is done with longer training pairs.
     max_train : int, optional
-        Keep only so many training pairs, drawn by a seed of 0.
+        Keep only so many training pairs, drawn by a seed of 0; the vocabularies are those of all of them.
 
     Attributes
     ----------
@@ -116,12 +116,12 @@ class ParallelData:
                     f"ParallelData: max_length is {max_length}, and all {self.num_long} training pairs of "
                     f"{name} are longer"
                 )
-        if max_train is not None and max_train < len(train):
-            kept = np.sort(np.random.default_rng(0).permutation(len(train))[:max_train])
-            train = [train[k] for k in kept]
         self.max_length, self.long_pairs = max_length, long_pairs
         self.source_vocabulary = Vocabulary.build((source for source, _ in train), min_count, max_size)
         self.vocabulary = Vocabulary.build((target for _, target in train), min_count, max_size)
+        if max_train is not None and max_train < len(train):
+            kept = np.sort(np.random.default_rng(0).permutation(len(train))[:max_train])
+            train = [train[k] for k in kept]
         self.splits = {split: self._encoded(some) for split, some in {**pairs, "train": train}.items()}
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:

@@ -91,6 +91,8 @@ def test_fewer_training_pairs(rng):
     pairs = many(rng, 100)
     some = ParallelData(pairs, max_train=10).split("train")
     assert len(some) == 10
+    data = ParallelData(PAIRS, max_train=1)
+    assert data.vocabulary == ParallelData(PAIRS).vocabulary
     assert some.source == ParallelData(pairs, max_train=10).split("train").source
     assert len(ParallelData(pairs, max_train=1000).split("train")) == 100
 
