@@ -225,13 +225,7 @@ class AttentiveDecoder:
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), memory (N, L, C), state of arrays (N, H) to hidden states and contexts."""
         hidden, contexts, weights, _, cache = attentive_forward(
-            words,
-            source.state,
-            source.memory,
-            params,
-            memory_mask=source.mask,
-            lengths=lengths,
-            **self._options,
+            words, source.state, params=params, lengths=lengths, **self._reads(source), **self._options
         )
         return Decoded(hidden, contexts, weights), cache
 
@@ -249,10 +243,12 @@ class AttentiveDecoder:
 
     def start(self, params: Parameters, source: Source) -> Any:
         """The decoding state before the first word."""
-        started = attentive_start(
-            source.state, source.memory, params, memory_mask=source.mask, **self._options
-        )
-        return started, None
+        return attentive_start(source.state, params=params, **self._reads(source), **self._options), None
+
+    def _reads(self, source: Source) -> dict[str, Any]:
+        if not self.attends_to_source:
+            return {"memory": None}
+        return {"memory": source.memory, "memory_mask": source.mask}
 
     def advance(self, params: Parameters, words: Array, state: Any) -> tuple[Decoded, Any]:
         """Words (N, W) to hidden states, contexts and the decoding state after them."""

@@ -3,9 +3,10 @@
     forwards    h_j  = cell(x_j, h_{j-1})
     backwards   h'_j = cell'(x_j, h'_{j+1})
     memory      s_j  = [h_j, h'_j]                          (N, L, 2H), or h_j alone, (N, L, H)
-    state       tanh(r W_init + b_init)                     r = h'_1, or the last h_j of one direction
+    state       tanh(r W_init + b_init)                     r = [h_L, h'_1], after the last and the first word
 
-(Bahdanau et al. 2015, appendix A.2.2). In a stack each layer reads the one below it through dropout.
+(Bahdanau et al. 2015, appendix A.2.2, where r is h'_1 alone). In a stack each layer reads the one below it
+through dropout.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class TokenEncoder:
             for direction in self.directions:
                 shapes |= self.cell.shapes(inputs, self.hidden_dim, f"_{direction}{layer}")
         width = self._decoder_states * self._decoder_dim
-        return shapes | {"W_init": (self.hidden_dim, width), "b_init": (width,)}
+        return shapes | {"W_init": (self.memory_dim, width), "b_init": (width,)}
 
     def forward(self, params: Parameters, batch: Tokens, *, rng: Random = None) -> tuple[Source, Any]:
         """Tokens to a memory (N, L, H) or (N, L, 2H) and a state of arrays of the decoder's size."""
@@ -116,8 +117,7 @@ class TokenEncoder:
             runs = [self._run(params, x, batch, layer, direction) for direction in self.directions]
             x = _beside([h for h, _ in runs])
             caches.append((dropped, [cache for _, cache in runs]))
-        read = x[:, 0, self.hidden_dim :] if len(self.directions) > 1 else _last(x, batch.lengths)
-        a, projected = affine_forward(_copy(read), params["W_init"], params["b_init"])
+        a, projected = affine_forward(self._read(x, batch), params["W_init"], params["b_init"])
         started, activated = tanh_forward(a)
         state = tuple(_copy(part) for part in np.split(started, self._decoder_states, axis=1))
         return Source(state, memory=x, mask=batch.mask), (
@@ -139,18 +139,23 @@ class TokenEncoder:
         da = tanh_backward(dstarted, activated)
         dread, _, _ = affine_backward(da, projected, into=(grads["W_init"], grads["b_init"]))
         dx = ops.zeros(shape, dtype) if dsource.memory is None else _copy(dsource.memory)
-        if len(self.directions) > 1:
-            dx[:, 0, self.hidden_dim :] += dread
-        else:
-            dx[np.arange(shape[0]), np.maximum(batch.lengths - 1, 0)] += dread
+        H, rows = self.hidden_dim, np.arange(shape[0])
+        dx[rows, _last(batch), :H] += dread[:, :H]
+        dx[:, 0, H:] += dread[:, H:]
         for layer, (dropped, runs) in zip(reversed(self.layers), reversed(caches), strict=True):
-            H, dinputs = self.hidden_dim, None
+            dinputs = None
             for k, (direction, run) in enumerate(zip(self.directions, runs, strict=True)):
                 dh = _copy(dx[:, :, k * H : (k + 1) * H])
                 added = self._run_back(dh, run, batch, layer, direction, grads)
                 dinputs = added if dinputs is None else operator.iadd(dinputs, added)
             dx = dinputs if dropped is None else dropout_backward(dinputs, dropped)
         self.embedding.backward(dx, embedded, grads)
+
+    def _read(self, x: Array, batch: Tokens) -> Array:
+        """The states of both directions once they have read all, (N, L, 2H) -> (N, 2H), or of the one."""
+        out = _copy(x[np.arange(x.shape[0]), _last(batch)])
+        out[:, self.hidden_dim :] = x[:, 0, self.hidden_dim :]
+        return out
 
     def _run(
         self, params: Parameters, x: Array, batch: Tokens, layer: int, direction: str
@@ -183,9 +188,9 @@ def _beside(parts: list[Array]) -> Array:
     return out
 
 
-def _last(h: Array, lengths: Array) -> Array:
-    """The state after each sentence's last token, (N, L, H) -> (N, H)."""
-    return h[np.arange(h.shape[0]), np.maximum(lengths - 1, 0)]
+def _last(batch: Tokens) -> Array:
+    """The place of each sentence's last token."""
+    return np.maximum(batch.lengths - 1, 0)
 
 
 def _copy(view: Array) -> Array:

@@ -34,7 +34,6 @@ def test_hypotheses_are_as_probable_as_the_model_says(options, rng):
     model, source = build(**options), features(rng, **options)
     found = searches(model, source, max_length=3, forbid=(NULL, START))
     assert any(hypothesis.finished for _, hypothesis in found)
-    assert not all(hypothesis.finished for _, hypothesis in found)
     for row, hypothesis in found:
         caption = [START, *hypothesis.tokens, *([END] if hypothesis.finished else [])]
         total, tokens = model.nll(source[row : row + 1], [caption])

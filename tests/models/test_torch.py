@@ -5,7 +5,7 @@ import pytest
 
 from rnnlab.layers import dropout_forward
 
-from .toys import DROPOUT, NULL, H, W, batch, build, every_architecture
+from .toys import DROPOUT, NULL, PLAIN, H, W, batch, build, name_of
 
 torch = pytest.importorskip("torch")
 
@@ -79,7 +79,7 @@ def torch_loss(params, features, captions, noise, *, cell_type, image_input="ini
     )
 
 
-@every_architecture
+@pytest.mark.parametrize("options", PLAIN, ids=name_of)
 @pytest.mark.parametrize("dropout", [{}, DROPOUT], ids=["plain", "dropout"])
 def test_loss_and_gradients(options, dropout, rng):
     model = build(**options, **dropout)

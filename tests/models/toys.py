@@ -27,6 +27,7 @@ ARCHITECTURES += [
     {"cell_type": "lstm", "project_cell": True, "state_activation": activation}
     for activation in ("none", "tanh")
 ]
+PLAIN = list(ARCHITECTURES)
 ATTENDING: list[dict[str, Any]] = [
     {"cell_type": cell, "attention": "additive", "target_attention": target, "output": output}
     for cell in CELLS
@@ -66,7 +67,7 @@ def build(**options: Any) -> CaptioningRNN:
 
 
 def batch(rng: np.random.Generator, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Features for a model of these options, and captions: full, short, with <NULL> inside, without <END>, and nothing but padding."""
+    """Features for a model, and captions: full, short, <NULL> inside, no <END>, and nothing but padding."""
     captions = [
         [START, 3, 4, 3, 5, END],
         [START, 4, END, NULL, NULL, NULL],
