@@ -47,7 +47,7 @@ def training_step(cell_type, image_input, N=25, T=16, V=600, H=256):
 @pytest.mark.parametrize("image_input", IMAGE_INPUTS)
 @pytest.mark.parametrize("cell_type", ["rnn", "lstm", "gru", "simplified_gru"])
 def test_a_training_step_allocates_no_arrays_of_activations(cell_type, image_input):
-    """Less than the smallest activations, 25 x 16 x 64 numbers: only indices, of which there are a few KB each."""
+    """Less than the smallest activations, 25 x 16 x 64 numbers: indices only, a few KB each."""
     step = training_step(cell_type, image_input)
     for _ in range(3):
         step()
