@@ -212,19 +212,30 @@ class CaptioningRNN:
         (image, state), encoded = self.encoder.forward(params, features, rng=rng)
         words, embedded = self.embedding.forward(params, taught.inputs, rng=rng)
         hidden, decoded = self.decoder.forward(params, words, image, state, taught.lengths)
-
-        scored = _real_rows(hidden, taught)
-        divisor = loss_divisor("loss", self.loss_average, features.shape[0], taught.real.size)
-        loss, dscored = output_loss(
-            self.output, params, scored, taught.targets, divisor=divisor, grads=grads, rng=rng
-        )
-
-        dhidden = ops_for(hidden).zeros(hidden.shape, hidden.dtype)
-        as_rows(dhidden)[taught.real] = dscored
+        loss, dhidden = self._score(hidden, taught, grads, rng)
+        del hidden  # its memory serves the backward
         dwords, dimage, dstate = self.decoder.backward(dhidden, decoded, grads)
         self.embedding.backward(dwords, embedded, grads)
         self.encoder.backward(dimage, dstate, encoded, grads)
         return loss, grads
+
+    def _score(
+        self, hidden: Array, taught: _Teaching, grads: Parameters, rng: np.random.Generator | None
+    ) -> tuple[float, Array]:
+        """The loss of hidden states and its gradient, both (N, T, H)."""
+        divisor = loss_divisor("loss", self.loss_average, hidden.shape[0], taught.real.size)
+        loss, dscored = output_loss(
+            self.output,
+            self.params,
+            _real_rows(hidden, taught),
+            taught.targets,
+            divisor=divisor,
+            grads=grads,
+            rng=rng,
+        )
+        dhidden = ops_for(hidden).zeros(hidden.shape, hidden.dtype)
+        as_rows(dhidden)[taught.real] = dscored
+        return loss, dhidden
 
     def nll(self, features: Array, captions: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.
