@@ -11,14 +11,13 @@ import sys
 import time
 from collections.abc import Callable
 
-
 _TURN = 0.2  # seconds
 
 
 def milliseconds(work: Callable[[], object]) -> float:
     """The least time that the work takes, over as many runs as fill a turn.
 
-    Work goes on in a training loop; the first run after the other sides' turns finds other data in the caches.
+    Work goes on in a training loop; the first run after other sides' turns finds other data in the caches.
     """
     began, fastest = time.perf_counter(), float("inf")
     while time.perf_counter() - began < _TURN:
