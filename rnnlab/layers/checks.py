@@ -81,14 +81,17 @@ def gradient_room(
 
     Raises
     ------
-    ValueError
-        If ``into`` has another number of arrays, or one of another shape or dtype than ``like``.
+    ValueError, TypeError
+        If ``into`` is not a tuple of as many arrays, or one has another shape or dtype than ``like``.
     """
     if into is None:
         return [ops_for(like).zeros(shape, like.dtype) for shape in shapes.values()]
-    if len(into) != len(shapes):
-        raise ValueError(f"{function}: into has {len(into)} arrays, expected {', '.join(shapes)}")
+    if not isinstance(into, tuple | list) or len(into) != len(shapes):
+        found = f"{len(into)} arrays" if isinstance(into, tuple | list) else type(into).__name__
+        raise ValueError(f"{function}: into is {found}, expected a tuple of {', '.join(shapes)}")
     for (name, shape), array in zip(shapes.items(), into, strict=True):
+        if not hasattr(array, "shape"):
+            raise TypeError(f"{function}: into has a {type(array).__name__} for {name}, expected an array")
         if array.shape != shape or array.dtype != like.dtype:
             raise ValueError(
                 f"{function}: into has {name} of shape {array.shape} and dtype {array.dtype}, "

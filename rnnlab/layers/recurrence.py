@@ -12,7 +12,7 @@ stands still.
 
 Matrix products that need no loop over time, of the inputs and of the weights' gradients, are done for a
 *chunk* of steps at a time: enough rows for the product to be fast, few enough to be in the cache still when
-the loop gets there, and the gradients of the pre-activations never exist for all steps at once.
+the loop gets there. Of a long batch, the gradients of the pre-activations never exist for all steps at once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from rnnlab.ops import ops_for
 Array = Any
 
 
-_CHUNK_ROWS = 512  # at least, for the sums of the weights' gradients
-_CHUNK_NUMBERS = 1 << 20  # of pre-activations, or so: 4 MB in float32
+# A chunk has so many rows or more, for the sums of the weights' gradients, and about so many pre-activations,
+# 4 MB in float32; the last one has what is left.
+_CHUNK_ROWS = 512
+_CHUNK_NUMBERS = 1 << 20
 
 
 class Chunk(NamedTuple):

@@ -23,7 +23,7 @@ from rnnlab.layers.recurrence import as_rows
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.cells import Array
 from rnnlab.models.decoders import Decoded
-from rnnlab.models.encoders import Random
+from rnnlab.models.encoders import Random, Source
 from rnnlab.models.initialisation import initialise
 from rnnlab.models.scoring import output_loss, output_nll
 from rnnlab.models.words import Readout, WordEmbedding
@@ -112,15 +112,23 @@ class EncoderDecoder:
         source, encoded = self.encoder.forward(params, inputs, rng=rng)
         words, embedded = self.embedding.forward(params, taught.inputs, rng=rng)
         decoded, cache = self.decoder.forward(params, words, source, taught.lengths)
+        loss, ddecoded, dread = self._score(decoded, words, source, taught, grads, rng)
+        del decoded  # its memory serves the backward
+        dwords, dsource = self.decoder.backward(ddecoded, cache, grads)
+        if dread is not None:
+            dwords += dread
+        self.embedding.backward(dwords, embedded, grads)
+        self.encoder.backward(dsource, encoded, grads)
+        return loss, grads
+
+    def _score(
+        self, decoded: Decoded, words: Array, source: Source, taught: Teaching, grads: Parameters, rng: Random
+    ) -> tuple[float, Decoded, Array | None]:
+        """The loss of what was decoded; its gradient, and that of the words that the output read."""
         divisor = loss_divisor("loss", self.loss_average, len(taught.lengths), taught.real.size)
-        loss, dread = output_loss(
-            self.output,
-            params,
-            self._readout(decoded, words, taught.real),
-            taught.targets,
-            divisor=divisor,
-            grads=grads,
-            rng=rng,
+        readout = self._readout(decoded, words, taught.real)
+        loss, dreadout = output_loss(
+            self.output, self.params, readout, taught.targets, divisor=divisor, grads=grads, rng=rng
         )
         dweights = {}
         if self.doubly_stochastic:
@@ -129,16 +137,10 @@ class EncoderDecoder:
             )
             loss += self.doubly_stochastic * term
             dweights["source"] = self.doubly_stochastic * dterm
-
-        dhidden, dcontexts, dread_words = (
-            None if rows is None else _spread(rows, taught.real, words.shape) for rows in dread
+        dhidden, dcontexts, dread = (
+            None if rows is None else _spread(rows, taught.real, words.shape) for rows in dreadout
         )
-        dwords, dsource = self.decoder.backward(Decoded(dhidden, dcontexts, dweights), cache, grads)
-        if dread_words is not None:
-            dwords += dread_words
-        self.embedding.backward(dwords, embedded, grads)
-        self.encoder.backward(dsource, encoded, grads)
-        return loss, grads
+        return loss, Decoded(dhidden, dcontexts, dweights), dread
 
     def _nll(self, inputs: Any, taught: Teaching) -> tuple[float, int]:
         """The negative log-likelihood of a batch in nats, and its tokens; without noise and gradients."""

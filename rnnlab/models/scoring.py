@@ -1,8 +1,8 @@
 """The loss of what a decoder made: scores over the vocabulary, softmax cross-entropy, and back.
 
 The scores of a batch can be by far its largest array, M real tokens times V words. They are made and used up
-in chunks of rows, so that no more of them exist at a time than a budget allows; loss and gradients are the
-same. The gradient of the scores takes their place.
+in chunks of rows, so that no more of them exist at a time than a budget allows, or 512 rows if that is more;
+loss and gradients are the same. The gradient of the scores takes their place.
 """
 
 from __future__ import annotations

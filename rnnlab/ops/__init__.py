@@ -5,7 +5,7 @@ function names and signatures. There is no global device and no fallback from on
 primitive that a module lacks is an AttributeError.
 
 For NumPy arrays there are two: :mod:`~rnnlab.ops.numpy_ops`, the reference, and, where the extra ``[fast]``
-is installed, :mod:`~rnnlab.ops.fused_ops`, the same on compiled kernels and MKL. The environment variable
+is installed, :mod:`~rnnlab.ops.fused_ops`, the same on compiled kernels. The environment variable
 RNNLAB_OPS, "numpy" or "fused", insists on one of them; :func:`describe` tells which one is in use and why.
 """
 

@@ -1,8 +1,8 @@
 """Matrix products: which of the ways of multiplying serves which product.
 
 :mod:`~rnnlab.ops.fused_gemm` multiplies by a weight that was laid out once, as the steps of a sequence do,
-and single products too. On other processors than AMD's MKL, where it is installed and works, does the large
-ones. NumPy does the rest: other dtypes, more axes.
+and single products too. On other processors than AMD's Zen, MKL does the large ones where it is installed and
+works. NumPy does the rest: other dtypes, more axes.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _LARGE = 1 << 26  # multiplications, from which MKL is at its best on the proces
 def _choose() -> tuple[Mkl | None, str]:
     """MKL if large products are for it to do, and what is said of it."""
     if binding.get_host_cpu_name().startswith("znver"):
-        return None, "all matrix products theirs"
+        return None, "matrix products by kernels too"
     try:
         mkl = Mkl(THREADS)
     except MklUnavailableError as reason:
-        return None, f"all matrix products theirs (not MKL: {reason})"
+        return None, f"matrix products by kernels too (not MKL: {reason})"
     return mkl, f"MKL {mkl.version} for large matrix products, threads: {mkl.threads}"
 
 
@@ -48,6 +48,8 @@ def affine(x: Array, w: Array, b: Array) -> Array:
 
 def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
     """out = x w + b, (n, K) (K, G) (G,) -> (n, G), w as it is or from :func:`packed`."""
+    if b.shape != out.shape[1:]:
+        raise ValueError(f"x w + b: b has shape {b.shape}, expected {out.shape[1:]}")
     _multiply(x, w, b[None], out)
 
 
@@ -83,7 +85,8 @@ def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     if isinstance(w, Panels):
         w.multiply(x, first, out)
         return
-    if _MKL is not None and x.shape[0] * w.size >= _LARGE and _MKL.covers(x, w, out):
+    fits = x.shape[1:] == w.shape[:1] and out.shape == (x.shape[0], *w.shape[1:])
+    if _MKL is not None and x.shape[0] * w.size >= _LARGE and fits and _MKL.covers(x, w, out):
         if first is not None and first is not out:
             out[...] = first
         _MKL.multiply(x, w, out, add=first is not None)

@@ -1,6 +1,6 @@
 """Matrix products written as one small kernel: a tile of the result stays in registers over the whole sum.
 
-    out (n, G) = first + x (n, K) w (K, G)           first: nothing, out itself, or a row for all rows, b (G,)
+    out (n, G) = first + x (n, K) w (K, G)           first: nothing, out itself, or one row for all, (1, G)
 
 The weight is laid out in panels of as many columns as a few vector registers hold, (panels, K, columns), so
 that the innermost loop reads it from one end to the other. A tile is up to six rows of x times a panel: for
@@ -32,7 +32,8 @@ __all__ = ["Panels", "multiply"]
 Array = Any
 
 _FEATURES = binding.get_host_cpu_features()
-# Bytes of a vector register and registers for the columns of a tile: a third of them or more hold the sums.
+# Bytes of a vector register, and how many of them hold the columns of a tile: six rows' sums take 24 of 32
+# registers with AVX-512, and 12 of 16 with AVX2. Without either the compiler keeps some of them in memory.
 if _FEATURES.get("avx512f"):
     _VECTOR, _REGISTERS = 64, 4
 elif _FEATURES.get("avx2"):
@@ -62,9 +63,9 @@ class Panels:
                 f"expected a matrix of float32 or float64 with at least {columns // 2} columns, "
                 f"got shape {w.shape}, {w.dtype}"
             )
-        self.shape, self.dtype = w.shape, w.dtype
+        self.shape, self.dtype = w.shape, w.dtype.newbyteorder("=")
         K, G = w.shape
-        self._panels = empty((-(-G // columns), K, columns), w.dtype)
+        self._panels = empty((-(-G // columns), K, columns), self.dtype)
         _lay_out.version(w.dtype.char, _pays(8 * w.size))(_writeable(w), self._panels)
 
     def multiply(self, x: Array, first: Array | None, out: Array) -> None:
@@ -78,9 +79,9 @@ class Panels:
         _check(x, self, out)
         if not out.size:
             return
-        if out.shape[1] > 1 and out.strides[1] != out.itemsize:
-            product = empty(out.shape, out.dtype)
-            self.multiply(x, None if first is None else np.ascontiguousarray(first), product)
+        if (out.shape[1] > 1 and out.strides[1] != out.itemsize) or not _plain(out):
+            product = empty(out.shape, self.dtype)
+            self.multiply(x, None if first is None else _copy(first), product)
             out[...] = product
             return
         version = _multiply_panels.version(x.dtype.char, _pays(x.shape[0] * self._panels.size))
@@ -98,13 +99,14 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> bool:
     _check(x, w, out)
     (n, K), G = x.shape, w.shape[1]
     columns = _columns(out.dtype)
-    if not x.dtype == w.dtype == out.dtype or x.dtype.char not in DTYPES:
+    if not x.dtype == w.dtype == out.dtype or x.dtype.char not in DTYPES or not _plain(out):
         return False
     if min(n, K) < _FEW or 2 * G < columns or out.strides[1] != out.itemsize:
         _multiply_thin(x, w, first, out)
         return True
-    pieces = empty((THREADS, _DEPTH, columns), out.dtype)
-    version = _multiply.version(x.dtype.char, _pays(n * K * G))
+    parallel = _pays(n * K * G)
+    pieces = empty((THREADS if parallel else 1, min(_DEPTH, K), columns), out.dtype)
+    version = _multiply.version(x.dtype.char, parallel)
     version(_row_by_row(x), _writeable(w), pieces, *_rows_of(first, out), out)
     return True
 
@@ -113,8 +115,8 @@ def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
     """The same where laying out the weight does not pay: few rows, few numbers to add up, few columns."""
     sums = out if out.flags.c_contiguous else empty(out.shape, out.dtype)
     if first is not sums:
-        sums[...] = 0 if first is None else first
-    if 2 * w.shape[1] < _columns(w.dtype):
+        sums[...] = 0 if first is None else _rows_of(first, out)[0]
+    if 2 * w.shape[1] < _columns(w.dtype) or w.flags.f_contiguous:
         _add_dots(_contiguous(x), _contiguous(w.T), sums)
     else:
         _add_rows(_writeable(x), _contiguous(w), sums)
@@ -130,7 +132,16 @@ def _check(x: Array, w: Array | Panels, out: Array) -> None:
 
 def _rows_of(first: Array | None, out: Array) -> tuple[Array, int]:
     """Where the sums start, for the kernels: rows and how many they are, none if at zero."""
-    return (out[:0], 0) if first is None else (_writeable(first), first.shape[0])
+    if first is None:
+        return out[:0], 0
+    if first is out:
+        return out, out.shape[0]
+    if first.shape not in ((1, out.shape[1]), out.shape) or first.dtype != out.dtype:
+        raise ValueError(
+            f"x w + first: first has shape {first.shape} and dtype {first.dtype}, "
+            f"expected (1, {out.shape[1]}) or {out.shape}, and {out.dtype}"
+        )
+    return _contiguous(first), first.shape[0]
 
 
 def _row_by_row(x: Array) -> Array:
@@ -144,16 +155,21 @@ def _row_by_row(x: Array) -> Array:
 
 
 def _contiguous(a: Array) -> Array:
-    return a if a.flags.c_contiguous and a.flags.writeable else _copy(a)
+    return a if a.flags.c_contiguous and _plain(a) else _copy(a)
 
 
 def _writeable(a: Array) -> Array:
-    """The same numbers in an array that could be written: kernels are compiled for no others."""
-    return a if a.flags.writeable else _copy(a)
+    """The same numbers in an array of the kind that kernels are compiled for."""
+    return a if _plain(a) else _copy(a)
+
+
+def _plain(a: Array) -> bool:
+    """Whether it can be written, is aligned, and has its bytes in the processor's order."""
+    return a.flags.writeable and a.flags.aligned and a.dtype.isnative
 
 
 def _copy(a: Array) -> Array:
-    out = empty(a.shape, a.dtype)
+    out = empty(a.shape, a.dtype.newbyteorder("="))
     out[...] = a
     return out
 
@@ -197,7 +213,7 @@ def _multiply(x, w, pieces, first, first_rows, out):
         for task in range(part * tasks // THREADS, (part + 1) * tasks // THREADS):
             panel, row_part = task // row_parts, task % row_parts
             for k in range(0, x.shape[1], _DEPTH):
-                piece = pieces[part, : min(_DEPTH, x.shape[1] - k)]
+                piece = pieces[part % pieces.shape[0], : min(_DEPTH, x.shape[1] - k)]
                 _lay_out_piece(w, k, panel * columns, piece)
                 _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 

@@ -113,7 +113,7 @@ print(rnnlab.ops.describe())
 
 
 def test_fused_kernels_without_mkl():
-    assert "all matrix products theirs (not MKL: it is not installed)" in run(WITHOUT_MKL)
+    assert "matrix products by kernels too (not MKL: it is not installed)" in run(WITHOUT_MKL)
 
 
 BESIDE_PYTORCH = """

@@ -183,7 +183,7 @@ def test_a_packed_weight_serves_any_number_of_rows(rows, dtype, normal):
 
 
 def test_memory_of_packed_weights_is_used_again(rng):
-    w = rng.standard_normal((40, 50)).astype(np.float32)
+    w = rng.standard_normal((80, 100)).astype(np.float32)
     places = set()
     for _ in range(200):
         forward, backward = packed(w), packed(w.T)
@@ -192,6 +192,33 @@ def test_memory_of_packed_weights_is_used_again(rng):
 
 
 def test_memory_of_a_packed_weight_in_use_is_not(rng):
-    alive = [packed(rng.standard_normal((40, 50)).astype(np.float32)) for _ in range(10)]
+    alive = [packed(rng.standard_normal((80, 100)).astype(np.float32)) for _ in range(10)]
     assert isinstance(alive[0], Panels)
     assert len({weights._panels.ctypes.data for weights in alive}) == 10
+
+
+@pytest.mark.usefixtures("by")
+@every_dtype
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_a_bias_of_any_layout(n, dtype, normal):
+    x, w, b = normal(n, 30), normal(30, 128), normal(256)
+    for bias in (b[::2], b[::-2], np.broadcast_to(b[:1], 128)):
+        assert_close(affine(x, w, bias), x @ w + bias)
+        out = np.empty((n, 128), dtype)
+        affine_into(x, packed(w), bias, out)
+        assert_close(out, x @ w + bias)
+    for wrong in (b[:5], b):
+        with pytest.raises(ValueError, match="b has shape"):
+            affine(x, w, wrong)
+
+
+@pytest.mark.parametrize("n", [2, 8])
+def test_bytes_in_the_other_order_and_off_their_place(n, rng):
+    x, w = rng.standard_normal((n, 30)), rng.standard_normal((30, 128))
+    room = np.zeros(n * 30 * 8 + 1, np.uint8)[1:].view(np.float64).reshape(n, 30)
+    room[...] = x
+    for odd in (x.astype(">f8"), room):
+        np.testing.assert_allclose(matmul(odd, w), x @ w, rtol=1e-12)
+        out = np.empty((n, 128))
+        matmul_into(odd, packed(w), out)
+        np.testing.assert_allclose(out, x @ w, rtol=1e-12)
