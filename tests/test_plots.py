@@ -111,3 +111,25 @@ def test_saved_as_png_without_pyplot(losses, tmp_path):
     height, width = image.shape[:2]
     assert width / 50 == pytest.approx(figure.get_figwidth(), abs=0.05)
     assert height / 50 == pytest.approx(figure.get_figheight(), abs=0.05)
+
+
+def test_attention_grid_has_a_picture_for_each_word(rng, tmp_path):
+    images = [rng.integers(0, 256, (12, 12, 3), np.uint8), rng.integers(0, 256, (8, 16, 3), np.uint8)]
+    words = [["a", "star"], ["a", "red", "square"]]
+    figure = plots.attention_grid(images, words, [rng.random((2, 9)), rng.random((3, 4))])
+    assert [axes.get_title() for axes in figure.axes] == ["", "a", "star", "", "", "a", "red", "square"]
+    plots.save(figure, tmp_path / "attention.png")
+    assert matplotlib.image.imread(tmp_path / "attention.png").ndim == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "weights", "message"),
+    [
+        ([], [], "1 images, 0 sentences and 0 weights"),
+        ([["a"]], [np.ones((2, 4))], r"shape \(2, 4\), expected \(1, L\)"),
+        ([["a"]], [np.ones((1, 5))], "L a square number"),
+    ],
+)
+def test_attention_grid_needs_weights_of_a_square_grid_for_every_word(words, weights, message):
+    with pytest.raises(ValueError, match=message):
+        plots.attention_grid([np.zeros((4, 4, 3), np.uint8)], words, weights)
