@@ -160,7 +160,8 @@ def test_what_is_not_finite_shows_and_where_no_cell_is_it_is_not_read(name, bad,
 
     read = arguments["cells"][arguments["cells"] >= 0][0]
     arguments["keys"][read, 3] = arguments["memory"][read, 2] = np.nan
-    expected = run(numpy_ops, name, arguments)
+    with np.errstate(invalid="ignore"):  # whether NaN in a product is told depends on the BLAS
+        expected = run(numpy_ops, name, arguments)
     assert np.isnan(expected.get("context", expected.get("dquery"))).any()
     assert_same(run(fused_ops, name, arguments), expected, dtype)
 
