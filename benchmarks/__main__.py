@@ -21,7 +21,7 @@ from benchmarks import table
 from benchmarks.table import Row
 from benchmarks.turns import Result, measure, use_threads
 
-SUITES = ("lstm", "cells", "captioning", "decoding", "pmnist", "latency", "memory", "scaling")
+SUITES = ("products", "lstm", "cells", "captioning", "decoding", "pmnist", "latency", "memory", "scaling")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -116,7 +116,8 @@ def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
     sums = out if out.flags.c_contiguous else empty(out.shape, out.dtype)
     if first is not sums:
         sums[...] = 0 if first is None else _rows_of(first, out)[0]
-    if 2 * w.shape[1] < _columns(w.dtype) or w.flags.f_contiguous:
+    by_columns = w.flags.f_contiguous and not w.flags.c_contiguous
+    if by_columns or 2 * w.shape[1] < _columns(w.dtype):
         _add_dots(_contiguous(x), _contiguous(w.T), sums)
     else:
         _add_rows(_writeable(x), _contiguous(w), sums)

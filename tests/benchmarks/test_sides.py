@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import captioning, cells, decoding, lstm, pmnist
+from benchmarks import captioning, cells, decoding, lstm, pmnist, products
 
 pytest.importorskip("torch")
 
@@ -81,3 +81,9 @@ def test_captions_fit(sizes):
     assert captions.shape == (sizes.N, sizes.T + 1)
     assert (captions[np.arange(sizes.N), lengths - 1] == decoding.END).all()
     assert lengths.max() <= sizes.T + 1
+
+
+@pytest.mark.parametrize("side", products.SIDES)
+def test_products(side):
+    sizes = products.Sizes(7, 40, 70)
+    np.testing.assert_allclose(products.prepare(side, sizes)(), products.prepare("numpy", sizes)(), atol=1e-4)

@@ -33,7 +33,7 @@ def test_the_help_lists_all_suites(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["lsmt"], "NAME is 'lsmt', expected some of lstm, "),
+        (["lsmt"], "NAME is 'lsmt', expected some of products, lstm, "),
         (["--rounds", "0"], "--rounds is 0, expected at least 1"),
         (["--threads", "0"], "--threads is 0, expected at least 1"),
     ],
