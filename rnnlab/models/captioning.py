@@ -155,15 +155,6 @@ class CaptioningRNN(EncoderDecoder):
             rng=rng,
         )
 
-    def config(self) -> dict[str, Any]:
-        """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape."""
-        return {**self._options, "word_to_idx": dict(self.word_to_idx)}
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> CaptioningRNN:
-        """A model with fresh parameters from what :meth:`config` gave."""
-        return cls(**config, rng=rng)
-
     def __repr__(self) -> str:
         names = ["cell_type", "image_input", "input_dim", "wordvec_dim", "hidden_dim"]
         names += [name for name in ("attention", "target_attention") if self._options[name]]

@@ -12,7 +12,7 @@ A model is the choice of the parts, and what its inputs are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -54,7 +54,11 @@ class EncoderDecoder:
         The weight of that loss of the attention to the source; 0 is none.
     initialisation, init_scale, rng, dtype
         Of the parameters.
+
+    A model keeps the arguments of its own constructor, but for ``rng``, in ``_options``.
     """
+
+    _options: dict[str, Any]
 
     def __init__(
         self,
@@ -91,6 +95,17 @@ class EncoderDecoder:
             shapes |= part.shapes()
         self.params = Parameters(shapes, dtype)
         initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
+
+    def config(self) -> dict[str, Any]:
+        """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape."""
+        return {
+            name: dict(value) if isinstance(value, dict) else value for name, value in self._options.items()
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> Self:
+        """A model with fresh parameters from what :meth:`config` gave."""
+        return cls(**config, rng=rng)
 
     @property
     def dtype(self) -> np.dtype:

@@ -158,15 +158,6 @@ class Seq2Seq(EncoderDecoder):
             rng=rng,
         )
 
-    def config(self) -> dict[str, Any]:
-        """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape."""
-        return dict(self._options)
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> Seq2Seq:
-        """A model with fresh parameters from what :meth:`config` gave."""
-        return cls(**config, rng=rng)
-
     def __repr__(self) -> str:
         names = ("cell_type", "wordvec_dim", "hidden_dim", "attention", "target_attention")
         options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
