@@ -29,6 +29,7 @@ from rnnlab.training.schedules import make_schedule
 Count = Annotated[int, Interval("[1, inf)")]
 Natural = Annotated[int, Interval("[0, inf)")]
 Positive = Annotated[float, Interval("(0, inf)")]
+NotNegative = Annotated[float, Interval("[0, inf)")]
 Dropout = Annotated[float, Interval("[0, 1)")]
 
 
@@ -135,7 +136,7 @@ class ModelConfig:
     selector: bool = False  # a gate scales what the attention reads
     target_attention: bool = False  # attend to the decoder's own past as well
     output: Literal["linear", "deep"] = "linear"  # scores from the hidden state; or from context and word too
-    doubly_stochastic: Annotated[float, Interval("[0, inf)")] = 0.0  # weight of the loss: look everywhere
+    doubly_stochastic: NotNegative = 0.0  # weight of the loss: look everywhere
     loss_average: Literal["batch", "token"] = (
         "batch"  # a batch's summed loss is over its captions or its tokens
     )
@@ -201,19 +202,34 @@ class DecodingConfig:
     """How sentences are searched for."""
 
     method: Literal["greedy", "beam", "sample"] = "beam"
-    beam_size: Count = 3
-    max_length: Count = 30  # the most words in a sentence
-    length_penalty: Annotated[float, Interval("[0, inf)")] = (
-        0.0  # rank by log-probability / (words + 1) ** this
-    )
-    n_best: Count = 1  # sentences for each source; beam search only
+    max_length: Count = 30  # the most words in a sentence,
+    min_length: Natural = 0  # and the fewest
+    no_repeat_ngram: Natural = 0  # so many words in a row come no second time; 0 lets them
     forbid_unknown: bool = True  # never write <UNK>
-    temperature: Positive = 1.0  # of sampling: below 1 likely words gain, above 1 the others
+    # Of beam search:
+    beam_size: Count = 3
+    n_best: Count = 1  # sentences for each source
+    length_penalty: NotNegative = 0.0  # A: rank by log-probability / (words + 1)^A,
+    normalisation: Literal["power", "gnmt"] = "power"  # or, with gnmt, / ((words + 6) / 6)^A
+    num_groups: Count = 1  # the beam is divided into so many diverse groups
+    diversity: NotNegative = 0.5  # what earlier groups chose has so much less log-probability, in nats
+    # Of sampling:
+    temperature: Positive = 1.0  # below 1 likely words gain, above 1 the others
+    top_k: Natural = 0  # draw from the k likeliest words; 0 is all
+    top_p: Annotated[float, Interval("(0, 1]")] = 1.0  # draw from the likeliest of so much probability
 
     def __post_init__(self) -> None:
         most = self.beam_size if self.method == "beam" else 1
         if self.n_best > most:
             raise ValueError(f"n_best is {self.n_best}, but {self.method} search finds at most {most}")
+        if self.min_length > self.max_length:
+            raise ValueError(
+                f"min_length is {self.min_length}, expected at most {self.max_length}, max_length"
+            )
+        if self.beam_size % self.num_groups:
+            raise ValueError(
+                f"num_groups is {self.num_groups}, expected a divisor of {self.beam_size}, beam_size"
+            )
 
 
 @dataclass(frozen=True)

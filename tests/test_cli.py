@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from rnnlab import cli, experiment
+from rnnlab import cli, experiment, gradcheck, ops
 from rnnlab.data import write_shapes
 
 needs_scorers = pytest.mark.skipif(
@@ -131,7 +131,7 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
 
 
 def test_gradcheck_tells_by_its_exit_status(capsys, monkeypatch):
-    monkeypatch.setattr(cli.gradcheck, "check_models", lambda **_: iter([]))
+    monkeypatch.setattr(gradcheck, "check_models", lambda **_: iter([]))
     assert cli.main(["gradcheck"]) == 0
     assert "All gradients agree." in capsys.readouterr().out
     assert cli.main(["gradcheck", "--tolerance", "1e-30"]) == 1
@@ -140,13 +140,13 @@ def test_gradcheck_tells_by_its_exit_status(capsys, monkeypatch):
 
 def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
     calls = []
-    monkeypatch.setattr(cli.ops, "warm_up", lambda: calls.append(1) or [1.23, 0.0][len(calls) - 1])
+    monkeypatch.setattr(ops, "warm_up", lambda: calls.append(1) or [1.23, 0.0][len(calls) - 1])
     assert cli.main(["kernels"]) == 0
     assert not calls
-    assert capsys.readouterr().out.splitlines() == [cli.ops.describe()]
+    assert capsys.readouterr().out.splitlines() == [ops.describe()]
     for said in ("Compiled what was not kept from before in 1.2 s.", "Nothing to compile."):
         assert cli.main(["kernels", "--warm-up"]) == 0
-        assert capsys.readouterr().out.splitlines() == [cli.ops.describe(), said]
+        assert capsys.readouterr().out.splitlines() == [ops.describe(), said]
 
 
 def test_info_describes_folders_and_recipes(shapes, recipe, capsys):
@@ -182,7 +182,7 @@ def test_prepare_writes_what_info_reads(tmp_path, capsys):
 
 def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypatch):
     interrupted = dataclasses.replace(experiment.load_run(run), interrupted=True)
-    monkeypatch.setattr(cli.experiment, "train", lambda *_, **__: interrupted)
+    monkeypatch.setattr(experiment, "train", lambda *_, **__: interrupted)
     assert cli.main(["train", str(recipe), "--out", "elsewhere"]) == 130
     assert capsys.readouterr().out == f"Go on with: rnnlab train --resume {run}\n"
 
@@ -191,9 +191,26 @@ def test_an_interrupted_command_ends_quietly(run, capsys, monkeypatch):
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.experiment, "load_run", interrupt)
+    monkeypatch.setattr(experiment, "load_run", interrupt)
     assert cli.main(["caption", str(run), "val"]) == 130
     assert capsys.readouterr().err == "rnnlab caption: interrupted\n"
+
+
+def test_every_option_of_a_search_has_its_effect(run, capsys):
+    def captions(*options):
+        assert cli.main(["caption", str(run), "val", *options]) == 0
+        return [line.partition(" ")[2].split() for line in capsys.readouterr().out.splitlines()]
+
+    assert {len(words) for words in captions("--min-length", "12")} == {12}
+    greedy = captions("--method", "greedy")
+    assert captions("--method", "sample", "--top-k", "1") == greedy
+    assert captions("--method", "sample", "--top-p", "1e-9") == greedy
+    assert captions("--beam", "1") == greedy
+    long = captions("--method", "greedy", "--min-length", "12", "--no-repeat-ngram", "1")
+    assert all(len(set(words)) == len(words) for words in long)
+    n_best = ("--beam", "4", "--n-best", "4", "--max-images", "1", "--length-penalty", "1")
+    lists = [captions(*n_best, *more) for more in ((), ("--normalisation", "gnmt"))]
+    assert lists[0] != lists[1]  # the scores are
 
 
 @pytest.mark.parametrize("option", ["--max-images", "--beam", "--n-best"])

@@ -4,7 +4,7 @@ from rnnlab.decoding.beam import beam_search
 from rnnlab.decoding.ensemble import Ensemble
 from rnnlab.decoding.rollout import greedy, sample
 from rnnlab.decoding.search import Hypothesis, StepModel
-from rnnlab.decoding.unknown import build_lexicon, read_lexicon, replace_unknown
+from rnnlab.decoding.unknown import build_lexicon, read_lexicon, replace_unknown, write_lexicon
 
 __all__ = [
     "Ensemble",
@@ -16,4 +16,5 @@ __all__ = [
     "read_lexicon",
     "replace_unknown",
     "sample",
+    "write_lexicon",
 ]

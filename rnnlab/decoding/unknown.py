@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.files import atomic_write
+
 Array = Any
 
 
@@ -124,6 +126,22 @@ def read_lexicon(path: str | os.PathLike[str]) -> dict[str, str]:
             if source not in lexicon or weight > largest[source]:
                 lexicon[source], largest[source] = target, weight
     return lexicon
+
+
+def write_lexicon(path: str | os.PathLike[str], lexicon: Mapping[str, str]) -> None:
+    """Write a lexicon that :func:`read_lexicon` reads, sorted by source words.
+
+    Raises
+    ------
+    ValueError
+        If a word is empty, or has a tab, a line break or a space at its ends; nothing is written.
+    """
+    for word in (*lexicon, *lexicon.values()):
+        if not word.strip() or word != word.strip() or len(word.splitlines()) > 1 or "\t" in word:
+            raise ValueError(f"write_lexicon: {word!r} is not a word that a line of {path} can hold")
+    with atomic_write(path) as temporary:
+        lines = [f"{source}\t{lexicon[source]}\n" for source in sorted(lexicon)]
+        temporary.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
 def _entry(place: str, line: str) -> tuple[str, str, float]:

@@ -166,6 +166,15 @@ class EncoderDecoder:
         readout = self._readout(decoded, words, taught.real)
         return output_nll(self.output, params, readout, taught.targets), taught.real.size
 
+    def _align(self, inputs: Any, taught: Teaching) -> Array:
+        """The attention (N, T, L) to the source under teacher forcing."""
+        source, _ = self.encoder.forward(self.params, inputs)
+        words, _ = self.embedding.forward(self.params, taught.inputs)
+        decoded, _ = self.decoder.forward(self.params, words, source, taught.lengths)
+        if "source" not in decoded.weights:
+            raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
+        return decoded.weights["source"]
+
     def _readout(self, decoded: Decoded, words: Array, real: Array) -> Readout:
         """What is scored, at the real targets."""
         if not self.output.is_deep:

@@ -223,6 +223,28 @@ class Seq2Seq(EncoderDecoder):
         batch = self._tokens("nll", source)
         return self._nll(batch, self._taught("nll", "target", target, len(batch.tokens)))
 
+    def align(self, source: Array, target: Array) -> Array:
+        """The attention to the source when each token of the target is to be written, under teacher forcing.
+
+        Parameters
+        ----------
+        source : (N, L) integers
+        target : (N, M) integers
+
+        Returns
+        -------
+        weights : (N, T, L)
+            Row t is of the token ``target[:, t + 1]``. T is that of the longest target, its <START> not
+            counted; past its own end a sentence's weights are zero.
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            As :meth:`loss`; ValueError also if the model does not attend to its source.
+        """
+        batch = self._tokens("align", source)
+        return self._align(batch, self._taught("align", "target", target, len(batch.tokens)))
+
     def start(self, source: Array) -> Any:
         """The decoding state of each sentence (N, L), before <START> is read."""
         return self._start(self._tokens("start", source))

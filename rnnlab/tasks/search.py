@@ -44,6 +44,8 @@ def decode(
     rng = np.random.default_rng(rng)
     common: dict[str, Any] = {
         "max_length": options.max_length,
+        "min_length": options.min_length,
+        "no_repeat_ngram": options.no_repeat_ngram,
         "forbid": (model.null_token, START, *((UNK,) if options.forbid_unknown else ())),
         "return_alignments": alignments,
     }
@@ -52,13 +54,24 @@ def decode(
         if options.method == "greedy":
             return greedy(model, rows, **common)
         if options.method == "sample":
-            return sample(model, rows, temperature=options.temperature, rng=rng, **common)
+            return sample(
+                model,
+                rows,
+                temperature=options.temperature,
+                top_k=options.top_k,
+                top_p=options.top_p,
+                rng=rng,
+                **common,
+            )
         return beam_search(
             model,
             rows,
             beam_size=options.beam_size,
-            length_penalty=options.length_penalty,
             n_best=options.n_best,
+            length_penalty=options.length_penalty,
+            normalisation=options.normalisation,
+            num_groups=options.num_groups,
+            diversity=options.diversity,
             **common,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from rnnlab.config import (
 from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
 from rnnlab.data.parallel import Words, pad, source_row
 from rnnlab.data.parallel_text import TOKENIZERS
-from rnnlab.decoding import Hypothesis, replace_unknown
+from rnnlab.decoding import Hypothesis, build_lexicon, replace_unknown
 from rnnlab.metrics import TranslationScores, corpus_bleu, perplexity, require_bleu
 from rnnlab.models import Seq2Seq
 from rnnlab.tasks.search import decode
@@ -185,6 +185,29 @@ def epoch_scores(config: TranslationConfig, data: ParallelData) -> Any:
         return validation_loss(model, data, config.training.batch_size) | {"BLEU": bleu}
 
     return scores
+
+
+def lexicon(model: Seq2Seq, data: ParallelData, *, batch_size: int = 64) -> dict[str, str]:
+    """For each source word of the training pairs the target word that most often looked at it most.
+
+    Words are those of the files: a word that the vocabulary lacks has an entry too.
+
+    Raises
+    ------
+    ValueError
+        If the model does not attend to its source.
+    """
+    pairs = data.split("train")
+
+    def aligned() -> Iterator[tuple[Words, Words, Any]]:
+        by_length = np.argsort([len(row) for row in pairs.source_rows], kind="stable")
+        for indices in np.split(by_length, range(batch_size, len(by_length), batch_size)):
+            weights = model.align(*data.batch("train", indices))
+            for k, alignment in zip(indices, weights, strict=True):
+                if pairs.source[k]:
+                    yield pairs.source[k], pairs.target[k], alignment
+
+    return build_lexicon(aligned())
 
 
 def best_words(translations: Sequence[Sequence[Translation]]) -> list[list[str]]:

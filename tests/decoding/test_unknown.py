@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rnnlab.decoding import build_lexicon, read_lexicon, replace_unknown
+from rnnlab.decoding import build_lexicon, read_lexicon, replace_unknown, write_lexicon
 
 SOURCE = ["ein", "Hund", "läuft"]
 ALIGNMENT = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.0, 0.4, 0.6], [0.3, 0.3, 0.4]])  # <END> last
@@ -82,3 +82,18 @@ def test_a_file_in_another_encoding(tmp_path):
     path = write(tmp_path / "lexicon.tsv", "ein\ta\nläuft\truns\n", "latin-1")
     with pytest.raises(ValueError, match="lexicon.tsv:2: not UTF-8"):
         read_lexicon(path)
+
+
+def test_a_lexicon_that_is_written_is_read_again(tmp_path):
+    lexicon = {"läuft": "runs", "Hund": "dog", "New York": "Neu York"}
+    write_lexicon(tmp_path / "lexicon.tsv", lexicon)
+    assert read_lexicon(tmp_path / "lexicon.tsv") == lexicon
+    assert (tmp_path / "lexicon.tsv").read_text(encoding="utf-8").splitlines()[0] == "Hund\tdog"
+
+
+@pytest.mark.parametrize("word", ["", " ", "a\tb", "a\nb", "a "])
+def test_a_word_that_a_lexicon_cannot_hold(word, tmp_path):
+    for lexicon in ({word: "a"}, {"a": word}):
+        with pytest.raises(ValueError, match="write_lexicon: "):
+            write_lexicon(tmp_path / "lexicon.tsv", lexicon)
+    assert list(tmp_path.iterdir()) == []

@@ -148,3 +148,27 @@ def test_bad_batches():
         model.loss(source + (source == 4), target)
     with pytest.raises(ValueError, match="source_word_to_idx has no <NULL>"):
         Seq2Seq({"x": 0}, TARGET)
+
+
+# ---------------------------------------------------------------- alignments
+
+
+@pytest.mark.parametrize("target_attention", [False, True])
+def test_alignments_are_those_of_the_steps(target_attention):
+    """Teacher forcing at once gives what decoding gives step by step."""
+    model, (source, target) = build(target_attention=target_attention), batch()
+    weights = model.align(source, target)
+    assert weights.shape == (5, 4, 4)
+    state = model.start(source)
+    for t in range(4):
+        _, state = model.advance(state, target[:, t])
+        real = (target[:, t + 1 :] != NULL).any(axis=1)
+        np.testing.assert_allclose(weights[real, t], model.attention(state)[real], rtol=1e-12)
+        assert not weights[~real, t].any()
+
+
+def test_alignments_need_an_attention():
+    with pytest.raises(ValueError, match="does not attend to its source"):
+        build(attention=None).align(*batch())
+    with pytest.raises(ValueError, match="Seq2Seq.align: target has shape"):
+        build().align(batch()[0], np.zeros((5, 1), int))

@@ -12,6 +12,7 @@ import pytest
 from rnnlab import cli, experiment
 from rnnlab.config import DecodingConfig, TranslationConfig, TranslationEvaluationConfig, load_config
 from rnnlab.data import ParallelData
+from rnnlab.decoding import read_lexicon
 from rnnlab.models import Seq2Seq
 from rnnlab.tasks import translation
 from rnnlab.tasks.translation import best_words, translate
@@ -170,6 +171,27 @@ def test_a_lexicon_puts_words_in_the_place_of_unknown_ones(run):
     assert found.words == ["Alpha", "Alpha"]
     assert empty.words == ["<UNK>", "<UNK>"]  # there is no word to look at
     assert translate(model, [["q"]], options, lexicon={})[0][0].words == ["q", "q"]
+
+
+def test_a_lexicon_of_the_models_own_attention(run, folder, tmp_path, capsys, monkeypatch):
+    opened = experiment.load_run(run)
+    pairs = opened.data.split("train")
+
+    def last_is_first(source, target):  # what a model that turns sentences round should look at
+        weights = np.zeros((len(source), target.shape[1] - 1, source.shape[1]))
+        for n, row in enumerate(source):
+            words = np.count_nonzero(row) - 1  # without <END>
+            weights[n, np.arange(words), words - 1 - np.arange(words)] = 1
+        return weights
+
+    monkeypatch.setattr(opened.model, "align", last_is_first)
+    expected = {letter: letter.upper() for words in pairs.source for letter in words}
+    assert translation.lexicon(opened.model, opened.data, batch_size=7) == expected
+
+    assert cli.main(["lexicon", str(run), str(tmp_path / "lexicon.tsv")]) == 0
+    assert f"{len(expected)} source words" in capsys.readouterr().out
+    assert set(read_lexicon(tmp_path / "lexicon.tsv")) == set(expected)
+    assert cli.main(["translate", str(run), "a b", "--lexicon", str(tmp_path / "lexicon.tsv")]) == 0
 
 
 def test_without_attention(folder):

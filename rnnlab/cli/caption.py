@@ -1,0 +1,68 @@
+"""``rnnlab caption``: caption images, and show what the model looked at."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from rnnlab import experiment, report
+from rnnlab.cli.searching import add_search, search_options
+from rnnlab.config import TranslationConfig
+from rnnlab.data import read_features
+from rnnlab.experiment import Run
+from rnnlab.tasks.search import decode
+
+_DRAWN = 8  # captions whose attention is drawn
+
+
+def add(commands: Any) -> None:
+    """Add the command's arguments."""
+    caption = commands.add_parser("caption", help="caption images")
+    caption.set_defaults(run=_caption)
+    caption.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    caption.add_argument(
+        "images",
+        nargs="+",
+        metavar="IMAGES_OR_SPLIT",
+        help="a split (val), names of images in the run's data, or an HDF5 file of features",
+    )
+    caption.add_argument("--picture", metavar="FILE", help="write a PNG of the images with their captions")
+    caption.add_argument(
+        "--show-attention", metavar="FILE", help=f"write a PNG of what the first {_DRAWN} captions looked at"
+    )
+    caption.add_argument("--seed", type=int, default=0, help="of sampling")
+    add_search(caption)
+
+
+def _caption(options: argparse.Namespace) -> int:
+    run = experiment.load_run(options.run_directory)
+    if isinstance(run.config, TranslationConfig):
+        raise ValueError(f"{run.directory} holds a model that translates: rnnlab translate {run.directory}")
+    names, features = _images(run, options.images)
+    if options.first is not None:
+        names, features = names[: options.first], features[: options.first]
+    captions = decode(
+        run.model,
+        features,
+        search_options(run.config.decoding, options),
+        rng=options.seed,
+        alignments=options.show_attention is not None,
+    )
+    print(report.captions_text(names, captions, run.data))
+    if options.picture:
+        report.captions_picture(options.picture, names, captions, run.data)
+    if options.show_attention:
+        report.attention_picture(options.show_attention, names[:_DRAWN], captions[:_DRAWN], run.data)
+    return 0
+
+
+def _images(run: Run, wanted: Sequence[str]) -> tuple[tuple[str, ...], Any]:
+    """The names and the features of a split, of a features file, or of images by name."""
+    if len(wanted) == 1 and wanted[0] in run.data.splits:
+        images = run.data.split(wanted[0])
+        return images.names, images.features
+    if len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5")):
+        names, features = read_features(wanted[0])
+        return names, run.data.standardise(features[:])
+    return tuple(wanted), run.data.features_of(wanted)

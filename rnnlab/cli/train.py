@@ -1,0 +1,92 @@
+"""``rnnlab train``: train what a recipe describes, or go on with a run; show what has become of it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rnnlab import experiment, report
+from rnnlab.cli.searching import count
+from rnnlab.config import TranslationConfig, load_config
+from rnnlab.experiment import Run
+from rnnlab.metrics import bleu_available, scorers_available
+from rnnlab.tasks.search import decode
+
+_SHOWN = 8  # captions or translations
+
+
+def add(commands: Any) -> None:
+    """Add the command's arguments."""
+    train = commands.add_parser("train", help="train what a recipe describes")
+    train.set_defaults(run=_train)
+    train.add_argument("recipe", nargs="?", help="a TOML file, such as recipes/shapes.toml")
+    train.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key: model.hidden_dim=256"
+    )
+    train.add_argument("--out", help="run directory, runs/NAME_OF_RECIPE if left out")
+    train.add_argument("--resume", metavar="DIR", help="go on with the run in DIR")
+    train.add_argument("--epochs", type=count, help="train for so many epochs in all")
+    train.add_argument(
+        "--no-progress", dest="progress", action="store_false", help="print lines, not a progress bar"
+    )
+
+
+def _train(options: argparse.Namespace) -> int:
+    if (options.recipe is None) == (options.resume is None):
+        raise ValueError("give either a recipe or --resume DIR")
+    if options.resume is not None:
+        if options.set or options.out:
+            raise ValueError(
+                "--set and --out belong to a new run, a resumed one keeps its recipe and directory"
+            )
+        run = experiment.resume(options.resume, progress=options.progress, num_epochs=options.epochs)
+    else:
+        overrides = list(options.set)
+        if options.epochs is not None:
+            overrides.append(f"training.num_epochs={options.epochs}")
+        config = load_config(options.recipe, overrides)
+        out = Path(options.out or Path("runs") / Path(options.recipe).stem)
+        if (out / "last.h5").exists():
+            raise ValueError(
+                f"{out} holds a run: go on with --resume {out}, or choose another place with --out"
+            )
+        run = experiment.train(config, out, progress=options.progress)
+    if run.interrupted:
+        print(f"Go on with: rnnlab train --resume {run.directory}")
+        raise KeyboardInterrupt
+    if isinstance(run.config, TranslationConfig):
+        _show_translations(run)
+    else:
+        _show_captions(run)
+    return 0
+
+
+def _show_translations(run: Run) -> None:
+    split = run.config.evaluation.split
+    print(f"\nThe loss is pictured in {run.directory / 'loss.png'}.")
+    if bleu_available():
+        evaluated = experiment.evaluate(run)
+        print(f"\nTranslations of the {split} split:\n\n{report.beside_references(evaluated, _SHOWN)}")
+        print(f"\nScores of the {split} split:\n\n{report.scores_table(evaluated)}")
+    else:
+        print('\nScores need the extra "translation": pip install -e ".[translation]", then')
+        print(f"rnnlab evaluate {run.directory} --split {split}")
+
+
+def _show_captions(run: Run) -> None:
+    split = run.config.evaluation.split
+    images = run.data.split(split)
+    shown = min(_SHOWN, images.num_images)
+    captions = decode(run.model, images.features[:shown], run.config.decoding, rng=run.config.training.seed)
+    print(f"\nCaptions of the {split} split:\n")
+    print(report.captions_text(images.names[:shown], captions, run.data))
+    picture = run.directory / "captions.png"
+    report.captions_picture(picture, images.names[:shown], captions, run.data)
+    print(f"\nPictured in {picture}, the loss in {run.directory / 'loss.png'}.")
+    if scorers_available():
+        print(f"\nScores of the {split} split:\n")
+        print(report.scores_table(experiment.evaluate(run)))
+    else:
+        print('\nScores need the extra "eval": pip install -e ".[eval]", then')
+        print(f"rnnlab evaluate {run.directory} --split {split}")
