@@ -24,7 +24,7 @@ from rnnlab.gradient_check import (
 from rnnlab.layers.attending import SCORES
 from rnnlab.layers.attention import attention_shapes
 from rnnlab.layers.attentive import attentive_shapes
-from rnnlab.models import CaptioningRNN
+from rnnlab.models import CaptioningRNN, Seq2Seq
 from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.cells import CELLS
 
@@ -63,32 +63,46 @@ def check_layers(*, tolerance: float = 1e-7, seed: int = 0) -> Iterator[Row]:
 
 
 def check_models(*, tolerance: float = 1e-7, seed: int = 0) -> Iterator[Row]:
-    """Check ``CaptioningRNN`` with every cell and every way for the image to enter, under dropout."""
-    rng = np.random.default_rng(seed)
-    words = ["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"]
-    captions = np.array([[1, 4, 5, 4, 2], [1, 5, 2, 0, 0], [0, 0, 0, 0, 0]])
-    features = rng.standard_normal((N, D))
-    for cell, image_input in product(CELLS, IMAGE_INPUTS):
-        model = CaptioningRNN(
-            {word: index for index, word in enumerate(words)},
-            D,
-            3,
-            H,
-            cell,
-            np.float64,
-            image_input=image_input,
-            state_activation="tanh" if image_input == "initial_state" else "none",
-            project_cell=image_input == "initial_state" and cell == "lstm",
-            feature_dropout=0.2,
-            word_dropout=0.2,
-            output_dropout=0.2,
-            initialisation="uniform",
-            init_scale=0.8,
-            rng=rng,
-        )
-        rows = check_model(model, (features, captions), tolerance=tolerance, seed=seed, verbose=False)
+    """Check every case of :func:`model_cases`, one row each."""
+    for name, model, batch in model_cases(np.random.default_rng(seed)):
+        rows = check_model(model, batch, tolerance=tolerance, seed=seed, verbose=False)
         worst = max(rows, key=lambda row: (not row.passed, row.error))  # a NaN is the worst
-        yield Row(f"CaptioningRNN {cell} {image_input}", worst.error, worst.name, [], worst.passed)
+        yield Row(name, worst.error, worst.name, [], worst.passed)
+
+
+def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Array, Array]]]:
+    """Names, models under dropout and batches for them: every cell in everything that it can be part of."""
+    words = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
+    captions = np.array([[1, 4, 5, 4, 2], [1, 5, 2, 0, 0], [0, 0, 0, 0, 0]])
+    image, regions = rng.standard_normal((N, D)), rng.standard_normal((N, L, D))
+    source = np.array([[4, 5, 5, 2], [5, 2, 0, 0], [2, 0, 0, 0]])
+    common: dict[str, Any] = {
+        "dtype": np.float64,
+        "word_dropout": 0.2,
+        "output_dropout": 0.2,
+        "initialisation": "uniform",
+        "rng": rng,
+    }
+
+    def captioner(cell: str, **options: Any) -> CaptioningRNN:
+        return CaptioningRNN(words, D, 3, H, cell, feature_dropout=0.2, **common, **options)
+
+    for cell, image_input in product(CELLS, IMAGE_INPUTS):
+        options: dict[str, Any] = {"image_input": image_input, "init_scale": 0.8}
+        if image_input == "initial_state":
+            options |= {"state_activation": "tanh", "project_cell": cell == "lstm"}
+        yield f"CaptioningRNN {cell} {image_input}", captioner(cell, **options), (image, captions)
+    common["init_scale"] = 2.0  # vectors have to differ for it to matter where a model looks
+    to_regions = {"attention": "additive", "doubly_stochastic": 0.5, "output": "deep"}
+    for cell in CELLS:
+        name = f"CaptioningRNN {cell} attention to"
+        yield f"{name} regions", captioner(cell, **to_regions, selector=True), (regions, captions)
+        yield f"{name} its past", captioner(cell, target_attention=True), (image, captions)
+        yield f"{name} both", captioner(cell, **to_regions, target_attention=True), (regions, captions)
+    for cell, target in product(CELLS, (False, True)):
+        options = {"num_layers": 2, "layer_dropout": 0.2, "target_attention": target}
+        name = f"Seq2Seq {cell} attention to {'both' if target else 'the source'}"
+        yield name, Seq2Seq(words, words, 3, H, cell, **common, **options), (source, captions)
 
 
 def check_case(case: Case, *, tolerance: float, rng: np.random.Generator) -> Row:

@@ -184,6 +184,6 @@ def checks_table(title: str, rows: Iterable[Any]) -> tuple[str, bool]:
     for row in rows:
         verdict = "ok" if row.passed else "WRONG"
         written_into = f"  writes into {', '.join(row.touched)}" if row.touched else ""
-        lines.append(f"{row.name:<44}{row.error:9.1e}  {row.worst:<10}{verdict}{written_into}")
+        lines.append(f"{row.name:<44}{row.error:9.1e}  {row.worst:<14}{verdict}{written_into}")
         passed &= row.passed
     return "\n".join(lines), passed
