@@ -10,7 +10,7 @@ import pytest
 from rnnlab import experiment
 from rnnlab.config import Config, EvaluationConfig
 from rnnlab.data import write_shapes
-from rnnlab.tasks import captioning
+from rnnlab.metrics.library import Library
 from rnnlab.tasks.search import decode
 from rnnlab.training import validation_loss
 
@@ -132,13 +132,13 @@ def test_the_perplexity_is_that_of_the_images_that_are_scored(config, tmp_path):
 
 
 def test_a_recipe_that_wants_scores_fails_before_training_without_the_extra(config, tmp_path, monkeypatch):
-    def missing():
+    def missing(_):
         raise ImportError('pip install "rnnlab[eval]"')
 
     tables = config.to_dict()
     tables["training"] |= {"monitor": "BLEU-4"}
     tables["evaluation"] |= {"each_epoch": ["BLEU"]}
-    monkeypatch.setattr(captioning, "require_scorers", missing)
+    monkeypatch.setattr(Library, "require", missing)
     with pytest.raises(ImportError, match="rnnlab\\[eval\\]"):
         experiment.train(Config.from_dict(tables), tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()

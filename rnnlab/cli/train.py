@@ -10,7 +10,8 @@ from rnnlab import experiment, report
 from rnnlab.cli.searching import count
 from rnnlab.config import TranslationConfig, load_config
 from rnnlab.experiment import Run
-from rnnlab.metrics import bleu_available, scorers_available
+from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS
+from rnnlab.metrics.library import Library
 from rnnlab.tasks.search import decode
 
 _SHOWN = 8  # captions or translations
@@ -65,13 +66,12 @@ def _train(options: argparse.Namespace) -> int:
 def _show_translations(run: Run) -> None:
     split = run.config.evaluation.split
     print(f"\nThe loss is pictured in {run.directory / 'loss.png'}.")
-    if bleu_available():
+    if TRANSLATION_SCORERS.installed:
         evaluated = experiment.evaluate(run)
         print(f"\nTranslations of the {split} split:\n\n{report.beside_references(evaluated, _SHOWN)}")
         print(f"\nScores of the {split} split:\n\n{report.scores_table(evaluated)}")
     else:
-        print('\nScores need the extra "translation": pip install -e ".[translation]", then')
-        print(f"rnnlab evaluate {run.directory} --split {split}")
+        _say_how_to_score(run, TRANSLATION_SCORERS)
 
 
 def _show_captions(run: Run) -> None:
@@ -84,9 +84,12 @@ def _show_captions(run: Run) -> None:
     picture = run.directory / "captions.png"
     report.captions_picture(picture, images.names[:shown], captions, run.data)
     print(f"\nPictured in {picture}, the loss in {run.directory / 'loss.png'}.")
-    if scorers_available():
-        print(f"\nScores of the {split} split:\n")
-        print(report.scores_table(experiment.evaluate(run)))
+    if CAPTION_SCORERS.installed:
+        print(f"\nScores of the {split} split:\n\n{report.scores_table(experiment.evaluate(run))}")
     else:
-        print('\nScores need the extra "eval": pip install -e ".[eval]", then')
-        print(f"rnnlab evaluate {run.directory} --split {split}")
+        _say_how_to_score(run, CAPTION_SCORERS)
+
+
+def _say_how_to_score(run: Run, library: Library) -> None:
+    print(f'\nScores need the extra "{library.extra}": pip install -e ".[{library.extra}]", then')
+    print(f"rnnlab evaluate {run.directory} --split {run.config.evaluation.split}")

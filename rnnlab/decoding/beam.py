@@ -110,8 +110,7 @@ def beam_search(
         raise ValueError(
             f"beam_search: num_groups is {num_groups}, expected a divisor of beam_size = {beam_size}"
         )
-    if not 1 <= n_best <= beam_size:
-        raise ValueError(f"beam_search: n_best is {n_best}, expected 1 to beam_size = {beam_size}")
+    check_count("beam_search", "n_best", n_best, 1, beam_size)
     for name, value in (("length_penalty", length_penalty), ("diversity", diversity)):
         if not 0 <= value < np.inf:
             raise ValueError(f"beam_search: {name} is {value}, expected 0 or more")

@@ -132,6 +132,8 @@ def sample(
         forbid=forbid,
         no_repeat_ngram=no_repeat_ngram,
     )
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"sample: rng is {rng!r}, expected a numpy Generator")
     if not 0 < temperature < np.inf:
         raise ValueError(f"sample: temperature is {temperature}, expected a finite number above 0")
     if not 0 < top_p <= 1:

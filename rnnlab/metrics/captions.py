@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rnnlab.metrics.java import JavaError, meteor
-from rnnlab.metrics.library import pycocoevalcap
+from rnnlab.metrics.library import CAPTION_SCORERS
 
 Metric = Literal["BLEU", "ROUGE-L", "CIDEr", "METEOR"]
 
@@ -63,16 +63,18 @@ Scored = dict[str, tuple[float, Sequence[float]]]  # name -> corpus score, score
 
 
 def _bleu(references: Sentences, captions: Sentences) -> Scored:
-    corpus, images = pycocoevalcap("bleu.bleu").Bleu(4).compute_score(references, captions, verbose=0)
+    corpus, images = (
+        CAPTION_SCORERS.module("bleu.bleu").Bleu(4).compute_score(references, captions, verbose=0)
+    )
     return dict(zip(METRICS["BLEU"], zip(corpus, images, strict=True), strict=True))
 
 
 def _rouge_l(references: Sentences, captions: Sentences) -> Scored:
-    return {"ROUGE-L": pycocoevalcap("rouge.rouge").Rouge().compute_score(references, captions)}
+    return {"ROUGE-L": CAPTION_SCORERS.module("rouge.rouge").Rouge().compute_score(references, captions)}
 
 
 def _cider(references: Sentences, captions: Sentences) -> Scored:
-    return {"CIDEr": pycocoevalcap("cider.cider").Cider().compute_score(references, captions)}
+    return {"CIDEr": CAPTION_SCORERS.module("cider.cider").Cider().compute_score(references, captions)}
 
 
 def _meteor(references: Sentences, captions: Sentences) -> Scored:

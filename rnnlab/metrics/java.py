@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rnnlab.metrics.library import pycocoevalcap
+from rnnlab.metrics.library import CAPTION_SCORERS
 
 
 class JavaError(RuntimeError):
@@ -31,7 +31,7 @@ def meteor(references: dict[int, list[str]], candidates: dict[int, list[str]]) -
     JavaError
         If Java is missing or METEOR fails.
     """
-    library = pycocoevalcap("meteor.meteor")
+    library = CAPTION_SCORERS.module("meteor.meteor")
     _require_java("METEOR")
     scorer = library.Meteor()
     said = b""
@@ -69,7 +69,7 @@ def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
     JavaError
         If Java is missing or the tokeniser fails.
     """
-    library = pycocoevalcap("tokenizer.ptbtokenizer")
+    library = CAPTION_SCORERS.module("tokenizer.ptbtokenizer")
     _require_java("the Penn Treebank tokeniser")
     jar = Path(library.__file__).with_name(library.STANFORD_CORENLP_3_4_1_JAR)
     command = ["java", "-cp", str(jar), "edu.stanford.nlp.process.PTBTokenizer"]

@@ -2,64 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 
-def scorers_available() -> bool:
-    """Whether the extra ``eval`` is installed."""
-    return find_spec("pycocoevalcap") is not None
+@dataclass(frozen=True)
+class Library:
+    """A library that may not be installed."""
+
+    package: str
+    extra: str  # of rnnlab, which brings it
+    computes: str
+
+    @property
+    def installed(self) -> bool:
+        """Whether it is there."""
+        return find_spec(self.package) is not None
+
+    def require(self) -> None:
+        """Do nothing if it is installed.
+
+        Raises
+        ------
+        ImportError
+            If it is not; says how to install it.
+        """
+        if not self.installed:
+            raise ImportError(f'{self.computes} needs {self.package}: pip install "rnnlab[{self.extra}]"')
+
+    def module(self, name: str) -> Any:
+        """One of its modules.
+
+        Raises
+        ------
+        ImportError
+            If it is not installed.
+        """
+        self.require()
+        return import_module(f"{self.package}.{name}")
 
 
-def require_scorers() -> None:
-    """Do nothing if the extra ``eval`` is installed.
-
-    Raises
-    ------
-    ImportError
-        If it is not; says how to install it.
-    """
-    if not scorers_available():
-        raise ImportError('caption scores need pycocoevalcap: pip install "rnnlab[eval]"')
-
-
-def pycocoevalcap(module: str) -> Any:
-    """A module of pycocoevalcap.
-
-    Raises
-    ------
-    ImportError
-        If the extra ``eval`` is not installed.
-    """
-    require_scorers()
-    return import_module(f"pycocoevalcap.{module}")
-
-
-def bleu_available() -> bool:
-    """Whether the extra ``translation`` is installed."""
-    return find_spec("sacrebleu") is not None
-
-
-def require_bleu() -> None:
-    """Do nothing if the extra ``translation`` is installed.
-
-    Raises
-    ------
-    ImportError
-        If it is not; says how to install it.
-    """
-    if not bleu_available():
-        raise ImportError('BLEU of translations needs sacrebleu: pip install "rnnlab[translation]"')
-
-
-def sacrebleu(module: str) -> Any:
-    """A module of sacrebleu.
-
-    Raises
-    ------
-    ImportError
-        If the extra ``translation`` is not installed.
-    """
-    require_bleu()
-    return import_module(f"sacrebleu.{module}")
+CAPTION_SCORERS = Library("pycocoevalcap", "eval", "scoring captions")
+TRANSLATION_SCORERS = Library("sacrebleu", "translation", "scoring translations")

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rnnlab.metrics.library import sacrebleu
+from rnnlab.metrics.library import TRANSLATION_SCORERS
 
 Words = Sequence[str]
 
@@ -70,7 +70,7 @@ def corpus_bleu(candidates: Sequence[Words], references: Sequence[Sequence[Words
                 f"corpus_bleu: references[{k}] has {len(some)} sentences, expected {most or 'at least 1'}"
             )
     # force: the sentences are tokenised, and sacrebleu need not warn of that
-    metric = sacrebleu("metrics").BLEU(tokenize="none", smooth_method="none", force=True)
+    metric = TRANSLATION_SCORERS.module("metrics").BLEU(tokenize="none", smooth_method="none", force=True)
     streams = [[" ".join(some[number]) for some in references] for number in range(most)]
     score = metric.corpus_score([" ".join(words) for words in candidates], streams)
     corpus = {"BLEU": score.score}

@@ -21,7 +21,7 @@ from rnnlab.config import (
 )
 from rnnlab.data import CaptionData, open_annotated, open_shapes, read_coco, read_karpathy, tokenize
 from rnnlab.decoding import Hypothesis
-from rnnlab.metrics import CaptionScores, perplexity, ptb_tokenizer, require_scorers, score_captions
+from rnnlab.metrics import CAPTION_SCORERS, CaptionScores, perplexity, ptb_tokenizer, score_captions
 from rnnlab.models import CaptioningRNN
 from rnnlab.tasks.search import decode
 from rnnlab.training import validation_loss
@@ -100,7 +100,7 @@ def evaluate(
     ValueError
         If its first ``max_images`` images have no captions.
     """
-    require_scorers()
+    CAPTION_SCORERS.require()
     images = data.split(split)
     count = min(evaluation.max_images or images.num_images, images.num_images)
     captions_perplexity = _perplexity(data, model, split, count, training.batch_size)
@@ -142,7 +142,7 @@ def epoch_scores(config: Config, data: CaptionData) -> Any:
     metrics = config.evaluation.each_epoch
     if not metrics:
         return None
-    require_scorers()
+    CAPTION_SCORERS.require()
     images = data.split("val")
     count = min(config.evaluation.max_images or images.num_images, images.num_images)
 

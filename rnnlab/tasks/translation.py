@@ -20,7 +20,7 @@ from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
 from rnnlab.data.parallel import Words, pad, source_row
 from rnnlab.data.parallel_text import TOKENIZERS
 from rnnlab.decoding import Hypothesis, build_lexicon, replace_unknown
-from rnnlab.metrics import TranslationScores, corpus_bleu, perplexity, require_bleu
+from rnnlab.metrics import TRANSLATION_SCORERS, TranslationScores, corpus_bleu, perplexity
 from rnnlab.models import Seq2Seq
 from rnnlab.tasks.search import decode
 from rnnlab.training import validation_loss
@@ -157,7 +157,7 @@ def evaluate(
         If the data have no such split.
     """
     pairs = data.split(split)
-    require_bleu()
+    TRANSLATION_SCORERS.require()
     count = min(evaluation.max_sentences or len(pairs), len(pairs))
     sources, references = pairs.source[:count], pairs.references[:count]
     translations = translate(model, sources, decoding, lexicon=lexicon, rng=training.seed)
@@ -174,7 +174,7 @@ def epoch_scores(config: TranslationConfig, data: ParallelData) -> Any:
     """The function that the solver calls after every epoch; None for its own, which needs no translations."""
     if not config.evaluation.each_epoch:
         return None
-    require_bleu()
+    TRANSLATION_SCORERS.require()
     pairs = data.split("val")
     count = min(config.evaluation.max_sentences or len(pairs), len(pairs))
     options = replace(config.decoding, method="greedy", n_best=1)

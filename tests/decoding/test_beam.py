@@ -349,8 +349,8 @@ def test_alignments_belong_to_the_words(seed, num_groups, length_penalty):
     ("options", "message"),
     [
         ({"beam_size": 0}, "beam_size is 0, expected at least 1"),
-        ({"n_best": 0}, "n_best is 0, expected 1 to beam_size = 3"),
-        ({"n_best": 4}, "n_best is 4, expected 1 to beam_size = 3"),
+        ({"n_best": 0}, "n_best is 0, expected 1 to 3"),
+        ({"n_best": 4}, "n_best is 4, expected 1 to 3"),
         ({"length_penalty": -0.1}, "length_penalty is -0.1, expected 0 or more"),
         ({"length_penalty": float("nan")}, "length_penalty is nan, expected 0 or more"),
         ({"normalisation": "mean"}, "normalisation is 'mean', expected 'power' or 'gnmt'"),
@@ -360,5 +360,7 @@ def test_alignments_belong_to_the_words(seed, num_groups, length_penalty):
     ],
 )
 def test_wrong_options(options, message, rng):
+    with pytest.raises(TypeError, match="n_best is 1.5, expected an integer"):
+        beam_search(TableModel.random(rng), [0], n_best=1.5)
     with pytest.raises(ValueError, match=f"^beam_search: {message}"):
         beam_search(TableModel.random(rng), [0], **options)

@@ -217,6 +217,11 @@ def test_wrong_options_of_sampling(options, message, rng):
         sample(TableModel.random(rng), [0], rng=rng, **options)
 
 
+def test_sampling_wants_a_generator(rng):
+    with pytest.raises(TypeError, match="^sample: rng is 3, expected a numpy Generator"):
+        sample(TableModel.random(rng), [0], rng=3)
+
+
 @pytest.mark.parametrize("word", ["start", "end"])
 def test_a_vocabulary_without_start_or_end(word, rng):
     model = TableModel.random(rng)

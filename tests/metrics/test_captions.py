@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from rnnlab.metrics import METRICS, score_captions, scorers_available
+from rnnlab.metrics import CAPTION_SCORERS, METRICS, score_captions
 
 pytest.importorskip("pycocoevalcap")
 
@@ -137,8 +137,8 @@ def test_errors(candidates, references, metrics, message):
 
 
 def test_missing_extra_says_what_to_install(monkeypatch):
-    assert scorers_available()
+    assert CAPTION_SCORERS.installed
     monkeypatch.setitem(sys.modules, "pycocoevalcap", None)
-    assert not scorers_available()
+    assert not CAPTION_SCORERS.installed
     with pytest.raises(ImportError, match=r'pip install "rnnlab\[eval\]"'):
         score(CANDIDATES, REFERENCES)

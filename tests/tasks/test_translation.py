@@ -13,6 +13,7 @@ from rnnlab import cli, experiment
 from rnnlab.config import DecodingConfig, TranslationConfig, TranslationEvaluationConfig, load_config
 from rnnlab.data import ParallelData
 from rnnlab.decoding import read_lexicon
+from rnnlab.metrics.library import Library
 from rnnlab.models import Seq2Seq
 from rnnlab.tasks import translation
 from rnnlab.tasks.translation import best_words, translate
@@ -137,10 +138,10 @@ def test_bleu_of_each_epoch_steers_training(recipe, tmp_path):
 
 
 def test_a_recipe_that_wants_bleu_fails_before_training_without_the_extra(recipe, tmp_path, monkeypatch):
-    def missing():
+    def missing(_):
         raise ImportError('pip install "rnnlab[translation]"')
 
-    monkeypatch.setattr(translation, "require_bleu", missing)
+    monkeypatch.setattr(Library, "require", missing)
     config = load_config(recipe, ["evaluation.each_epoch=['BLEU']"])
     with pytest.raises(ImportError, match=r"rnnlab\[translation\]"):
         experiment.train(config, tmp_path / "run", progress=False)
