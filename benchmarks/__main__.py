@@ -21,7 +21,21 @@ from benchmarks import table
 from benchmarks.table import Row
 from benchmarks.turns import Result, measure, use_threads
 
-SUITES = ("products", "lstm", "cells", "captioning", "decoding", "pmnist", "latency", "memory", "scaling")
+SUITES = (
+    "products",
+    "lstm",
+    "cells",
+    "captioning",
+    "decoding",
+    "attention",
+    "translation",
+    "attentive_decoding",
+    "target_attention",
+    "pmnist",
+    "latency",
+    "memory",
+    "scaling",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,6 +1,6 @@
 """Greedy and beam search for PyTorch, by the rules of :mod:`rnnlab.decoding`, a batch at a time.
 
-    state = model.start(features)                        h and c, (1, n, H) each
+    state = model.start(source)
     log_probs, state = model.advance(tokens, state)      (n, V)
 
 Sources that are done leave the batch. All of it stays in tensors: no loop over sources.
@@ -8,13 +8,32 @@ Sources that are done leave the batch. All of it stays in tensors: no loop over 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import nn
 
 Tensor = torch.Tensor
-State = tuple[Tensor, Tensor]
+
+
+class State(NamedTuple):
+    """What a search selects from, as its sentences go on or end."""
+
+    rows: tuple[Tensor, ...]  # with a row for each partial sentence, those of a source one after another
+    sources: tuple[Tensor, ...] = ()  # with a row for each source, which its sentences share
+
+
+class Model(Protocol):
+    """What a search needs."""
+
+    start_token: int
+    end_token: int
+
+    def start(self, source: Tensor) -> State:
+        """The state before the first token."""
+
+    def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Log-probabilities of the token after these, and the state then."""
 
 
 class Captioner(NamedTuple):
@@ -30,21 +49,22 @@ class Captioner(NamedTuple):
 
     def start(self, features: Tensor) -> State:
         """The state before the first token."""
-        return torch.tanh(self.to_h(features))[None], torch.tanh(self.to_c(features))[None]
+        return State((torch.tanh(self.to_h(features)), torch.tanh(self.to_c(features))))
 
     def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Log-probabilities of the token after these, and the state then."""
-        hidden, state = self.lstm(self.embedding(tokens)[:, None], state)
-        return torch.log_softmax(self.output(hidden[:, 0]), 1), state
+        h, c = state.rows
+        _, (h, c) = self.lstm(self.embedding(tokens)[:, None], (h[None], c[None]))
+        return torch.log_softmax(self.output(h[0]), 1), State((h[0], c[0]))
 
 
 @torch.inference_mode()
-def greedy(model: Captioner, features: Tensor, max_length: int) -> tuple[Tensor, Tensor]:
+def greedy(model: Model, source: Tensor, max_length: int) -> tuple[Tensor, Tensor]:
     """The tokens (n, max_length), <END> after the last of each, and the log-probability of each row, (n,)."""
-    n = len(features)
+    n = len(source)
     found = torch.full((n, max_length + 1), model.end_token)
     totals = torch.zeros(n)
-    state, last, going = model.start(features), torch.full((n,), model.start_token), torch.arange(n)
+    state, last, going = model.start(source), torch.full((n,), model.start_token), torch.arange(n)
     for t in range(max_length + 1):
         log_probs, state = model.advance(last, state)
         best, last = log_probs.max(1)
@@ -54,23 +74,27 @@ def greedy(model: Captioner, features: Tensor, max_length: int) -> tuple[Tensor,
         keep = alive.nonzero()[:, 0]
         if not len(keep):
             break
-        state, last, going = _select(state, keep), last[keep], going[keep]
+        state, last, going = _select(state, keep, keep), last[keep], going[keep]
     return found[:, :max_length], totals
 
 
 @torch.inference_mode()
-def beam_search(model: Captioner, features: Tensor, max_length: int, K: int) -> tuple[Tensor, Tensor]:
+def beam_search(
+    model: Model, source: Tensor, max_length: int, K: int, min_length: int = 0
+) -> tuple[Tensor, Tensor]:
     """As :func:`greedy`, for the best sentence of each source."""
-    n, end = len(features), model.end_token
+    n, end = len(source), model.end_token
     found = torch.full((n, max_length), end)
     found_totals = torch.full((n,), -torch.inf)
-    state, last, going = model.start(features), torch.full((n,), model.start_token), torch.arange(n)
+    state, last, going = model.start(source), torch.full((n,), model.start_token), torch.arange(n)
     totals = torch.zeros(n, 1)  # (m, K) of the partial sentences of the sources that go on, (m, 1) at first
     words = torch.full((n, 1, max_length), end)  # (m, K, max_length)
     ended = torch.zeros(n, dtype=torch.long)  # (m,) sentences
     best_ended = torch.full((n,), -torch.inf)
     for t in range(max_length + 1):
         log_probs, state = model.advance(last, state)
+        if t < min_length:
+            log_probs[:, end] = -torch.inf
         m, width = totals.shape
         V = log_probs.shape[1]
         scores, chosen = (totals[:, :, None] + log_probs.view(m, width, V)).view(m, -1).topk(2 * K)
@@ -103,9 +127,12 @@ def beam_search(model: Captioner, features: Tensor, max_length: int, K: int) -> 
         words[:, :, t] = last
         totals, ended, best_ended, going = totals[keep], ended[keep], best_ended[keep], going[keep]
         rows = (keep[:, None] * width + parents).view(-1)
-        state, last = _select(state, rows), last.reshape(-1)
+        state, last = _select(state, rows, keep), last.reshape(-1)
     return found, found_totals
 
 
-def _select(state: State, rows: Tensor) -> State:
-    return state[0].index_select(1, rows), state[1].index_select(1, rows)
+def _select(state: State, rows: Tensor, sources: Tensor) -> State:
+    """The sentences and the sources that go on."""
+    if state.sources and len(sources) < len(state.sources[0]):
+        state = state._replace(sources=tuple(part.index_select(0, sources) for part in state.sources))
+    return state._replace(rows=tuple(part.index_select(0, rows) for part in state.rows))

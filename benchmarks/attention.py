@@ -1,0 +1,134 @@
+"""One training step of a captioning model that attends to regions, Adam included, and the same in PyTorch.
+
+The model is that of ``recipes/flickr8k_soft_attention.toml``: additive scores, the mean region as the initial
+state, deep output, the doubly stochastic loss. PyTorch has a loop over the steps, with its cell in operations
+and with nn.LSTMCell or nn.GRUCell, always with fused Adam; the faster one counts. nn.GRUCell is another cell
+than ours: its reset gate acts after the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks import captioning
+
+Array = Any
+
+
+class Sizes(NamedTuple):
+    """Of a case."""
+
+    cell: str  # of the decoder
+    L: int  # regions
+    A: int  # units of the scores
+    captions: captioning.Sizes  # all else; D is the numbers in a region's vector
+
+
+CAPTIONS = captioning.Sizes(64, 21, 256, 256, 512, 2541, 10.8, 3.8, 2, 20)
+CASES = {
+    f"{cell.upper()}, N=64 T=21 L=49 H=512 V=2541": Sizes(cell, 49, 512, CAPTIONS) for cell in ("lstm", "gru")
+}
+SIDES = ("rnnlab", "torch", "torch nn")
+TARGETS = {case: {"torch": 1.5} for case in CASES}
+DROPOUT = {"word_dropout": 0.5, "output_dropout": 0.5}
+DOUBLY_STOCHASTIC = 2e-4
+
+
+def prepare(side: str, sizes: Sizes) -> Callable[[], float]:
+    """The step of one side, which returns its loss."""
+    features, captions = batch(sizes)
+    if side == "rnnlab":
+        return training_step(model(sizes, weights(sizes)), features, captions)
+    from benchmarks import torch_attention
+
+    rival = torch_model(sizes, weights(sizes), in_operations=side == "torch")
+    return torch_attention.training_step(rival, features, captions)
+
+
+def batch(sizes: Sizes) -> tuple[Array, Array]:
+    """Features (N, L, D), and captions (N, T + 1) as of ``captioning``."""
+    N, D = sizes.captions.N, sizes.captions.D
+    features = np.random.default_rng(2).standard_normal((N, sizes.L, D), np.float32)
+    return features, captioning.batch(sizes.captions)[1]
+
+
+def weights(sizes: Sizes) -> dict[str, Array]:
+    """The parameters of the model, by its names for them."""
+    D, W, H, V = (getattr(sizes.captions, letter) for letter in "DWHV")
+    shapes = decoder_shapes(gates={"lstm": 4, "gru": 3}[sizes.cell], W=W, H=H, C=D, A=sizes.A, V=V)
+    for key in ("_proj", "_proj_c") if sizes.cell == "lstm" else ("_proj",):
+        shapes |= {f"W{key}": (D, H), f"b{key}": (H,)}
+    return draw(shapes)
+
+
+def decoder_shapes(*, gates: int, W: int, H: int, C: int, A: int, V: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of embedding, decoder and output, for a memory of vectors of C numbers."""
+    G = gates * H
+    cell = {"Wx": (W, G), "Wh": (H, G), "b": (G,), "Wz": (C, G)}
+    scores = {"source_Wq": (H, A), "source_Wm": (C, A), "source_b": (A,), "source_v": (A,)}
+    output = {"W_deep_h": (H, W), "b_deep": (W,), "W_deep_z": (C, W), "W_vocab": (W, V), "b_vocab": (V,)}
+    return {"W_embed": (V, W), **cell, **scores, **output}
+
+
+def draw(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
+    """Random parameters of these shapes."""
+    rng = np.random.default_rng(1)
+    return {name: rng.uniform(-0.08, 0.08, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def vocabulary(V: int) -> dict[str, int]:
+    """V words."""
+    words = ["<NULL>", "<START>", "<END>", "<UNK>", *map(str, range(4, V))]
+    return {word: index for index, word in enumerate(words)}
+
+
+def model(sizes: Sizes, weights: dict[str, Array]) -> Any:
+    """A :class:`rnnlab.models.CaptioningRNN` with these weights."""
+    from rnnlab.models import CaptioningRNN
+
+    made = CaptioningRNN(
+        vocabulary(sizes.captions.V),
+        sizes.captions.D,
+        sizes.captions.W,
+        sizes.captions.H,
+        sizes.cell,
+        state_activation="tanh",
+        project_cell=sizes.cell == "lstm",
+        attention="additive",
+        attention_dim=sizes.A,
+        output="deep",
+        doubly_stochastic=DOUBLY_STOCHASTIC,
+        **DROPOUT,
+    )
+    made.params.update(weights)
+    return made
+
+
+def torch_model(sizes: Sizes, weights: dict[str, Array], *, in_operations: bool = True) -> Any:
+    """The same in PyTorch, its cell in operations or a module."""
+    import torch
+
+    from benchmarks.torch_attention import GRU, LSTM, Captioner, NNCell
+
+    torch.manual_seed(0)
+    cell = {"lstm": LSTM, "gru": GRU}[sizes.cell] if in_operations else NNCell
+    return Captioner(weights, cell(weights), doubly_stochastic=DOUBLY_STOCHASTIC, **DROPOUT)
+
+
+def training_step(model: Any, *batch: Array) -> Callable[[], float]:
+    """A step of our model, which returns the loss."""
+    from rnnlab.training import gradient_norm, make_update_rule
+
+    rule, noise, grads = make_update_rule("adam"), np.random.default_rng(0), None
+
+    def step() -> float:
+        nonlocal grads
+        loss, grads = model.loss(*batch, rng=noise, grads=grads)
+        gradient_norm(grads)  # what the solver does against numbers that are not finite
+        rule.step(model.params.flat, grads.flat)
+        return loss
+
+    return step

@@ -1,0 +1,261 @@
+"""The attentive models in PyTorch, with our weights by our names for them.
+
+Sequences are packed, as by nn.utils.rnn.pack_padded_sequence: the longest come first, and those that have
+ended take no part. What depends on the memory alone is computed once for all steps, and what depends on the
+words alone is one product.
+
+A cell has ``read(words)``, for the words of many steps, and is called with a step of what that returns, the
+context, and the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from benchmarks.pytorch import load, load_lstm
+from benchmarks.torch_search import State
+
+Tensor = torch.Tensor
+Tensors = tuple[Tensor, ...]
+Weights = dict[str, np.ndarray]
+
+
+class Attention(nn.Module):
+    """Additive scores, their softmax, and the weighted sum of the memory."""
+
+    def __init__(self, w: Weights) -> None:
+        super().__init__()
+        self.to_query, self.to_keys = _linear(w["source_Wq"]), _linear(w["source_Wm"], w["source_b"])
+        self.to_score = _linear(w["source_v"][:, None])
+
+    def forward(
+        self, h: Tensor, keys: Tensor, memory: Tensor, masked: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The contexts (n, k, C) of k queries h (n, k, H) to each memory, and the weights (n, k, L).
+
+        keys (n, L, A), memory (n, L, C), masked (n, L): true where there is no real cell.
+        """
+        hidden = (self.to_query(h)[:, :, None] + keys[:, None]).tanh_()
+        scores = self.to_score(hidden)[..., 0]
+        if masked is not None:
+            scores = scores.masked_fill(masked[:, None], -torch.inf)
+        weights = torch.softmax(scores, 2)
+        return torch.bmm(weights, memory), weights
+
+
+class LSTM(nn.Module):
+    """An LSTM cell in operations."""
+
+    def __init__(self, w: Weights) -> None:
+        super().__init__()
+        self.read = _linear(w["Wx"], w["b"])
+        self.from_context, self.from_h = _linear(w["Wz"]), _linear(w["Wh"])
+
+    def forward(self, product: Tensor, context: Tensor, state: Tensors) -> Tensors:
+        """The state after a step."""
+        h, c = state
+        a = _add(_add(product, context, self.from_context), h, self.from_h)
+        gates, candidate = a.split([3 * h.shape[1], h.shape[1]], 1)
+        i, f, o = torch.sigmoid(gates).chunk(3, 1)
+        c = f * c + i * torch.tanh(candidate)
+        return o * torch.tanh(c), c
+
+
+class GRU(nn.Module):
+    """A GRU cell in operations, the reset gate acting before the product; without Wz it reads no context."""
+
+    def __init__(self, w: Weights, suffix: str = "") -> None:
+        super().__init__()
+        Wx, Wh, b = (w[f"{name}{suffix}"] for name in ("Wx", "Wh", "b"))
+        gates = 2 * Wh.shape[0]
+        self.read = _linear(Wx, b)
+        self.gates_from_h, self.candidate_from_h = _linear(Wh[:, :gates]), _linear(Wh[:, gates:])
+        self.from_context = None if suffix else _linear(w["Wz"])
+
+    def forward(self, product: Tensor, context: Tensor | None, state: Tensors) -> Tensors:
+        """The state after a step."""
+        (h,) = state
+        a = product if self.from_context is None else _add(product, context, self.from_context)
+        gates, candidate = a.split([2 * h.shape[1], h.shape[1]], 1)
+        z, r = torch.sigmoid(_add(gates, h, self.gates_from_h)).chunk(2, 1)
+        g = torch.tanh(_add(candidate, r * h, self.candidate_from_h))
+        return (torch.lerp(g, h, z),)  # (1 - z) g + z h
+
+
+class NNCell(nn.Module):
+    """nn.LSTMCell, or nn.GRUCell, which is another cell than ours, over a word with the context beside it."""
+
+    def __init__(self, w: Weights) -> None:
+        super().__init__()
+        W, (H, G) = np.concatenate([w["Wx"], w["Wz"]]), w["Wh"].shape
+        self.is_lstm = G == 4 * H
+        self.cell = (
+            load_lstm(nn.LSTMCell(len(W), H), W, w["Wh"], w["b"]) if self.is_lstm else nn.GRUCell(len(W), H)
+        )
+        self.read = nn.Identity()
+
+    def forward(self, word: Tensor, context: Tensor, state: Tensors) -> Tensors:
+        """The state after a step."""
+        inputs = torch.cat([word, context], 1)
+        return self.cell(inputs, state) if self.is_lstm else (self.cell(inputs, *state),)
+
+
+class Decoder(nn.Module):
+    """A cell that attends, with deep output.
+
+    A search's state has the cell's state for each sentence, and for each source what is attended to.
+    """
+
+    start_token, end_token = 1, 2
+
+    def __init__(self, w: Weights, cell: nn.Module, *, word_dropout: float, output_dropout: float) -> None:
+        super().__init__()
+        self.cell, self.attention = cell, Attention(w)
+        self.embedding = load(nn.Embedding(*w["W_embed"].shape), w["W_embed"].T)
+        self.deep_h, self.deep_z = _linear(w["W_deep_h"], w["b_deep"]), _linear(w["W_deep_z"])
+        self.output = _linear(w["W_vocab"], w["b_vocab"])
+        self.drop_words, self.drop_output = nn.Dropout(word_dropout), nn.Dropout(output_dropout)
+
+    def advance(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Log-probabilities of the token after these, and the state then."""
+        words, h = self.embedding(tokens), state.rows[0]
+        contexts, _ = self.attention(h.view(len(state.sources[0]), -1, h.shape[1]), *state.sources)
+        context = contexts.flatten(0, 1)
+        rows = self.cell(self.cell.read(words), context, state.rows)
+        return torch.log_softmax(self._scores(rows[0], context, words), 1), State(rows, state.sources)
+
+    def nll(self, state: State, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """The summed loss of sentences (n, T + 1), and the sum of the weights (n, L) over each of them."""
+        lengths = (tokens[:, 1:] != 0).sum(1)
+        inputs, targets = (_pack(part, lengths, is_sorted=True) for part in (tokens[:, :-1], tokens[:, 1:]))
+        words, sizes = self.drop_words(self.embedding(inputs.data)), inputs.batch_sizes.tolist()
+        (rows, sources), steps = state, []
+        for read in self.cell.read(words).split(sizes):
+            n = len(read)
+            if n < len(rows[0]):
+                rows, sources = (tuple(part[:n] for part in parts) for parts in (rows, sources))
+            context, weights = self.attention(rows[0][:, None], *sources)
+            rows = self.cell(read, context[:, 0], rows)
+            steps.append((rows[0], context[:, 0], weights[:, 0]))
+        hidden, contexts, weights = map(torch.cat, zip(*steps, strict=True))
+        nll = cross_entropy(self._scores(hidden, contexts, words), targets.data, reduction="sum")
+        places = torch.cat([torch.arange(n) for n in sizes])
+        return nll, weights.new_zeros(len(tokens), weights.shape[1]).index_add(0, places, weights)
+
+    def _scores(self, h: Tensor, context: Tensor, words: Tensor) -> Tensor:
+        deep = torch.tanh(_add(self.deep_h(h) + words, context, self.deep_z))
+        return self.output(self.drop_output(deep))
+
+
+class Captioner(Decoder):
+    """The captioning model: the regions are data, their mean the initial state."""
+
+    def __init__(self, w: Weights, cell: nn.Module, *, doubly_stochastic: float, **dropouts: float) -> None:
+        super().__init__(w, cell, **dropouts)
+        keys = [key for key in ("_proj", "_proj_c") if f"W{key}" in w]
+        self.initial = nn.ModuleList(_linear(w[f"W{key}"], w[f"b{key}"]) for key in keys)
+        self.doubly_stochastic = doubly_stochastic
+
+    def start(self, features: Tensor) -> State:
+        """The state before the first word."""
+        mean = features.mean(1)
+        rows = tuple(torch.tanh(layer(mean)) for layer in self.initial)
+        return State(rows, (self.attention.to_keys(features), features))
+
+    def loss(self, features: Tensor, captions: Tensor) -> Tensor:
+        """Of a batch, over its size."""
+        nll, attended = self.nll(self.start(features), captions)
+        return (nll + self.doubly_stochastic * (1 - attended).square().sum()) / len(captions)
+
+
+class Translator(Decoder):
+    """The translation model; its encoder is of the same kind as its cell."""
+
+    def __init__(self, w: Weights, cell: nn.Module, **dropouts: float) -> None:
+        super().__init__(w, cell, **dropouts)
+        self.source_embedding = load(nn.Embedding(*w["W_source"].shape), w["W_source"].T)
+        sizes = w["Wx_forward1"].shape[0], w["Wh_forward1"].shape[0]
+        self.encoder = nn.GRU(*sizes, bidirectional=True) if isinstance(cell, NNCell) else BidirectionalGRU(w)
+        self.initial = _linear(w["W_init"], w["b_init"])
+
+    def start(self, source: Tensor) -> State:
+        """The state before the first word."""
+        lengths = (source != 0).sum(1)
+        tokens = _pack(source, lengths)
+        words = self.drop_words(self.source_embedding(tokens.data))
+        packed, ends = self.encoder(tokens._replace(data=words))
+        memory, _ = pad_packed_sequence(packed, batch_first=True)
+        masked = torch.arange(memory.shape[1]) >= lengths[:, None]
+        h = torch.tanh(self.initial(torch.cat([*ends], 1)))
+        return State((h,), (self.attention.to_keys(memory), memory, masked))
+
+    def loss(self, source: Tensor, target: Tensor) -> Tensor:
+        """Of a batch, over its tokens."""
+        nll, _ = self.nll(self.start(source), target)
+        return nll / (target[:, 1:] != 0).sum()
+
+
+class BidirectionalGRU(nn.Module):
+    """As nn.GRU over packed sequences, but of our cell."""
+
+    def __init__(self, w: Weights) -> None:
+        super().__init__()
+        self.forwards, self.backwards = GRU(w, "_forward1"), GRU(w, "_backward1")
+
+    def forward(self, words: PackedSequence) -> tuple[PackedSequence, tuple[Tensor, Tensor]]:
+        """The states (M, 2 E) packed, and the last ones of both directions, (n, E) each."""
+        x, sizes = words.data, words.batch_sizes
+        starts, rows = sizes.cumsum(0) - sizes, torch.cat([torch.arange(n) for n in sizes.tolist()])
+        steps = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+        lengths = torch.bincount(rows)
+        turned = (
+            starts[lengths[rows] - 1 - steps] + rows
+        )  # where a sentence the other way round has each word
+        ends = starts[lengths - 1] + torch.arange(len(lengths))
+        forwards = self._run(self.forwards, x, sizes.tolist())
+        backwards = self._run(self.backwards, x[turned], sizes.tolist())
+        last = tuple(states[ends][words.unsorted_indices] for states in (forwards, backwards))
+        return words._replace(data=torch.cat([forwards, backwards[turned]], 1)), last
+
+    @staticmethod
+    def _run(cell: GRU, x: Tensor, sizes: list[int]) -> Tensor:
+        h, states = x.new_zeros(sizes[0], cell.candidate_from_h.in_features), []
+        for read in cell.read(x).split(sizes):
+            (h,) = cell(read, None, (h[: len(read)],))
+            states.append(h)
+        return torch.cat(states)
+
+
+def training_step(model: Captioner | Translator, *batch: np.ndarray) -> Callable[[], float]:
+    """A step with fused Adam, which returns the loss; the longest sentences come first in the batch."""
+    adam = torch.optim.Adam(model.parameters(), fused=True)
+    order = (batch[-1] != 0).sum(1).argsort()[::-1]
+    tensors = [torch.from_numpy(array[order]) for array in batch]
+
+    def step() -> float:
+        adam.zero_grad()
+        loss = model.loss(*tensors)
+        loss.backward()
+        adam.step()
+        return loss.item()
+
+    return step
+
+
+def _linear(W: np.ndarray, b: np.ndarray | None = None) -> nn.Linear:
+    arrays = [W] if b is None else [W, b]
+    return load(nn.Linear(*W.shape, bias=b is not None), *arrays)
+
+
+def _add(a: Tensor, x: Tensor, layer: nn.Linear) -> Tensor:
+    return torch.addmm(a, x, layer.weight.T)
+
+
+def _pack(tokens: Tensor, lengths: Tensor, *, is_sorted: bool = False) -> PackedSequence:
+    return pack_padded_sequence(tokens, lengths, batch_first=True, enforce_sorted=is_sorted)
