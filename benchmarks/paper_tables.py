@@ -53,7 +53,7 @@ def _translators(variant: str) -> tuple[Training, ...]:
     return tuple(Training(name, recipe, changes, start.seed, start) for start in starts)
 
 
-_TEST = ("--split", "test_2016_flickr")
+_TEST = ("--split", "test_2016_flickr", "--beam", "5")
 
 # ---------------------------------------------------------------- the tables
 

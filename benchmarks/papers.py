@@ -4,7 +4,7 @@ Models are trained by ``rnnlab train`` and scored by ``rnnlab evaluate``, one af
 kept in files, and not done again: the command can be stopped at any moment, and goes on when given again.
 
     RUNS/NAME/                what rnnlab train writes; NAME says recipe, variant and seed
-    RUNS/NAME/training.json   written when the training is complete: the peak of its memory
+    RUNS/NAME/training.json   written when the training is complete: the peak of the command's memory
     RUNS/NAME/scores*.json    what rnnlab evaluate writes, a file for each way to evaluate
 
 RNNLAB_DATA names the folder of the data. Two tables at once, each with RNNLAB_NUM_THREADS=1, make better use
@@ -89,7 +89,7 @@ def seconds_an_epoch(known: dict[str, Any]) -> float:
 
 
 def peak_megabytes(known: dict[str, Any]) -> float:
-    """The most that was resident while it trained, data and validation included."""
+    """The most that was resident in the command that trained it, data, validation and scores included."""
     return known["peak_megabytes"]
 
 

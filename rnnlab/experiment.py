@@ -59,13 +59,17 @@ def train(config: Recipe, directory: str | os.PathLike[str], *, progress: bool =
         If the directory holds a run.
     ImportError
         If the recipe asks for scores after every epoch and the extra that computes them is not installed.
-    CheckpointError
-        If the recipe's ``warm_start`` is of a model that does not fit.
+    FileNotFoundError, CheckpointError
+        If the recipe's ``warm_start`` is not there, or is of a model that does not fit.
+    KeyError
+        If the data lack the split that the recipe wants to be evaluated.
     """
-    data = open_data(config.data)
-    model = new_model(config, data)
     options = asdict(config.training)
     start = options.pop("warm_start")
+    checkpoint = None if start is None else _start_of(Path(start))
+    data = open_data(config.data)
+    data.split(config.evaluation.split)  # what is wrong with it is said before hours of training
+    model = new_model(config, data)
     solver = Solver(
         model,
         data,
@@ -75,9 +79,8 @@ def train(config: Recipe, directory: str | os.PathLike[str], *, progress: bool =
         run_dir=directory,
         progress=progress,
     )
-    if start is not None:
-        path = Path(start)
-        print(warm_start(checkpoint_of(path) if path.is_dir() else path, model))
+    if checkpoint is not None:
+        print(warm_start(checkpoint, model))
     solver.train()
     return Run(Path(directory), config, data, model, solver.interrupted)
 
@@ -137,6 +140,16 @@ def checkpoint_of(directory: Path) -> Path:
         if (directory / name).exists():
             return directory / name
     raise FileNotFoundError(f"{directory} holds no run: found neither best.h5 nor last.h5")
+
+
+def _start_of(path: Path) -> Path:
+    """The checkpoint of a warm start: that file, or the one of that run."""
+    if path.is_file():
+        return path
+    try:
+        return checkpoint_of(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"training.warm_start: {error}; train that model first") from None
 
 
 def _config_of(checkpoint: Path) -> Recipe:

@@ -17,7 +17,8 @@ def test_every_layer_and_model_passes():
 
 def test_every_public_layer_has_a_case():
     names = {case.name.split(",")[0] for case in gradcheck.layer_cases(np.random.default_rng(0))}
-    for name in layers.__all__:
+    without_backward = {"attention_shapes", "attentive_shapes", "attentive_start", "attentive_step"}
+    for name in set(layers.__all__) - without_backward:
         layer = name.removesuffix("_forward").removesuffix("_backward")
         assert layer in names, f"{layer} has no case"
 

@@ -30,13 +30,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     It is 0, 1 if a check failed, 2 if the command could not be carried out, 130 after Ctrl-C.
     """
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and hasattr(options, "sentences") and not any(word.startswith("-") for word in rest):
+        options.sentences += rest  # argparse takes no sentences after an option
+    elif rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         return options.run(options)
     except KeyboardInterrupt:
         print(f"rnnlab {options.command}: interrupted", file=sys.stderr)
         return _INTERRUPTED
-    except (ArithmeticError, ImportError, LookupError, OSError, TypeError, ValueError) as error:
+    except (
+        *(ArithmeticError, ImportError, LookupError, MemoryError, OSError, TypeError, ValueError),
+    ) as error:
         if options.traceback:
             raise
         text = error.args[0] if isinstance(error, KeyError) and error.args else error

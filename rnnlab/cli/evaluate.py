@@ -27,6 +27,8 @@ def add(commands: Any) -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> int:
+    if options.n_best is not None:
+        raise ValueError("--n-best is for caption and translate: the best sentence of each source is scored")
     run = experiment.load_run(options.run_directory)
     translates = isinstance(run.config, TranslationConfig)
     changes = {"metrics": options.metrics, "tokenizer": options.tokenizer, "lexicon": options.lexicon}
@@ -43,7 +45,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     result = experiment.evaluate(
         run,
         split,
-        decoding=search_options(run.config.decoding, options),
+        decoding=dataclasses.replace(search_options(run.config.decoding, options), n_best=1),
         evaluation=evaluation,
         **lexicon,
     )

@@ -65,13 +65,14 @@ def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> Decod
     """The recipe's decoding, with what the command line says instead."""
     keys = [field.name for field in dataclasses.fields(DecodingConfig)]
     given = {key: value for key in keys if (value := getattr(options, key, None)) is not None}
-    if "beam_size" in given:
-        given.setdefault("method", "beam")
+    for tells, of in ((("beam_size", "num_groups"), "beam"), (_SAMPLE_ONLY, "sample")):
+        if any(key in given for key in tells):
+            given.setdefault("method", of)
     method = given.get("method", recipe.method)
     for only, of in ((_BEAM_ONLY, "beam"), (_SAMPLE_ONLY, "sample")):
         for key in only:
             if key in given and method != of:
-                raise ValueError(f"{key} is given, but only {of} search has one, and this is {method}")
+                raise ValueError(f"{key} is given, but only --method {of} has one, and this is {method}")
     if method != "beam":
         given.setdefault("n_best", 1)
     return dataclasses.replace(recipe, **given)

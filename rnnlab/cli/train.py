@@ -48,7 +48,7 @@ def _train(options: argparse.Namespace) -> int:
             overrides.append(f"training.num_epochs={options.epochs}")
         config = load_config(options.recipe, overrides)
         out = Path(options.out or Path("runs") / Path(options.recipe).stem)
-        if (out / "last.h5").exists():
+        if any((out / name).exists() for name in ("last.h5", "best.h5")):
             raise ValueError(
                 f"{out} holds a run: go on with --resume {out}, or choose another place with --out"
             )

@@ -102,8 +102,15 @@ class ParallelData:
             raise ValueError(
                 f"ParallelData: long_pairs is {long_pairs!r}, expected one of {', '.join(LONG_PAIRS)}"
             )
-        if max_length is not None and max_length < 1:
-            raise ValueError(f"ParallelData: max_length is {max_length}, expected at least 1")
+        counts = {
+            "min_count": min_count,
+            "max_size": max_size,
+            "max_length": max_length,
+            "max_train": max_train,
+        }
+        for option, count in counts.items():
+            if count is not None and count < 1:
+                raise ValueError(f"ParallelData: {option} is {count}, expected at least 1")
         if not pairs.get("train"):
             found = ", ".join(f"{split} {len(some)}" for split, some in pairs.items()) or "no split"
             raise ValueError(f"ParallelData: {name}: found {found}, expected pairs of a split train")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.decoding.search import Array, State, StepModel
+from rnnlab.decoding.search import Array, State, StepModel, attends
 
 
 class Ensemble:
@@ -22,6 +22,8 @@ class Ensemble:
 
     Attributes
     ----------
+    models : tuple of StepModel
+    start_token, end_token : int
     attention : function or None
         The mean of the members' attention, if all of them attend.
 
@@ -43,8 +45,8 @@ class Ensemble:
                         f"Ensemble: models[{k}] has another {name} than models[0], expected one vocabulary"
                     )
         self.start_token, self.end_token = self.models[0].start_token, self.models[0].end_token
-        attend = all(getattr(model, "attention", None) is not None for model in self.models)
-        self.attention: Callable[[State], Array] | None = self._attention if attend else None
+        all_attend = all(map(attends, self.models))
+        self.attention: Callable[[State], Array] | None = self._attention if all_attend else None
 
     def start(self, source: Any) -> State:
         """The members' states before the first token."""

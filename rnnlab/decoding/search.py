@@ -124,16 +124,21 @@ def attention_of(function: str, model: StepModel, wanted: bool) -> Callable[[Sta
     Raises
     ------
     ValueError
-        If it has none.
+        If it does not attend.
     """
     if not wanted:
         return None
-    attention = getattr(model, "attention", None)
-    if attention is None:
+    if not attends(model):
         raise ValueError(
-            f"{function}: return_alignments is True, but {type(model).__name__} has no method attention"
+            f"{function}: return_alignments is True, but this {type(model).__name__} does not attend to its "
+            "source"
         )
-    return attention
+    return model.attention  # type: ignore[attr-defined]
+
+
+def attends(model: StepModel) -> bool:
+    """Whether a model offers attention: it has the method, and no ``attends_to_source`` that is false."""
+    return getattr(model, "attention", None) is not None and getattr(model, "attends_to_source", True)
 
 
 def check_numbers(function: str, chosen: Array) -> None:

@@ -16,13 +16,15 @@ from rnnlab.layers.affine import (
 from rnnlab.layers.attention import (
     attention_keys_backward,
     attention_keys_forward,
+    attention_shapes,
     attention_step_backward,
     attention_step_forward,
     doubly_stochastic_loss,
     selector_backward,
     selector_forward,
 )
-from rnnlab.layers.attentive import attentive_backward, attentive_forward
+from rnnlab.layers.attentive import attentive_backward, attentive_forward, attentive_shapes
+from rnnlab.layers.attentive_step import attentive_start, attentive_step
 from rnnlab.layers.dropout import dropout_backward, dropout_forward
 from rnnlab.layers.embedding import word_embedding_backward, word_embedding_forward
 from rnnlab.layers.gru import gru_backward, gru_forward, gru_step_backward, gru_step_forward
@@ -42,10 +44,14 @@ __all__ = [
     "affine_forward",
     "attention_keys_backward",
     "attention_keys_forward",
+    "attention_shapes",
     "attention_step_backward",
     "attention_step_forward",
     "attentive_backward",
     "attentive_forward",
+    "attentive_shapes",
+    "attentive_start",
+    "attentive_step",
     "doubly_stochastic_loss",
     "dropout_backward",
     "dropout_forward",

@@ -147,8 +147,16 @@ def attention_keys_backward(
         Through the keys; the weighted sum gives the memory another gradient.
     dparams : dict of str to array
         Of Wm and b, or W.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``dkeys`` has not the shape and the dtype of the keys.
     """
     memory, score, params = cache
+    columns = {"additive": lambda: params["Wm"].shape[1], "bilinear": lambda: params["W"].shape[0]}
+    numbers = columns.get(score, lambda: memory.shape[2])()
+    check_gradient("attention_keys_backward", dkeys, (*memory.shape[:2], numbers), memory.dtype, "dkeys")
     names = {"additive": ("Wm", "b"), "dot": (), "bilinear": ("W",)}[score]
     dparams = gradients_of("attention_keys_backward", {name: params[name] for name in names}, memory, into)
     rows, drows = memory.reshape(-1, memory.shape[2]), dkeys.reshape(-1, dkeys.shape[2])
@@ -249,10 +257,10 @@ def attention_step_backward(
     query, attention = cache
     ops = ops_for(dcontext, query)
     (N, L), rows = attention.cells.shape, slice(None)
-    check_gradient("attention_step_backward", dcontext, attention.room.context.shape, query.dtype)
+    check_gradient("attention_step_backward", dcontext, attention.room.context.shape, query.dtype, "dcontext")
     dscores = ops.zeros((N, L), query.dtype)
     if dweights is not None:
-        check_gradient("attention_step_backward", dweights, (N, L), query.dtype)
+        check_gradient("attention_step_backward", dweights, (N, L), query.dtype, "dweights")
         dscores += dweights
     dquery, dmemory = ops.zeros(query.shape, query.dtype), ops.zeros(attention.memory.shape, query.dtype)
     backward = AttentionBackward(attention, often=False)
@@ -307,7 +315,7 @@ def selector_backward(dscaled: Array, cache: SelectorCache) -> tuple[Array, Arra
     dcontext (N, C), dh (N, H), dw (H,), db (1,)
     """
     context, h, w, beta = cache
-    check_gradient("selector_backward", dscaled, context.shape, context.dtype)
+    check_gradient("selector_backward", dscaled, context.shape, context.dtype, "dscaled")
     dbeta = selector_gradient(dscaled, context, beta)
     return dscaled * beta, dbeta * w, (h.T @ dbeta)[:, 0], dbeta.sum(axis=0)
 

@@ -271,12 +271,13 @@ def _parts_backward(
         )
     columns = sum(each.memory.shape[1] for each in attentions.values())
     if dcontexts is not None:
-        check_gradient(function, dcontexts, (N, T, columns), cache.x.dtype)
+        check_gradient(function, dcontexts, (N, T, columns), cache.x.dtype, "dcontexts")
     parts, start = {}, 0
     for name, each in attentions.items():
         stop = start + each.memory.shape[1]
         if name in dweights:
-            check_gradient(function, dweights[name], (N, T, each.room.weights.shape[1]), cache.x.dtype)
+            shape = (N, T, each.room.weights.shape[1])
+            check_gradient(function, dweights[name], shape, cache.x.dtype, f"dweights[{name!r}]")
         parts[name] = PartBackward(
             name,
             each,

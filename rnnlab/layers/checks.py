@@ -60,8 +60,12 @@ def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, 
     return sizes
 
 
-def check_gradient(function: str, dout: Array, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Check that ``dout`` has the shape and the dtype of what it is the gradient of.
+def check_gradient(
+    function: str, dout: Array, shape: tuple[int, ...], dtype: np.dtype, name: str = "dout"
+) -> None:
+    """Check that a gradient has the shape and the dtype of what it is the gradient of.
+
+    ``name`` is what the function calls it.
 
     Raises
     ------
@@ -69,9 +73,9 @@ def check_gradient(function: str, dout: Array, shape: tuple[int, ...], dtype: np
         If it has not.
     """
     if dout.shape != shape:
-        raise ValueError(f"{function}: dout has shape {dout.shape}, expected {shape}")
+        raise ValueError(f"{function}: {name} has shape {dout.shape}, expected {shape}")
     if dout.dtype != dtype:
-        raise TypeError(f"{function}: dout has dtype {dout.dtype}, expected {dtype}")
+        raise TypeError(f"{function}: {name} has dtype {dout.dtype}, expected {dtype}")
 
 
 def gradient_room(

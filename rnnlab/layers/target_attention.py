@@ -130,14 +130,14 @@ def target_attention_backward(
     states, attention, steps = cache
     ops, (N, T) = ops_for(dcontexts, states), steps.shape
     H, M = states.shape[1], steps.offsets[-1]
-    check_gradient(function, dcontexts, (N, T, H), states.dtype)
+    check_gradient(function, dcontexts, (N, T, H), states.dtype, "dcontexts")
     dparams = gradients_of(function, attention.params, states, into)
     dstates, dmemory = ops.zeros(states.shape, states.dtype), ops.zeros((M, H), states.dtype)
     dcontext = gather(steps, dcontexts)
     if dweights is None:
         dscores = ops.zeros((M, T), states.dtype)
     else:
-        check_gradient(function, dweights, (N, T, T), states.dtype)
+        check_gradient(function, dweights, (N, T, T), states.dtype, "dweights")
         dscores = gather(steps, dweights)
     backward = AttentionBackward(attention, often=True)
     for t, (rows, before, _) in enumerate(_each_step(steps)):

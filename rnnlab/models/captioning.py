@@ -16,7 +16,7 @@ from rnnlab import decoding
 from rnnlab.layers.checks import check_probability
 from rnnlab.models.cells import Array, Cell, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, FactoredDecoder, FirstInputDecoder, RecurrentDecoder
-from rnnlab.models.encoder_decoder import EncoderDecoder
+from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
 from rnnlab.models.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
 from rnnlab.models.words import DeepOutput, LinearOutput, WordEmbedding
 from rnnlab.parameters import Parameters
@@ -284,6 +284,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
             f"CaptioningRNN: image_input is {options['image_input']!r}, "
             f"expected one of {', '.join(IMAGE_INPUTS)}"
         )
+    check_attention("CaptioningRNN", options["attention"])
     attends = options["attention"] or options["target_attention"]
     if attends and options["image_input"] != "initial_state":
         raise ValueError(

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rnnlab.layers.attending import SCORES
 from rnnlab.layers.attention import doubly_stochastic_loss
 from rnnlab.layers.checks import check_tokens
 from rnnlab.layers.recurrence import as_rows
@@ -168,11 +169,11 @@ class EncoderDecoder:
 
     def _align(self, inputs: Any, taught: Teaching) -> Array:
         """The attention (N, T, L) to the source under teacher forcing."""
+        if not self.attends_to_source:
+            raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
         source, _ = self.encoder.forward(self.params, inputs)
         words, _ = self.embedding.forward(self.params, taught.inputs)
         decoded, _ = self.decoder.forward(self.params, words, source, taught.lengths)
-        if "source" not in decoded.weights:
-            raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
         return decoded.weights["source"]
 
     def _readout(self, decoded: Decoded, words: Array, real: Array) -> Readout:
@@ -211,6 +212,11 @@ class EncoderDecoder:
         scores, _ = self.output.forward(self.params, Readout(decoded.hidden, decoded.contexts, words))
         return ops_for(scores).log_softmax(scores), state
 
+    @property
+    def attends_to_source(self) -> bool:
+        """Whether :meth:`attention` has something to say."""
+        return getattr(self.decoder, "attends_to_source", False)
+
     def attention(self, state: Any) -> Array:
         """The weights (N, L) of the step that led to a state, of a model that attends to its source.
 
@@ -219,9 +225,21 @@ class EncoderDecoder:
         ValueError
             If it does not.
         """
-        if not getattr(self.decoder, "attends_to_source", False):
+        if not self.attends_to_source:
             raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
         return state[1]
+
+
+def check_attention(model: str, attention: str | None) -> None:
+    """Check the score of the attention to the source.
+
+    Raises
+    ------
+    ValueError
+        If it is none that there is.
+    """
+    if attention is not None and attention not in SCORES:
+        raise ValueError(f"{model}: attention is {attention!r}, expected None or one of {', '.join(SCORES)}")
 
 
 def _gather(array: Array, places: Array) -> Array:

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike
 from rnnlab.layers.checks import check_probability, check_tokens
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, RecurrentDecoder
-from rnnlab.models.encoder_decoder import EncoderDecoder
+from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
 from rnnlab.models.sequence_encoder import TokenEncoder, Tokens
 from rnnlab.models.words import DeepOutput, LinearOutput, WordEmbedding
 from rnnlab.parameters import Parameters
@@ -266,6 +266,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
             raise ValueError(f"Seq2Seq: {name} is {options[name]}, expected at least 1")
     for name in ("word_dropout", "layer_dropout", "output_dropout"):
         check_probability("Seq2Seq", name, options[name])
+    check_attention("Seq2Seq", options["attention"])
     if options["output"] not in ("deep", "linear"):
         raise ValueError(f"Seq2Seq: output is {options['output']!r}, expected 'deep' or 'linear'")
     if "<NULL>" not in options["source_word_to_idx"]:

@@ -1,4 +1,4 @@
-"""What recipes can be about, a module each with the same functions.
+"""What recipes can be about, captioning and translation, a module each with the same functions.
 
 open_data(table)                                                 -> data
 new_model(config, data)                                          -> model

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from rnnlab.config import DecodingConfig
-from rnnlab.data.vocabulary import START, UNK
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
 
 Array = Any
@@ -42,11 +41,13 @@ def decode(
         Best first.
     """
     rng = np.random.default_rng(rng)
+    unknown = model.word_to_idx.get("<UNK>") if options.forbid_unknown else None
+    forbidden = (model.null_token, model.start_token, unknown)
     common: dict[str, Any] = {
         "max_length": options.max_length,
         "min_length": options.min_length,
         "no_repeat_ngram": options.no_repeat_ngram,
-        "forbid": (model.null_token, START, *((UNK,) if options.forbid_unknown else ())),
+        "forbid": [token for token in forbidden if token is not None],
         "return_alignments": alignments,
     }
 

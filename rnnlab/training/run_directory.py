@@ -57,7 +57,7 @@ class RunDirectory:
             raise NotADirectoryError(f"run_dir {str(path)!r} is a file, expected a directory")
         if resume and not self.last.exists():
             raise FileNotFoundError(f"run_dir {str(path)!r} has no last.h5 to resume from")
-        if not resume and (self.config.exists() or self.last.exists()):
+        if not resume and (self.best.exists() or self.last.exists()):
             raise FileExistsError(
                 f"run_dir {str(path)!r} already holds a run: resume it, or choose another directory"
             )

@@ -106,7 +106,11 @@ def test_where_nothing_may_come_the_sentence_stops(rng):
         ({"forbid": (2, END)}, ValueError, r"forbid holds <END> \(1\), and nothing could ever end"),
         ({"forbid": (3, -1)}, ValueError, "forbid holds -1, expected tokens of the vocabulary"),
         ({"forbid": (2, 4)}, ValueError, "forbid holds 4, the vocabulary has 4 words"),
-        ({"return_alignments": True}, ValueError, "return_alignments is True, but TableModel has no method"),
+        (
+            {"return_alignments": True},
+            ValueError,
+            "return_alignments is True, but this TableModel does not attend",
+        ),
     ],
 )
 def test_wrong_options(search, options, error, message, rng):

@@ -65,5 +65,5 @@ def test_attention_is_averaged(rng):
 
 def test_attention_needs_all_models(rng):
     models = [AttendingModel.random(rng), TableModel.random(rng)]
-    with pytest.raises(ValueError, match="return_alignments is True, but Ensemble has no method attention"):
+    with pytest.raises(ValueError, match="return_alignments is True, but this Ensemble does not attend"):
         greedy(Ensemble(models), SOURCE, return_alignments=True)

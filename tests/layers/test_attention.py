@@ -228,10 +228,20 @@ def test_backward_turns_away_gradients_that_do_not_fit(rng):
     a = inputs("additive", rng)
     keys, _ = attention_keys_forward(a["memory"], a)
     context, weights, cache = attention_step_forward(a["query"], keys, a["memory"], a)
-    with pytest.raises(ValueError, match="attention_step_backward: dout has shape"):
+    with pytest.raises(ValueError, match="attention_step_backward: dcontext has shape"):
         attention_step_backward(context[:, 1:], cache)
-    with pytest.raises(TypeError, match="attention_step_backward: dout has dtype float32"):
+    with pytest.raises(TypeError, match="attention_step_backward: dweights has dtype float32"):
         attention_step_backward(context, cache, dweights=weights.astype(np.float32))
+
+
+@pytest.mark.parametrize("score", ["additive", "dot", "bilinear"])
+def test_backward_of_keys_turns_away_gradients_that_do_not_fit(score, rng):
+    a = inputs(score, rng)
+    keys, cache = attention_keys_forward(a["memory"], a, score=score)
+    with pytest.raises(ValueError, match="attention_keys_backward: dkeys has shape"):
+        attention_keys_backward(keys.swapaxes(0, 1), cache)
+    with pytest.raises(TypeError, match="attention_keys_backward: dkeys has dtype float32"):
+        attention_keys_backward(keys.astype(np.float32), cache)
 
 
 def test_penalty_turns_away_masks_that_do_not_fit():

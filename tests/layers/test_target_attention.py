@@ -105,9 +105,9 @@ def test_what_does_not_fit_is_named(rng):
     with pytest.raises(ValueError, match="target_attention_forward: params has no Wq"):
         target_attention_forward(a["h"], a["h0"], {})
     contexts, weights, cache = target_attention_forward(a["h"], a["h0"], a)
-    with pytest.raises(ValueError, match="target_attention_backward: dout has shape"):
+    with pytest.raises(ValueError, match="target_attention_backward: dcontexts has shape"):
         target_attention_backward(contexts[1:], cache)
-    with pytest.raises(ValueError, match="target_attention_backward: dout has shape"):
+    with pytest.raises(ValueError, match="target_attention_backward: dweights has shape"):
         target_attention_backward(contexts, cache, dweights=weights[1:])
 
 

@@ -124,7 +124,7 @@ def test_a_model_from_its_configuration():
         ({"num_layers": 0}, "num_layers is 0, expected at least 1"),
         ({"layer_dropout": 1.0}, "layer_dropout is 1.0"),
         ({"output": "wide"}, "output is 'wide', expected 'deep' or 'linear'"),
-        ({"attention": "loud"}, "score is 'loud'"),
+        ({"attention": "loud"}, "attention is 'loud'"),
         ({"attention": "dot"}, "query_dim 4, memory_dim 8"),
         ({"cell_type": "tree"}, "cell_type is 'tree'"),
         ({"loss_average": "word"}, "the average is 'word'"),
@@ -172,3 +172,21 @@ def test_alignments_need_an_attention():
         build(attention=None).align(*batch())
     with pytest.raises(ValueError, match="Seq2Seq.align: target has shape"):
         build().align(batch()[0], np.zeros((5, 1), int))
+
+
+def test_an_ensemble_attends_if_all_its_members_do():
+    attends, does_not = build(), build(attention=None)
+    assert decoding.Ensemble([attends, attends]).attention is not None
+    assert decoding.Ensemble([attends, does_not]).attention is None
+    with pytest.raises(
+        ValueError, match="greedy: return_alignments is True, but this Seq2Seq does not attend"
+    ):
+        decoding.greedy(does_not, batch()[0], return_alignments=True)
+
+
+@pytest.mark.parametrize("attention", ["none", "soft", True])
+def test_an_attention_that_there_is_not(attention):
+    with pytest.raises(
+        ValueError, match=f"Seq2Seq: attention is {attention!r}, expected None or one of additive"
+    ):
+        build(attention=attention)

@@ -225,6 +225,16 @@ def test_translate_sentences_files_and_standard_input(run, tmp_path, capsys, mon
     assert capsys.readouterr().out == ""
 
 
+def test_sentences_may_come_after_options(run, capsys):
+    assert cli.main(["translate", str(run), "a b", "d e"]) == 0
+    expected = capsys.readouterr().out
+    assert cli.main(["translate", str(run), "a b", "--max-length", "8", "d e"]) == 0
+    assert capsys.readouterr().out == expected
+    with pytest.raises(SystemExit):
+        cli.main(["translate", str(run), "a b", "--max-length", "8", "--unheard-of", "d e"])
+    assert "unrecognized arguments: --unheard-of d e" in capsys.readouterr().err
+
+
 def test_n_best_translations_and_a_picture(run, tmp_path, capsys):
     picture = tmp_path / "attention.png"
     options = ["--beam", "4", "--n-best", "3", "--show-attention", str(picture)]
@@ -273,12 +283,18 @@ def test_a_warm_start_says_what_it_loaded(recipe, run, tmp_path, capsys):
     [
         (["caption", "RUN", "val"], "holds a model that translates: rnnlab translate"),
         (["translate", "RUN", "a", "--file", "x"], "either sentences or --file"),
+        (["translate", "RUN", "--file", "x", "a"], "either sentences or --file"),
+        (["evaluate", "RUN", "--n-best", "2"], "--n-best is for caption and translate"),
+        (["train", "RECIPE", "--set", "evaluation.split=tset", "--out", "OUT"], "not 'tset'"),
         (["translate", "RUN", "a", "b", "--show-attention", "x.png"], "draws one sentence, and 2 are given"),
         (["translate", "RUN", "--file", "nowhere.txt"], "nowhere.txt"),
         (["translate", "RUN", "a", "--lexicon", "nowhere.txt"], "nowhere.txt"),
         (["evaluate", "RUN", "--metrics", "BLEU"], "--metrics is for captions, and the model of"),
         (["evaluate", "RUN", "--split", "test"], "has the splits train, val, test_small, not 'test'"),
-        (["train", "RECIPE", "--set", "training.warm_start=nowhere.h5", "--out", "OUT"], "nowhere.h5"),
+        (
+            ["train", "RECIPE", "--set", "training.warm_start=nowhere.h5", "--out", "OUT"],
+            "training.warm_start: nowhere.h5",
+        ),
         (["train", "RECIPE", "--set", "training.monitor=BLEU"], "expected one of val_loss, val_perplexity"),
     ],
 )

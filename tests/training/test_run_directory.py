@@ -16,7 +16,7 @@ def test_nothing_is_made_before_something_is_written(tmp_path):
     assert json.loads(run.config.read_text()) == {"x": 1, "ü": [1.5, None]}
 
 
-@pytest.mark.parametrize("name", ["config.json", "last.h5"])
+@pytest.mark.parametrize("name", ["best.h5", "last.h5"])
 def test_a_run_is_not_overwritten(tmp_path, name):
     (tmp_path / name).touch()
     with pytest.raises(FileExistsError, match="already holds a run"):
@@ -24,8 +24,10 @@ def test_a_run_is_not_overwritten(tmp_path, name):
 
 
 def test_other_files_do_not_matter(tmp_path):
-    (tmp_path / "notes.txt").touch()
-    RunDirectory(tmp_path)
+    """Among them the configuration of a run that ended before its first checkpoint."""
+    for name in ("notes.txt", "config.json"):
+        (tmp_path / name).touch()
+        RunDirectory(tmp_path)
 
 
 def test_history_has_a_column_for_every_key(tmp_path):
