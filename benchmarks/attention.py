@@ -1,9 +1,9 @@
 """One training step of a captioning model that attends to regions, Adam included, and the same in PyTorch.
 
 The model is that of ``recipes/flickr8k_soft_attention.toml``: additive scores, the mean region as the initial
-state, deep output, the doubly stochastic loss. PyTorch has a loop over the steps, with its cell in operations
-and with nn.LSTMCell or nn.GRUCell, always with fused Adam; the faster one counts. nn.GRUCell is another cell
-than ours: its reset gate acts after the product.
+state, deep output, the doubly stochastic loss, and dropout. PyTorch has a loop over the steps, with its cell
+in operations and with nn.LSTMCell or nn.GRUCell, always with fused Adam; the faster one counts. nn.GRUCell is
+another cell than ours: its reset gate acts after the product.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Sizes(NamedTuple):
     captions: captioning.Sizes  # all else; D is the numbers in a region's vector
 
 
-CAPTIONS = captioning.Sizes(64, 21, 256, 256, 512, 2541, 10.8, 3.8, 2, 20)
+CAPTIONS = captioning.Sizes(64, 21, 256, 512, 512, 2541, 10.8, 3.8, 2, 20)
 CASES = {
     f"{cell.upper()}, N=64 T=21 L=49 H=512 V=2541": Sizes(cell, 49, 512, CAPTIONS) for cell in ("lstm", "gru")
 }
 SIDES = ("rnnlab", "torch", "torch nn")
 TARGETS = {case: {"torch": 1.5} for case in CASES}
-DROPOUT = {"word_dropout": 0.5, "output_dropout": 0.5}
+DROPOUT = {"feature_dropout": 0.4, "word_dropout": 0.5, "output_dropout": 0.5}
 DOUBLY_STOCHASTIC = 2e-4
 
 

@@ -156,14 +156,24 @@ class Decoder(nn.Module):
 class Captioner(Decoder):
     """The captioning model: the regions are data, their mean the initial state."""
 
-    def __init__(self, w: Weights, cell: nn.Module, *, doubly_stochastic: float, **dropouts: float) -> None:
+    def __init__(
+        self,
+        w: Weights,
+        cell: nn.Module,
+        *,
+        doubly_stochastic: float,
+        feature_dropout: float,
+        **dropouts: float,
+    ) -> None:
         super().__init__(w, cell, **dropouts)
+        self.drop_features = nn.Dropout(feature_dropout)
         keys = [key for key in ("_proj", "_proj_c") if f"W{key}" in w]
         self.initial = nn.ModuleList(_linear(w[f"W{key}"], w[f"b{key}"]) for key in keys)
         self.doubly_stochastic = doubly_stochastic
 
     def start(self, features: Tensor) -> State:
         """The state before the first word."""
+        features = self.drop_features(features)
         mean = features.mean(1)
         rows = tuple(torch.tanh(layer(mean)) for layer in self.initial)
         return State(rows, (self.attention.to_keys(features), features))
