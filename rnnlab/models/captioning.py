@@ -223,6 +223,28 @@ class CaptioningRNN(EncoderDecoder):
         features = self._features("nll", features)
         return self._nll(features, self._taught("nll", "captions", captions, len(features)))
 
+    def align(self, features: Array, captions: Array) -> Array:
+        """The attention to the regions when each token of a caption is to be written, under teacher forcing.
+
+        Parameters
+        ----------
+        features : (N, L, D)
+        captions : (N, M) integers in [0, V)
+
+        Returns
+        -------
+        weights : (N, T, L)
+            Row t is of the token ``captions[:, t + 1]``. T is that of the longest caption, its <START> not
+            counted; past its own end a caption's weights are zero.
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            As :meth:`loss`; ValueError also if the model does not attend to regions.
+        """
+        features = self._features("align", features)
+        return self._align(features, self._taught("align", "captions", captions, len(features)))
+
     def _features(self, function: str, features: Array) -> Array:
         features = np.asarray(features, dtype=self.dtype)
         axes = "(N, L, D)" if self.attention_score else "(N, D)"

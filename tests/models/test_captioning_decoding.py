@@ -125,3 +125,22 @@ def test_a_vocabulary_that_cannot_be_decoded(missing):
 def test_features_that_do_not_fit():
     with pytest.raises(ValueError, match="CaptioningRNN.start: features has shape"):
         build().sample(np.ones((2, D + 1)))
+
+
+@every_architecture
+def test_alignments_are_those_of_the_search(options, rng):
+    """Teacher forcing with what a search found looks where the search looked."""
+    model, source = build(**options), features(rng, **options)
+    captions = [[START, 3, 4, END, NULL]] * N
+    if not options.get("attention"):
+        with pytest.raises(ValueError, match="CaptioningRNN: this model does not attend to its source"):
+            model.align(source, captions)
+        return
+    found = [
+        best
+        for best, *_ in decoding.greedy(model, source, max_length=3, forbid=[NULL], return_alignments=True)
+    ]
+    for row, best in enumerate(found):
+        caption = [START, *best.tokens, *([END] if best.finished else [])]
+        (weights,) = model.align(source[row : row + 1], [caption])
+        np.testing.assert_allclose(weights, best.alignment, rtol=1e-10)
