@@ -131,7 +131,7 @@ class Decoder(nn.Module):
         return torch.log_softmax(self._scores(rows[0], context, words), 1), State(rows, state.sources)
 
     def nll(self, state: State, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """The summed loss of sentences (n, T + 1), and the sum of the weights (n, L) over each of them."""
+        """The summed loss of sentences (n, T + 1), longest first, and the sums (n, L) of their weights."""
         lengths = (tokens[:, 1:] != 0).sum(1)
         inputs, targets = (_pack(part, lengths, is_sorted=True) for part in (tokens[:, :-1], tokens[:, 1:]))
         words, sizes = self.drop_words(self.embedding(inputs.data)), inputs.batch_sizes.tolist()
@@ -224,9 +224,8 @@ class BidirectionalGRU(nn.Module):
         starts, rows = sizes.cumsum(0) - sizes, torch.cat([torch.arange(n) for n in sizes.tolist()])
         steps = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
         lengths = torch.bincount(rows)
-        turned = (
-            starts[lengths[rows] - 1 - steps] + rows
-        )  # where a sentence the other way round has each word
+        # where each word is when its sentence is turned round
+        turned = starts[lengths[rows] - 1 - steps] + rows
         ends = starts[lengths - 1] + torch.arange(len(lengths))
         forwards = self._run(self.forwards, x, sizes.tolist())
         backwards = self._run(self.backwards, x[turned], sizes.tolist())

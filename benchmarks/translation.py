@@ -3,6 +3,8 @@
 The model is that of ``recipes/multi30k_source_attention.toml``: a bidirectional GRU reads the source, a GRU
 that attends to it writes. As in ``attention``, PyTorch has our GRU in operations, or nn.GRU, over packed
 sequences, and nn.GRUCell, which are another cell; the faster one counts.
+
+The lengths are as different as all of Multi30k's, or as in the batches that ``rnnlab.data`` makes of them.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ class Sizes(NamedTuple):
 
 
 MULTI30K = Sizes(64, 256, 256, 512, 256, 5900, 7700)
-CASES = {"multi30k N=64 H=512 V=7700": MULTI30K}
+CASES = {
+    f"multi30k N=64 H=512 V=7700, {MULTI30K.mean} ± {spread} words": MULTI30K._replace(spread=spread)
+    for spread in (4, 1)
+}
 SIDES = ("rnnlab", "torch", "torch nn")
 TARGETS = {case: {"torch": 1.5} for case in CASES}
 DROPOUT = {"word_dropout": 0.3, "output_dropout": 0.5}
