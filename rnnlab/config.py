@@ -197,6 +197,14 @@ class TrainingConfig:
         make_schedule(self.schedule)
 
 
+# The keys of [decoding] that only one method has, named as the arguments of its function.
+SEARCH_KEYS = {
+    "greedy": (),
+    "beam": ("beam_size", "n_best", "length_penalty", "normalisation", "num_groups", "diversity"),
+    "sample": ("temperature", "top_k", "top_p"),
+}
+
+
 @dataclass(frozen=True)
 class DecodingConfig:
     """How sentences are searched for."""

@@ -231,7 +231,10 @@ def test_counts_are_at_least_one(run, option, count, capsys):
         (["train", "RECIPE", "--out", "RUN"], "go on with --resume"),
         (["caption", "nowhere", "val"], "holds no run"),
         (["caption", "RUN", "nothing.png"], "nothing.png"),
-        (["caption", "RUN", "val", "--method", "greedy", "--n-best", "2"], "n_best is 2"),
+        (
+            ["caption", "RUN", "val", "--method", "greedy", "--n-best", "2"],
+            "n_best is given, but only --method beam has one",
+        ),
         (["caption", "RUN", "val", "--method", "greedy", "--beam", "2"], "only --method beam has one"),
         (["caption", "RUN", "val", "--beam", "2", "--temperature", "2"], "only --method sample has one"),
         (["train", "--resume", "RUN", "--epochs", "1"], "epochs already"),

@@ -22,6 +22,8 @@ from collections.abc import Sequence
 import rnnlab
 from rnnlab.cli import caption, checks, data, evaluate, train, translate
 
+# What a command may end in: bad input, or a machine that is not up to it. All else is a fault of ours.
+_FAILURES = (ArithmeticError, ImportError, LookupError, MemoryError, OSError, TypeError, ValueError)
 _INTERRUPTED = 130  # the exit status that shells give to Ctrl-C
 
 
@@ -41,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"rnnlab {options.command}: interrupted", file=sys.stderr)
         return _INTERRUPTED
-    except (
-        *(ArithmeticError, ImportError, LookupError, MemoryError, OSError, TypeError, ValueError),
-    ) as error:
+    except _FAILURES as error:
         if options.traceback:
             raise
         text = error.args[0] if isinstance(error, KeyError) and error.args else error

@@ -23,12 +23,10 @@ def add(commands: Any) -> None:
     evaluate.add_argument("--metrics", nargs="+", choices=list(METRICS), help="the recipe's if left out")
     evaluate.add_argument("--tokenizer", choices=["simple", "ptb"], help="ptb is COCO's and needs Java")
     evaluate.add_argument("--lexicon", metavar="FILE", help="words for <UNK>, as rnnlab translate takes")
-    add_search(evaluate)
+    add_search(evaluate, n_best=False)
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    if options.n_best is not None:
-        raise ValueError("--n-best is for caption and translate: the best sentence of each source is scored")
     run = experiment.load_run(options.run_directory)
     translates = isinstance(run.config, TranslationConfig)
     changes = {"metrics": options.metrics, "tokenizer": options.tokenizer, "lexicon": options.lexicon}

@@ -5,11 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from rnnlab.config import DecodingConfig
-
-# What only one method has.
-_BEAM_ONLY = ("beam_size", "length_penalty", "normalisation", "num_groups", "diversity")
-_SAMPLE_ONLY = ("temperature", "top_k", "top_p")
+from rnnlab.config import SEARCH_KEYS, DecodingConfig
 
 
 def count(text: str) -> int:
@@ -26,16 +22,20 @@ def natural(text: str) -> int:
     return int(text)
 
 
-def add_search(parser: argparse.ArgumentParser) -> None:
-    """Add the group of arguments. Their destinations are the keys of a recipe's table [decoding]."""
+def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
+    """Add the group of arguments. Their destinations are the keys of a recipe's table [decoding].
+
+    Without ``n_best`` there is none of that name, for commands that use the best sentence only.
+    """
     group = parser.add_argument_group("decoding", "the recipe's if left out")
     group.add_argument("--method", choices=["greedy", "beam", "sample"])
     group.add_argument(
         "--beam", dest="beam_size", type=count, metavar="K", help="beam search with K partial sentences"
     )
-    group.add_argument(
-        "--n-best", "--nbest", type=count, metavar="N", help="find N sentences for each source"
-    )
+    if n_best:
+        group.add_argument(
+            "--n-best", "--nbest", type=count, metavar="N", help="find N sentences for each source"
+        )
     group.add_argument(
         "--length-penalty", type=float, metavar="A", help="rank by log-probability / (words + 1)^A"
     )
@@ -65,12 +65,12 @@ def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> Decod
     """The recipe's decoding, with what the command line says instead."""
     keys = [field.name for field in dataclasses.fields(DecodingConfig)]
     given = {key: value for key in keys if (value := getattr(options, key, None)) is not None}
-    for tells, of in ((("beam_size", "num_groups"), "beam"), (_SAMPLE_ONLY, "sample")):
-        if any(key in given for key in tells):
+    for of in ("beam", "sample"):
+        if any(key in given for key in SEARCH_KEYS[of]):
             given.setdefault("method", of)
     method = given.get("method", recipe.method)
-    for only, of in ((_BEAM_ONLY, "beam"), (_SAMPLE_ONLY, "sample")):
-        for key in only:
+    for of in ("beam", "sample"):
+        for key in SEARCH_KEYS[of]:
             if key in given and method != of:
                 raise ValueError(f"{key} is given, but only --method {of} has one, and this is {method}")
     if method != "beam":

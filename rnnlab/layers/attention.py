@@ -154,8 +154,9 @@ def attention_keys_backward(
         If ``dkeys`` has not the shape and the dtype of the keys.
     """
     memory, score, params = cache
-    columns = {"additive": lambda: params["Wm"].shape[1], "bilinear": lambda: params["W"].shape[0]}
-    numbers = columns.get(score, lambda: memory.shape[2])()
+    numbers = memory.shape[2]  # in a key
+    if score != "dot":
+        numbers = params["Wm"].shape[1] if score == "additive" else params["W"].shape[0]
     check_gradient("attention_keys_backward", dkeys, (*memory.shape[:2], numbers), memory.dtype, "dkeys")
     names = {"additive": ("Wm", "b"), "dot": (), "bilinear": ("W",)}[score]
     dparams = gradients_of("attention_keys_backward", {name: params[name] for name in names}, memory, into)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.config import DecodingConfig
+from rnnlab.config import SEARCH_KEYS, DecodingConfig
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
 
 Array = Any
@@ -40,42 +40,21 @@ def decode(
     list of N lists of Hypothesis
         Best first.
     """
-    rng = np.random.default_rng(rng)
     unknown = model.word_to_idx.get("<UNK>") if options.forbid_unknown else None
     forbidden = (model.null_token, model.start_token, unknown)
-    common: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "max_length": options.max_length,
         "min_length": options.min_length,
         "no_repeat_ngram": options.no_repeat_ngram,
         "forbid": [token for token in forbidden if token is not None],
         "return_alignments": alignments,
-    }
-
-    def search(rows: Array) -> list[list[Hypothesis]]:
-        if options.method == "greedy":
-            return greedy(model, rows, **common)
-        if options.method == "sample":
-            return sample(
-                model,
-                rows,
-                temperature=options.temperature,
-                top_k=options.top_k,
-                top_p=options.top_p,
-                rng=rng,
-                **common,
-            )
-        return beam_search(
-            model,
-            rows,
-            beam_size=options.beam_size,
-            n_best=options.n_best,
-            length_penalty=options.length_penalty,
-            normalisation=options.normalisation,
-            num_groups=options.num_groups,
-            diversity=options.diversity,
-            **common,
-        )
-
+    } | {key: getattr(options, key) for key in SEARCH_KEYS[options.method]}
+    if options.method == "sample":
+        arguments["rng"] = np.random.default_rng(rng)
+    searches: dict[str, Any] = {"greedy": greedy, "beam": beam_search, "sample": sample}
+    search = searches[options.method]
     return [
-        found for start in range(0, len(source), _ROWS) for found in search(source[start : start + _ROWS])
+        found
+        for start in range(0, len(source), _ROWS)
+        for found in search(model, source[start : start + _ROWS], **arguments)
     ]

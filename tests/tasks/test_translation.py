@@ -284,7 +284,6 @@ def test_a_warm_start_says_what_it_loaded(recipe, run, tmp_path, capsys):
         (["caption", "RUN", "val"], "holds a model that translates: rnnlab translate"),
         (["translate", "RUN", "a", "--file", "x"], "either sentences or --file"),
         (["translate", "RUN", "--file", "x", "a"], "either sentences or --file"),
-        (["evaluate", "RUN", "--n-best", "2"], "--n-best is for caption and translate"),
         (["train", "RECIPE", "--set", "evaluation.split=tset", "--out", "OUT"], "not 'tset'"),
         (["translate", "RUN", "a", "b", "--show-attention", "x.png"], "draws one sentence, and 2 are given"),
         (["translate", "RUN", "--file", "nowhere.txt"], "nowhere.txt"),

@@ -1,0 +1,45 @@
+"""A recipe's table [decoding]: every key of it reaches the search."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from rnnlab.config import SEARCH_KEYS, DecodingConfig
+from rnnlab.models import Seq2Seq
+from rnnlab.tasks import search
+
+WORDS = {"x": 0, "<UNK>": 1, "<NULL>": 2, "<END>": 3, "<START>": 4}  # not in the usual order
+NOT_DEFAULT = {"max_length": 9, "min_length": 2, "no_repeat_ngram": 3, "beam_size": 4, "n_best": 2}
+NOT_DEFAULT |= {"length_penalty": 0.7, "normalisation": "gnmt", "num_groups": 2, "diversity": 1.5}
+NOT_DEFAULT |= {"temperature": 0.6, "top_k": 3, "top_p": 0.9}
+FUNCTIONS = {"greedy": "greedy", "beam": "beam_search", "sample": "sample"}
+
+
+@pytest.mark.parametrize("method", FUNCTIONS)
+def test_every_key_reaches_the_search(method, monkeypatch):
+    asked = []
+    monkeypatch.setattr(search, FUNCTIONS[method], lambda _, rows, **options: asked.append(options) or rows)
+    of_others = {key for other, keys in SEARCH_KEYS.items() if other != method for key in keys}
+    given = {key: value for key, value in NOT_DEFAULT.items() if key not in of_others}
+    options = DecodingConfig(method=method, **given)
+    found = search.decode(Seq2Seq(WORDS, WORDS, 2, 2), np.zeros((300, 1), int), options, rng=5)
+    assert len(found) == 300
+    for options in asked:
+        assert {key: options[key] for key in given} == given
+        assert options["forbid"] == [WORDS["<NULL>"], WORDS["<START>"], WORDS["<UNK>"]]
+        assert options.keys() - given.keys() == {"forbid", "return_alignments"} | (
+            {"rng"} if method == "sample" else set()
+        )
+
+
+def test_no_key_is_left_out_here():
+    assert {field.name for field in fields(DecodingConfig)} == {*NOT_DEFAULT, "method", "forbid_unknown"}
+
+
+def test_unknown_words_may_be_allowed(monkeypatch):
+    asked = []
+    monkeypatch.setattr(search, "greedy", lambda _, rows, **options: asked.append(options) or rows)
+    model = Seq2Seq(WORDS, WORDS, 2, 2)
+    search.decode(model, np.zeros((1, 1), int), DecodingConfig(method="greedy", forbid_unknown=False))
+    assert asked[0]["forbid"] == [WORDS["<NULL>"], WORDS["<START>"]]
