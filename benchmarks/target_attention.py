@@ -1,6 +1,7 @@
 """What attention to the decoder's own past costs a beam search, beside the same model without it.
 
-The weights of its contexts are zero, so that both write the same sentences, of as many words as is said; all
+Xia et al. (2017, section 4) report 1.17 times the time: the last case has their sizes, 620 numbers in a word
+vector, 1,000 units and 30,000 words, with sentences as long as theirs. The weights of its contexts are zero, so that both write the same sentences, of as many words as is said; all
 of its arithmetic is done. A ratio of 0.85 is 1.17 times the time.
 """
 
@@ -14,12 +15,13 @@ import numpy as np
 from benchmarks import translation
 from benchmarks.attentive_decoding import Sizes, search, telling
 
+PAPER = translation.Sizes(10, 620, 1000, 1000, 1000, 30000, 30000, mean=25)
 CASES = {
     f"beam {beam}, {sources} sentences of {words} words": Sizes(
         beam, words, words, translation.MULTI30K._replace(N=sources)
     )
     for beam, sources, words in ((1, 100, 13), (5, 100, 13), (10, 10, 13), (10, 10, 25))
-}
+} | {"beam 10, 10 sentences of 25 words, H=1000 V=30000": Sizes(10, 25, 25, PAPER)}
 SIDES = ("rnnlab", "without")
 TARGETS = {case: {"without": 1 / 1.17} for case in CASES}
 WARM_UP = 1

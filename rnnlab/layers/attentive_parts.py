@@ -127,6 +127,9 @@ class Part:
 
     def step(self, h: Array, keys: Array, memory: Array, cells: Array, room: Room, gates: Array) -> None:
         """Attend, and add the context's product to the pre-activations."""
+        if not cells.shape[1]:  # as the target at the first step: nothing to read, nothing to add
+            room.context[...] = 0
+            return
         self._attention.attend(h, keys, memory, cells, room)
         self._ops.matmul_add(room.context, self._to_gates, gates)
 
@@ -218,6 +221,8 @@ class PartBackward:
     def step(self, rows: slice, t: int, da: Array, h: Array, dh: Array) -> None:
         """Add to dh (n, H), the gradient of the queries h, and to that of the keys."""
         cells, dcontext = self._attention.cells_at(rows, t), self.dattended[rows]
+        if not cells.shape[1]:
+            return
         dscores = self._dscores[rows, : cells.shape[1]]
         self._ops.matmul_add(da, self._to_context, dcontext)
         self._backward.attend(rows, cells, dcontext, dscores, h, dh)
