@@ -40,6 +40,7 @@ class ShapesData:
     kind: Literal["shapes"]
     directory: EnvPath | None = None  # where they are written; datasets/shapes if left out
     features: Literal["pca", "local"] = "pca"  # a vector for each image, or one for each cell of a grid
+    global_features: Literal["pca"] | None = None  # with local ones: a vector for each image as well
     standardise: bool = False  # bring every feature to mean 0 and standard deviation 1
     max_train: Count | None = None  # use only so many training captions
 
@@ -51,6 +52,7 @@ class CourseData:
     kind: Literal["course"]
     directory: EnvPath
     features: Literal["pca", "full", "local"] = "pca"  # which of the feature files
+    global_features: Literal["pca", "full"] | None = None  # with local ones: which has each image's vector
     standardise: bool = True
     max_train: Count | None = None
     lazy: bool = False  # read features from the file batch by batch: for those larger than memory
@@ -63,6 +65,7 @@ class KarpathyData:
     kind: Literal["karpathy"]
     annotations: EnvPath
     features: EnvPath
+    global_features: EnvPath | None = None  # with local ones: a like file of a vector for each image
     images: EnvPath | None = None  # folder of the pictures, for reports
     min_count: Count = 5  # a word is in the vocabulary if the training captions have it so often
     max_words: Count = 20  # longer captions are cut
@@ -79,6 +82,7 @@ class CocoData:
     annotations_train: EnvPath
     annotations_val: EnvPath
     features: EnvPath
+    global_features: EnvPath | None = None
     images: EnvPath | None = None
     min_count: Count = 5
     max_words: Count = 20

@@ -78,7 +78,8 @@ def _show_captions(run: Run) -> None:
     split = run.config.evaluation.split
     images = run.data.split(split)
     shown = min(_SHOWN, images.num_images)
-    captions = decode(run.model, images.features[:shown], run.config.decoding, rng=run.config.training.seed)
+    features = images.features_at(slice(shown))
+    captions = decode(run.model, features, run.config.decoding, rng=run.config.training.seed)
     print(f"\nCaptions of the {split} split:\n")
     print(report.captions_text(images.names[:shown], captions, run.data))
     picture = run.directory / "captions.png"

@@ -310,7 +310,7 @@ class Solver:
         tokens = self.data.num_tokens(batch)
         state.count(
             loss,
-            loss_of_tokens=loss * (tokens if self._averages_tokens else len(batch[0])),
+            loss_of_tokens=loss * (tokens if self._averages_tokens else len(batch[-1])),
             gradient_norm=norm,
             tokens=tokens,
             seconds=time.perf_counter() - started,
