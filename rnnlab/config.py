@@ -121,6 +121,18 @@ class HabeasTable:
 
 
 @dataclass(frozen=True)
+class RegularisationConfig:
+    """Noise in a recurrence, :class:`rnnlab.layers.Regularisation`."""
+
+    zoneout_h: Dropout = 0.0  # probability that a unit of the hidden state stays as it was,
+    zoneout_c: Dropout = 0.0  # or one of an LSTM's cell state
+    recurrent_dropout: Dropout = 0.0  # probability of dropping a unit
+    # of what the recurrent products read, one mask a sequence; or of what is added to the state, one a step
+    recurrent_dropout_on: Literal["state", "candidate"] = "state"
+    weight_dropout: Dropout = 0.0  # probability of dropping a recurrent weight, one mask a batch
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """Keyword arguments of :class:`rnnlab.models.CaptioningRNN`."""
 
@@ -147,6 +159,7 @@ class ModelConfig:
     # Weights from N(0, 1) / sqrt(fan-in) and word vectors from N(0, 1) / 100, or all from U(+-init_scale).
     initialisation: Literal["course", "uniform"] = "course"
     init_scale: Positive = 0.08
+    regularisation: RegularisationConfig = field(default_factory=RegularisationConfig)
     dtype: Literal["float32", "float64"] = "float32"
 
 
@@ -171,6 +184,7 @@ class Seq2SeqConfig:
     loss_average: Literal["batch", "token"] = "token"  # a batch's summed loss is over its pairs or its tokens
     initialisation: Literal["course", "uniform"] = "course"
     init_scale: Positive = 0.08
+    regularisation: RegularisationConfig = field(default_factory=RegularisationConfig)
     dtype: Literal["float32", "float64"] = "float32"
 
 

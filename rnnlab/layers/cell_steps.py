@@ -4,6 +4,9 @@ A step works on rows of packed arrays, as :mod:`rnnlab.layers.recurrence` tells.
 the states before and after it, (h,) or (h, c), each (n, H). ``gates`` (n, G) come in as a part of the
 pre-activations, the recurrent product is added to them, and they leave as activations. ``kept`` (n, H) is
 what the backward needs besides.
+
+With noise (:mod:`rnnlab.layers.regularisation`), ``read`` (n, H) is what the recurrent products read instead
+of prev's h, and ``dread`` what its gradient is written or added to; ``keep`` (n, H) multiplies the candidate.
 """
 
 from __future__ import annotations
@@ -24,10 +27,9 @@ class CellSteps(NamedTuple):
     states: int  # arrays in a state
     lay_out: Callable[..., Any]  # (ops, Wh) -> Wh as ``forward`` takes it
     lay_out_transposed: Callable[..., Any]  # (ops, Wh) -> Wh as ``backward`` takes it
-    forward: Callable[..., None]  # (ops, Wh, gates, prev, after, kept)
-    backward: Callable[
-        ..., None
-    ]  # (ops, Wh^T, dstate, gates, prev, after, kept, da): dstate leaves as of prev
+    forward: Callable[..., None]  # (ops, Wh, gates, prev, after, kept, read=, keep=)
+    # (ops, Wh^T, dstate, gates, prev, after, kept, da, read=, keep=, dread=): dstate leaves as of prev
+    backward: Callable[..., None]
     add_gradient: Callable[..., None]  # (ops, h before each row, kept, da, dWh), for many steps at once
 
 
@@ -56,40 +58,72 @@ def _add_gradient(ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array) -
     ops.matmul_add(prev_h.T, da, dWh)
 
 
-def _rnn_forward(ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array) -> None:
-    ops.matmul_add(prev[0], Wh, gates)
+def _rnn_forward(
+    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array, *, read: Array | None = None
+) -> None:
+    ops.matmul_add(prev[0] if read is None else read, Wh, gates)
     ops.rnn_forward(gates, after[0])
 
 
 def _rnn_backward(
-    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array
-) -> None:
+    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
+    *, read: Array | None = None, dread: Array | None = None,
+) -> None:  # fmt: skip
     ops.rnn_backward(dstate[0], after[0], da)
-    ops.matmul_into(da, to_h, dstate[0])
+    _product_backward(ops, da, to_h, dstate[0], dread)
 
 
-def _lstm_forward(ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array) -> None:
-    ops.matmul_add(prev[0], Wh, gates)
-    ops.lstm_forward(gates, prev[1], after[1], kept, after[0])
+def _lstm_forward(
+    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array,
+    *, read: Array | None = None, keep: Array | None = None,
+) -> None:  # fmt: skip
+    ops.matmul_add(prev[0] if read is None else read, Wh, gates)
+    if keep is None:
+        ops.lstm_forward(gates, prev[1], after[1], kept, after[0])
+    else:
+        ops.lstm_dropped_forward(gates, keep, prev[1], after[1], kept, after[0])
 
 
 def _lstm_backward(
-    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array
-) -> None:
-    ops.lstm_backward(dstate[0], dstate[1], gates, prev[1], kept, da)
-    ops.matmul_into(da, to_h, dstate[0])
+    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
+    *, read: Array | None = None, keep: Array | None = None, dread: Array | None = None,
+) -> None:  # fmt: skip
+    if keep is None:
+        ops.lstm_backward(dstate[0], dstate[1], gates, prev[1], kept, da)
+    else:
+        ops.lstm_dropped_backward(dstate[0], dstate[1], gates, keep, prev[1], kept, da)
+    _product_backward(ops, da, to_h, dstate[0], dread)
 
 
-def _simplified_gru_forward(ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array) -> None:
-    ops.matmul_add(prev[0], Wh, gates)
-    ops.simplified_gru_forward(gates, prev[0], after[0])
+def _product_backward(ops: Any, da: Array, to_h: Any, dh: Array, dread: Array | None) -> None:
+    """The gradient of h_{t-1} where only the product reads it, or of what was read instead of it."""
+    if dread is None:
+        ops.matmul_into(da, to_h, dh)
+    else:
+        ops.matmul_into(da, to_h, dread)
+        dh[...] = 0
+
+
+def _simplified_gru_forward(
+    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array,
+    *, read: Array | None = None, keep: Array | None = None,
+) -> None:  # fmt: skip
+    ops.matmul_add(prev[0] if read is None else read, Wh, gates)
+    if keep is None:
+        ops.simplified_gru_forward(gates, prev[0], after[0])
+    else:
+        ops.simplified_gru_dropped_forward(gates, keep, prev[0], after[0])
 
 
 def _simplified_gru_backward(
-    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array
-) -> None:
-    ops.simplified_gru_backward(dstate[0], gates, prev[0], da)
-    ops.matmul_add(da, to_h, dstate[0])
+    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
+    *, read: Array | None = None, keep: Array | None = None, dread: Array | None = None,
+) -> None:  # fmt: skip
+    if keep is None:
+        ops.simplified_gru_backward(dstate[0], gates, prev[0], da)
+    else:
+        ops.simplified_gru_dropped_backward(dstate[0], gates, keep, prev[0], da)
+    ops.matmul_add(da, to_h, dstate[0] if dread is None else dread)
 
 
 def _gru_packed(ops: Any, Wh: Array) -> Any:
@@ -100,14 +134,17 @@ def _gru_packed_transposed(ops: Any, Wh: Array) -> Any:
     return gru._packed(ops, gru._transposed(gru._parts(Wh)))
 
 
-def _gru_forward(ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array) -> None:
-    gru._step(ops, Wh, gates, prev[0], kept, after[0])
+def _gru_forward(
+    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array, **masks: Array
+) -> None:
+    gru._step(ops, Wh, gates, prev[0], kept, after[0], **masks)
 
 
 def _gru_backward(
-    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array
-) -> None:
-    gru._step_backward(ops, to_h, dstate[0], gates, prev[0], da)
+    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
+    **masks: Array,
+) -> None:  # fmt: skip
+    gru._step_backward(ops, to_h, dstate[0], gates, prev[0], da, **masks)
 
 
 def _gru_add_gradient(ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 
 from rnnlab import decoding
 from rnnlab.layers.checks import check_probability
+from rnnlab.layers.regularisation import Regularisation
 from rnnlab.models.cells import Array, Cell, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, FactoredDecoder, FirstInputDecoder, RecurrentDecoder
 from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
@@ -78,6 +79,9 @@ class CaptioningRNN(EncoderDecoder):
         ``init_scale``. Biases are zero.
     init_scale : float > 0
         See above; 0.08 is LRCN's.
+    regularisation : mapping, optional
+        Noise in the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
+        ``recurrent_dropout_on``, ``weight_dropout``, see :class:`rnnlab.layers.Regularisation`.
     rng : numpy Generator or seed
         Where the initial parameters come from.
 
@@ -117,6 +121,7 @@ class CaptioningRNN(EncoderDecoder):
         loss_average: str = "batch",
         initialisation: str = "course",
         init_scale: float = 0.08,
+        regularisation: Mapping[str, Any] | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
         self._options = {
@@ -142,12 +147,13 @@ class CaptioningRNN(EncoderDecoder):
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
+            "regularisation": dict(regularisation or {}),
         }
 
         _check_options(self._options)
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
-        V, cell = len(word_to_idx), cell_for(cell_type)
+        V, cell = len(word_to_idx), cell_for(cell_type, Regularisation.of(regularisation))
         decoder = _decoder(cell, self._options)
         super().__init__(
             word_to_idx,

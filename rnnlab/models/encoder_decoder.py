@@ -127,7 +127,7 @@ class EncoderDecoder:
 
         source, encoded = self.encoder.forward(params, inputs, rng=rng)
         words, embedded = self.embedding.forward(params, taught.inputs, rng=rng)
-        decoded, cache = self.decoder.forward(params, words, source, taught.lengths)
+        decoded, cache = self.decoder.forward(params, words, source, taught.lengths, rng)
         loss, ddecoded, dread = self._score(decoded, words, source, taught, grads, rng)
         del decoded  # its memory serves the backward
         dwords, dsource = self.decoder.backward(ddecoded, cache, grads)

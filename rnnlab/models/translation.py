@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.layers.checks import check_probability, check_tokens
+from rnnlab.layers.regularisation import Regularisation
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, RecurrentDecoder
 from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
@@ -60,6 +61,8 @@ class Seq2Seq(EncoderDecoder):
         The loss is the sum over all real tokens over their number, or over the batch size.
     initialisation, init_scale, rng
         As of :class:`~rnnlab.models.CaptioningRNN`.
+    regularisation : mapping, optional
+        Noise in the recurrence of encoder and decoder, likewise.
 
     Attributes
     ----------
@@ -93,6 +96,7 @@ class Seq2Seq(EncoderDecoder):
         loss_average: str = "token",
         initialisation: str = "course",
         init_scale: float = 0.08,
+        regularisation: Mapping[str, Any] | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
         self._options = {
@@ -115,10 +119,11 @@ class Seq2Seq(EncoderDecoder):
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
+            "regularisation": dict(regularisation or {}),
         }
         _check_options(self._options)
         self.source_word_to_idx = dict(source_word_to_idx)
-        cell, V = cell_for(cell_type), len(word_to_idx)
+        cell, V = cell_for(cell_type, Regularisation.of(regularisation)), len(word_to_idx)
         encoder = TokenEncoder(
             cell,
             len(source_word_to_idx),

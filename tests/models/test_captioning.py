@@ -230,6 +230,7 @@ def test_a_config_holds_every_argument_that_was_given():
         "loss_average": "token",
         "initialisation": "uniform",
         "init_scale": 0.3,
+        "regularisation": {"zoneout_c": 0.1, "recurrent_dropout": 0.2},
     }
     model = CaptioningRNN(WORD_TO_IDX, dtype=np.float64, **given)
     assert model.config() == {"word_to_idx": WORD_TO_IDX, "dtype": "float64", **given}

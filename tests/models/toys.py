@@ -51,7 +51,29 @@ ATTENDING += [
     {"cell_type": "gru", "output": "deep"},
     {"cell_type": "gru", "image_input": "every_step", "output": "deep"},
 ]
-ARCHITECTURES += ATTENDING
+REGULARISED: list[dict[str, Any]] = [
+    {"cell_type": "lstm", "regularisation": {"zoneout_h": 0.2, "zoneout_c": 0.4}},
+    {"cell_type": "gru", "regularisation": {"recurrent_dropout": 0.3, "zoneout_h": 0.2}},
+    {
+        "cell_type": "simplified_gru",
+        "image_input": "second_layer",
+        "regularisation": {"recurrent_dropout": 0.3, "recurrent_dropout_on": "candidate"},
+    },
+    {"cell_type": "rnn", "image_input": "first_input", "regularisation": {"weight_dropout": 0.3}},
+    {
+        "cell_type": "lstm",
+        "attention": "additive",
+        "target_attention": True,
+        "regularisation": {
+            "zoneout_h": 0.2,
+            "zoneout_c": 0.4,
+            "recurrent_dropout": 0.3,
+            "recurrent_dropout_on": "candidate",
+            "weight_dropout": 0.2,
+        },
+    },
+]
+ARCHITECTURES += ATTENDING + REGULARISED
 PENALISED = [
     {"cell_type": "lstm", "attention": "additive", "doubly_stochastic": 0.5},
     {"cell_type": "gru", "attention": "additive", "target_attention": True, "doubly_stochastic": 0.5},
@@ -60,7 +82,9 @@ PENALISED = [
 
 def name_of(options: dict[str, Any]) -> str:
     return "-".join(
-        key if value is True else str(value) for key, value in options.items() if value not in ("none", False)
+        key if value is True else "+".join(value) if isinstance(value, dict) else str(value)
+        for key, value in options.items()
+        if value not in ("none", False)
     )
 
 
