@@ -112,8 +112,7 @@ def gru_candidate_dropped_forward(gates, keep, prev_h, h):
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, 2 * H :]
         _tanh(g)
-        _multiply(keep[row], g, h[row])
-        _interpolate(z, h[row], prev_h[row], h[row])
+        _interpolate_dropped(z, g, keep[row], prev_h[row], h[row])
 
 
 @primitive
@@ -123,7 +122,7 @@ def gru_candidate_backward(dh, gates, prev_h, da):
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, 2 * H :]
-        _interpolate_backward(dh[row], z, g, g, prev_h[row], da[row, :H], da[row, 2 * H :])
+        _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, 2 * H :])
 
 
 @primitive
@@ -133,7 +132,7 @@ def gru_candidate_dropped_backward(dh, gates, keep, prev_h, da):
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, 2 * H :]
-        _dropped_backward(dh[row], z, g, keep[row], prev_h[row], da[row, :H], da[row, 2 * H :])
+        _interpolate_dropped_backward(dh[row], z, g, keep[row], prev_h[row], da[row, :H], da[row, 2 * H :])
 
 
 @primitive
@@ -171,8 +170,7 @@ def simplified_gru_dropped_forward(gates, keep, prev_h, h):
         z, g = gates[row, :H], gates[row, H:]
         _sigmoid(z)
         _tanh(g)
-        _multiply(keep[row], g, h[row])
-        _interpolate(z, h[row], prev_h[row], h[row])
+        _interpolate_dropped(z, g, keep[row], prev_h[row], h[row])
 
 
 @primitive
@@ -182,7 +180,7 @@ def simplified_gru_backward(dh, gates, prev_h, da):
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, H:]
-        _interpolate_backward(dh[row], z, g, g, prev_h[row], da[row, :H], da[row, H:])
+        _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, H:])
 
 
 @primitive
@@ -192,7 +190,7 @@ def simplified_gru_dropped_backward(dh, gates, keep, prev_h, da):
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, H:]
-        _dropped_backward(dh[row], z, g, keep[row], prev_h[row], da[row, :H], da[row, H:])
+        _interpolate_dropped_backward(dh[row], z, g, keep[row], prev_h[row], da[row, :H], da[row, H:])
 
 
 # ---------------------------------------------------------------- of one row
@@ -260,19 +258,33 @@ def _interpolate(z, g, prev_h, h):
 
 
 @inlined
-def _interpolate_backward(dh, z, g, mixed, prev_h, da_z, da_g):
-    """``mixed`` is what was interpolated with prev_h, g itself or keep g; it may be da_g."""
+def _interpolate_dropped(z, g, keep, prev_h, h):
+    for j in range(h.size):
+        kept = keep[j] * g[j]
+        h[j] = kept + z[j] * (prev_h[j] - kept)
+
+
+@inlined
+def _interpolate_backward(dh, z, g, prev_h, da_z, da_g):
     one = z.dtype.type(1)
     for j in range(z.size):
-        da_z[j] = dh[j] * (prev_h[j] - mixed[j]) * z[j] * (one - z[j])
+        da_z[j] = dh[j] * (prev_h[j] - g[j]) * z[j] * (one - z[j])
+    _candidate_backward(dh, z, g, da_g)
+
+
+@inlined
+def _interpolate_dropped_backward(dh, z, g, keep, prev_h, da_z, da_g):
+    one = z.dtype.type(1)
+    for j in range(z.size):
+        da_z[j] = dh[j] * (prev_h[j] - keep[j] * g[j]) * z[j] * (one - z[j])
+    _candidate_backward(dh, z, g, da_g)
+    _scale(da_g, keep)
+
+
+@inlined
+def _candidate_backward(dh, z, g, da_g):
+    one = z.dtype.type(1)
     for j in range(z.size):
         da_g[j] = dh[j] * (one - z[j]) * (one - g[j] * g[j])
     for j in range(z.size):
         dh[j] *= z[j]
-
-
-@inlined
-def _dropped_backward(dh, z, g, keep, prev_h, da_z, da_g):
-    _multiply(keep, g, da_g)
-    _interpolate_backward(dh, z, g, da_g, prev_h, da_z, da_g)
-    _scale(da_g, keep)
