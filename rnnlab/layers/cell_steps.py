@@ -6,7 +6,8 @@ pre-activations, the recurrent product is added to them, and they leave as activ
 what the backward needs besides.
 
 With noise (:mod:`rnnlab.layers.regularisation`), ``read`` (n, H) is what the recurrent products read instead
-of prev's h, and ``dread`` what its gradient is written or added to; ``keep`` (n, H) multiplies the candidate.
+of prev's h, and ``dread`` what its gradient is added to, in cells whose h reaches the next step by itself as
+well; in the others dstate leaves as the gradient of ``read``. ``keep`` (n, H) multiplies the candidate.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ class CellSteps(NamedTuple):
 
     gates: int  # G = gates H
     states: int  # arrays in a state
+    carries_h: bool  # whether h reaches the next step by itself, not only through the recurrent product
     lay_out: Callable[..., Any]  # (ops, Wh) -> Wh as ``forward`` takes it
     lay_out_transposed: Callable[..., Any]  # (ops, Wh) -> Wh as ``backward`` takes it
     forward: Callable[..., None]  # (ops, Wh, gates, prev, after, kept, read=, keep=)
-    # (ops, Wh^T, dstate, gates, prev, after, kept, da, read=, keep=, dread=): dstate leaves as of prev
+    # (ops, Wh^T, dstate, gates, prev, after, kept, da, keep=, read=, dread=): dstate leaves as of prev
     backward: Callable[..., None]
     add_gradient: Callable[..., None]  # (ops, h before each row, kept, da, dWh), for many steps at once
 
@@ -66,11 +68,10 @@ def _rnn_forward(
 
 
 def _rnn_backward(
-    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
-    *, read: Array | None = None, dread: Array | None = None,
-) -> None:  # fmt: skip
+    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array
+) -> None:
     ops.rnn_backward(dstate[0], after[0], da)
-    _product_backward(ops, da, to_h, dstate[0], dread)
+    ops.matmul_into(da, to_h, dstate[0])
 
 
 def _lstm_forward(
@@ -86,22 +87,13 @@ def _lstm_forward(
 
 def _lstm_backward(
     ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
-    *, read: Array | None = None, keep: Array | None = None, dread: Array | None = None,
+    *, keep: Array | None = None,
 ) -> None:  # fmt: skip
     if keep is None:
         ops.lstm_backward(dstate[0], dstate[1], gates, prev[1], kept, da)
     else:
         ops.lstm_dropped_backward(dstate[0], dstate[1], gates, keep, prev[1], kept, da)
-    _product_backward(ops, da, to_h, dstate[0], dread)
-
-
-def _product_backward(ops: Any, da: Array, to_h: Any, dh: Array, dread: Array | None) -> None:
-    """The gradient of h_{t-1} where only the product reads it, or of what was read instead of it."""
-    if dread is None:
-        ops.matmul_into(da, to_h, dh)
-    else:
-        ops.matmul_into(da, to_h, dread)
-        dh[...] = 0
+    ops.matmul_into(da, to_h, dstate[0])
 
 
 def _simplified_gru_forward(
@@ -117,7 +109,7 @@ def _simplified_gru_forward(
 
 def _simplified_gru_backward(
     ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
-    *, read: Array | None = None, keep: Array | None = None, dread: Array | None = None,
+    *, keep: Array | None = None, read: Array | None = None, dread: Array | None = None,
 ) -> None:  # fmt: skip
     if keep is None:
         ops.simplified_gru_backward(dstate[0], gates, prev[0], da)
@@ -152,12 +144,19 @@ def _gru_add_gradient(ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Arra
 
 
 _CELLS = {
-    "rnn": CellSteps(1, 1, _packed, _packed_transposed, _rnn_forward, _rnn_backward, _add_gradient),
-    "lstm": CellSteps(4, 2, _packed, _packed_transposed, _lstm_forward, _lstm_backward, _add_gradient),
+    "rnn": CellSteps(1, 1, False, _packed, _packed_transposed, _rnn_forward, _rnn_backward, _add_gradient),
+    "lstm": CellSteps(4, 2, False, _packed, _packed_transposed, _lstm_forward, _lstm_backward, _add_gradient),
     "gru": CellSteps(
-        3, 1, _gru_packed, _gru_packed_transposed, _gru_forward, _gru_backward, _gru_add_gradient
+        3, 1, True, _gru_packed, _gru_packed_transposed, _gru_forward, _gru_backward, _gru_add_gradient
     ),
     "simplified_gru": CellSteps(
-        2, 1, _packed, _packed_transposed, _simplified_gru_forward, _simplified_gru_backward, _add_gradient
+        2,
+        1,
+        True,
+        _packed,
+        _packed_transposed,
+        _simplified_gru_forward,
+        _simplified_gru_backward,
+        _add_gradient,
     ),
 }

@@ -123,11 +123,13 @@ class RegularisedSteps:
         self._drops_state = self._noisy and p > 0 and on == "state"
         self._drops_candidate = self._noisy and p > 0 and on == "candidate"
         self._drops_weights = self._noisy and regularisation.weight_dropout > 0
-        self._mask: Array = None  # (N, H) of the state, the longest sequence first
+        ops = ops_for(h0)
+        # (N, H): the mask of the state, the longest sequence first, or that of the candidate at a step
+        self._mask = ops.empty(h0.shape, h0.dtype)
         if self._drops_state:
-            ops = ops_for(h0)
-            self._mask = ops.empty(h0.shape, h0.dtype)
             ops.keep_mask(p, self._keys[2], 0, self._mask)
+        # Rooms for a step, made once: what the products read, its gradient, what zoneout sends past the cell.
+        self._read, self._dread, *self._stayed = (ops.empty(h0.shape, h0.dtype) for _ in range(4))
 
     def lay_out(self, ops: Any, Wh: Array) -> Any:
         """Wh as :meth:`forward` takes it."""
@@ -163,22 +165,29 @@ class RegularisedSteps:
         rows: slice,
     ) -> None:
         """Backward of a step: ``dstate`` comes in as of ``after`` and leaves as of ``prev``."""
-        stayed = [
-            self._zoneout_backward(ops, p, key, dnow, rows) if p else None
-            for p, key, dnow in zip(self._options.zoneout, self._keys[:2], dstate, strict=False)
-        ]
+        rates, n = self._options.zoneout[: len(dstate)], len(da)
+        for p, key, dnow, room in zip(rates, self._keys, dstate, self._stayed, strict=False):
+            if p and self._noisy:
+                ops.zoneout_backward(dnow, p, key, rows.start * dnow.shape[1], room[:n])
+            elif p:
+                np.multiply(dnow, p, out=room[:n])
+                dnow -= room[:n]
         if self._keeps_own_h and self._options.zoneout_h:
             after = (kept,)
-        masks = self._masks(ops, prev[0], rows)
-        if self._drops_state:
-            masks["dread"] = ops.zeros(prev[0].shape, prev[0].dtype)
+        dread, masks = dstate[0], {}
+        if self._drops_candidate or (self._drops_state and self._steps.carries_h):
+            masks = self._masks(ops, prev[0], rows)
+        if self._drops_state and self._steps.carries_h:
+            dread = masks["dread"] = self._dread[:n]
+            dread[...] = 0
         self._steps.backward(ops, to_h, dstate, gates, prev, after, kept, da, **masks)
         if self._drops_state:
-            masks["dread"] *= self._mask[: len(da)]
-            dstate[0][...] += masks["dread"]
-        for dnow, dstayed in zip(dstate, stayed, strict=False):
-            if dstayed is not None:
-                dnow += dstayed
+            dread *= self._mask[:n]
+            if self._steps.carries_h:
+                dstate[0][...] += dread
+        for p, dnow, room in zip(rates, dstate, self._stayed, strict=False):
+            if p:
+                dnow += room[:n]
 
     def add_gradient(
         self, ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array, steps: list[slice]
@@ -203,23 +212,15 @@ class RegularisedSteps:
     def _masks(self, ops: Any, prev_h: Array, rows: slice) -> dict[str, Array]:
         """What a step reads instead of prev_h, or what its candidate is multiplied by, if anything."""
         if self._drops_state:
-            return {"read": prev_h * self._mask[: len(prev_h)]}
+            n = len(prev_h)
+            np.multiply(prev_h, self._mask[:n], out=self._read[:n])
+            return {"read": self._read[:n]}
         if self._drops_candidate:
-            keep = ops.empty(prev_h.shape, prev_h.dtype)
+            keep = self._mask[: len(prev_h)]
             place = rows.start * prev_h.shape[1]
             ops.keep_mask(self._options.recurrent_dropout, self._keys[2], place, keep)
             return {"keep": keep}
         return {}
-
-    def _zoneout_backward(self, ops: Any, p: float, key: int, dnow: Array, rows: slice) -> Array:
-        """The part of dnow that reaches the state before; dnow leaves as the part that reaches the cell."""
-        dstayed = ops.empty(dnow.shape, dnow.dtype)
-        if self._noisy:
-            ops.zoneout_backward(dnow, p, key, rows.start * dnow.shape[1], dstayed)
-        else:
-            dstayed[...] = dnow * p
-            dnow -= dstayed
-        return dstayed
 
     def _dropped(self, ops: Any, Wh: Array) -> Array:
         if not self._drops_weights:
