@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from rnnlab.parameters import Parameters
@@ -12,6 +13,17 @@ from rnnlab.training.freezing import Trained
 from rnnlab.training.options import Options
 from rnnlab.training.protocols import Array, Model
 from rnnlab.training.state import TrainingState
+
+
+def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
+    """Raise TypeError if there is to be scheduled sampling, and the model's loss takes no ``sampling``."""
+    if scheduled_sampling is None:
+        return
+    arguments = inspect.signature(model.loss).parameters
+    if "sampling" not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
+        raise TypeError(
+            f"scheduled_sampling is given, but the loss of this {type(model).__name__} takes no sampling"
+        )
 
 
 class Update:
@@ -32,11 +44,7 @@ class Update:
 
     def __init__(self, model: Model, options: Options) -> None:
         self._trained = Trained(model.params, options.trains)
-        if options.scheduled_sampling is not None and not _takes_sampling(model):
-            raise TypeError(
-                f"Solver: scheduled_sampling is given, but the loss of this {type(model).__name__} takes no "
-                "sampling"
-            )
+        check_sampled(model, options.scheduled_sampling)
         self._model, self._options = model, options
         self._grads = model.params.zeros_like()
 
@@ -71,11 +79,3 @@ def _clip(grads: Parameters, norm: float, options: Options) -> float:
         if options.clip_norm is not None:
             norm = gradient_norm(grads)
     return norm_scale(norm, options.clip_norm)
-
-
-def _takes_sampling(model: Model) -> bool:
-    arguments = inspect.signature(model.loss).parameters.values()
-    return any(
-        argument.name == "sampling" or argument.kind is inspect.Parameter.VAR_KEYWORD
-        for argument in arguments
-    )
