@@ -185,6 +185,7 @@ class CaptioningRNN(EncoderDecoder):
         *,
         rng: np.random.Generator | None = None,
         grads: Parameters | None = None,
+        sampling: float = 0.0,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
@@ -198,6 +199,9 @@ class CaptioningRNN(EncoderDecoder):
             Where dropout's noise comes from; no noise without it.
         grads : Parameters, optional
             Overwritten with the gradients; fresh ones are made if left out.
+        sampling : float in [0, 1]
+            Scheduled sampling: the probability that a word which the decoder reads, any but the first, is
+            drawn from the model's own distribution (:mod:`rnnlab.models.scheduled_sampling`). Needs ``rng``.
 
         Returns
         -------
@@ -212,7 +216,8 @@ class CaptioningRNN(EncoderDecoder):
             If a shape or a dtype does not fit.
         """
         features, rows = self._features("loss", features)
-        return self._loss(features, self._taught("loss", "captions", captions, rows), rng, grads)
+        taught = self._taught("loss", "captions", captions, rows)
+        return self._loss(features, taught, rng, grads, sampling)
 
     def nll(self, features: Features, captions: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.

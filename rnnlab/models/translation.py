@@ -176,6 +176,7 @@ class Seq2Seq(EncoderDecoder):
         *,
         rng: np.random.Generator | None = None,
         grads: Parameters | None = None,
+        sampling: float = 0.0,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
@@ -189,6 +190,9 @@ class Seq2Seq(EncoderDecoder):
             Where dropout's noise comes from; no noise without it.
         grads : Parameters, optional
             Overwritten with the gradients; fresh ones are made if left out.
+        sampling : float in [0, 1]
+            Scheduled sampling: the probability that a word which the decoder reads, any but the first, is
+            drawn from the model's own distribution (:mod:`rnnlab.models.scheduled_sampling`). Needs ``rng``.
 
         Returns
         -------
@@ -203,7 +207,8 @@ class Seq2Seq(EncoderDecoder):
             If a shape or a dtype does not fit.
         """
         batch = self._tokens("loss", source)
-        return self._loss(batch, self._taught("loss", "target", target, len(batch.tokens)), rng, grads)
+        taught = self._taught("loss", "target", target, len(batch.tokens))
+        return self._loss(batch, taught, rng, grads, sampling)
 
     def nll(self, source: Array, target: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.
