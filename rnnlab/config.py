@@ -7,8 +7,9 @@
     [evaluation]  what is scored, and how                     -> rnnlab.metrics
 
 The ``kind`` of the data says what kind of recipe it is: :class:`Config` for captions of images,
-:class:`TranslationConfig` for sentence pairs. Each has its own tables [data], [model] and [evaluation].
-The fields below are the keys, their annotations are what is checked, and :mod:`rnnlab.schema` checks it.
+:class:`TranslationConfig` for sentence pairs, :class:`ClassificationConfig` for labelled sequences, which has
+no [decoding]. Each has its own tables [data], of :mod:`rnnlab.data_tables`, [model] and [evaluation]. The
+fields are the keys, their annotations are what is checked, and :mod:`rnnlab.schema` checks it.
 """
 
 from __future__ import annotations
@@ -21,99 +22,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
 
+from rnnlab.data_tables import (
+    CocoData,
+    Count,
+    CourseData,
+    DigitsTable,
+    Dropout,
+    HabeasTable,
+    KarpathyData,
+    MnistTable,
+    Natural,
+    NotNegative,
+    ParallelTable,
+    Positive,
+    ShapesData,
+)
 from rnnlab.metrics import METRICS, Metric
 from rnnlab.schema import ConfigError, EnvPath, Interval, Place, from_table, to_table
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.schedules import make_schedule
-
-Count = Annotated[int, Interval("[1, inf)")]
-Natural = Annotated[int, Interval("[0, inf)")]
-Positive = Annotated[float, Interval("(0, inf)")]
-NotNegative = Annotated[float, Interval("[0, inf)")]
-Dropout = Annotated[float, Interval("[0, 1)")]
-
-
-@dataclass(frozen=True)
-class ShapesData:
-    """Rendered scenes of coloured shapes, made on first use."""
-
-    kind: Literal["shapes"]
-    directory: EnvPath | None = None  # where they are written; datasets/shapes if left out
-    features: Literal["pca", "local"] = "pca"  # a vector for each image, or one for each cell of a grid
-    standardise: bool = False  # bring every feature to mean 0 and standard deviation 1
-    max_train: Count | None = None  # use only so many training captions
-
-
-@dataclass(frozen=True)
-class CourseData:
-    """A folder in the layout of the cs231n course, as ``rnnlab data prepare`` writes it."""
-
-    kind: Literal["course"]
-    directory: EnvPath
-    features: Literal["pca", "full", "local"] = "pca"  # which of the feature files
-    standardise: bool = True
-    max_train: Count | None = None
-    lazy: bool = False  # read features from the file batch by batch: for those larger than memory
-
-
-@dataclass(frozen=True)
-class KarpathyData:
-    """Captions in Karpathy's JSON with their splits, and an HDF5 file of features joined on the file name."""
-
-    kind: Literal["karpathy"]
-    annotations: EnvPath
-    features: EnvPath
-    images: EnvPath | None = None  # folder of the pictures, for reports
-    min_count: Count = 5  # a word is in the vocabulary if the training captions have it so often
-    max_words: Count = 20  # longer captions are cut
-    standardise: bool = True
-    max_train: Count | None = None
-    lazy: bool = False
-
-
-@dataclass(frozen=True)
-class CocoData:
-    """Captions in COCO's JSON, a file for each split, and HDF5 files of features joined on the file name."""
-
-    kind: Literal["coco"]
-    annotations_train: EnvPath
-    annotations_val: EnvPath
-    features: EnvPath
-    images: EnvPath | None = None
-    min_count: Count = 5
-    max_words: Count = 20
-    standardise: bool = True
-    max_train: Count | None = None
-    lazy: bool = False
-
-
-@dataclass(frozen=True)
-class ParallelTable:
-    """Sentence pairs in files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz of a folder, as Multi30k's."""
-
-    kind: Literal["parallel"]
-    directory: EnvPath
-    source: str = "en"  # endings of the files: the languages
-    target: str = "de"
-    tokenizer: Literal["text", "spaces"] = "text"  # lower-cased words and marks; or split at spaces only
-    min_count: Count = 1  # a word is in its vocabulary if the training pairs have it so often
-    max_size: Count | None = None  # the most words in a vocabulary
-    max_length: Count | None = None  # the most words in a sentence of a training pair;
-    long_pairs: Literal["drop", "cut"] = "drop"  # what is done with longer ones
-    max_train: Count | None = None  # use only so many training pairs
-
-
-@dataclass(frozen=True)
-class HabeasTable:
-    """Code and its comments in train, dev and test.tsv.gz of a folder, the HabeasCorpus; dev is ``val``."""
-
-    kind: Literal["habeas"]
-    directory: EnvPath
-    min_count: Count = 1
-    max_size: Count | None = None
-    max_length: Count | None = None
-    long_pairs: Literal["drop", "cut"] = "drop"
-    max_train: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -171,6 +98,21 @@ class Seq2SeqConfig:
 
 
 @dataclass(frozen=True)
+class ClassifierConfig:
+    """Keyword arguments of :class:`rnnlab.models.SequenceClassifier`."""
+
+    cell_type: Literal["rnn", "lstm", "gru", "simplified_gru"] = "lstm"
+    hidden_dim: Count = 128  # units of a recurrent layer
+    num_layers: Count = 1
+    readout: Literal["last", "mean"] = "last"  # classify the last state, or the mean of all
+    output_dropout: Dropout = 0.0  # probability of dropping a unit of what is classified
+    forget_bias: float = 0.0  # where the biases of an LSTM's forget gates start
+    initialisation: Literal["course", "uniform"] = "course"
+    init_scale: Positive = 0.08
+    dtype: Literal["float32", "float64"] = "float32"
+
+
+@dataclass(frozen=True)
 class TrainingConfig:
     """Keyword arguments of :class:`rnnlab.training.Solver`, and where the parameters start."""
 
@@ -184,7 +126,8 @@ class TrainingConfig:
     schedule: dict[str, Any] | None = None  # name = constant, exponential, step or plateau, and its options
     clip_norm: Positive | None = None  # scale a larger gradient down to this norm
     clip_value: Positive | None = None  # bring every number of the gradient into [-clip_value, clip_value]
-    monitor: str = "val_loss"  # tells which epoch is best: val_loss, val_perplexity or a score of each epoch
+    # Tells which epoch is best: val_loss; val_perplexity or a score of each epoch; val_accuracy of classes.
+    monitor: str = "val_loss"
     patience: Count | None = None  # stop after so many epochs without a better one
     restore_best: bool = True  # end with the best epoch's parameters, not with the last one's
     checkpoint_every: Count | None = (
@@ -260,6 +203,14 @@ class TranslationEvaluationConfig:
     max_sentences: Count | None = None  # translate and score only the first so many
 
 
+@dataclass(frozen=True)
+class ClassificationEvaluationConfig:
+    """Which sequences are classified, and compared with their labels."""
+
+    split: Literal["train", "val", "test"] = "val"
+    max_images: Count | None = None  # only the first so many
+
+
 class _Tables:
     """What recipes of all kinds can do."""
 
@@ -287,9 +238,8 @@ class Config(_Tables):
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
-        _check_monitor(
-            self.training, [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
-        )
+        scores = [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
+        _check_monitor(self.training, [*_OF_SENTENCES, *scores], _MORE)
 
 
 @dataclass(frozen=True)
@@ -303,12 +253,29 @@ class TranslationConfig(_Tables):
     evaluation: TranslationEvaluationConfig = field(default_factory=TranslationEvaluationConfig)
 
     def __post_init__(self) -> None:
-        _check_monitor(self.training, self.evaluation.each_epoch)
+        _check_monitor(self.training, [*_OF_SENTENCES, *self.evaluation.each_epoch], _MORE)
 
 
-Recipe = Config | TranslationConfig
+@dataclass(frozen=True)
+class ClassificationConfig(_Tables):
+    """A recipe for classes of sequences, such as the pixels of images."""
 
-_RECIPES: tuple[type[Config], type[TranslationConfig]] = (Config, TranslationConfig)
+    data: MnistTable | DigitsTable
+    model: ClassifierConfig = field(default_factory=ClassifierConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    evaluation: ClassificationEvaluationConfig = field(default_factory=ClassificationEvaluationConfig)
+
+    def __post_init__(self) -> None:
+        _check_monitor(self.training, ["val_loss", "val_accuracy"])
+
+
+Recipe = Config | TranslationConfig | ClassificationConfig
+
+_RECIPES: tuple[type[Recipe], ...] = (Config, TranslationConfig, ClassificationConfig)
+
+# The metrics of every epoch of recipes for sentences, and how there are more.
+_OF_SENTENCES = ("val_loss", "val_perplexity")
+_MORE = "; evaluation.each_epoch adds scores"
 
 
 def recipe_from_dict(
@@ -326,17 +293,15 @@ def recipe_from_dict(
     return from_table(kinds[kind], overridden, Place(source, overrides=keys))
 
 
-def _kinds(recipe: type[Config] | type[TranslationConfig]) -> list[str]:
+def _kinds(recipe: type[Recipe]) -> list[str]:
     """The kinds of data that are of this kind of recipe."""
     return [get_args(get_type_hints(table)["kind"])[0] for table in get_args(get_type_hints(recipe)["data"])]
 
 
-def _check_monitor(training: TrainingConfig, scores: Sequence[str]) -> None:
-    monitored = ["val_loss", "val_perplexity", *scores]
-    if training.monitor not in monitored:
+def _check_monitor(training: TrainingConfig, metrics: Sequence[str], hint: str = "") -> None:
+    if training.monitor not in metrics:
         raise ValueError(
-            f"training.monitor is {training.monitor!r}, expected one of {', '.join(monitored)}; "
-            "evaluation.each_epoch adds scores"
+            f"training.monitor is {training.monitor!r}, expected one of {', '.join(metrics)}{hint}"
         )
 
 

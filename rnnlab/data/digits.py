@@ -38,7 +38,10 @@ def open_digits(*, permute_seed: int | None = None, max_train: int | None = None
     order = np.random.default_rng(0).permutation(len(labels))
     test, val, train = np.split(order, [NUM_TEST, NUM_TEST + NUM_VAL])
     return PixelData(
-        {name: (images[rows], labels[rows]) for name, rows in (("train", train), ("val", val), ("test", test))},
+        {
+            name: (images[rows], labels[rows])
+            for name, rows in (("train", train), ("val", val), ("test", test))
+        },
         name="digits",
         white=_WHITE,
         permute_seed=permute_seed,

@@ -1,8 +1,8 @@
 """Labelled images as the solver wants them: sequences of pixels, one number a step, and their classes.
 
-    sequential    the pixels row by row, from the top left
-    permuted      in another order, drawn once by a seed and the same for all images (Le et al. 2015): what is
-                  near in the image is far apart in the sequence
+sequential    the pixels row by row, from the top left
+permuted      in another order, drawn once by a seed and the same for all images (Le et al. 2015): what is
+              near in the image is far apart in the sequence
 """
 
 from __future__ import annotations

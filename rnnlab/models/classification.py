@@ -1,9 +1,9 @@
 """SequenceClassifier: a sequence of vectors to one of several classes.
 
-    h_k    = cell_k(h_{k-1}),  h_0 = x                   (N, T, H), each layer starting at zero
-    r      = sum_t w_t h_t of the last layer             (N, H), the last real state or the mean of the real ones
-    scores = dropout(r) W_class + b_class                (N, C)
-    loss   = softmax cross-entropy, the mean over the batch
+h_k    = cell_k(h_{k-1}),  h_0 = x                   (N, T, H), each layer starting at zero
+r      = sum_t w_t h_t of the last layer             (N, H), the last real state or the mean of the real ones
+scores = dropout(r) W_class + b_class                (N, C)
+loss   = softmax cross-entropy, the mean over the batch
 """
 
 from __future__ import annotations
