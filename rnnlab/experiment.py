@@ -218,6 +218,8 @@ def evaluate(
     evaluation = evaluation or config.evaluation
     if not isinstance(config, ClassificationConfig):
         options["decoding"] = decoding or config.decoding
+    elif decoding is not None:
+        raise ValueError("evaluate: decoding is given, but a model that classifies searches for nothing")
     return _task(config).evaluate(
         config.training,
         run.data,

@@ -117,13 +117,12 @@ def alignment_picture(path: str | os.PathLike[str], source: Sequence[str], found
 def confusion_text(confusion: np.ndarray) -> str:
     """A line for each true class: how often it was taken for each class, and how much of it is right."""
     width = max(6, len(f"{confusion.max():,}") + 1)
-    classes = range(len(confusion))
-    lines = [
-        f"{'true':<6}" + "".join(f"{c:>{width}}" for c in classes) + f"{'right':>9}  (columns: taken for)"
-    ]
+    columns = "".join(f"{taken:>{width}}" for taken in range(len(confusion)))
+    lines = [f"{'true':<6}{columns}{'right':>9}  (columns: taken for)"]
     for true, counts in enumerate(confusion):
+        columns = "".join(f"{f'{count:,}' if count else '.':>{width}}" for count in counts)
         right = f"{counts[true] / counts.sum():.1%}" if counts.any() else "-"
-        lines.append(f"{true:<6}" + "".join(f"{count or '.':>{width}}" for count in counts) + f"{right:>9}")
+        lines.append(f"{true:<6}{columns}{right:>9}")
     return "\n".join(lines)
 
 
