@@ -24,9 +24,10 @@ from rnnlab.gradient_check import (
 from rnnlab.layers.attending import SCORES
 from rnnlab.layers.attention import attention_shapes
 from rnnlab.layers.attentive import attentive_shapes
-from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.cells import CELLS
+from rnnlab.models.classification import READOUTS
 
 Array = Any
 
@@ -70,7 +71,7 @@ def check_models(*, tolerance: float = 1e-7, seed: int = 0) -> Iterator[Row]:
         yield Row(name, worst.error, worst.name, [], worst.passed)
 
 
-def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Array, Array]]]:
+def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
     """Names, models under dropout and batches for them: every cell in everything that it can be part of."""
     words = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
     captions = np.array([[1, 4, 5, 4, 2], [1, 5, 2, 0, 0], [0, 0, 0, 0, 0]])
@@ -103,6 +104,12 @@ def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Arra
         options = {"num_layers": 2, "layer_dropout": 0.2, "target_attention": target}
         name = f"Seq2Seq {cell} attention to {'both' if target else 'the source'}"
         yield name, Seq2Seq(words, words, 3, H, cell, **common, **options), (source, captions)
+    del common["word_dropout"]
+    labelled = rng.standard_normal((N, T, D)), np.array([1, 0, 2]), LENGTHS
+    for cell, readout in product(CELLS, READOUTS):
+        options = {"num_layers": 2, "readout": readout, "init_scale": 0.8}
+        model = SequenceClassifier(3, D, H, cell, **common | options)
+        yield f"SequenceClassifier {cell} {readout}", model, labelled
 
 
 def check_case(case: Case, *, tolerance: float, rng: np.random.Generator) -> Row:

@@ -21,7 +21,11 @@ from matplotlib.ticker import MaxNLocator
 
 Array = Any
 
-_LABELS = {"val_loss": "validation loss (nats per token)", "val_perplexity": "validation perplexity"}
+_LABELS = {
+    "val_loss": "validation loss (nats per token)",
+    "val_perplexity": "validation perplexity",
+    "val_accuracy": "validation accuracy",
+}
 _BLUE, _ORANGE, _GREY, _INK = "#2a6f97", "#d1603d", "#9aa5ad", "#2b2d33"
 
 

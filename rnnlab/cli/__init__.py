@@ -5,7 +5,7 @@ rnnlab train --resume DIR                                  go on with a run
 rnnlab caption RUN IMAGES_OR_SPLIT                         caption images
 rnnlab translate RUN SENTENCE ... | --file FILE            translate sentences
 rnnlab lexicon RUN FILE                                    words for <UNK>, from a model's attention
-rnnlab evaluate RUN --split val --beam 3 --json FILE       score captions or translations against references
+rnnlab evaluate RUN --split val --beam 3 --json FILE       score captions, translations or classes
 rnnlab gradcheck                                           hold every gradient against a numeric one
 rnnlab kernels [--warm-up]                                 show what arrays are worked on with, compile it
 rnnlab data prepare | info                                 make data sets, and look at them

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from rnnlab import experiment, report
+from rnnlab.cli.kinds import recipe_of
 from rnnlab.cli.searching import add_search, search_options
-from rnnlab.config import TranslationConfig
+from rnnlab.config import Config
 from rnnlab.data import read_features
 from rnnlab.experiment import Run
 from rnnlab.tasks.search import decode, rows_of
@@ -44,15 +45,14 @@ def add(commands: Any) -> None:
 
 def _caption(options: argparse.Namespace) -> int:
     run = experiment.load_run(options.run_directory)
-    if isinstance(run.config, TranslationConfig):
-        raise ValueError(f"{run.directory} holds a model that translates: rnnlab translate {run.directory}")
+    config = recipe_of(run, Config)
     names, features = _images(run, options.images, options.global_features)
     if options.first is not None:
         names, features = names[: options.first], rows_of(features, slice(options.first))
     captions = decode(
         run.model,
         features,
-        search_options(run.config.decoding, options),
+        search_options(config.decoding, options),
         rng=options.seed,
         alignments=options.show_attention is not None,
     )

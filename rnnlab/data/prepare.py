@@ -13,6 +13,7 @@ from rnnlab.data.course import FEATURE_FILES
 from rnnlab.data.hdf5 import PathLike
 from rnnlab.data.parallel import ParallelData
 from rnnlab.data.pca import PCA, Projected
+from rnnlab.data.pixels import PixelData
 from rnnlab.data.vocabulary import END, NULL, START, UNK
 
 
@@ -59,15 +60,15 @@ def prepare_annotated(
     return CaptionData.from_course(out, features=kind, standardise=False)
 
 
-def describe(data: CaptionData | ParallelData | PathLike) -> str:
+def describe(data: CaptionData | ParallelData | PixelData | PathLike) -> str:
     """What is in a data set, for people: its splits, its vocabulary, an example of each split.
 
     Parameters
     ----------
-    data : CaptionData, ParallelData or path
+    data : CaptionData, ParallelData, PixelData or path
         A path is that of a folder in the course's layout, whether its features are those after PCA or before.
     """
-    if isinstance(data, ParallelData):
+    if isinstance(data, ParallelData | PixelData):
         return data.describe()
     if not isinstance(data, CaptionData):
         reduced = (Path(data) / FEATURE_FILES["pca"].format(split="train")).exists()

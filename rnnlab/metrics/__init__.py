@@ -1,6 +1,7 @@
-"""Scores: of captions and translations against references, and of a model's probabilities."""
+"""Scores: of captions and translations against references, of classes, and of a model's probabilities."""
 
 from rnnlab.metrics.captions import METRICS, CaptionScores, Metric, score_captions
+from rnnlab.metrics.classification import accuracy, confusion_matrix
 from rnnlab.metrics.java import JavaError, ptb_tokenizer
 from rnnlab.metrics.library import CAPTION_SCORERS, TRANSLATION_SCORERS
 from rnnlab.metrics.perplexity import perplexity
@@ -14,6 +15,8 @@ __all__ = [
     "JavaError",
     "Metric",
     "TranslationScores",
+    "accuracy",
+    "confusion_matrix",
     "corpus_bleu",
     "perplexity",
     "ptb_tokenizer",

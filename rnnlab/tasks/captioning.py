@@ -26,6 +26,8 @@ from rnnlab.models import CaptioningRNN
 from rnnlab.tasks.search import decode
 from rnnlab.training import validation_loss
 
+TABLES = (ShapesData, CourseData, KarpathyData, CocoData)
+
 
 @dataclass(frozen=True)
 class Evaluation:
