@@ -93,8 +93,8 @@ def flops(sizes: Sizes, captions: Array) -> int:
     return 2 * (2 * image + 3 * lstm + 3 * output)
 
 
-def model(sizes: Sizes, weights: dict[str, Array]) -> Any:
-    """A :class:`rnnlab.models.CaptioningRNN` with these weights."""
+def model(sizes: Sizes, weights: dict[str, Array], **options: Any) -> Any:
+    """A :class:`rnnlab.models.CaptioningRNN` with these weights and further options."""
     from rnnlab.models import CaptioningRNN
 
     words = ["<NULL>", "<START>", "<END>", "<UNK>", *map(str, range(4, sizes.V))]
@@ -107,6 +107,7 @@ def model(sizes: Sizes, weights: dict[str, Array]) -> Any:
         state_activation="tanh",
         project_cell=True,
         **DROPOUT,
+        **options,
     )
     made.params.update(weights)
     return made
