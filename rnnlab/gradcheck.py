@@ -104,7 +104,7 @@ def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Arra
         options = {"num_layers": 2, "layer_dropout": 0.2, "target_attention": target}
         name = f"Seq2Seq {cell} attention to {'both' if target else 'the source'}"
         yield name, Seq2Seq(words, words, 3, H, cell, **common, **options), (source, captions)
-    arnet = {"reconstruction": 0.3, "reconstructor_dim": A}
+    arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}
     for cell in CELLS:
         yield f"CaptioningRNN {cell} ARNet", captioner(cell, **arnet), (image, captions)
     arnet |= {"encoder_reconstruction": 0.2, "encoder_reconstructor_dim": A}
