@@ -23,6 +23,8 @@ from rnnlab.config import (
 from rnnlab.data import CaptionData, ParallelData
 from rnnlab.models import CaptioningRNN, Seq2Seq
 from rnnlab.tasks import captioning, translation
+from rnnlab.tasks.discrepancy import Discrepancy
+from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
 from rnnlab.training import Solver, load_checkpoint, load_model, warm_start
 
 
@@ -213,6 +215,31 @@ def evaluate(
         decoding=decoding or config.decoding,
         evaluation=evaluation,
         **options,
+    )
+
+
+def discrepancy(run: Run, split: str | None = None, *, first: int | None = None) -> Discrepancy:
+    """How far the model's last states under teacher forcing are from those when it runs free.
+
+    Parameters
+    ----------
+    run : Run
+    split : str, optional
+        The recipe's if left out.
+    first : int, optional
+        Only so many images or sentences.
+
+    Returns
+    -------
+    rnnlab.tasks.discrepancy.Discrepancy
+
+    Raises
+    ------
+    KeyError
+        If the data have no such split.
+    """
+    return measure_discrepancy(
+        run.config, run.data, run.model, split or run.config.evaluation.split, first=first
     )
 
 

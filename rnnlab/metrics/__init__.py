@@ -1,6 +1,7 @@
-"""Scores: of captions and translations against references, and of a model's probabilities."""
+"""Scores: of captions and translations against references, of a model's probabilities and of its states."""
 
 from rnnlab.metrics.captions import METRICS, CaptionScores, Metric, score_captions
+from rnnlab.metrics.discrepancy import mean_centroid_distance, pointwise_distance
 from rnnlab.metrics.java import JavaError, ptb_tokenizer
 from rnnlab.metrics.library import CAPTION_SCORERS, TRANSLATION_SCORERS
 from rnnlab.metrics.perplexity import perplexity
@@ -15,7 +16,9 @@ __all__ = [
     "Metric",
     "TranslationScores",
     "corpus_bleu",
+    "mean_centroid_distance",
     "perplexity",
+    "pointwise_distance",
     "ptb_tokenizer",
     "score_captions",
 ]

@@ -276,6 +276,8 @@ class CaptioningRNN(EncoderDecoder):
             )
         return features
 
+    _inputs = _features
+
     # ------------------------------------------------------------------ decoding
 
     def start(self, features: Array) -> Any:

@@ -11,7 +11,7 @@ A model is the choice of the parts, and what its inputs are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -67,6 +67,7 @@ class EncoderDecoder:
     """
 
     _options: dict[str, Any]
+    _inputs: Callable[..., Any]  # (function, source) -> what the encoder reads, checked; its len is N
 
     def __init__(
         self,
@@ -218,10 +219,43 @@ class EncoderDecoder:
         """The attention (N, T, L) to the source under teacher forcing."""
         if not self.attends_to_source:
             raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
+        return self._decoded(inputs, taught).weights["source"]
+
+    def _decoded(self, inputs: Any, taught: Teaching) -> Decoded:
+        """What the decoder makes under teacher forcing, without noise."""
         source, _ = self.encoder.forward(self.params, inputs)
         words, _ = self.embedding.forward(self.params, taught.inputs)
-        decoded, _ = self.decoder.forward(self.params, words, source, taught.lengths)
-        return decoded.weights["source"]
+        return self.decoder.forward(self.params, words, source, taught.lengths)[0]
+
+    def last_states(self, source: Any, sentences: Array) -> Array:
+        """The hidden state that emits the last token of each sentence, under teacher forcing, without noise.
+
+        Of a sentence that the model has written, it is the state in which it wrote that token.
+
+        Parameters
+        ----------
+        source : as :meth:`start` takes it, N rows
+        sentences : (N, L) integers
+            ``<START>``, the words, ``<END>``, then ``<NULL>``; ``<END>`` may be missing.
+
+        Returns
+        -------
+        (N, H)
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            If source or sentences do not fit, or a sentence has no token after its first.
+        """
+        inputs = self._inputs("last_states", source)
+        taught = self._taught("last_states", "sentences", sentences, len(inputs))
+        if not taught.lengths.all():
+            row = int(np.flatnonzero(taught.lengths == 0)[0])
+            raise ValueError(
+                f"{type(self).__name__}.last_states: sentence {row} has no token after its first"
+            )
+        decoded = self._decoded(inputs, taught)
+        return decoded.hidden[np.arange(len(inputs)), taught.lengths - 1]
 
     def _readout(self, decoded: Decoded, words: Array, real: Array) -> Readout:
         """What is scored, at the real targets."""

@@ -278,6 +278,8 @@ class Seq2Seq(EncoderDecoder):
         check_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
         return Tokens(source, self.source_word_to_idx["<NULL>"])
 
+    _inputs = _tokens
+
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """Check what the parts do not."""
