@@ -32,6 +32,7 @@ SUITES = (
     "attentive_decoding",
     "target_attention",
     "regularisation",
+    "arnet",
     "pmnist",
     "latency",
     "memory",

@@ -94,7 +94,7 @@ def flops(sizes: Sizes, captions: Array) -> int:
 
 
 def model(sizes: Sizes, weights: dict[str, Array], **options: Any) -> Any:
-    """A :class:`rnnlab.models.CaptioningRNN` with these weights, and perhaps more options."""
+    """A :class:`rnnlab.models.CaptioningRNN` with these weights and further options."""
     from rnnlab.models import CaptioningRNN
 
     words = ["<NULL>", "<START>", "<END>", "<UNK>", *map(str, range(4, sizes.V))]

@@ -83,6 +83,10 @@ class ModelConfig:
     target_attention: bool = False  # attend to the decoder's own past as well
     output: Literal["linear", "deep"] = "linear"  # scores from the hidden state; or from context and word too
     doubly_stochastic: NotNegative = 0.0  # weight of the loss: look everywhere
+    reconstruction: NotNegative = 0.0  # weight of ARNet's loss: a hidden state tells the one before it
+    # Units of ARNet; hidden_dim if left out. Given, there is an ARNet even where its weight is 0.
+    reconstructor_dim: Count | None = None
+    detach_target: bool = False  # what ARNet reconstructs gets no gradient from it
     loss_average: Literal["batch", "token"] = (
         "batch"  # a batch's summed loss is over its captions or its tokens
     )
@@ -111,6 +115,12 @@ class Seq2SeqConfig:
     word_dropout: Fraction = 0.0  # probability of dropping a number of a word vector,
     layer_dropout: Fraction = 0.0  # a unit between two layers of the encoder,
     output_dropout: Fraction = 0.0  # a unit of what is scored
+    reconstruction: NotNegative = 0.0  # weight of ARNet's loss: a hidden state tells the one before it
+    # Units of ARNet; hidden_dim if left out. Given, there is an ARNet even where its weight is 0.
+    reconstructor_dim: Count | None = None
+    encoder_reconstruction: NotNegative = 0.0  # the same of the encoder's top layer, in each direction
+    encoder_reconstructor_dim: Count | None = None  # encoder_dim if left out
+    detach_target: bool = False  # what ARNet reconstructs gets no gradient from it
     loss_average: Literal["batch", "token"] = "token"  # a batch's summed loss is over its pairs or its tokens
     initialisation: Literal["course", "uniform"] = "course"
     init_scale: Positive = 0.08

@@ -27,6 +27,8 @@ from rnnlab.config import (
 from rnnlab.data import CaptionData, ParallelData, PixelData
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.tasks import captioning, classification, translation
+from rnnlab.tasks.discrepancy import Discrepancy
+from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
 from rnnlab.training import Solver, load_checkpoint, load_model, warm_start
 from rnnlab.training.stages import Stage, check_stages
 
@@ -298,6 +300,35 @@ def evaluate(
         split or evaluation.split,
         evaluation=evaluation,
         **options,
+    )
+
+
+def discrepancy(run: Run, split: str | None = None, *, first: int | None = None) -> Discrepancy:
+    """How far the model's last states under teacher forcing are from those when it runs free.
+
+    Parameters
+    ----------
+    run : Run
+    split : str, optional
+        The recipe's if left out.
+    first : int, optional
+        Only so many images or sentences.
+
+    Returns
+    -------
+    rnnlab.tasks.discrepancy.Discrepancy
+
+    Raises
+    ------
+    KeyError
+        If the data have no such split.
+    ValueError
+        If the model writes no sentences, or the split is empty.
+    """
+    if isinstance(run.config, ClassificationConfig):
+        raise ValueError(f"{run.directory} holds a model that classifies, expected one that writes sentences")
+    return measure_discrepancy(
+        run.config, run.data, run.model, split or run.config.evaluation.split, first=first
     )
 
 

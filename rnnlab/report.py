@@ -17,6 +17,7 @@ from rnnlab.experiment import Run
 from rnnlab.files import atomic_write
 from rnnlab.tasks import classification, translation
 from rnnlab.tasks.captioning import Evaluation, written
+from rnnlab.tasks.discrepancy import Discrepancy
 from rnnlab.tasks.translation import Translation
 
 
@@ -208,6 +209,25 @@ def _translations_report(evaluation: translation.Evaluation) -> dict[str, Any]:
             )
         ],
     }
+
+
+def discrepancy_table(found: Discrepancy) -> str:
+    """The distances of states under teacher forcing from those of free running, a line each."""
+    rows = [("sentences", f"{len(found.taught):,}")]
+    rows += [("d_mc", f"{found.mean_centroid:.4f}"), ("d_pw", f"{found.pointwise:.4f}")]
+    return "\n".join(f"{name:<12}{value:>10}" for name, value in rows)
+
+
+def states_picture(path: str | os.PathLike[str], found: Discrepancy) -> None:
+    """Draw the states under teacher forcing and of free running, in a PNG.
+
+    Raises
+    ------
+    ImportError
+        If the extra ``tsne`` is not installed.
+    """
+    with atomic_write(path) as temporary:
+        plots.save(plots.state_map(found.taught, found.free), temporary)
 
 
 def checks_table(title: str, rows: Iterable[Any]) -> tuple[str, bool]:

@@ -32,7 +32,7 @@ def open_digits(*, permute_seed: int | None = None, max_train: int | None = None
     try:
         from sklearn.datasets import load_digits
     except ModuleNotFoundError as error:
-        raise ImportError(f'the digits need {error.name}: pip install "rnnlab[digits]"') from None
+        raise ImportError(f'the digits need {error.name}: pip install "rnnlab[sklearn]"') from None
     digits = load_digits()
     images, labels = digits.images.astype(np.uint8), digits.target
     order = np.random.default_rng(0).permutation(len(labels))

@@ -13,6 +13,7 @@ from rnnlab.layers.affine import (
     temporal_affine_backward,
     temporal_affine_forward,
 )
+from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
 from rnnlab.layers.attention import (
     attention_keys_backward,
     attention_keys_forward,
@@ -45,6 +46,9 @@ __all__ = [
     "Regularisation",
     "affine_backward",
     "affine_forward",
+    "arnet_backward",
+    "arnet_forward",
+    "arnet_shapes",
     "attention_keys_backward",
     "attention_keys_forward",
     "attention_shapes",

@@ -19,6 +19,7 @@ from rnnlab.models.cells import Array, Cell, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, FactoredDecoder, FirstInputDecoder, RecurrentDecoder
 from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
 from rnnlab.models.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
+from rnnlab.models.reconstruction import decoder_reconstructor
 from rnnlab.models.words import DeepOutput, LinearOutput, WordEmbedding
 from rnnlab.parameters import Parameters
 
@@ -72,6 +73,14 @@ class CaptioningRNN(EncoderDecoder):
         was read.
     doubly_stochastic : float >= 0
         The weight of the loss that asks for every region to be attended to (Xu et al. 2015, eq. 14).
+    reconstruction : float >= 0
+        The weight of ARNet's loss, that each hidden state of the decoder tells the one before it (X. Chen et
+        al. 2018, eq. 9); the mean over the batch whatever ``loss_average`` is. Not part of :meth:`nll`.
+    reconstructor_dim : int, optional
+        Units of ARNet, ``hidden_dim`` if left out. If it is given, there is an ARNet even where its weight
+        begins at 0; the weight is also an attribute, which may be changed between two calls of :meth:`loss`.
+    detach_target : bool
+        Whether the states that ARNet reconstructs get no gradient from it (in the paper they do).
     loss_average : "batch" or "token"
         The loss is the sum over all real tokens over the batch size (as in the course) or over their number.
     initialisation : "course" or "uniform"
@@ -118,6 +127,9 @@ class CaptioningRNN(EncoderDecoder):
         target_attention: bool = False,
         output: str = "linear",
         doubly_stochastic: float = 0.0,
+        reconstruction: float = 0.0,
+        reconstructor_dim: int | None = None,
+        detach_target: bool = False,
         loss_average: str = "batch",
         initialisation: str = "course",
         init_scale: float = 0.08,
@@ -144,6 +156,9 @@ class CaptioningRNN(EncoderDecoder):
             "target_attention": target_attention,
             "output": output,
             "doubly_stochastic": doubly_stochastic,
+            "reconstruction": reconstruction,
+            "reconstructor_dim": reconstructor_dim,
+            "detach_target": detach_target,
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
@@ -163,6 +178,8 @@ class CaptioningRNN(EncoderDecoder):
             _output(decoder.context_dim, V, self._options),
             loss_average=loss_average,
             doubly_stochastic=doubly_stochastic,
+            reconstruction=reconstruction,
+            reconstructor=decoder_reconstructor("CaptioningRNN", self._options),
             initialisation=initialisation,
             init_scale=init_scale,
             dtype=dtype,
@@ -292,6 +309,8 @@ class CaptioningRNN(EncoderDecoder):
         if array.ndim != axes.count(",") + 1 or array.shape[-1] != numbers or not all(array.shape[1:]):
             raise ValueError(f"{name} has shape {array.shape}, expected {axes} with {axes[-2]} = {numbers}")
         return array
+
+    _inputs = _features
 
     # ------------------------------------------------------------------ decoding
 

@@ -36,6 +36,7 @@ class Decoded(NamedTuple):
     hidden: Array  # (N, T, H)
     contexts: Array | None = None  # (N, T, C), of a decoder that attends
     weights: dict[str, Array] = {}  # noqa: RUF012  "source" (N, T, L) and "target" (N, T, T), likewise
+    first: Array | None = None  # (N, H), the hidden state before all words, if it is not zero; not of a step
 
 
 class RecurrentDecoder:
@@ -61,11 +62,12 @@ class RecurrentDecoder:
         """Words (N, T, W), image (N, P) or None, state of arrays (N, H) to hidden states (N, T, H)."""
         inputs = _beside(words, source.image)
         hidden, cache = self.cell.forward(inputs, source.state, *self._weights(params), lengths, rng)
-        return Decoded(hidden), cache
+        return Decoded(hidden, first=_first(source)), cache
 
     def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
         dx, dstate, *_ = self.cell.backward(ddecoded.hidden, cache, into=self._weights(grads))
+        _add_first(ddecoded, dstate)
         if not self.image_dim:
             return dx, Source(dstate)
         return _part(dx[:, :, : self.word_dim]), Source(dstate, dx[:, :, self.word_dim :].sum(axis=1))
@@ -99,13 +101,14 @@ class FirstInputDecoder(RecurrentDecoder):
         decoded, cache = super().forward(
             params, inputs, Source(source.state), None if lengths is None else np.asarray(lengths) + 1, rng
         )
-        return Decoded(_part(decoded.hidden[:, 1:])), cache
+        return Decoded(_part(decoded.hidden[:, 1:]), first=_part(decoded.hidden[:, 0])), cache
 
     def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
         """As of :class:`RecurrentDecoder`."""
         N, T, H = ddecoded.hidden.shape
         dall = ops_for(ddecoded.hidden).empty((N, T + 1, H), ddecoded.hidden.dtype)
-        dall[:, 0], dall[:, 1:] = 0, ddecoded.hidden
+        dall[:, 0] = 0 if ddecoded.first is None else ddecoded.first
+        dall[:, 1:] = ddecoded.hidden
         dinputs, dsource = super().backward(Decoded(dall), cache, grads)
         return _part(dinputs[:, 1:]), dsource._replace(image=_part(dinputs[:, 0]))
 
@@ -138,7 +141,7 @@ class FactoredDecoder:
         """Words (N, T, W), image (N, P), state (N, H) to the second layer's hidden states (N, T, H)."""
         below, above = self._split(source.state)
         decoded, first = self.first.forward(params, words, Source(below), lengths, rng)
-        given = Source(above, source.image)
+        given = source._replace(state=above)
         decoded, second = self.second.forward(params, decoded.hidden, given, lengths, rng)
         return decoded, (first, second)
 
@@ -236,7 +239,7 @@ class AttentiveDecoder:
             **self._reads(source),
             **self._options,
         )
-        return Decoded(hidden, contexts, weights), cache
+        return Decoded(hidden, contexts, weights, _first(source)), cache
 
     def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
@@ -248,6 +251,7 @@ class AttentiveDecoder:
             into=grads,
             memory_gradient=self._memory_gradient,
         )
+        _add_first(ddecoded, dstate)
         return dwords, Source(dstate, memory=dmemory)
 
     def start(self, params: Parameters, source: Source) -> Any:
@@ -270,6 +274,17 @@ class AttentiveDecoder:
         """Words (N, W) to hidden states, contexts and the decoding state after them."""
         hidden, contexts, weights, after = attentive_step(words, state[0])
         return Decoded(hidden, contexts, weights), (after, weights.get("source"))
+
+
+def _first(source: Source) -> Array | None:
+    """The hidden state (N, H) that a decoder starts from, None if it is zero."""
+    return None if source.zero_state else source.state[0]
+
+
+def _add_first(ddecoded: Decoded, dstate: State) -> None:
+    """Add the gradient of that state to what has come through the steps."""
+    if ddecoded.first is not None:
+        dstate[0][...] += ddecoded.first
 
 
 def _part(view: Array) -> Array:

@@ -39,6 +39,7 @@ class Source(NamedTuple):
     image: Array | None = None  # (N, P), an input of the decoder
     memory: Array | None = None  # (N, L, C), what it attends to
     mask: Array | None = None  # (N, L), true for the real cells of the memory
+    zero_state: bool = False  # whether the state is zeros, with nothing of the source in it
 
 
 ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -129,7 +130,7 @@ class ImageVectorEncoder:
         features, dropped = dropout_forward(features, self.dropout, rng=rng)
         image, projected = affine_forward(features, params["W_proj"], params["b_proj"])
         zeros = ops_for(image).zeros((image.shape[0], self.hidden_dim), image.dtype)
-        return Source((zeros,) * self.states, image), (dropped, projected)
+        return Source((zeros,) * self.states, image, zero_state=True), (dropped, projected)
 
     def backward(self, dsource: Source, cache: Any, grads: Parameters) -> Array:
         """Add the parameters' gradients; return that of the features, (N, D)."""

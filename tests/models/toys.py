@@ -78,6 +78,7 @@ PENALISED = [
     {"cell_type": "lstm", "attention": "additive", "doubly_stochastic": 0.5},
     {"cell_type": "gru", "attention": "additive", "target_attention": True, "doubly_stochastic": 0.5},
 ]
+RECONSTRUCTING = [options | {"reconstruction": 0.3, "reconstructor_dim": 3} for options in ARCHITECTURES]
 
 
 def name_of(options: dict[str, Any]) -> str:
