@@ -135,7 +135,7 @@ def test_scores_by_hand(run):
     np.testing.assert_array_equal(few.labels, opened.data.split("val").labels[:17])
 
 
-def test_the_permutation_belongs_to_the_run(run, recipe, tmp_path):
+def test_the_permutation_belongs_to_the_run(run, recipe):
     opened = experiment.load_run(run)
     assert opened.data.permute_seed == 1
     other = load_config(recipe, ["data.permute_seed=2"])
@@ -143,7 +143,7 @@ def test_the_permutation_belongs_to_the_run(run, recipe, tmp_path):
 
 
 def test_a_warm_start(recipe, run, tmp_path, capsys):
-    options = ["--set", f"training.warm_start={run}", "--set", "model.hidden_dim=12", "--epochs", "1"]
+    options = ["--set", f"training.warm_start={run}", "--epochs", "1"]
     assert cli.main(["train", str(recipe), "--out", str(tmp_path / "warm"), "--no-progress", *options]) == 0
     assert "5 parameters loaded" in capsys.readouterr().out
 
