@@ -130,7 +130,7 @@ def test_a_map_of_few_states(rng):
 
 def test_a_map_of_states_needs_an_extra(rng, monkeypatch):
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r'needs scikit-learn: pip install "rnnlab\[tsne\]"'):
+    with pytest.raises(ImportError, match=r'needs scikit-learn: pip install "rnnlab\[sklearn\]"'):
         plots.state_map(*rng.standard_normal((2, 3, 4)))
 
 

@@ -232,7 +232,7 @@ class CaptioningRNN(EncoderDecoder):
         ValueError, TypeError
             If a shape or a dtype does not fit.
         """
-        features, rows = self._features("loss", features)
+        features, rows = self._inputs("loss", features)
         taught = self._taught("loss", "captions", captions, rows)
         return self._loss(features, taught, rng, grads, sampling)
 
@@ -256,7 +256,7 @@ class CaptioningRNN(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        features, rows = self._features("nll", features)
+        features, rows = self._inputs("nll", features)
         return self._nll(features, self._taught("nll", "captions", captions, rows))
 
     def align(self, features: Features, captions: Array) -> Array:
@@ -278,10 +278,10 @@ class CaptioningRNN(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`; ValueError also if the model does not attend to regions.
         """
-        features, rows = self._features("align", features)
+        features, rows = self._inputs("align", features)
         return self._align(features, self._taught("align", "captions", captions, rows))
 
-    def _features(self, function: str, features: Features) -> tuple[Features, int]:
+    def _inputs(self, function: str, features: Features) -> tuple[Features, int]:
         """Features that were checked, and their rows."""
         function, axes = (
             f"CaptioningRNN.{function}: features",
@@ -310,13 +310,11 @@ class CaptioningRNN(EncoderDecoder):
             raise ValueError(f"{name} has shape {array.shape}, expected {axes} with {axes[-2]} = {numbers}")
         return array
 
-    _inputs = _features
-
     # ------------------------------------------------------------------ decoding
 
     def start(self, features: Features) -> Any:
         """The decoding state of each image before <START> is read; features as of :meth:`loss`."""
-        return self._start(self._features("start", features)[0])
+        return self._start(self._inputs("start", features)[0])
 
     def sample(self, features: Features, max_length: int = 30) -> Array:
         """Caption images greedily.

@@ -68,7 +68,7 @@ class EncoderDecoder:
     """
 
     _options: dict[str, Any]
-    _inputs: Callable[..., Any]  # (function, source) -> what the encoder reads, checked; its len is N
+    _inputs: Callable[..., tuple[Any, int]]  # (function, source) -> what the encoder reads, checked, and N
 
     def __init__(
         self,
@@ -265,15 +265,15 @@ class EncoderDecoder:
         IndexError, ValueError, TypeError
             If source or sentences do not fit, or a sentence has no token after its first.
         """
-        inputs = self._inputs("last_states", source)
-        taught = self._taught("last_states", "sentences", sentences, len(inputs))
+        inputs, N = self._inputs("last_states", source)
+        taught = self._taught("last_states", "sentences", sentences, N)
         if not taught.lengths.all():
             row = int(np.flatnonzero(taught.lengths == 0)[0])
             raise ValueError(
                 f"{type(self).__name__}.last_states: sentence {row} has no token after its first"
             )
         decoded = self._decoded(inputs, taught)
-        return decoded.hidden[np.arange(len(inputs)), taught.lengths - 1]
+        return decoded.hidden[np.arange(N), taught.lengths - 1]
 
     def _readout(self, decoded: Decoded, words: Array, real: Array) -> Readout:
         """What is scored, at the real targets."""

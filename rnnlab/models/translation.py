@@ -226,8 +226,8 @@ class Seq2Seq(EncoderDecoder):
         ValueError, TypeError
             If a shape or a dtype does not fit.
         """
-        batch = self._tokens("loss", source)
-        taught = self._taught("loss", "target", target, len(batch.tokens))
+        batch, rows = self._inputs("loss", source)
+        taught = self._taught("loss", "target", target, rows)
         return self._loss(batch, taught, rng, grads, sampling)
 
     def nll(self, source: Array, target: Array) -> tuple[float, int]:
@@ -250,8 +250,8 @@ class Seq2Seq(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        batch = self._tokens("nll", source)
-        return self._nll(batch, self._taught("nll", "target", target, len(batch.tokens)))
+        batch, rows = self._inputs("nll", source)
+        return self._nll(batch, self._taught("nll", "target", target, rows))
 
     def align(self, source: Array, target: Array) -> Array:
         """The attention to the source when each token of the target is to be written, under teacher forcing.
@@ -272,23 +272,22 @@ class Seq2Seq(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`; ValueError also if the model does not attend to its source.
         """
-        batch = self._tokens("align", source)
-        return self._align(batch, self._taught("align", "target", target, len(batch.tokens)))
+        batch, rows = self._inputs("align", source)
+        return self._align(batch, self._taught("align", "target", target, rows))
 
     def start(self, source: Array) -> Any:
         """The decoding state of each sentence (N, L), before <START> is read."""
-        return self._start(self._tokens("start", source))
+        return self._start(self._inputs("start", source)[0])
 
-    def _tokens(self, function: str, source: Array) -> Tokens:
+    def _inputs(self, function: str, source: Array) -> tuple[Tokens, int]:
+        """Tokens that were checked, and their rows."""
         source = np.asarray(source)
         if source.ndim != 2 or not source.shape[1]:
             raise ValueError(
                 f"Seq2Seq.{function}: source has shape {source.shape}, expected (N, L) with L of at least 1"
             )
         check_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
-        return Tokens(source, self.source_word_to_idx["<NULL>"])
-
-    _inputs = _tokens
+        return Tokens(source, self.source_word_to_idx["<NULL>"]), len(source)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
