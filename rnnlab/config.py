@@ -138,8 +138,13 @@ class ClassifierConfig:
     readout: Literal["last", "mean"] = "last"  # classify the last state, or the mean of all
     output_dropout: Fraction = 0.0  # probability of dropping a unit of what is classified
     forget_bias: float = 0.0  # where the biases of an LSTM's forget gates start
+    reconstruction: NotNegative = 0.0  # weight of ARNet's loss: a hidden state tells the one before it
+    # Units of ARNet; hidden_dim if left out. Given, there is an ARNet even where its weight is 0.
+    reconstructor_dim: Count | None = None
+    detach_target: bool = False  # what ARNet reconstructs gets no gradient from it
     initialisation: Literal["course", "uniform"] = "course"
     init_scale: Positive = 0.08
+    regularisation: RegularisationConfig = field(default_factory=RegularisationConfig)
     dtype: Literal["float32", "float64"] = "float32"
 
 

@@ -3,7 +3,7 @@
 h_k    = cell_k(h_{k-1}),  h_0 = x                   (N, T, H), each layer starting at zero
 r      = sum_t w_t h_t of the last layer             (N, H), the last real state or the mean of the real ones
 scores = dropout(r) W_class + b_class                (N, C)
-loss   = softmax cross-entropy, the mean over the batch
+loss   = softmax cross-entropy, the mean over the batch, + ARNet's loss of the last layer's states
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from rnnlab.layers import (
     softmax_loss,
 )
 from rnnlab.layers.checks import check_probability
+from rnnlab.layers.regularisation import Regularisation
 from rnnlab.models.cells import Array, Cell, cell_for
 from rnnlab.models.encoders import Random, Shapes
 from rnnlab.models.initialisation import initialise
+from rnnlab.models.reconstruction import decoder_reconstructor, made
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 
@@ -53,13 +55,15 @@ class RecurrentLayers:
             shapes |= self.cell.shapes(inputs, self.hidden_dim, layer)
         return shapes
 
-    def forward(self, params: Parameters, x: Array, lengths: Array | None) -> tuple[Array, Any]:
+    def forward(
+        self, params: Parameters, x: Array, lengths: Array | None, rng: Random = None
+    ) -> tuple[Array, Any]:
         """Inputs (N, T, D) to the last layer's states (N, T, H), which stand still past a sequence's end."""
         zeros = ops_for(x).zeros((x.shape[0], self.hidden_dim), x.dtype)
         caches = []
         for layer in self.names:
             weights = (params[f"{name}{layer}"] for name in ("Wx", "Wh", "b"))
-            x, cache = self.cell.forward(x, (zeros,) * self.cell.states, *weights, lengths)
+            x, cache = self.cell.forward(x, (zeros,) * self.cell.states, *weights, lengths, rng)
             caches.append(cache)
         return x, caches
 
@@ -92,7 +96,13 @@ class SequenceClassifier:
     forget_bias : float
         Where the biases of an LSTM's forget gates start. Above 0, a state is kept for longer at first
         (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1).
-    initialisation, init_scale, rng
+    reconstruction : float >= 0
+        The weight of ARNet's loss of the last layer's states (Chen et al. 2018, section 5.3).
+    reconstructor_dim : int, optional
+        Units of ARNet, ``hidden_dim`` if left out. If given, there is an ARNet even where its weight is 0.
+    detach_target : bool
+        Whether what ARNet reconstructs gets no gradient from it.
+    initialisation, init_scale, regularisation, rng
         As of :class:`~rnnlab.models.CaptioningRNN`.
 
     Attributes
@@ -118,8 +128,12 @@ class SequenceClassifier:
         num_layers: int = 1,
         output_dropout: float = 0.0,
         forget_bias: float = 0.0,
+        reconstruction: float = 0.0,
+        reconstructor_dim: int | None = None,
+        detach_target: bool = False,
         initialisation: str = "course",
         init_scale: float = 0.08,
+        regularisation: Mapping[str, Any] | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
         self._options = {
@@ -132,15 +146,23 @@ class SequenceClassifier:
             "num_layers": num_layers,
             "output_dropout": output_dropout,
             "forget_bias": forget_bias,
+            "reconstruction": reconstruction,
+            "reconstructor_dim": reconstructor_dim,
+            "detach_target": detach_target,
             "initialisation": initialisation,
             "init_scale": init_scale,
+            "regularisation": dict(regularisation or {}),
         }
         _check_options(self._options)
         self.num_classes, self.input_dim = num_classes, input_dim
         self.readout, self.output_dropout = readout, output_dropout
-        self.layers = RecurrentLayers(cell_for(cell_type), input_dim, hidden_dim, num_layers)
+        self.reconstruction = reconstruction
+        self.reconstructor = decoder_reconstructor("SequenceClassifier", self._options)
+        cell = cell_for(cell_type, Regularisation.of(regularisation))
+        self.layers = RecurrentLayers(cell, input_dim, hidden_dim, num_layers)
         output = {"W_class": (hidden_dim, num_classes), "b_class": (num_classes,)}
-        self.params = Parameters(self.layers.shapes() | output, dtype)
+        arnet = {} if self.reconstructor is None else self.reconstructor.shapes()
+        self.params = Parameters(self.layers.shapes() | output | arnet, dtype)
         initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
         if forget_bias:
             for layer in self.layers.names:
@@ -210,14 +232,21 @@ class SequenceClassifier:
         else:
             grads.flat[...] = 0
 
-        h, ran = self.layers.forward(params, x, lengths)
+        h, ran = self.layers.forward(params, x, lengths, rng)
         weights = self._weights(h, lengths)
         read, dropped = dropout_forward(_read(h, weights), self.output_dropout, rng=rng)
         scores, projected = affine_forward(read, params["W_class"], params["b_class"])
         loss, dscores = softmax_loss(scores, labels)
-        del h  # its memory serves the backward
         dread, _, _ = affine_backward(dscores, projected, into=(grads["W_class"], grads["b_class"]))
         dh = _read_backward(dropout_backward(dread, dropped), weights)
+        if self.reconstruction:
+            real = np.full(len(x), x.shape[1]) if lengths is None else np.asarray(lengths)
+            term, dterm, _ = made(self, "reconstruction", self.reconstructor).loss(
+                params, h, None, real, weight=self.reconstruction, grads=grads
+            )
+            loss += term
+            dh += dterm
+        del h  # its memory serves the backward
         self.layers.backward(dh, ran, grads)
         return loss, grads
 

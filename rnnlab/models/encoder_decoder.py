@@ -26,7 +26,7 @@ from rnnlab.models.cells import Array
 from rnnlab.models.decoders import Decoded
 from rnnlab.models.encoders import Random, Source
 from rnnlab.models.initialisation import initialise
-from rnnlab.models.reconstruction import EncoderReconstructor, Reconstructor
+from rnnlab.models.reconstruction import EncoderReconstructor, Reconstructor, made
 from rnnlab.models.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.scoring import output_loss, output_nll
 from rnnlab.models.words import Readout, WordEmbedding
@@ -160,7 +160,7 @@ class EncoderDecoder:
             dwords += dread
         self.embedding.backward(dwords, embedded, grads)
         if self.encoder_reconstruction:
-            term, dmemory = self._made("encoder_reconstruction", self.encoder_reconstructor).loss(
+            term, dmemory = made(self, "encoder_reconstruction", self.encoder_reconstructor).loss(
                 params, source.memory, inputs, weight=self.encoder_reconstruction, grads=grads
             )
             loss += term
@@ -202,7 +202,7 @@ class EncoderDecoder:
         )
         dfirst = None
         if self.reconstruction:
-            term, dstates, dfirst = self._made("reconstruction", self.reconstructor).loss(
+            term, dstates, dfirst = made(self, "reconstruction", self.reconstructor).loss(
                 self.params,
                 decoded.hidden,
                 decoded.first,
@@ -213,16 +213,6 @@ class EncoderDecoder:
             loss += term
             dhidden += dstates
         return loss, Decoded(dhidden, dcontexts, dweights, dfirst), dread
-
-    def _made(self, weight: str, reconstructor: Any) -> Any:
-        """The ARNet of a weight, which may have been changed from 0."""
-        if reconstructor is None:
-            prefix = weight.removesuffix("reconstruction")
-            raise ValueError(
-                f"{type(self).__name__}: {weight} is {getattr(self, weight)}, but the model was made without "
-                f"an ARNet to weight: give it {prefix}reconstructor_dim"
-            )
-        return reconstructor
 
     def _nll(self, inputs: Any, taught: Teaching) -> tuple[float, int]:
         """The negative log-likelihood of a batch in nats, and its tokens; without noise and gradients."""

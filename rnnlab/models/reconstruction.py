@@ -123,6 +123,23 @@ def encoder_reconstructor(
     return EncoderReconstructor(encoder, units, detach_target=options["detach_target"])
 
 
+def made(model: Any, weight: str, reconstructor: Any) -> Any:
+    """The ARNet of a model's weight, which may have been changed from 0 after the model was made.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if reconstructor is None:
+        prefix = weight.removesuffix("reconstruction")
+        raise ValueError(
+            f"{type(model).__name__}: {weight} is {getattr(model, weight)}, but the model was made without "
+            f"an ARNet to weight: give it {prefix}reconstructor_dim"
+        )
+    return reconstructor
+
+
 def _units(model: str, part: str, options: Mapping[str, Any], hidden_dim: int) -> int | None:
     weight, units = options[f"{part}reconstruction"], options[f"{part}reconstructor_dim"]
     if not weight >= 0:

@@ -230,6 +230,9 @@ def test_a_config_holds_every_argument_that_was_given():
         "loss_average": "token",
         "initialisation": "uniform",
         "init_scale": 0.3,
+        "reconstruction": 0.01,
+        "reconstructor_dim": 3,
+        "detach_target": True,
         "regularisation": {"zoneout_c": 0.1, "recurrent_dropout": 0.2},
     }
     model = CaptioningRNN(WORD_TO_IDX, dtype=np.float64, **given)

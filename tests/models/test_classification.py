@@ -28,6 +28,18 @@ OPTIONS = [
     {"cell_type": cell, "readout": readout, "num_layers": layers}
     for cell, readout, layers in product(CELLS, READOUTS, (1, 2))
 ]
+OPTIONS += [
+    {"cell_type": "lstm", "reconstruction": 0.3, "reconstructor_dim": 4},
+    {"cell_type": "gru", "reconstruction": 0.3, "readout": "mean", "num_layers": 2},
+    {"cell_type": "lstm", "regularisation": {"zoneout_h": 0.2, "zoneout_c": 0.4}},
+    {
+        "cell_type": "simplified_gru",
+        "num_layers": 2,
+        "reconstruction": 0.2,
+        "regularisation": {"recurrent_dropout": 0.3, "recurrent_dropout_on": "candidate"},
+    },
+    {"cell_type": "rnn", "regularisation": {"recurrent_dropout": 0.3, "weight_dropout": 0.2}},
+]
 every_model = pytest.mark.parametrize(
     "options", OPTIONS, ids=lambda options: "-".join(map(str, options.values()))
 )

@@ -128,7 +128,7 @@ def test_each_direction_of_the_encoder_is_reconstructed_in_its_own_order(options
     options |= {"num_layers": 2, "encoder_reconstructor_dim": 3}
     model, (source, target) = build_seq2seq(**options), pairs()
     expected, _ = model.loss(source, target)
-    tokens = model._tokens("test", source)
+    tokens = model._inputs("test", source)[0]
     memory = model.encoder.forward(model.params, tokens)[0].memory
     for direction, states in (("forward", memory[:, :, :H]), ("backward", memory[:, :, H:])):
         for n, length in enumerate(tokens.lengths):

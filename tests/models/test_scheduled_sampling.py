@@ -127,7 +127,7 @@ def test_the_targets_stay(model, given):
     """At probability 1 the loss is that of the true words after the model's own."""
     places, points = choose_places(given[1][:, :-1] != NULL, 1.0, np.random.default_rng(3))
     taught = model._taught("loss", "target", given[1], len(given[0]))
-    source = model._tokens("loss", given[0]) if isinstance(model, Seq2Seq) else given[0]
+    source, _ = model._inputs("loss", given[0])
     lengths = taught.lengths[:, None]
     places &= np.arange(places.shape[1]) < lengths
     mixed = sampled_inputs(model, model.start(given[0]), taught.inputs, places, points)

@@ -7,7 +7,7 @@ from rnnlab import decoding
 
 from .test_translation import batch as pairs
 from .test_translation import build as build_seq2seq
-from .toys import DROPOUT, END, NULL, START, batch, build, every_architecture
+from .toys import DROPOUT, END, NULL, START, batch, build, every_architecture, rows_of
 
 LAST = [5, 2, 4, 2]  # steps of the toys' captions up to the last target
 
@@ -16,7 +16,8 @@ LAST = [5, 2, 4, 2]  # steps of the toys' captions up to the last target
 def test_the_state_that_emits_the_last_token(options, rng):
     """As decoding's step functions have it, and without dropout."""
     model = build(**options, **DROPOUT)
-    features, captions = (array[:4] for array in batch(rng, **options))
+    features, captions = batch(rng, **options)
+    features, captions = rows_of(features, slice(4)), captions[:4]
     states = model.last_states(features, captions)
     state = model.start(features)
     for t, tokens in enumerate(captions.T[:-1], 1):
