@@ -7,6 +7,7 @@ from benchmarks.papers import (
     Row,
     Table,
     Training,
+    distance,
     million_parameters,
     peak_megabytes,
     score,
@@ -23,7 +24,8 @@ _COST: dict[str, tuple[Column, str]] = {
 
 # ---------------------------------------------------------------- Flickr8k
 
-_LSTM = Training("flickr8k_lstm", "recipes/flickr8k_lstm.toml")
+_LSTMS = tuple(Training("flickr8k_lstm", "recipes/flickr8k_lstm.toml", seed=seed) for seed in (0, 1, 2))
+_LSTM = _LSTMS[0]
 _SIMPLIFIED_GRU = Training(
     "flickr8k_simplified_gru",
     "recipes/flickr8k_lstm.toml",
@@ -54,6 +56,59 @@ def _translators(variant: str) -> tuple[Training, ...]:
 
 
 _TEST = ("--split", "test_2016_flickr", "--beam", "5")
+
+# ---------------------------------------------------------------- ARNet and what it is compared with
+
+_SECOND_STAGE = (
+    "training.num_epochs=3",
+    "training.optim_config.learning_rate=1e-4",
+    "training.schedule={name='constant'}",
+)
+_ON_FLICKR8K = {  # what the second stage, of as many updates for all, has besides
+    "plain": (),
+    "zoneout": ("model.regularisation.zoneout_h=0.1", "model.regularisation.zoneout_c=0.1"),
+    "scheduled_sampling": ("training.scheduled_sampling={name='constant', value=0.25}",),
+    "arnet": ("model.reconstruction=0.01",),
+}
+
+
+def _second_stage(start: Training, name: str, changes: tuple[str, ...]) -> Training:
+    return Training(f"{start.name}_{name}", start.recipe, (*_SECOND_STAGE, *changes), start.seed, start)
+
+
+def _flickr8k_rows(label: str, starts: tuple[Training, ...]) -> tuple[Row, ...]:
+    """Before the second stage; then each kind of it, the plain one and ARNet's from all starts."""
+    rows = [Row(f"{label}, before the second stage", starts, _val(3))]
+    for name, changes in _ON_FLICKR8K.items():
+        used = starts if name in ("plain", "arnet") else starts[:1]
+        trainings = tuple(_second_stage(start, name, changes) for start in used)
+        rows.append(Row(f"{label}, {name.replace('_', ' ')}", trainings, _val(3)))
+    return tuple(rows)
+
+
+def _weight(value: str) -> Training:
+    """The second stage with this weight of ARNet's loss."""
+    if value in ("0", "0.01"):
+        name = "plain" if value == "0" else "arnet"
+        return _second_stage(_LSTM, name, _ON_FLICKR8K[name])
+    return _second_stage(_LSTM, f"arnet_{value}", (f"model.reconstruction={value}",))
+
+
+_PIXELS = Training("pmnist_start", "recipes/pmnist_lstm.toml", ("training.num_epochs=2",))
+_ON_PIXELS = {
+    "LSTM": ("pmnist_lstm", ()),
+    "LSTM, recurrent dropout": ("pmnist_recurrent_dropout", ()),
+    "LSTM, zoneout": ("pmnist_zoneout", ()),
+    "LSTM, ARNet": ("pmnist_lstm", ("model.reconstruction=0.001",)),
+}
+
+
+def _pixels(recipe: str, changes: tuple[str, ...]) -> Training:
+    """Two more epochs from the same start."""
+    given = ("training.num_epochs=2", "training.optim_config.learning_rate=5e-4", *changes)
+    name = "pmnist_arnet" if changes else recipe
+    return Training(name, f"recipes/{recipe}.toml", given, start=_PIXELS)
+
 
 # ---------------------------------------------------------------- the tables
 
@@ -91,5 +146,34 @@ TABLES = {
             Row("trained on with target attention", _translators("target"), _TEST),
         ),
         {"BLEU": (score("BLEU"), ".2f")} | _PERPLEXITY | _COST,
+    ),
+    "arnet": Table(
+        "Flickr8k, validation, beam 3: ARNet and others in a second stage (Chen et al. 2018, tables 1 and 2)",
+        (
+            *_flickr8k_rows("encoder-decoder", _LSTMS),
+            *_flickr8k_rows("attentive", (_SOFT_ATTENTION,)),
+        ),
+        _CAPTIONS | _PERPLEXITY | {name: (distance(name), ".3f") for name in ("d_mc", "d_pw")},
+        discrepancy=True,
+    ),
+    "lambda": Table(
+        "Flickr8k, validation, beam 3: the weight of ARNet's loss (Chen et al. 2018, figure 5)",
+        tuple(
+            Row(f"encoder-decoder, {value}", (_weight(value),), _val(3))
+            for value in ("0", "0.001", "0.005", "0.01", "0.05", "0.1")
+        ),
+        _CAPTIONS | _PERPLEXITY | {name: (distance(name), ".3f") for name in ("d_mc", "d_pw")},
+        discrepancy=True,
+    ),
+    "pmnist": Table(
+        "Permuted sequential MNIST, test: 2 epochs, then 2 of each kind (Chen et al. 2018, table 5)",
+        (
+            Row("LSTM, the first 2 epochs", (_PIXELS,), ("--split", "test")),
+            *(
+                Row(label, (_pixels(recipe, changes),), ("--split", "test"))
+                for label, (recipe, changes) in _ON_PIXELS.items()
+            ),
+        ),
+        {"accuracy, %": (score("accuracy", 100), ".2f"), "loss": (score("loss"), ".3f")} | _COST,
     ),
 }

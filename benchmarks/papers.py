@@ -6,6 +6,7 @@ kept in files, and not done again: the command can be stopped at any moment, and
     RUNS/NAME/                what rnnlab train writes; NAME says recipe, variant and seed
     RUNS/NAME/training.json   written when the training is complete: the peak of the command's memory
     RUNS/NAME/scores*.json    what rnnlab evaluate writes, a file for each way to evaluate
+    RUNS/NAME/discrepancy.json   what rnnlab discrepancy writes, for the tables that have it
 
 RNNLAB_DATA names the folder of the data. Two tables at once, each with RNNLAB_NUM_THREADS=1, make better use
 of two cores than one after the other, if they have no training in common.
@@ -23,7 +24,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Any
 
 from rnnlab.files import atomic_write
@@ -71,11 +72,17 @@ class Table:
     title: str
     rows: tuple[Row, ...]
     columns: dict[str, tuple[Column, str]]  # by name: the function, and the number's format
+    discrepancy: bool = False  # whether a column is of rnnlab discrepancy
 
 
 def score(name: str, factor: float = 1) -> Column:
     """The column of a score of the corpus."""
     return lambda known: factor * known["corpus"].get(name, float("nan"))
+
+
+def distance(name: str) -> Column:
+    """The column of a distance of the states."""
+    return lambda known: known[name]
 
 
 def million_parameters(known: dict[str, Any]) -> float:
@@ -128,6 +135,8 @@ def make(table: Table, runs: Path) -> None:
         for training in row.trainings:
             _train(training, runs)
             _evaluate(training, row.options, runs)
+            if table.discrepancy:
+                _compare_states(training, runs)
 
 
 def _train(training: Training, runs: Path) -> None:
@@ -148,6 +157,17 @@ def _evaluate(training: Training, options: tuple[str, ...], runs: Path) -> None:
     scores = _scores(training, options, runs)
     if not scores.exists():
         _rnnlab(["evaluate", str(training.directory(runs)), *options, "--json", str(scores)])
+
+
+def _compare_states(training: Training, runs: Path) -> None:
+    written = _discrepancy(training, runs)
+    if not written.exists():
+        directory = str(training.directory(runs))
+        _rnnlab(["discrepancy", directory, "--split", "val", "--json", str(written)])
+
+
+def _discrepancy(training: Training, runs: Path) -> Path:
+    return training.directory(runs) / "discrepancy.json"
 
 
 def _scores(training: Training, options: tuple[str, ...], runs: Path) -> Path:
@@ -178,27 +198,35 @@ def markdown(table: Table, runs: Path) -> str:
     """The table; a dash where nothing was trained or evaluated yet."""
     lines = [["", *table.columns], ["---"] * (1 + len(table.columns))]
     for row in table.rows:
-        known = [_known(training, row.options, runs) for training in row.trainings]
+        known = [_known(training, row.options, runs, table.discrepancy) for training in row.trainings]
         several = len(known) > 1
         for training, one in zip(row.trainings, known, strict=True):
             label = f"{row.label}, seed {training.seed}" if several else row.label
             lines.append([label, *_cells(table, [one])])
         if several:
             lines.append([f"{row.label}, mean", *_cells(table, known)])
+            if len(known) > 2:
+                lines.append([f"{row.label}, standard deviation", *_cells(table, known, stdev)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cells(table: Table, known: Sequence[dict[str, Any] | None]) -> list[str]:
-    """The means over trainings, as text."""
+def _cells(
+    table: Table, known: Sequence[dict[str, Any] | None], over: Callable[[Any], float] = fmean
+) -> list[str]:
+    """The means over trainings, or what else is made of their numbers, as text."""
     if any(one is None for one in known):
         return ["-"] * len(table.columns)
-    return [f"{fmean(map(of, known)):{form}}" for of, form in table.columns.values()]  # type: ignore[arg-type]
+    return [f"{over(list(map(of, known))):{form}}" for of, form in table.columns.values()]  # type: ignore[arg-type]
 
 
-def _known(training: Training, options: tuple[str, ...], runs: Path) -> dict[str, Any] | None:
+def _known(
+    training: Training, options: tuple[str, ...], runs: Path, discrepancy: bool
+) -> dict[str, Any] | None:
     """What files say of a training and its evaluation; None if it is not complete."""
     directory = training.directory(runs)
     files = [directory / "config.json", directory / "training.json", _scores(training, options, runs)]
+    if discrepancy:
+        files.append(_discrepancy(training, runs))
     if not all(file.exists() for file in files):
         return None
     known = {key: value for file in files for key, value in json.loads(file.read_text("utf-8")).items()}

@@ -20,6 +20,7 @@ def add(commands: Any) -> None:
     discrepancy.add_argument(
         "--picture", metavar="FILE", help="write a PNG of all states, placed by t-SNE (the extra sklearn)"
     )
+    discrepancy.add_argument("--json", metavar="FILE", help="write the numbers")
     discrepancy.add_argument(
         "--first", type=count, metavar="N", help="only the first N images or sentences of the split"
     )
@@ -31,6 +32,8 @@ def _discrepancy(options: argparse.Namespace) -> int:
     run = experiment.load_run(options.run_directory)
     found = experiment.discrepancy(run, options.split, first=options.first)
     print(report.discrepancy_table(found))
+    if options.json:
+        report.write_discrepancy(options.json, found)
     if options.picture:
         report.states_picture(options.picture, found)
     return 0
