@@ -31,6 +31,8 @@ SUITES = (
     "translation",
     "attentive_decoding",
     "target_attention",
+    "regularisation",
+    "arnet",
     "pmnist",
     "latency",
     "memory",

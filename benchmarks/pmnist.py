@@ -47,30 +47,24 @@ def prepare(side: str, sizes: Sizes) -> Callable[[], list[float]]:
     rng = np.random.default_rng(0)
     x = rng.random((sizes.batches, N, T, 1), np.float32)
     y = rng.integers(0, classes, (sizes.batches, N))
-    shapes = {"Wx": (1, 4 * H), "Wh": (H, 4 * H), "b": (4 * H,), "W": (H, classes), "c": (classes,)}
+    shapes = {"Wx": (1, 4 * H), "Wh": (H, 4 * H), "b": (4 * H,)}
+    shapes |= {"W_class": (H, classes), "b_class": (classes,)}
     weights = {name: rng.uniform(-0.08, 0.08, shape).astype(np.float32) for name, shape in shapes.items()}
     return (_rnnlab if side == "rnnlab" else _torch)(x, y, weights, time_first=side.endswith("time-first"))
 
 
 def _rnnlab(x: Array, y: Array, weights: dict[str, Array], *, time_first: bool) -> Callable[[], list[float]]:
-    from rnnlab.layers import affine_backward, affine_forward, lstm_backward, lstm_forward, softmax_loss
-    from rnnlab.parameters import Parameters
+    from rnnlab.models import SequenceClassifier
     from rnnlab.training import make_update_rule
 
-    params = Parameters({name: array.shape for name, array in weights.items()})
-    params.update(weights)
-    grads, rule = params.zeros_like(), make_update_rule("adam")
-    h0 = np.zeros((x.shape[1], weights["Wh"].shape[0]), np.float32)
+    H, classes = weights["W_class"].shape
+    model = SequenceClassifier(classes, 1, H, "lstm")
+    model.params.update(weights)
+    grads, rule = model.params.zeros_like(), make_update_rule("adam")
 
     def step(pixels: Array, labels: Array) -> float:
-        h, final_h, _, cache = lstm_forward(
-            pixels, h0, params["Wx"], params["Wh"], params["b"], return_state=True
-        )
-        scores, classified = affine_forward(final_h, params["W"], params["c"])
-        loss, dscores = softmax_loss(scores, labels)
-        dfinal_h, grads["W"], grads["c"] = affine_backward(dscores, classified)
-        _, _, grads["Wx"], grads["Wh"], grads["b"] = lstm_backward(np.zeros_like(h), cache, dfinal_h=dfinal_h)
-        rule.step(params.flat, grads.flat)
+        loss, _ = model.loss(pixels, labels, grads=grads)
+        rule.step(model.params.flat, grads.flat)
         return loss
 
     return lambda: [step(pixels, labels) for pixels, labels in zip(x, y, strict=True)]
@@ -80,11 +74,11 @@ def _torch(x: Array, y: Array, weights: dict[str, Array], *, time_first: bool) -
     import torch
     from torch import nn
 
-    H, classes = weights["W"].shape
+    H, classes = weights["W_class"].shape
     lstm = load_lstm(
         nn.LSTM(1, H, batch_first=not time_first), *(weights[name] for name in ("Wx", "Wh", "b"))
     )
-    output = load(nn.Linear(H, classes), weights["W"], weights["c"])
+    output = load(nn.Linear(H, classes), weights["W_class"], weights["b_class"])
     adam = torch.optim.Adam([*lstm.parameters(), *output.parameters()], fused=True)
     images, classes_of = torch.from_numpy(x.swapaxes(1, 2).copy() if time_first else x), torch.from_numpy(y)
 

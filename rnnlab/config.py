@@ -8,8 +8,9 @@
     [evaluation]  what is scored, and how                     -> rnnlab.metrics
 
 The ``kind`` of the data says what kind of recipe it is: :class:`Config` for captions of images,
-:class:`TranslationConfig` for sentence pairs. Each has its own tables [data], [model] and [evaluation].
-The fields below are the keys, their annotations are what is checked, and :mod:`rnnlab.schema` checks it.
+:class:`TranslationConfig` for sentence pairs, :class:`ClassificationConfig` for labelled sequences, which has
+no [decoding]. Each has its own tables [data], of :mod:`rnnlab.data_tables`, [model] and [evaluation]. The
+fields are the keys, their annotations are what is checked, and :mod:`rnnlab.schema` checks it.
 """
 
 from __future__ import annotations
@@ -22,11 +23,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
 
+from rnnlab.data_tables import (
+    CocoData,
+    CourseData,
+    DigitsTable,
+    HabeasTable,
+    KarpathyData,
+    MnistTable,
+    ParallelTable,
+    ShapesData,
+)
 from rnnlab.metrics import METRICS, Metric
 from rnnlab.schema import (
     ConfigError,
     Count,
-    EnvPath,
     Fraction,
     Interval,
     Natural,
@@ -39,90 +49,17 @@ from rnnlab.schema import (
 from rnnlab.training.stages import Stage, StageConfig, stages_of
 from rnnlab.training.tables import TrainingConfig
 
-Dropout = Fraction
-
 
 @dataclass(frozen=True)
-class ShapesData:
-    """Rendered scenes of coloured shapes, made on first use."""
+class RegularisationConfig:
+    """Noise in a recurrence, :class:`rnnlab.layers.Regularisation`."""
 
-    kind: Literal["shapes"]
-    directory: EnvPath | None = None  # where they are written; datasets/shapes if left out
-    features: Literal["pca", "local"] = "pca"  # a vector for each image, or one for each cell of a grid
-    standardise: bool = False  # bring every feature to mean 0 and standard deviation 1
-    max_train: Count | None = None  # use only so many training captions
-
-
-@dataclass(frozen=True)
-class CourseData:
-    """A folder in the layout of the cs231n course, as ``rnnlab data prepare`` writes it."""
-
-    kind: Literal["course"]
-    directory: EnvPath
-    features: Literal["pca", "full", "local"] = "pca"  # which of the feature files
-    standardise: bool = True
-    max_train: Count | None = None
-    lazy: bool = False  # read features from the file batch by batch: for those larger than memory
-
-
-@dataclass(frozen=True)
-class KarpathyData:
-    """Captions in Karpathy's JSON with their splits, and an HDF5 file of features joined on the file name."""
-
-    kind: Literal["karpathy"]
-    annotations: EnvPath
-    features: EnvPath
-    images: EnvPath | None = None  # folder of the pictures, for reports
-    min_count: Count = 5  # a word is in the vocabulary if the training captions have it so often
-    max_words: Count = 20  # longer captions are cut
-    standardise: bool = True
-    max_train: Count | None = None
-    lazy: bool = False
-
-
-@dataclass(frozen=True)
-class CocoData:
-    """Captions in COCO's JSON, a file for each split, and HDF5 files of features joined on the file name."""
-
-    kind: Literal["coco"]
-    annotations_train: EnvPath
-    annotations_val: EnvPath
-    features: EnvPath
-    images: EnvPath | None = None
-    min_count: Count = 5
-    max_words: Count = 20
-    standardise: bool = True
-    max_train: Count | None = None
-    lazy: bool = False
-
-
-@dataclass(frozen=True)
-class ParallelTable:
-    """Sentence pairs in files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz of a folder, as Multi30k's."""
-
-    kind: Literal["parallel"]
-    directory: EnvPath
-    source: str = "en"  # endings of the files: the languages
-    target: str = "de"
-    tokenizer: Literal["text", "spaces"] = "text"  # lower-cased words and marks; or split at spaces only
-    min_count: Count = 1  # a word is in its vocabulary if the training pairs have it so often
-    max_size: Count | None = None  # the most words in a vocabulary
-    max_length: Count | None = None  # the most words in a sentence of a training pair;
-    long_pairs: Literal["drop", "cut"] = "drop"  # what is done with longer ones
-    max_train: Count | None = None  # use only so many training pairs
-
-
-@dataclass(frozen=True)
-class HabeasTable:
-    """Code and its comments in train, dev and test.tsv.gz of a folder, the HabeasCorpus; dev is ``val``."""
-
-    kind: Literal["habeas"]
-    directory: EnvPath
-    min_count: Count = 1
-    max_size: Count | None = None
-    max_length: Count | None = None
-    long_pairs: Literal["drop", "cut"] = "drop"
-    max_train: Count | None = None
+    zoneout_h: Fraction = 0.0  # probability that a unit of the hidden state stays as it was,
+    zoneout_c: Fraction = 0.0  # or one of an LSTM's cell state
+    recurrent_dropout: Fraction = 0.0  # probability of dropping a unit
+    # of what the recurrent products read, one mask a sequence; or of what is added to the state, one a step
+    recurrent_dropout_on: Literal["state", "candidate"] = "state"
+    weight_dropout: Fraction = 0.0  # probability of dropping a recurrent weight, one mask a batch
 
 
 @dataclass(frozen=True)
@@ -136,9 +73,9 @@ class ModelConfig:
     hidden_dim: Count = 512  # units of a recurrent layer
     state_activation: Literal["none", "tanh"] = "none"  # of the initial state, a projection of the image
     project_cell: bool = False  # an LSTM's cell state starts at a projection of its own, not at zero
-    feature_dropout: Dropout = 0.0  # probability of dropping a feature of the image,
-    word_dropout: Dropout = 0.0  # a number of a word vector,
-    output_dropout: Dropout = 0.0  # a hidden unit on its way to the scores
+    feature_dropout: Fraction = 0.0  # probability of dropping a feature of the image,
+    word_dropout: Fraction = 0.0  # a number of a word vector,
+    output_dropout: Fraction = 0.0  # a hidden unit on its way to the scores
     # Attend to the image's regions, with scores of this kind; the data's features are then a grid of vectors.
     attention: Literal["additive", "dot", "bilinear"] | None = None
     attention_dim: Count | None = None  # units of additive scores; hidden_dim if left out
@@ -146,12 +83,17 @@ class ModelConfig:
     target_attention: bool = False  # attend to the decoder's own past as well
     output: Literal["linear", "deep"] = "linear"  # scores from the hidden state; or from context and word too
     doubly_stochastic: NotNegative = 0.0  # weight of the loss: look everywhere
+    reconstruction: NotNegative = 0.0  # weight of ARNet's loss: a hidden state tells the one before it
+    # Units of ARNet; hidden_dim if left out. Given, there is an ARNet even where its weight is 0.
+    reconstructor_dim: Count | None = None
+    detach_target: bool = False  # what ARNet reconstructs gets no gradient from it
     loss_average: Literal["batch", "token"] = (
         "batch"  # a batch's summed loss is over its captions or its tokens
     )
     # Weights from N(0, 1) / sqrt(fan-in) and word vectors from N(0, 1) / 100, or all from U(+-init_scale).
     initialisation: Literal["course", "uniform"] = "course"
     init_scale: Positive = 0.08
+    regularisation: RegularisationConfig = field(default_factory=RegularisationConfig)
     dtype: Literal["float32", "float64"] = "float32"
 
 
@@ -170,10 +112,32 @@ class Seq2SeqConfig:
     attention_dim: Count | None = None  # units of additive scores; hidden_dim if left out
     target_attention: bool = False  # attend to the decoder's own past as well
     output: Literal["deep", "linear"] = "deep"  # scores from state, contexts and word, or from the state
-    word_dropout: Dropout = 0.0  # probability of dropping a number of a word vector,
-    layer_dropout: Dropout = 0.0  # a unit between two layers of the encoder,
-    output_dropout: Dropout = 0.0  # a unit of what is scored
+    word_dropout: Fraction = 0.0  # probability of dropping a number of a word vector,
+    layer_dropout: Fraction = 0.0  # a unit between two layers of the encoder,
+    output_dropout: Fraction = 0.0  # a unit of what is scored
+    reconstruction: NotNegative = 0.0  # weight of ARNet's loss: a hidden state tells the one before it
+    # Units of ARNet; hidden_dim if left out. Given, there is an ARNet even where its weight is 0.
+    reconstructor_dim: Count | None = None
+    encoder_reconstruction: NotNegative = 0.0  # the same of the encoder's top layer, in each direction
+    encoder_reconstructor_dim: Count | None = None  # encoder_dim if left out
+    detach_target: bool = False  # what ARNet reconstructs gets no gradient from it
     loss_average: Literal["batch", "token"] = "token"  # a batch's summed loss is over its pairs or its tokens
+    initialisation: Literal["course", "uniform"] = "course"
+    init_scale: Positive = 0.08
+    regularisation: RegularisationConfig = field(default_factory=RegularisationConfig)
+    dtype: Literal["float32", "float64"] = "float32"
+
+
+@dataclass(frozen=True)
+class ClassifierConfig:
+    """Keyword arguments of :class:`rnnlab.models.SequenceClassifier`."""
+
+    cell_type: Literal["rnn", "lstm", "gru", "simplified_gru"] = "lstm"
+    hidden_dim: Count = 128  # units of a recurrent layer
+    num_layers: Count = 1
+    readout: Literal["last", "mean"] = "last"  # classify the last state, or the mean of all
+    output_dropout: Fraction = 0.0  # probability of dropping a unit of what is classified
+    forget_bias: float = 0.0  # where the biases of an LSTM's forget gates start
     initialisation: Literal["course", "uniform"] = "course"
     init_scale: Positive = 0.08
     dtype: Literal["float32", "float64"] = "float32"
@@ -242,6 +206,14 @@ class TranslationEvaluationConfig:
     max_sentences: Count | None = None  # translate and score only the first so many
 
 
+@dataclass(frozen=True)
+class ClassificationEvaluationConfig:
+    """Which sequences are classified, and compared with their labels."""
+
+    split: Literal["train", "val", "test"] = "val"
+    max_images: Count | None = None  # only the first so many
+
+
 class _Tables:
     """What recipes of all kinds can do."""
 
@@ -277,7 +249,8 @@ class Config(_Tables):
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
-        _check_monitors(self, [score for metric in self.evaluation.each_epoch for score in METRICS[metric]])
+        scores = [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
+        _check_monitors(self, [*_OF_SENTENCES, *scores], _MORE)
 
 
 @dataclass(frozen=True)
@@ -292,12 +265,30 @@ class TranslationConfig(_Tables):
     evaluation: TranslationEvaluationConfig = field(default_factory=TranslationEvaluationConfig)
 
     def __post_init__(self) -> None:
-        _check_monitors(self, self.evaluation.each_epoch)
+        _check_monitors(self, [*_OF_SENTENCES, *self.evaluation.each_epoch], _MORE)
 
 
-Recipe = Config | TranslationConfig
+@dataclass(frozen=True)
+class ClassificationConfig(_Tables):
+    """A recipe for classes of sequences, such as the pixels of images."""
 
-_RECIPES: tuple[type[Config], type[TranslationConfig]] = (Config, TranslationConfig)
+    data: MnistTable | DigitsTable
+    model: ClassifierConfig = field(default_factory=ClassifierConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    stage: list[StageConfig] = field(default_factory=list)
+    evaluation: ClassificationEvaluationConfig = field(default_factory=ClassificationEvaluationConfig)
+
+    def __post_init__(self) -> None:
+        _check_monitors(self, ["val_loss", "val_accuracy"])
+
+
+Recipe = Config | TranslationConfig | ClassificationConfig
+
+_RECIPES: tuple[type[Recipe], ...] = (Config, TranslationConfig, ClassificationConfig)
+
+# The metrics of every epoch of recipes for sentences, and how there are more.
+_OF_SENTENCES = ("val_loss", "val_perplexity")
+_MORE = "; evaluation.each_epoch adds scores"
 
 
 def recipe_from_dict(
@@ -315,19 +306,17 @@ def recipe_from_dict(
     return from_table(kinds[kind], overridden, Place(source, overrides=keys))
 
 
-def _kinds(recipe: type[Config] | type[TranslationConfig]) -> list[str]:
+def _kinds(recipe: type[Recipe]) -> list[str]:
     """The kinds of data that are of this kind of recipe."""
     return [get_args(get_type_hints(table)["kind"])[0] for table in get_args(get_type_hints(recipe)["data"])]
 
 
-def _check_monitors(recipe: _Tables, scores: Sequence[str]) -> None:
-    monitored = ["val_loss", "val_perplexity", *scores]
+def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None:
     for stage in recipe.stages():
-        if stage.training.monitor not in monitored:
+        if stage.training.monitor not in metrics:
             table = f"stage.{stage.number}" if recipe.stage else "training"
             raise ValueError(
-                f"{table}.monitor is {stage.training.monitor!r}, expected one of {', '.join(monitored)}; "
-                "evaluation.each_epoch adds scores"
+                f"{table}.monitor is {stage.training.monitor!r}, expected one of {', '.join(metrics)}{hint}"
             )
 
 

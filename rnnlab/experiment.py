@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.config import (
+    ClassificationConfig,
+    ClassificationEvaluationConfig,
+    Config,
     DecodingConfig,
     EvaluationConfig,
     Recipe,
@@ -21,11 +24,19 @@ from rnnlab.config import (
     TranslationEvaluationConfig,
     recipe_from_dict,
 )
-from rnnlab.data import CaptionData, ParallelData
-from rnnlab.models import CaptioningRNN, Seq2Seq
-from rnnlab.tasks import captioning, translation
+from rnnlab.data import CaptionData, ParallelData, PixelData
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.tasks import captioning, classification, translation
+from rnnlab.tasks.discrepancy import Discrepancy
+from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
 from rnnlab.training import Solver, load_checkpoint, load_model, warm_start
 from rnnlab.training.stages import Stage, check_stages
+
+_TASKS: dict[type[Recipe], Any] = {
+    Config: captioning,
+    TranslationConfig: translation,
+    ClassificationConfig: classification,
+}
 
 
 @dataclass(frozen=True)
@@ -34,8 +45,8 @@ class Run:
 
     directory: Path
     config: Recipe
-    data: Any  # CaptionData or ParallelData, as the recipe says; None if it was not opened
-    model: Any  # CaptioningRNN or Seq2Seq
+    data: Any  # CaptionData, ParallelData or PixelData, as the recipe says; None if it was not opened
+    model: Any  # CaptioningRNN, Seq2Seq or SequenceClassifier
     interrupted: bool = False  # whether its training was ended by Ctrl-C
 
 
@@ -47,7 +58,7 @@ def train(config: Recipe, directory: str | os.PathLike[str], *, progress: bool =
 
     Parameters
     ----------
-    config : Config or TranslationConfig
+    config : Config, TranslationConfig or ClassificationConfig
     directory : path
         Must not hold a run already.
     progress : bool
@@ -230,13 +241,12 @@ def _config_of(checkpoint: Path) -> Recipe:
     return recipe_from_dict(tables, str(checkpoint))
 
 
-def open_data(table: Any) -> CaptionData | ParallelData:
+def open_data(table: Any) -> CaptionData | ParallelData | PixelData:
     """The data that a recipe's table ``[data]`` names."""
-    of_pairs = isinstance(table, translation.TABLES)
-    return translation.open_data(table) if of_pairs else captioning.open_data(table)
+    return next(task for task in _TASKS.values() if isinstance(table, task.TABLES)).open_data(table)
 
 
-def new_model(config: Recipe, data: Any) -> CaptioningRNN | Seq2Seq:
+def new_model(config: Recipe, data: Any) -> CaptioningRNN | Seq2Seq | SequenceClassifier:
     """A model as the recipe describes it, its parameters drawn from the recipe's seed."""
     return _task(config).new_model(config, data)
 
@@ -246,10 +256,10 @@ def evaluate(
     split: str | None = None,
     *,
     decoding: DecodingConfig | None = None,
-    evaluation: EvaluationConfig | TranslationEvaluationConfig | None = None,
+    evaluation: EvaluationConfig | TranslationEvaluationConfig | ClassificationEvaluationConfig | None = None,
     **options: Any,
 ) -> Any:
-    """Caption or translate a split and score that against its references.
+    """Caption, translate or classify a split and score that against its references or labels.
 
     Parameters
     ----------
@@ -257,15 +267,18 @@ def evaluate(
     split : str, optional
         The recipe's if left out.
     decoding : DecodingConfig, optional
-    evaluation : EvaluationConfig or TranslationEvaluationConfig, optional
+        Instead of the recipe's; of recipes that search for sentences.
+    evaluation : EvaluationConfig, TranslationEvaluationConfig or ClassificationEvaluationConfig, optional
         Instead of the recipe's.
     **options
-        Of the task: see :func:`rnnlab.tasks.captioning.evaluate` and
-        :func:`rnnlab.tasks.translation.evaluate`.
+        Of the task: see :func:`rnnlab.tasks.captioning.evaluate`,
+        :func:`rnnlab.tasks.translation.evaluate` and :func:`rnnlab.tasks.classification.evaluate`.
 
     Returns
     -------
-    rnnlab.tasks.captioning.Evaluation or rnnlab.tasks.translation.Evaluation
+    Evaluation
+        Of :mod:`rnnlab.tasks.captioning`, :mod:`rnnlab.tasks.translation` or
+        :mod:`rnnlab.tasks.classification`.
 
     Raises
     ------
@@ -276,17 +289,49 @@ def evaluate(
     """
     config: Any = run.config
     evaluation = evaluation or config.evaluation
+    if not isinstance(config, ClassificationConfig):
+        options["decoding"] = decoding or config.decoding
+    elif decoding is not None:
+        raise ValueError("evaluate: decoding is given, but a model that classifies searches for nothing")
     return _task(config).evaluate(
         config.training,
         run.data,
         run.model,
         split or evaluation.split,
-        decoding=decoding or config.decoding,
         evaluation=evaluation,
         **options,
     )
 
 
+def discrepancy(run: Run, split: str | None = None, *, first: int | None = None) -> Discrepancy:
+    """How far the model's last states under teacher forcing are from those when it runs free.
+
+    Parameters
+    ----------
+    run : Run
+    split : str, optional
+        The recipe's if left out.
+    first : int, optional
+        Only so many images or sentences.
+
+    Returns
+    -------
+    rnnlab.tasks.discrepancy.Discrepancy
+
+    Raises
+    ------
+    KeyError
+        If the data have no such split.
+    ValueError
+        If the model writes no sentences, or the split is empty.
+    """
+    if isinstance(run.config, ClassificationConfig):
+        raise ValueError(f"{run.directory} holds a model that classifies, expected one that writes sentences")
+    return measure_discrepancy(
+        run.config, run.data, run.model, split or run.config.evaluation.split, first=first
+    )
+
+
 def _task(config: Recipe) -> Any:
     """The module of what the recipe is about."""
-    return translation if isinstance(config, TranslationConfig) else captioning
+    return _TASKS[type(config)]

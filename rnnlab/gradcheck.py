@@ -21,12 +21,14 @@ from rnnlab.gradient_check import (
     eval_numerical_gradient_array,
     relative_distance,
 )
+from rnnlab.layers.arnet import arnet_shapes
 from rnnlab.layers.attending import SCORES
 from rnnlab.layers.attention import attention_shapes
 from rnnlab.layers.attentive import attentive_shapes
-from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.cells import CELLS
+from rnnlab.models.classification import READOUTS
 
 Array = Any
 
@@ -70,7 +72,7 @@ def check_models(*, tolerance: float = 1e-7, seed: int = 0) -> Iterator[Row]:
         yield Row(name, worst.error, worst.name, [], worst.passed)
 
 
-def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Array, Array]]]:
+def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
     """Names, models under dropout and batches for them: every cell in everything that it can be part of."""
     words = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
     captions = np.array([[1, 4, 5, 4, 2], [1, 5, 2, 0, 0], [0, 0, 0, 0, 0]])
@@ -103,6 +105,18 @@ def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Arra
         options = {"num_layers": 2, "layer_dropout": 0.2, "target_attention": target}
         name = f"Seq2Seq {cell} attention to {'both' if target else 'the source'}"
         yield name, Seq2Seq(words, words, 3, H, cell, **common, **options), (source, captions)
+    arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}
+    for cell in CELLS:
+        yield f"CaptioningRNN {cell} ARNet", captioner(cell, **arnet), (image, captions)
+    arnet |= {"encoder_reconstruction": 0.2, "encoder_reconstructor_dim": A}
+    model = Seq2Seq(words, words, 3, H, "lstm", **common, **arnet)
+    yield "Seq2Seq lstm ARNet on both sides", model, (source, captions)
+    del common["word_dropout"]
+    labelled = rng.standard_normal((N, T, D)), np.array([1, 0, 2]), LENGTHS
+    for cell, readout in product(CELLS, READOUTS):
+        options = {"num_layers": 2, "readout": readout, "init_scale": 0.8}
+        classifier = SequenceClassifier(3, D, H, cell, **common | options)
+        yield f"SequenceClassifier {cell} {readout}", classifier, labelled
 
 
 def check_case(case: Case, *, tolerance: float, rng: np.random.Generator) -> Row:
@@ -183,6 +197,8 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
             yield _attentive_case(cell.name, cell.states, "additive", parts, normal)
     for score in ("dot", "bilinear"):
         yield _attentive_case("gru", 1, score, "source and target", normal)
+    yield _arnet_case("arnet", normal, h0=True)
+    yield _arnet_case("arnet, from a state of zeros", normal, h0=False)
 
 
 def _loss(name: str, loss: Callable[[Array], tuple[float, Array]], x: Array) -> Case:
@@ -272,6 +288,18 @@ def _attention_cases(score: str, normal: Callable[..., Array]) -> Iterator[Case]
         target_backward,
         {"h": normal(N, T, H), "h0": normal(N, H), **params},
     )
+
+
+def _arnet_case(name: str, normal: Callable[..., Array], *, h0: bool) -> Case:
+    def forward(h: Array, h0: Array | None = None, **params: Array) -> tuple[Any, ...]:
+        return layers.arnet_forward(h, h0, params, lengths=LENGTHS)
+
+    def backward(dloss: float, cache: Any) -> tuple[Array, ...]:
+        dh, dh0, dparams = layers.arnet_backward(dloss, cache)
+        return dh, *(() if dh0 is None else (dh0,)), *dparams.values()
+
+    inputs = {"h": normal(N, T, H)} | ({"h0": normal(N, H)} if h0 else {})
+    return Case(name, forward, backward, inputs | {key: normal(*s) for key, s in arnet_shapes(H, A).items()})
 
 
 def _attentive_case(cell: str, states: int, score: str, parts: str, normal: Callable[..., Array]) -> Case:

@@ -1,4 +1,4 @@
-"""Pictures: the course of a training run, images with their captions, attention between sentences.
+"""Pictures: a training run, images with their captions, attention between sentences, maps of states.
 
 Every function returns a matplotlib Figure on the Agg canvas, which a notebook shows and :func:`save`
 writes. The state of pyplot is neither used nor changed, so this works in threads and without a display.
@@ -10,6 +10,7 @@ import math
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,11 @@ from matplotlib.ticker import MaxNLocator
 
 Array = Any
 
-_LABELS = {"val_loss": "validation loss (nats per token)", "val_perplexity": "validation perplexity"}
+_LABELS = {
+    "val_loss": "validation loss (nats per token)",
+    "val_perplexity": "validation perplexity",
+    "val_accuracy": "validation accuracy",
+}
 _BLUE, _ORANGE, _GREY, _INK = "#2a6f97", "#d1603d", "#9aa5ad", "#2b2d33"
 
 
@@ -179,6 +184,60 @@ def alignment_matrix(weights: Array, source: Sequence[str], target: Sequence[str
     axes.tick_params(length=0, labelcolor=_INK, labelsize=9)
     axes.spines[:].set_color(_GREY)
     return figure
+
+
+def state_map(taught: Array, free: Array, *, seed: int = 0) -> Figure:
+    """Hidden states in the plane by t-SNE, near to each other where they are alike.
+
+    As in figure 4 of X. Chen et al. (2018).
+
+    Parameters
+    ----------
+    taught, free : (N, H)
+        States under teacher forcing, filled circles, and those of the model running free, open ones.
+    seed : int
+        Of t-SNE.
+
+    Raises
+    ------
+    ImportError
+        If the extra ``tsne`` is not installed.
+    ValueError
+        If the shapes differ, or there are fewer than two states of each.
+    """
+    taught, free = np.asarray(taught, dtype=float), np.asarray(free, dtype=float)
+    N = len(taught)
+    if taught.ndim != 2 or taught.shape != free.shape or N < 2:
+        raise ValueError(
+            f"state_map: taught has shape {taught.shape} and free {free.shape}, "
+            "expected both (N, H) with N of at least 2"
+        )
+    require_tsne()
+    from sklearn.manifold import TSNE
+
+    tsne = TSNE(perplexity=min(30.0, (2 * N - 1) / 3), random_state=seed)
+    places = tsne.fit_transform(np.concatenate([taught, free]))
+    figure = _figure(5.2, 4.4)
+    axes = figure.subplots()
+    x, y = places.T
+    axes.scatter(x[:N], y[:N], s=28, color=_BLUE, label="teacher forcing")
+    axes.scatter(x[N:], y[N:], s=28, facecolors="none", edgecolors=_ORANGE, label="free running")
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_color(_GREY)
+    axes.legend(frameon=False, labelcolor=_INK, fontsize=9)
+    return figure
+
+
+def require_tsne() -> None:
+    """Do nothing if t-SNE is installed.
+
+    Raises
+    ------
+    ImportError
+        If it is not; says how to install it.
+    """
+    if find_spec("sklearn") is None:
+        raise ImportError('a map of states needs scikit-learn: pip install "rnnlab[sklearn]"')
 
 
 def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:

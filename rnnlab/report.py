@@ -1,4 +1,4 @@
-"""What people see of a run: captions and translations as text and pictures, scores as a table and as JSON."""
+"""What people see of a run: what a model makes of data, as text and pictures; scores as a table and JSON."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 import rnnlab
 from rnnlab import plots
 from rnnlab.data import CaptionData, image_from_url
 from rnnlab.decoding import Hypothesis
 from rnnlab.experiment import Run
 from rnnlab.files import atomic_write
-from rnnlab.tasks import translation
+from rnnlab.tasks import classification, translation
 from rnnlab.tasks.captioning import Evaluation, written
+from rnnlab.tasks.discrepancy import Discrepancy
 from rnnlab.tasks.translation import Translation
 
 
@@ -112,8 +115,25 @@ def alignment_picture(path: str | os.PathLike[str], source: Sequence[str], found
         plots.save(figure, temporary)
 
 
-def scores_table(evaluation: Evaluation | translation.Evaluation) -> str:
-    """The corpus scores, a line each, and notes or the signature of BLEU."""
+def confusion_text(confusion: np.ndarray) -> str:
+    """A line for each true class: how often it was taken for each class, and how much of it is right."""
+    width = max(6, len(f"{confusion.max():,}") + 1)
+    columns = "".join(f"{taken:>{width}}" for taken in range(len(confusion)))
+    lines = [f"{'true':<6}{columns}{'right':>9}  (columns: taken for)"]
+    for true, counts in enumerate(confusion):
+        columns = "".join(f"{f'{count:,}' if count else '.':>{width}}" for count in counts)
+        right = f"{counts[true] / counts.sum():.1%}" if counts.any() else "-"
+        lines.append(f"{true:<6}{columns}{right:>9}")
+    return "\n".join(lines)
+
+
+def scores_table(evaluation: Evaluation | translation.Evaluation | classification.Evaluation) -> str:
+    """The corpus scores, a line each, and notes, the signature of BLEU, or which classes are confused."""
+    if isinstance(evaluation, classification.Evaluation):
+        rows = [("images", f"{len(evaluation.labels):,}")]
+        rows += [(name, f"{score:.4f}") for name, score in _corpus(evaluation).items()]
+        lines = [f"{name:<12}{value:>10}" for name, value in rows]
+        return "\n".join([*lines, "", confusion_text(evaluation.confusion)])
     scores = evaluation.scores
     if isinstance(evaluation, translation.Evaluation):
         rows = [("sentences", f"{len(evaluation.sources):,}")]
@@ -127,21 +147,34 @@ def scores_table(evaluation: Evaluation | translation.Evaluation) -> str:
 
 
 def write_scores(
-    path: str | os.PathLike[str], evaluation: Evaluation | translation.Evaluation, run: Run, split: str
+    path: str | os.PathLike[str],
+    evaluation: Evaluation | translation.Evaluation | classification.Evaluation,
+    run: Run,
+    split: str,
 ) -> None:
-    """Write corpus scores as JSON, and all captions or translations with their references."""
+    """Write corpus scores as JSON, and all captions, translations or classes with what is right."""
     report: dict[str, Any] = {
         "rnnlab": rnnlab.__version__,
         "run": os.fspath(run.directory),
         "split": split,
-        "corpus": {"perplexity": evaluation.perplexity, **evaluation.scores.corpus},
+        "corpus": _corpus(evaluation),
     }
     if isinstance(evaluation, translation.Evaluation):
         report |= _translations_report(evaluation)
+    elif isinstance(evaluation, classification.Evaluation):
+        report |= {
+            name: getattr(evaluation, name).tolist() for name in ("confusion", "labels", "predictions")
+        }
     else:
         report |= _captions_report(evaluation)
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _corpus(evaluation: Evaluation | translation.Evaluation | classification.Evaluation) -> dict[str, float]:
+    if isinstance(evaluation, classification.Evaluation):
+        return {"loss": evaluation.loss, "accuracy": evaluation.accuracy}
+    return {"perplexity": evaluation.perplexity, **evaluation.scores.corpus}
 
 
 def _captions_report(evaluation: Evaluation) -> dict[str, Any]:
@@ -176,6 +209,25 @@ def _translations_report(evaluation: translation.Evaluation) -> dict[str, Any]:
             )
         ],
     }
+
+
+def discrepancy_table(found: Discrepancy) -> str:
+    """The distances of states under teacher forcing from those of free running, a line each."""
+    rows = [("sentences", f"{len(found.taught):,}")]
+    rows += [("d_mc", f"{found.mean_centroid:.4f}"), ("d_pw", f"{found.pointwise:.4f}")]
+    return "\n".join(f"{name:<12}{value:>10}" for name, value in rows)
+
+
+def states_picture(path: str | os.PathLike[str], found: Discrepancy) -> None:
+    """Draw the states under teacher forcing and of free running, in a PNG.
+
+    Raises
+    ------
+    ImportError
+        If the extra ``tsne`` is not installed.
+    """
+    with atomic_write(path) as temporary:
+        plots.save(plots.state_map(found.taught, found.free), temporary)
 
 
 def checks_table(title: str, rows: Iterable[Any]) -> tuple[str, bool]:

@@ -9,8 +9,10 @@ import h5py
 import numpy as np
 import pytest
 
-from rnnlab import cli, experiment, gradcheck, ops
+from rnnlab import cli, experiment, gradcheck, ops, plots
 from rnnlab.data import write_shapes
+from rnnlab.decoding import greedy
+from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 
 needs_scorers = pytest.mark.skipif(
     importlib.util.find_spec("pycocoevalcap") is None, reason="the extra eval is not installed"
@@ -128,6 +130,42 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
     assert all(
         len(image["references"]) == 5 and 0 <= image["scores"]["BLEU-1"] <= 1 for image in report["images"]
     )
+
+
+def test_the_discrepancy_of_a_split(run, capsys):
+    """Of the first caption of each image, and of the greedy one."""
+    assert cli.main(["discrepancy", str(run), "--split", "val", "--first", "7"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    opened = experiment.load_run(run)
+    val, model = opened.data.split("val"), opened.model
+    firsts = [np.flatnonzero(val.image_idxs == image)[0] for image in range(7)]
+    unknown = model.word_to_idx["<UNK>"]
+    found = greedy(
+        model, val.features[:7], max_length=12, forbid=(model.null_token, model.start_token, unknown)
+    )
+    rows = [[model.start_token, *best.tokens, *[model.end_token] * best.finished] for best, *_ in found]
+    taught, free = (
+        np.concatenate([model.last_states(val.features[k : k + 1], [row]) for k, row in enumerate(some)])
+        for some in (val.captions[firsts], rows)
+    )
+    d_mc, d_pw = mean_centroid_distance(taught, free), pointwise_distance(taught, free)
+    assert [line.split() for line in lines] == [
+        ["sentences", "7"],
+        ["d_mc", f"{d_mc:.4f}"],
+        ["d_pw", f"{d_pw:.4f}"],
+    ]
+    assert cli.main(["discrepancy", str(run)]) == 0
+    assert capsys.readouterr().out.split()[1] == "12"  # images of the recipe's split
+
+
+def test_a_picture_of_states(run, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("sklearn")
+    picture = tmp_path / "states.png"
+    assert cli.main(["discrepancy", str(run), "--picture", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    assert cli.main(["discrepancy", "nowhere", "--picture", str(picture)]) == 2
+    assert "rnnlab[sklearn]" in capsys.readouterr().err
 
 
 def test_gradcheck_tells_by_its_exit_status(capsys, monkeypatch):

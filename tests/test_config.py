@@ -7,6 +7,8 @@ from typing import Literal, get_args, get_type_hints
 import pytest
 
 from rnnlab.config import (
+    ClassificationConfig,
+    ClassifierConfig,
     Config,
     ModelConfig,
     Seq2SeqConfig,
@@ -16,9 +18,10 @@ from rnnlab.config import (
     recipe_from_dict,
 )
 from rnnlab.metrics import METRICS
-from rnnlab.models import Seq2Seq
+from rnnlab.models import Seq2Seq, SequenceClassifier
 from rnnlab.models.captioning import IMAGE_INPUTS, CaptioningRNN
 from rnnlab.models.cells import CELLS
+from rnnlab.models.classification import READOUTS
 from rnnlab.models.encoders import ACTIVATIONS
 from rnnlab.models.initialisation import INITIALISATIONS
 from rnnlab.schema import ConfigError
@@ -137,9 +140,30 @@ def test_the_kind_of_data_makes_a_recipe_one_of_translations(recipe):
             load_config(recipe, [override])
         assert f"--set: {message}" in str(error.value)
     with pytest.raises(
-        ConfigError, match=r"data\.kind is missing, expected one of .* 'coco', 'parallel', 'habeas'"
+        ConfigError,
+        match=r"data\.kind is missing, expected one of .* 'coco', 'parallel', 'habeas', 'mnist', 'digits'",
     ):
         recipe_from_dict({"data": {}})
+
+
+def test_the_kind_of_data_makes_a_recipe_one_of_classes(recipe):
+    recipe.write_text('[data]\nkind = "mnist"\ndirectory = "x"\n[model]\nreadout = "mean"')
+    config = load_config(recipe, ["training.monitor=val_accuracy", "data.permute_seed=0"])
+    assert isinstance(config, ClassificationConfig)
+    assert (config.data.num_val, config.data.permute_seed, config.model.readout) == (5000, 0, "mean")
+    assert load_config(recipe, ["data={kind = 'digits', max_train = 9}"]).data.max_train == 9
+    for override, message in (
+        ("model.wordvec_dim=3", "model.wordvec_dim is unknown"),
+        ("decoding.beam_size=3", "decoding is unknown; there are data, model, training, stage, evaluation"),
+        ("model.readout=first", "model.readout is 'first', expected one of 'last', 'mean'"),
+        ("data.permute_seed=-1", "data.permute_seed is -1, expected an integer in [0, inf)"),
+        ("data.num_val=0", "data.num_val is 0, expected an integer in [1, inf)"),
+        ("evaluation.each_epoch=['BLEU']", "evaluation.each_epoch is unknown"),
+        ("training.monitor=val_perplexity", "'val_perplexity', expected one of val_loss, val_accuracy"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            load_config(recipe, [override])
+        assert message in str(error.value)
 
 
 @pytest.mark.parametrize("content", [b"[data\n", b"\xff"])
@@ -187,7 +211,12 @@ def test_every_key_of_a_recipe_is_explained(path):
 
 @pytest.mark.parametrize(
     ("section", "target"),
-    [(ModelConfig, CaptioningRNN), (Seq2SeqConfig, Seq2Seq), (TrainingConfig, Solver)],
+    [
+        (ModelConfig, CaptioningRNN),
+        (Seq2SeqConfig, Seq2Seq),
+        (ClassifierConfig, SequenceClassifier),
+        (TrainingConfig, Solver),
+    ],
 )
 def test_keys_are_arguments_with_the_same_meaning(section, target):
     arguments = inspect.signature(target).parameters
@@ -208,9 +237,11 @@ def test_keys_of_a_stage_are_those_of_training_with_the_same_values():
         ("image_input", IMAGE_INPUTS),
         ("state_activation", ACTIVATIONS),
         ("initialisation", INITIALISATIONS),
+        ("readout", READOUTS),
     ],
 )
 def test_choices_are_those_of_the_model(key, choices):
-    annotation = get_type_hints(ModelConfig)[key]
-    assert annotation == Literal[tuple(choices)]
-    assert get_args(annotation) == tuple(choices)
+    for section in (ModelConfig, Seq2SeqConfig, ClassifierConfig):
+        annotation = get_type_hints(section).get(key, Literal[tuple(choices)])
+        assert annotation == Literal[tuple(choices)]
+        assert get_args(annotation) == tuple(choices)

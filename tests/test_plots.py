@@ -103,6 +103,37 @@ def test_alignments_have_a_cell_for_each_pair_of_words(tmp_path):
         plots.alignment_matrix(np.zeros((0, 1)), ["a"], [])
 
 
+def test_a_map_of_states(rng):
+    pytest.importorskip("sklearn")
+    taught = np.concatenate([rng.standard_normal((8, 5)), 50 + rng.standard_normal((8, 5))])
+    free = taught + 0.1 * rng.standard_normal(taught.shape)
+    (axes,) = plots.state_map(taught, free).axes
+    u, v = (np.asarray(marks.get_offsets()) for marks in axes.collections)
+    assert u.shape == v.shape == (16, 2)
+    apart = np.linalg.norm(u[:8].mean(axis=0) - u[8:].mean(axis=0))
+    assert np.linalg.norm(u - v, axis=1).max() < apart  # the clusters stay what they are
+    filled, opened = axes.collections
+    assert filled.get_facecolor().size
+    assert not opened.get_facecolor().size
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["teacher forcing", "free running"]
+    again = plots.state_map(taught, free).axes[0].collections[0]
+    np.testing.assert_array_equal(again.get_offsets(), u)
+
+
+def test_a_map_of_few_states(rng):
+    pytest.importorskip("sklearn")
+    plots.state_map(*rng.standard_normal((2, 2, 3)))
+    for shapes in (((1, 3), (1, 3)), ((4, 3), (3, 3)), ((4,), (4,))):
+        with pytest.raises(ValueError, match="state_map: taught has shape .* N of at least 2"):
+            plots.state_map(*(np.zeros(shape) for shape in shapes))
+
+
+def test_a_map_of_states_needs_an_extra(rng, monkeypatch):
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r'needs scikit-learn: pip install "rnnlab\[tsne\]"'):
+        plots.state_map(*rng.standard_normal((2, 3, 4)))
+
+
 def test_saved_as_png_without_pyplot(losses, tmp_path):
     figure = plots.loss_curve(losses, {1: 1.0})
     assert type(figure) is Figure

@@ -5,7 +5,8 @@ rnnlab train --resume DIR                                  go on with a run
 rnnlab caption RUN IMAGES_OR_SPLIT                         caption images
 rnnlab translate RUN SENTENCE ... | --file FILE            translate sentences
 rnnlab lexicon RUN FILE                                    words for <UNK>, from a model's attention
-rnnlab evaluate RUN --split val --beam 3 --json FILE       score captions or translations against references
+rnnlab evaluate RUN --split val --beam 3 --json FILE       score captions, translations or classes
+rnnlab discrepancy RUN --picture FILE                      compare states under teacher forcing and free ones
 rnnlab gradcheck                                           hold every gradient against a numeric one
 rnnlab kernels [--warm-up]                                 show what arrays are worked on with, compile it
 rnnlab data prepare | info                                 make data sets, and look at them
@@ -20,7 +21,7 @@ import sys
 from collections.abc import Sequence
 
 import rnnlab
-from rnnlab.cli import caption, checks, data, evaluate, train, translate
+from rnnlab.cli import caption, checks, data, discrepancy, evaluate, train, translate
 
 # What a command may end in: bad input, or a machine that is not up to it. All else is a fault of ours.
 _FAILURES = (ArithmeticError, ImportError, LookupError, MemoryError, OSError, TypeError, ValueError)
@@ -56,6 +57,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rnnlab {rnnlab.__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where in the code an error arose")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (train, caption, translate, evaluate, checks, data):
+    for module in (train, caption, translate, evaluate, discrepancy, checks, data):
         module.add(commands)
     return parser

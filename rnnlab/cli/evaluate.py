@@ -1,4 +1,4 @@
-"""``rnnlab evaluate``: score captions or translations against references."""
+"""``rnnlab evaluate``: score captions or translations against references, or classes against labels."""
 
 from __future__ import annotations
 
@@ -7,47 +7,55 @@ import dataclasses
 from typing import Any
 
 from rnnlab import experiment, report
-from rnnlab.cli.searching import add_search, search_options
-from rnnlab.config import TranslationConfig
+from rnnlab.cli.kinds import WORDS
+from rnnlab.cli.searching import add_search, given_search, search_options
+from rnnlab.config import ClassificationConfig, Config, Recipe, TranslationConfig
 from rnnlab.decoding import read_lexicon
+from rnnlab.experiment import Run
 from rnnlab.metrics import METRICS
 
 
 def add(commands: Any) -> None:
     """Add the command's arguments."""
-    evaluate = commands.add_parser("evaluate", help="score captions or translations against references")
+    evaluate = commands.add_parser("evaluate", help="score captions, translations or classes")
     evaluate.set_defaults(run=_evaluate)
     evaluate.add_argument("run_directory", metavar="RUN", help="the directory of a run")
     evaluate.add_argument("--split", help="one of the data's, such as val; the recipe's if left out")
-    evaluate.add_argument("--json", metavar="FILE", help="write scores and sentences")
+    evaluate.add_argument("--json", metavar="FILE", help="write scores and what was scored")
     evaluate.add_argument("--metrics", nargs="+", choices=list(METRICS), help="the recipe's if left out")
     evaluate.add_argument("--tokenizer", choices=["simple", "ptb"], help="ptb is COCO's and needs Java")
     evaluate.add_argument("--lexicon", metavar="FILE", help="words for <UNK>, as rnnlab translate takes")
     add_search(evaluate, n_best=False)
 
 
+# What the options of evaluate are for, but for those of a search.
+_FOR: dict[str, type[Recipe]] = {"metrics": Config, "tokenizer": Config, "lexicon": TranslationConfig}
+
+
 def _evaluate(options: argparse.Namespace) -> int:
     run = experiment.load_run(options.run_directory)
-    translates = isinstance(run.config, TranslationConfig)
-    changes = {"metrics": options.metrics, "tokenizer": options.tokenizer, "lexicon": options.lexicon}
-    given = {key: value for key, value in changes.items() if value is not None}
+    given = {key: value for key in _FOR if (value := getattr(options, key)) is not None}
     for key in given:
-        if translates != (key == "lexicon"):
-            of, does = ("captions", "translates") if translates else ("translations", "captions")
-            raise ValueError(f"--{key} is for {of}, and the model of {run.directory} {does}")
-    lexicon = {"lexicon": read_lexicon(given.pop("lexicon"))} if options.lexicon else {}
+        if not isinstance(run.config, _FOR[key]):
+            raise ValueError(f"--{key} is for {WORDS[_FOR[key]].makes}, and {_model_of(run)}")
+    arguments: dict[str, Any] = {}
+    if options.lexicon:
+        arguments["lexicon"] = read_lexicon(given.pop("lexicon"))
     if options.first is not None:
+        translates = isinstance(run.config, TranslationConfig)
         given["max_sentences" if translates else "max_images"] = options.first
+    if not isinstance(run.config, ClassificationConfig):
+        arguments["decoding"] = dataclasses.replace(search_options(run.config.decoding, options), n_best=1)
+    elif found := given_search(options):
+        raise ValueError(f"{next(iter(found))} is for a search for sentences, and {_model_of(run)}")
     evaluation = dataclasses.replace(run.config.evaluation, **given)
     split = options.split or evaluation.split
-    result = experiment.evaluate(
-        run,
-        split,
-        decoding=dataclasses.replace(search_options(run.config.decoding, options), n_best=1),
-        evaluation=evaluation,
-        **lexicon,
-    )
+    result = experiment.evaluate(run, split, evaluation=evaluation, **arguments)
     print(report.scores_table(result))
     if options.json:
         report.write_scores(options.json, result, run, split)
     return 0
+
+
+def _model_of(run: Run) -> str:
+    return f"the model of {run.directory} {WORDS[type(run.config)].does}"

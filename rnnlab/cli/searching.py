@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from typing import Any
 
 from rnnlab.config import SEARCH_KEYS, DecodingConfig
 
@@ -61,10 +62,15 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
     )
 
 
+def given_search(options: argparse.Namespace) -> dict[str, Any]:
+    """The keys of [decoding] that the command line says."""
+    keys = [field.name for field in dataclasses.fields(DecodingConfig)]
+    return {key: value for key in keys if (value := getattr(options, key, None)) is not None}
+
+
 def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> DecodingConfig:
     """The recipe's decoding, with what the command line says instead."""
-    keys = [field.name for field in dataclasses.fields(DecodingConfig)]
-    given = {key: value for key in keys if (value := getattr(options, key, None)) is not None}
+    given = given_search(options)
     for of in ("beam", "sample"):
         if any(key in given for key in SEARCH_KEYS[of]):
             given.setdefault("method", of)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab import experiment, report
+from rnnlab.cli.kinds import recipe_of
 from rnnlab.cli.searching import count
-from rnnlab.config import TranslationConfig, load_config
+from rnnlab.config import ClassificationConfig, Config, TranslationConfig, load_config
 from rnnlab.experiment import Run
 from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS
 from rnnlab.metrics.library import Library
@@ -59,6 +60,8 @@ def _train(options: argparse.Namespace) -> int:
         raise KeyboardInterrupt
     if isinstance(run.config, TranslationConfig):
         _show_translations(run)
+    elif isinstance(run.config, ClassificationConfig):
+        _show_classes(run)
     else:
         _show_captions(run)
     return 0
@@ -75,11 +78,19 @@ def _show_translations(run: Run) -> None:
         _say_how_to_score(run, TRANSLATION_SCORERS)
 
 
-def _show_captions(run: Run) -> None:
+def _show_classes(run: Run) -> None:
     split = run.config.evaluation.split
+    print(f"\nThe loss is pictured in {run.directory / 'loss.png'}.")
+    print(f"\nScores of the {split} split:\n\n{report.scores_table(experiment.evaluate(run))}")
+
+
+def _show_captions(run: Run) -> None:
+    config = recipe_of(run, Config)
+    split = config.evaluation.split
     images = run.data.split(split)
     shown = min(_SHOWN, images.num_images)
-    captions = decode(run.model, images.features[:shown], run.config.decoding, rng=run.config.training.seed)
+    features = images.features_at(slice(shown))
+    captions = decode(run.model, features, config.decoding, rng=config.training.seed)
     print(f"\nCaptions of the {split} split:\n")
     print(report.captions_text(images.names[:shown], captions, run.data))
     picture = run.directory / "captions.png"

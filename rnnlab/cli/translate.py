@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rnnlab import experiment, report
+from rnnlab.cli.kinds import recipe_of
 from rnnlab.cli.searching import add_search, search_options
 from rnnlab.config import TranslationConfig
 from rnnlab.data.parallel_text import read_lines
@@ -85,6 +86,4 @@ def _lexicon(options: argparse.Namespace) -> int:
 
 def _translator(directory: str, *, with_data: bool = True) -> tuple[Run, TranslationConfig]:
     run = experiment.load_run(directory, with_data=with_data)
-    if not isinstance(run.config, TranslationConfig):
-        raise ValueError(f"{run.directory} holds a model that captions: rnnlab caption {run.directory}")
-    return run, run.config
+    return run, recipe_of(run, TranslationConfig)

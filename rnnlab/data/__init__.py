@@ -9,6 +9,8 @@ prepare        annotations to the course's files, by way of PCA
 lazy           features that are larger than memory
 parallel       ParallelData, sentence pairs for the solver
 parallel_text  sentence pairs, code and comments from files
+pixels         PixelData, labelled images as sequences of pixels
+mnist, digits  MNIST's files, and a small stand-in that scikit-learn brings
 images         pictures by address or name
 shapes         the built-in data
 """
@@ -16,8 +18,10 @@ shapes         the built-in data
 from rnnlab.data.annotations import open_annotated, read_coco, read_features, read_karpathy
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.coco import decode_captions, load_coco_data, sample_coco_minibatch
+from rnnlab.data.digits import open_digits
 from rnnlab.data.images import image_from_url
 from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.mnist import open_mnist, read_idx
 from rnnlab.data.parallel import ParallelData, ParallelSplit
 from rnnlab.data.parallel_text import (
     open_habeas,
@@ -27,6 +31,7 @@ from rnnlab.data.parallel_text import (
     tokenize_text,
 )
 from rnnlab.data.pca import PCA
+from rnnlab.data.pixels import PixelData, PixelSplit
 from rnnlab.data.prepare import describe, prepare_annotated
 from rnnlab.data.shapes import open_shapes, write_shapes
 from rnnlab.data.splits import CaptionSplit
@@ -39,19 +44,24 @@ __all__ = [
     "LazyFeatures",
     "ParallelData",
     "ParallelSplit",
+    "PixelData",
+    "PixelSplit",
     "Vocabulary",
     "decode_captions",
     "describe",
     "image_from_url",
     "load_coco_data",
     "open_annotated",
+    "open_digits",
     "open_habeas",
+    "open_mnist",
     "open_parallel",
     "open_shapes",
     "prepare_annotated",
     "read_coco",
     "read_code_comments",
     "read_features",
+    "read_idx",
     "read_karpathy",
     "read_parallel",
     "sample_coco_minibatch",

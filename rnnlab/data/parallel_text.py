@@ -8,14 +8,13 @@ open_habeas      a folder of train, dev and test.tsv.gz, ``code<TAB>comment`` a 
 
 from __future__ import annotations
 
-import gzip
 import re
 import unicodedata
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rnnlab.data.gzipped import read_bytes
 from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.parallel import Pair, ParallelData
 
@@ -174,13 +173,7 @@ def read_lines(path: PathLike) -> list[str]:
     ValueError
         If it is not UTF-8 (names the line), or is a damaged gzip file.
     """
-    content = Path(path).read_bytes()
-    if content.startswith(b"\x1f\x8b"):
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, OSError, zlib.error) as error:
-            raise mismatch(str(path), f"a damaged gzip file ({error})", "a whole one") from None
-    raw = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")  # not splitlines: U+2028 ends no line
+    raw = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")  # not splitlines: U+2028 ends no line
     if not raw[-1]:
         raw.pop()
     lines = []

@@ -13,6 +13,7 @@ from rnnlab.data.course import FEATURE_FILES
 from rnnlab.data.hdf5 import PathLike
 from rnnlab.data.parallel import ParallelData
 from rnnlab.data.pca import PCA, Projected
+from rnnlab.data.pixels import PixelData
 from rnnlab.data.vocabulary import END, NULL, START, UNK
 
 
@@ -59,15 +60,15 @@ def prepare_annotated(
     return CaptionData.from_course(out, features=kind, standardise=False)
 
 
-def describe(data: CaptionData | ParallelData | PathLike) -> str:
+def describe(data: CaptionData | ParallelData | PixelData | PathLike) -> str:
     """What is in a data set, for people: its splits, its vocabulary, an example of each split.
 
     Parameters
     ----------
-    data : CaptionData, ParallelData or path
+    data : CaptionData, ParallelData, PixelData or path
         A path is that of a folder in the course's layout, whether its features are those after PCA or before.
     """
-    if isinstance(data, ParallelData):
+    if isinstance(data, ParallelData | PixelData):
         return data.describe()
     if not isinstance(data, CaptionData):
         reduced = (Path(data) / FEATURE_FILES["pca"].format(split="train")).exists()
@@ -79,7 +80,9 @@ def describe(data: CaptionData | ParallelData | PathLike) -> str:
         special = np.isin(split.captions, (NULL, START, END))
         words = (~special).sum(axis=1)
         unknown = (split.captions == UNK).sum() / max(1, words.sum())
-        shape = " x ".join(map(str, split.features.shape[1:]))
+        shape = " and ".join(
+            " x ".join(map(str, getattr(split, field).shape[1:])) for field in split.feature_fields
+        )
         lines.append(
             f"{name:<8}{split.num_images:>9,}{len(split.captions):>10,}{words.mean():>8.1f}"
             f"{words.max(initial=0):>9}{unknown:>8.1%}  {shape} {np.dtype(split.features.dtype)}"

@@ -1,6 +1,8 @@
-"""Scores: of captions and translations against references, and of a model's probabilities."""
+"""Scores: of captions and translations against references, of classes, of probabilities and of states."""
 
 from rnnlab.metrics.captions import METRICS, CaptionScores, Metric, score_captions
+from rnnlab.metrics.classification import accuracy, confusion_matrix
+from rnnlab.metrics.discrepancy import mean_centroid_distance, pointwise_distance
 from rnnlab.metrics.java import JavaError, ptb_tokenizer
 from rnnlab.metrics.library import CAPTION_SCORERS, TRANSLATION_SCORERS
 from rnnlab.metrics.perplexity import perplexity
@@ -14,8 +16,12 @@ __all__ = [
     "JavaError",
     "Metric",
     "TranslationScores",
+    "accuracy",
+    "confusion_matrix",
     "corpus_bleu",
+    "mean_centroid_distance",
     "perplexity",
+    "pointwise_distance",
     "ptb_tokenizer",
     "score_captions",
 ]

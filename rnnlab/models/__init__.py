@@ -1,6 +1,7 @@
 """Models: encoders, decoders and outputs composed into one loss and one step function."""
 
 from rnnlab.models.captioning import CaptioningRNN
+from rnnlab.models.classification import SequenceClassifier
 from rnnlab.models.translation import Seq2Seq
 
-__all__ = ["CaptioningRNN", "Seq2Seq"]
+__all__ = ["CaptioningRNN", "Seq2Seq", "SequenceClassifier"]

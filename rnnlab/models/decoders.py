@@ -10,7 +10,7 @@ Three ways for an image to enter, besides as the initial state:
 and one that attends to a memory, to its own past, or to both. Each decoder offers, besides a part's two
 methods, ``start`` and ``advance`` for decoding, which use the cells' step functions:
 
-    decoder.forward(params, words, source, lengths) -> decoded, cache
+    decoder.forward(params, words, source, lengths, rng) -> decoded, cache
     decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
     decoder.start(params, source)                   -> state
     decoder.advance(params, words, state)           -> decoded, state          of one step
@@ -25,7 +25,7 @@ import numpy as np
 from rnnlab.layers.attentive import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attentive_step import attentive_start, attentive_step
 from rnnlab.models.cells import Array, Cell, State
-from rnnlab.models.encoders import Shapes, Source
+from rnnlab.models.encoders import Random, Shapes, Source
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 
@@ -36,6 +36,7 @@ class Decoded(NamedTuple):
     hidden: Array  # (N, T, H)
     contexts: Array | None = None  # (N, T, C), of a decoder that attends
     weights: dict[str, Array] = {}  # noqa: RUF012  "source" (N, T, L) and "target" (N, T, T), likewise
+    first: Array | None = None  # (N, H), the hidden state before all words, if it is not zero; not of a step
 
 
 class RecurrentDecoder:
@@ -56,16 +57,17 @@ class RecurrentDecoder:
         return self.cell.shapes(self.word_dim + self.image_dim, self.hidden_dim, self.layer)
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), image (N, P) or None, state of arrays (N, H) to hidden states (N, T, H)."""
         inputs = _beside(words, source.image)
-        hidden, cache = self.cell.forward(inputs, source.state, *self._weights(params), lengths)
-        return Decoded(hidden), cache
+        hidden, cache = self.cell.forward(inputs, source.state, *self._weights(params), lengths, rng)
+        return Decoded(hidden, first=_first(source)), cache
 
     def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
         dx, dstate, *_ = self.cell.backward(ddecoded.hidden, cache, into=self._weights(grads))
+        _add_first(ddecoded, dstate)
         if not self.image_dim:
             return dx, Source(dstate)
         return _part(dx[:, :, : self.word_dim]), Source(dstate, dx[:, :, self.word_dim :].sum(axis=1))
@@ -90,22 +92,23 @@ class FirstInputDecoder(RecurrentDecoder):
     """One recurrent layer that sees the image vector (N, W) before the first word, and only then."""
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """As of :class:`RecurrentDecoder`; the hidden state of the image's own step is not among them."""
         N, T, W = words.shape
         inputs = ops_for(words).empty((N, T + 1, W), words.dtype)
         inputs[:, 0], inputs[:, 1:] = source.image, words
         decoded, cache = super().forward(
-            params, inputs, Source(source.state), None if lengths is None else np.asarray(lengths) + 1
+            params, inputs, Source(source.state), None if lengths is None else np.asarray(lengths) + 1, rng
         )
-        return Decoded(_part(decoded.hidden[:, 1:])), cache
+        return Decoded(_part(decoded.hidden[:, 1:]), first=_part(decoded.hidden[:, 0])), cache
 
     def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
         """As of :class:`RecurrentDecoder`."""
         N, T, H = ddecoded.hidden.shape
         dall = ops_for(ddecoded.hidden).empty((N, T + 1, H), ddecoded.hidden.dtype)
-        dall[:, 0], dall[:, 1:] = 0, ddecoded.hidden
+        dall[:, 0] = 0 if ddecoded.first is None else ddecoded.first
+        dall[:, 1:] = ddecoded.hidden
         dinputs, dsource = super().backward(Decoded(dall), cache, grads)
         return _part(dinputs[:, 1:]), dsource._replace(image=_part(dinputs[:, 0]))
 
@@ -133,12 +136,13 @@ class FactoredDecoder:
         return self.first.shapes() | self.second.shapes()
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), image (N, P), state (N, H) to the second layer's hidden states (N, T, H)."""
         below, above = self._split(source.state)
-        decoded, first = self.first.forward(params, words, Source(below), lengths)
-        decoded, second = self.second.forward(params, decoded.hidden, Source(above, source.image), lengths)
+        decoded, first = self.first.forward(params, words, Source(below), lengths, rng)
+        given = source._replace(state=above)
+        decoded, second = self.second.forward(params, decoded.hidden, given, lengths, rng)
         return decoded, (first, second)
 
     def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
@@ -204,6 +208,7 @@ class AttentiveDecoder:
         self._options: dict[str, Any] = {
             "cell": cell.name, "score": score, "selector": selector, "target": target
         }  # fmt: skip
+        self._regularisation = cell.regularisation
         self._shapes = attentive_shapes(
             input_dim=word_dim,
             hidden_dim=hidden_dim,
@@ -221,13 +226,20 @@ class AttentiveDecoder:
         return self._shapes
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), memory (N, L, C), state of arrays (N, H) to hidden states and contexts."""
         hidden, contexts, weights, _, cache = attentive_forward(
-            words, source.state, params=params, lengths=lengths, **self._reads(source), **self._options
+            words,
+            source.state,
+            params=params,
+            lengths=lengths,
+            rng=rng,
+            regularisation=self._regularisation,
+            **self._reads(source),
+            **self._options,
         )
-        return Decoded(hidden, contexts, weights), cache
+        return Decoded(hidden, contexts, weights, _first(source)), cache
 
     def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
@@ -239,11 +251,19 @@ class AttentiveDecoder:
             into=grads,
             memory_gradient=self._memory_gradient,
         )
+        _add_first(ddecoded, dstate)
         return dwords, Source(dstate, memory=dmemory)
 
     def start(self, params: Parameters, source: Source) -> Any:
         """The decoding state before the first word."""
-        return attentive_start(source.state, params=params, **self._reads(source), **self._options), None
+        started = attentive_start(
+            source.state,
+            params=params,
+            regularisation=self._regularisation,
+            **self._reads(source),
+            **self._options,
+        )
+        return started, None
 
     def _reads(self, source: Source) -> dict[str, Any]:
         if not self.attends_to_source:
@@ -254,6 +274,17 @@ class AttentiveDecoder:
         """Words (N, W) to hidden states, contexts and the decoding state after them."""
         hidden, contexts, weights, after = attentive_step(words, state[0])
         return Decoded(hidden, contexts, weights), (after, weights.get("source"))
+
+
+def _first(source: Source) -> Array | None:
+    """The hidden state (N, H) that a decoder starts from, None if it is zero."""
+    return None if source.zero_state else source.state[0]
+
+
+def _add_first(ddecoded: Decoded, dstate: State) -> None:
+    """Add the gradient of that state to what has come through the steps."""
+    if ddecoded.first is not None:
+        dstate[0][...] += ddecoded.first
 
 
 def _part(view: Array) -> Array:

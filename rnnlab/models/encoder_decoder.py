@@ -4,14 +4,14 @@
     words    = embedding(tokens)
     decoded  = decoder(words, source)
     scores   = output(hidden, contexts, words)          at real tokens only
-    loss     = softmax cross-entropy + doubly stochastic attention
+    loss     = softmax cross-entropy + doubly stochastic attention + reconstruction of hidden states
 
 A model is the choice of the parts, and what its inputs are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from rnnlab.models.cells import Array
 from rnnlab.models.decoders import Decoded
 from rnnlab.models.encoders import Random, Source
 from rnnlab.models.initialisation import initialise
+from rnnlab.models.reconstruction import EncoderReconstructor, Reconstructor
 from rnnlab.models.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.scoring import output_loss, output_nll
 from rnnlab.models.words import Readout, WordEmbedding
@@ -54,6 +55,12 @@ class EncoderDecoder:
     loss_average : "batch" or "token"
     doubly_stochastic : float
         The weight of that loss of the attention to the source; 0 is none.
+    reconstruction : float
+        The weight of the loss of ``reconstructor``, likewise.
+    reconstructor : Reconstructor or None
+        The ARNet of the decoder's hidden states.
+    encoder_reconstruction, encoder_reconstructor
+        The same of what a token encoder makes.
     initialisation, init_scale, rng, dtype
         Of the parameters.
 
@@ -61,6 +68,7 @@ class EncoderDecoder:
     """
 
     _options: dict[str, Any]
+    _inputs: Callable[..., Any]  # (function, source) -> what the encoder reads, checked; its len is N
 
     def __init__(
         self,
@@ -72,10 +80,14 @@ class EncoderDecoder:
         *,
         loss_average: str,
         doubly_stochastic: float,
+        reconstruction: float,
+        reconstructor: Reconstructor | None,
         initialisation: str,
         init_scale: float,
         dtype: DTypeLike,
         rng: np.random.Generator | int,
+        encoder_reconstruction: float = 0.0,
+        encoder_reconstructor: EncoderReconstructor | None = None,
     ) -> None:
         name = type(self).__name__
         if "<NULL>" not in word_to_idx:
@@ -92,9 +104,15 @@ class EncoderDecoder:
         self.end_token: Any = self.word_to_idx.get("<END>")
         self.encoder, self.embedding, self.decoder, self.output = encoder, embedding, decoder, output
         self.loss_average, self.doubly_stochastic = loss_average, doubly_stochastic
+        self.reconstruction, self.reconstructor = reconstruction, reconstructor
+        self.encoder_reconstruction, self.encoder_reconstructor = (
+            encoder_reconstruction,
+            encoder_reconstructor,
+        )
         shapes: dict[str, tuple[int, ...]] = {}
-        for part in (encoder, embedding, decoder, output):
-            shapes |= part.shapes()
+        for part in (encoder, embedding, decoder, output, reconstructor, encoder_reconstructor):
+            if part is not None:
+                shapes |= part.shapes()
         self.params = Parameters(shapes, dtype)
         initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
 
@@ -134,13 +152,21 @@ class EncoderDecoder:
 
         source, encoded = self.encoder.forward(params, inputs, rng=rng)
         words, embedded = self.embedding.forward(params, taught.inputs, rng=rng)
-        decoded, cache = self.decoder.forward(params, words, source, taught.lengths)
+        decoded, cache = self.decoder.forward(params, words, source, taught.lengths, rng)
         loss, ddecoded, dread = self._score(decoded, words, source, taught, grads, rng)
         del decoded  # its memory serves the backward
         dwords, dsource = self.decoder.backward(ddecoded, cache, grads)
         if dread is not None:
             dwords += dread
         self.embedding.backward(dwords, embedded, grads)
+        if self.encoder_reconstruction:
+            term, dmemory = self._made("encoder_reconstruction", self.encoder_reconstructor).loss(
+                params, source.memory, inputs, weight=self.encoder_reconstruction, grads=grads
+            )
+            loss += term
+            if dsource.memory is not None:
+                dmemory += dsource.memory
+            dsource = dsource._replace(memory=dmemory)
         self.encoder.backward(dsource, encoded, grads)
         return loss, grads
 
@@ -174,7 +200,29 @@ class EncoderDecoder:
         dhidden, dcontexts, dread = (
             None if rows is None else _spread(rows, taught.real, words.shape) for rows in dreadout
         )
-        return loss, Decoded(dhidden, dcontexts, dweights), dread
+        dfirst = None
+        if self.reconstruction:
+            term, dstates, dfirst = self._made("reconstruction", self.reconstructor).loss(
+                self.params,
+                decoded.hidden,
+                decoded.first,
+                taught.lengths,
+                weight=self.reconstruction,
+                grads=grads,
+            )
+            loss += term
+            dhidden += dstates
+        return loss, Decoded(dhidden, dcontexts, dweights, dfirst), dread
+
+    def _made(self, weight: str, reconstructor: Any) -> Any:
+        """The ARNet of a weight, which may have been changed from 0."""
+        if reconstructor is None:
+            prefix = weight.removesuffix("reconstruction")
+            raise ValueError(
+                f"{type(self).__name__}: {weight} is {getattr(self, weight)}, but the model was made without "
+                f"an ARNet to weight: give it {prefix}reconstructor_dim"
+            )
+        return reconstructor
 
     def _nll(self, inputs: Any, taught: Teaching) -> tuple[float, int]:
         """The negative log-likelihood of a batch in nats, and its tokens; without noise and gradients."""
@@ -189,10 +237,43 @@ class EncoderDecoder:
         """The attention (N, T, L) to the source under teacher forcing."""
         if not self.attends_to_source:
             raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
+        return self._decoded(inputs, taught).weights["source"]
+
+    def _decoded(self, inputs: Any, taught: Teaching) -> Decoded:
+        """What the decoder makes under teacher forcing, without noise."""
         source, _ = self.encoder.forward(self.params, inputs)
         words, _ = self.embedding.forward(self.params, taught.inputs)
-        decoded, _ = self.decoder.forward(self.params, words, source, taught.lengths)
-        return decoded.weights["source"]
+        return self.decoder.forward(self.params, words, source, taught.lengths)[0]
+
+    def last_states(self, source: Any, sentences: Array) -> Array:
+        """The hidden state that emits the last token of each sentence, under teacher forcing, without noise.
+
+        Of a sentence that the model has written, it is the state in which it wrote that token.
+
+        Parameters
+        ----------
+        source : as :meth:`start` takes it, N rows
+        sentences : (N, L) integers
+            ``<START>``, the words, ``<END>``, then ``<NULL>``; ``<END>`` may be missing.
+
+        Returns
+        -------
+        (N, H)
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            If source or sentences do not fit, or a sentence has no token after its first.
+        """
+        inputs = self._inputs("last_states", source)
+        taught = self._taught("last_states", "sentences", sentences, len(inputs))
+        if not taught.lengths.all():
+            row = int(np.flatnonzero(taught.lengths == 0)[0])
+            raise ValueError(
+                f"{type(self).__name__}.last_states: sentence {row} has no token after its first"
+            )
+        decoded = self._decoded(inputs, taught)
+        return decoded.hidden[np.arange(len(inputs)), taught.lengths - 1]
 
     def _readout(self, decoded: Decoded, words: Array, real: Array) -> Readout:
         """What is scored, at the real targets."""

@@ -39,6 +39,7 @@ class Source(NamedTuple):
     image: Array | None = None  # (N, P), an input of the decoder
     memory: Array | None = None  # (N, L, C), what it attends to
     mask: Array | None = None  # (N, L), true for the real cells of the memory
+    zero_state: bool = False  # whether the state is zeros, with nothing of the source in it
 
 
 ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -129,7 +130,7 @@ class ImageVectorEncoder:
         features, dropped = dropout_forward(features, self.dropout, rng=rng)
         image, projected = affine_forward(features, params["W_proj"], params["b_proj"])
         zeros = ops_for(image).zeros((image.shape[0], self.hidden_dim), image.dtype)
-        return Source((zeros,) * self.states, image), (dropped, projected)
+        return Source((zeros,) * self.states, image, zero_state=True), (dropped, projected)
 
     def backward(self, dsource: Source, cache: Any, grads: Parameters) -> Array:
         """Add the parameters' gradients; return that of the features, (N, D)."""
@@ -139,10 +140,18 @@ class ImageVectorEncoder:
 
 
 class RegionEncoder:
-    """The image's regions are a memory to attend to; their mean is the decoder's initial state.
+    """The image's regions are a memory to attend to; their mean, or a global vector, is the initial state.
 
-    The state comes from the mean as from a feature vector in :class:`InitialStateEncoder` (Xu et al. 2015,
-    section 3.1.2). Features are data: they get no gradient.
+    The state comes from either as from a feature vector in :class:`InitialStateEncoder` (Xu et al. 2015,
+    section 3.1.2, for the mean; Chen et al. 2018 for the global vector). Features are data: they get no
+    gradient.
+
+    Parameters
+    ----------
+    initial_state : InitialStateEncoder
+        With dropout of its own for a global vector, without for the mean of what dropout left.
+    dropout : float
+        Of the regions' features.
     """
 
     def __init__(self, initial_state: InitialStateEncoder, *, dropout: float = 0.0) -> None:
@@ -152,11 +161,16 @@ class RegionEncoder:
         """As of :class:`InitialStateEncoder`."""
         return self.initial_state.shapes()
 
-    def forward(self, params: Parameters, features: Array, *, rng: Random = None) -> tuple[Source, Any]:
-        """Features (N, L, D) to a memory (N, L, D) and a state of arrays (N, H)."""
-        features, _ = dropout_forward(features, self.dropout, rng=rng)
-        source, cache = self.initial_state.forward(params, features.mean(axis=1))
-        return source._replace(memory=features), cache
+    def forward(
+        self, params: Parameters, features: Array | tuple[Array, Array], *, rng: Random = None
+    ) -> tuple[Source, Any]:
+        """Features (N, L, D), or with global ones (N, G), to a memory (N, L, D) and a state of (N, H)."""
+        regions, vector = features if isinstance(features, tuple) else (features, None)
+        regions, _ = dropout_forward(regions, self.dropout, rng=rng)
+        if vector is None:
+            vector = regions.mean(axis=1)
+        source, cache = self.initial_state.forward(params, vector, rng=rng)
+        return source._replace(memory=regions), cache
 
     def backward(self, dsource: Source, cache: Any, grads: Parameters) -> None:
         """Add the parameters' gradients."""

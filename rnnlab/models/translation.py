@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.layers.checks import check_probability, check_tokens
+from rnnlab.layers.regularisation import Regularisation
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, RecurrentDecoder
 from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
+from rnnlab.models.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.sequence_encoder import TokenEncoder, Tokens
 from rnnlab.models.words import DeepOutput, LinearOutput, WordEmbedding
 from rnnlab.parameters import Parameters
@@ -56,10 +58,17 @@ class Seq2Seq(EncoderDecoder):
         state alone.
     word_dropout, layer_dropout, output_dropout : float in [0, 1)
         Of word vectors on both sides, between the encoder's layers, and of what is scored.
+    reconstruction, reconstructor_dim, detach_target
+        ARNet on the decoder's hidden states, as of :class:`~rnnlab.models.CaptioningRNN`.
+    encoder_reconstruction, encoder_reconstructor_dim
+        The same of the encoder's top layer: each direction has an ARNet of its own, which reads in that
+        direction, and has ``encoder_dim`` units if left out. ``detach_target`` is for all of them.
     loss_average : "token" or "batch"
         The loss is the sum over all real tokens over their number, or over the batch size.
     initialisation, init_scale, rng
         As of :class:`~rnnlab.models.CaptioningRNN`.
+    regularisation : mapping, optional
+        Noise in the recurrence of encoder and decoder, likewise.
 
     Attributes
     ----------
@@ -90,9 +99,15 @@ class Seq2Seq(EncoderDecoder):
         word_dropout: float = 0.0,
         layer_dropout: float = 0.0,
         output_dropout: float = 0.0,
+        reconstruction: float = 0.0,
+        reconstructor_dim: int | None = None,
+        encoder_reconstruction: float = 0.0,
+        encoder_reconstructor_dim: int | None = None,
+        detach_target: bool = False,
         loss_average: str = "token",
         initialisation: str = "course",
         init_scale: float = 0.08,
+        regularisation: Mapping[str, Any] | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
         self._options = {
@@ -112,13 +127,19 @@ class Seq2Seq(EncoderDecoder):
             "word_dropout": word_dropout,
             "layer_dropout": layer_dropout,
             "output_dropout": output_dropout,
+            "reconstruction": reconstruction,
+            "reconstructor_dim": reconstructor_dim,
+            "encoder_reconstruction": encoder_reconstruction,
+            "encoder_reconstructor_dim": encoder_reconstructor_dim,
+            "detach_target": detach_target,
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
+            "regularisation": dict(regularisation or {}),
         }
         _check_options(self._options)
         self.source_word_to_idx = dict(source_word_to_idx)
-        cell, V = cell_for(cell_type), len(word_to_idx)
+        cell, V = cell_for(cell_type, Regularisation.of(regularisation)), len(word_to_idx)
         encoder = TokenEncoder(
             cell,
             len(source_word_to_idx),
@@ -152,10 +173,14 @@ class Seq2Seq(EncoderDecoder):
             else LinearOutput(hidden_dim, V, dropout=output_dropout),
             loss_average=loss_average,
             doubly_stochastic=0.0,
+            reconstruction=reconstruction,
+            reconstructor=decoder_reconstructor("Seq2Seq", self._options),
             initialisation=initialisation,
             init_scale=init_scale,
             dtype=dtype,
             rng=rng,
+            encoder_reconstruction=encoder_reconstruction,
+            encoder_reconstructor=encoder_reconstructor("Seq2Seq", encoder, self._options),
         )
 
     def __repr__(self) -> str:
@@ -262,6 +287,8 @@ class Seq2Seq(EncoderDecoder):
             )
         check_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
         return Tokens(source, self.source_word_to_idx["<NULL>"])
+
+    _inputs = _tokens
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

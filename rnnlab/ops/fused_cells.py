@@ -47,40 +47,38 @@ def lstm_forward(gates, prev_c, c, tanh_c, h):
     for row in prange(c.shape[0]):
         _sigmoid(gates[row, : 3 * H])
         _tanh(gates[row, 3 * H :])
-        i, f = gates[row, :H], gates[row, H : 2 * H]
-        o, g = gates[row, 2 * H : 3 * H], gates[row, 3 * H :]
-        prev_c_, c_, tanh_c_, h_ = prev_c[row], c[row], tanh_c[row], h[row]
-        for j in range(H):
-            c_[j] = f[j] * prev_c_[j] + i[j] * g[j]
-        for j in range(H):
-            tanh_c_[j] = tanh(c_[j])
-        for j in range(H):
-            h_[j] = o[j] * tanh_c_[j]
+        _lstm_state(gates[row], gates[row, 3 * H :], prev_c[row], c[row], tanh_c[row], h[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
+def lstm_dropped_forward(gates, keep, prev_c, c, tanh_c, h):
+    """c = f prev_c + i (keep g); h has room for keep g until it is written."""
+    H = c.shape[1]
+    for row in prange(c.shape[0]):
+        _sigmoid(gates[row, : 3 * H])
+        _tanh(gates[row, 3 * H :])
+        _multiply(keep[row], gates[row, 3 * H :], h[row])
+        _lstm_state(gates[row], h[row], prev_c[row], c[row], tanh_c[row], h[row])
 
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
-    """Each line below is an equation of :mod:`rnnlab.layers.lstm`; dc leaves as that of c_{t-1}."""
-    H, one = dc.shape[1], dc.dtype.type(1)
+    """Each line of the row's is an equation of :mod:`rnnlab.layers.lstm`; dc leaves as that of c_{t-1}."""
     for row in prange(dc.shape[0]):
-        i, f = gates[row, :H], gates[row, H : 2 * H]
-        o, g = gates[row, 2 * H : 3 * H], gates[row, 3 * H :]
-        di, df = da[row, :H], da[row, H : 2 * H]
-        do, dg = da[row, 2 * H : 3 * H], da[row, 3 * H :]
-        dh_, dc_, prev_c_, tanh_c_ = dh[row], dc[row], prev_c[row], tanh_c[row]
-        for j in range(H):
-            dc_[j] += dh_[j] * o[j] * (one - tanh_c_[j] * tanh_c_[j])
-        for j in range(H):
-            di[j] = dc_[j] * g[j] * i[j] * (one - i[j])
-        for j in range(H):
-            df[j] = dc_[j] * prev_c_[j] * f[j] * (one - f[j])
-        for j in range(H):
-            do[j] = dh_[j] * tanh_c_[j] * o[j] * (one - o[j])
-        for j in range(H):
-            dg[j] = dc_[j] * i[j] * (one - g[j] * g[j])
-        for j in range(H):
-            dc_[j] *= f[j]
+        _lstm_backward(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
+def lstm_dropped_backward(dh, dc, gates, keep, prev_c, tanh_c, da):
+    """The same with di and dg times keep."""
+    H = dc.shape[1]
+    for row in prange(dc.shape[0]):
+        _lstm_backward(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
+        _scale(da[row, :H], keep[row])
+        _scale(da[row, 3 * H :], keep[row])
 
 
 @primitive
@@ -107,6 +105,17 @@ def gru_candidate_forward(gates, prev_h, h):
 
 
 @primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
+def gru_candidate_dropped_forward(gates, keep, prev_h, h):
+    """h = (1 - z) (keep g) + z prev_h."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, 2 * H :]
+        _tanh(g)
+        _interpolate_dropped(z, g, keep[row], prev_h[row], h[row])
+
+
+@primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def gru_candidate_backward(dh, gates, prev_h, da):
     """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
@@ -114,6 +123,16 @@ def gru_candidate_backward(dh, gates, prev_h, da):
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, 2 * H :]
         _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, 2 * H :])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
+def gru_candidate_dropped_backward(dh, gates, keep, prev_h, da):
+    """da_z = dh (prev_h - keep g) z (1 - z); da_g = dh (1 - z) keep (1 - g^2); dh = dh z."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, 2 * H :]
+        _interpolate_dropped_backward(dh[row], z, g, keep[row], prev_h[row], da[row, :H], da[row, 2 * H :])
 
 
 @primitive
@@ -143,6 +162,18 @@ def simplified_gru_forward(gates, prev_h, h):
 
 
 @primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=2 * _UNITS)
+def simplified_gru_dropped_forward(gates, keep, prev_h, h):
+    """h = (1 - z) (keep g) + z prev_h."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, H:]
+        _sigmoid(z)
+        _tanh(g)
+        _interpolate_dropped(z, g, keep[row], prev_h[row], h[row])
+
+
+@primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def simplified_gru_backward(dh, gates, prev_h, da):
     """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
@@ -150,6 +181,16 @@ def simplified_gru_backward(dh, gates, prev_h, da):
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, H:]
         _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, H:])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
+def simplified_gru_dropped_backward(dh, gates, keep, prev_h, da):
+    """da_z = dh (prev_h - keep g) z (1 - z); da_g = dh (1 - z) keep (1 - g^2); dh = dh z."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, H:]
+        _interpolate_dropped_backward(dh[row], z, g, keep[row], prev_h[row], da[row, :H], da[row, H:])
 
 
 # ---------------------------------------------------------------- of one row
@@ -168,9 +209,59 @@ def _tanh(a):
 
 
 @inlined
+def _multiply(x, y, out):
+    for j in range(out.size):
+        out[j] = x[j] * y[j]
+
+
+@inlined
+def _scale(x, y):
+    for j in range(x.size):
+        x[j] *= y[j]
+
+
+@inlined
+def _lstm_state(gates, g, prev_c, c, tanh_c, h):
+    H = c.size
+    i, f, o = gates[:H], gates[H : 2 * H], gates[2 * H : 3 * H]
+    for j in range(H):
+        c[j] = f[j] * prev_c[j] + i[j] * g[j]
+    for j in range(H):
+        tanh_c[j] = tanh(c[j])
+    for j in range(H):
+        h[j] = o[j] * tanh_c[j]
+
+
+@inlined
+def _lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
+    H, one = dc.size, dc.dtype.type(1)
+    i, f, o, g = gates[:H], gates[H : 2 * H], gates[2 * H : 3 * H], gates[3 * H :]
+    di, df, do, dg = da[:H], da[H : 2 * H], da[2 * H : 3 * H], da[3 * H :]
+    for j in range(H):
+        dc[j] += dh[j] * o[j] * (one - tanh_c[j] * tanh_c[j])
+    for j in range(H):
+        di[j] = dc[j] * g[j] * i[j] * (one - i[j])
+    for j in range(H):
+        df[j] = dc[j] * prev_c[j] * f[j] * (one - f[j])
+    for j in range(H):
+        do[j] = dh[j] * tanh_c[j] * o[j] * (one - o[j])
+    for j in range(H):
+        dg[j] = dc[j] * i[j] * (one - g[j] * g[j])
+    for j in range(H):
+        dc[j] *= f[j]
+
+
+@inlined
 def _interpolate(z, g, prev_h, h):
     for j in range(h.size):
         h[j] = g[j] + z[j] * (prev_h[j] - g[j])  # (1 - z) g + z prev_h
+
+
+@inlined
+def _interpolate_dropped(z, g, keep, prev_h, h):
+    for j in range(h.size):
+        kept = keep[j] * g[j]
+        h[j] = kept + z[j] * (prev_h[j] - kept)
 
 
 @inlined
@@ -178,6 +269,21 @@ def _interpolate_backward(dh, z, g, prev_h, da_z, da_g):
     one = z.dtype.type(1)
     for j in range(z.size):
         da_z[j] = dh[j] * (prev_h[j] - g[j]) * z[j] * (one - z[j])
+    _candidate_backward(dh, z, g, da_g)
+
+
+@inlined
+def _interpolate_dropped_backward(dh, z, g, keep, prev_h, da_z, da_g):
+    one = z.dtype.type(1)
+    for j in range(z.size):
+        da_z[j] = dh[j] * (prev_h[j] - keep[j] * g[j]) * z[j] * (one - z[j])
+    _candidate_backward(dh, z, g, da_g)
+    _scale(da_g, keep)
+
+
+@inlined
+def _candidate_backward(dh, z, g, da_g):
+    one = z.dtype.type(1)
     for j in range(z.size):
         da_g[j] = dh[j] * (one - z[j]) * (one - g[j] * g[j])
     for j in range(z.size):

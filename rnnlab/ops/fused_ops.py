@@ -19,18 +19,30 @@ from rnnlab.ops.fused_attention import (
 from rnnlab.ops.fused_blas import affine, affine_into, matmul, matmul_add, matmul_into, packed
 from rnnlab.ops.fused_cells import (
     gru_candidate_backward,
+    gru_candidate_dropped_backward,
+    gru_candidate_dropped_forward,
     gru_candidate_forward,
     gru_gates_backward,
     gru_gates_forward,
     lstm_backward,
+    lstm_dropped_backward,
+    lstm_dropped_forward,
     lstm_forward,
     rnn_backward,
     rnn_forward,
     simplified_gru_backward,
+    simplified_gru_dropped_backward,
+    simplified_gru_dropped_forward,
     simplified_gru_forward,
 )
 from rnnlab.ops.fused_kernel import THREADS
 from rnnlab.ops.fused_memory import empty, zeros
+from rnnlab.ops.fused_noise import (
+    dropout,
+    keep_mask,
+    zoneout_backward,
+    zoneout_forward,
+)
 from rnnlab.ops.fused_optim import (
     adadelta,
     adagrad,
@@ -43,7 +55,7 @@ from rnnlab.ops.fused_optim import (
     sgd,
     sum_of_squares,
 )
-from rnnlab.ops.fused_scores import dropout, embedding_gradient, log_softmax, softmax_cross_entropy
+from rnnlab.ops.fused_scores import embedding_gradient, log_softmax, softmax_cross_entropy
 from rnnlab.ops.numpy_ops import (
     asarray,
     concatenate,
@@ -74,11 +86,16 @@ __all__ = [
     "first_non_finite",
     "flush_subnormals",
     "gru_candidate_backward",
+    "gru_candidate_dropped_backward",
+    "gru_candidate_dropped_forward",
     "gru_candidate_forward",
     "gru_gates_backward",
     "gru_gates_forward",
+    "keep_mask",
     "log_softmax",
     "lstm_backward",
+    "lstm_dropped_backward",
+    "lstm_dropped_forward",
     "lstm_forward",
     "matmul",
     "matmul_add",
@@ -91,12 +108,16 @@ __all__ = [
     "sgd",
     "sigmoid",
     "simplified_gru_backward",
+    "simplified_gru_dropped_backward",
+    "simplified_gru_dropped_forward",
     "simplified_gru_forward",
     "softmax_cross_entropy",
     "sum_of_squares",
     "take",
     "tanh",
     "zeros",
+    "zoneout_backward",
+    "zoneout_forward",
 ]
 
 DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {THREADS}; {fused_blas.DESCRIPTION}"

@@ -1,4 +1,4 @@
-"""The primitives of scores and words as kernels: softmax, dropout and the gradient of word vectors."""
+"""The primitives of scores and words as kernels: softmax and the gradient of word vectors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from numba import prange
 from rnnlab.ops.fused_kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.fused_math import exp, maximum
 from rnnlab.ops.fused_memory import empty, empty_like
-from rnnlab.ops.numpy_ops import GAMMA, MIX_1, MIX_2, dropout_threshold
 
 Array = Any
 
-_BLOCK = 1 << 14  # numbers, for one thread
 _COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
 
 
@@ -39,12 +37,6 @@ def log_softmax(scores: Array) -> Array:
 def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
     """dW[token] += dout, row by row."""
     _embedding_gradient(dout, _indices(tokens, dW.shape[0]), dW)
-
-
-@primitive
-def dropout(x: Array, p: float, key: int, out: Array) -> None:
-    """0 with probability p and x / (1 - p) otherwise, the same numbers as the reference."""
-    _dropout(x.reshape(-1), int(dropout_threshold(p)), 1 / (1 - p), key, out.reshape(-1))
 
 
 @kernel("T[:,::1], int64[::1], T, T[:,::1], T[::1]", parallel_from=1 << 16)
@@ -89,21 +81,6 @@ def _embedding_gradient(dout, tokens, dW):
             total, d = dW[tokens[row], start:stop], dout[row, start:stop]
             for j in range(d.size):
                 total[j] += d[j]
-
-
-@kernel("T[::1], int64, T, int64, T[::1]", parallel_from=1 << 17)
-def _dropout(x, threshold, scale, key, out):
-    zero = x.dtype.type(0)
-    for block in prange((x.size + _BLOCK - 1) // _BLOCK):
-        start, stop = block * _BLOCK, min(x.size, (block + 1) * _BLOCK)
-        x_, out_ = x[start:stop], out[start:stop]
-        state = np.uint64(key) + np.uint64(start) * GAMMA
-        for j in range(x_.size):
-            z = state + np.uint64(j + 1) * GAMMA
-            z = (z ^ (z >> np.uint64(30))) * MIX_1
-            z = (z ^ (z >> np.uint64(27))) * MIX_2
-            z = (z ^ (z >> np.uint64(31))) >> np.uint64(32)
-            out_[j] = x_[j] * (scale if z >= np.uint64(threshold) else zero)
 
 
 # ---------------------------------------------------------------- of one row

@@ -27,7 +27,8 @@ class TrainingConfig:
     scheduled_sampling: dict[str, Any] | None = None
     clip_norm: Positive | None = None  # scale a larger gradient down to this norm
     clip_value: Positive | None = None  # bring every number of the gradient into [-clip_value, clip_value]
-    monitor: str = "val_loss"  # tells which epoch is best: val_loss, val_perplexity or a score of each epoch
+    # Tells which epoch is best: val_loss; val_perplexity or a score of each epoch; val_accuracy of classes.
+    monitor: str = "val_loss"
     patience: Count | None = None  # stop after so many epochs without a better one
     restore_best: bool = True  # end with the best epoch's parameters, not with the last one's
     checkpoint_every: Count | None = (

@@ -5,14 +5,15 @@ import pytest
 
 from rnnlab.gradient_check import check_model, projected_check
 
-from .toys import ARCHITECTURES, DROPOUT, PENALISED, batch, build, name_of
+from .toys import ARCHITECTURES, DROPOUT, PENALISED, RECONSTRUCTING, batch, build, name_of
 
 every_average = pytest.mark.parametrize("average", ["batch", "token"])
 
 
 @pytest.mark.parametrize(
     "options",
-    [options for options in ARCHITECTURES + PENALISED if options.get("state_activation") != "tanh"],
+    [options for options in ARCHITECTURES + PENALISED if options.get("state_activation") != "tanh"]
+    + [options for options in RECONSTRUCTING if options.get("cell_type") == "lstm"],
     ids=name_of,
 )
 def test_every_parameter(options, rng):
@@ -29,11 +30,20 @@ def test_every_parameter(options, rng):
 @every_average
 @pytest.mark.parametrize("noise", [{}, DROPOUT], ids=["plain", "dropout"])
 def test_along_a_random_direction(options, average, noise, rng):
-    model = build(**options, **noise, loss_average=average)
-    given = batch(rng, **options)
+    check_direction(options | noise | {"loss_average": average}, rng)
+
+
+@pytest.mark.parametrize("options", RECONSTRUCTING, ids=name_of)
+@pytest.mark.parametrize("noise", [{}, DROPOUT], ids=["plain", "dropout"])
+def test_along_a_random_direction_with_reconstruction(options, noise, rng):
+    check_direction(options | noise, rng)
+
+
+def check_direction(options, rng):
+    model, given = build(**options), batch(rng, **options)
 
     def loss():
-        return model.loss(*given, rng=np.random.default_rng(3) if noise else None)
+        return model.loss(*given, rng=np.random.default_rng(3) if "word_dropout" in options else None)
 
     _, grads = loss()
     assert projected_check(lambda: loss()[0], model.params.flat, grads.flat, rng=rng) < 1e-7

@@ -66,13 +66,32 @@ def test_decoders(decoder, cell, lengths, rng):
 
     def forward(params, words, image=None, **state):
         decoded, cache = part.forward(params, words, Source(tuple(state.values()), image), lengths)
-        return decoded.hidden, cache
+        return decoded.hidden, decoded.first, cache
 
-    def backward(dhidden, cache, grads):
-        dwords, (dstate, dimage, _, _) = part.backward(Decoded(dhidden), cache, grads)
-        return (dwords, *dstate) if dimage is None else (dwords, dimage, *dstate)
+    def backward(dhidden, dfirst, cache, grads):
+        dwords, dsource = part.backward(Decoded(dhidden, first=dfirst), cache, grads)
+        return dwords, *(() if dsource.image is None else (dsource.image,)), *dsource.state
 
     assert_part(part, forward, backward, inputs, rng)
+
+
+@every_decoder
+def test_the_state_before_the_words(decoder, rng):
+    """What the encoder made, or the decoder made of the image; zeros are not worth a mention."""
+    part = DECODERS[decoder](cell_for("lstm"))
+    params, words = random_parameters(part, rng), rng.standard_normal((N, T, W))
+    image = None if decoder == "initial_state" else rng.standard_normal((N, W if "first" in decoder else P))
+    state = tuple(rng.standard_normal((N, H)) for _ in range(part.states))
+    for zero_state in (False, True):
+        source = Source(state, image, zero_state=zero_state)
+        decoded, _ = part.forward(params, words, source, LENGTHS)
+        if decoder == "first_input":
+            step, _ = RecurrentDecoder.advance(part, params, image, (state, None))
+            np.testing.assert_allclose(decoded.first, step.hidden, rtol=1e-12)
+        elif zero_state:
+            assert decoded.first is None
+        else:
+            np.testing.assert_array_equal(decoded.first, state[-2])
 
 
 @every_decoder
@@ -114,11 +133,12 @@ def test_initial_state_encoder(project_cell, activation, dropout, rng):
     )
 
     def forward(params, features):
-        (state, image, memory, _), cache = part.forward(params, features, rng=noise())
-        assert image is memory is None
-        assert len(state) == 2
-        assert project_cell or not state[1].any()
-        return *state, cache
+        source, cache = part.forward(params, features, rng=noise())
+        assert source.image is source.memory is None
+        assert len(source.state) == 2
+        assert project_cell or not source.state[1].any()
+        assert not source.zero_state
+        return *source.state, cache
 
     def backward(*arguments):
         *dstate, cache, grads = arguments
@@ -131,10 +151,11 @@ def test_image_vector_encoder(rng):
     part = ImageVectorEncoder(D, P, H, 2, dropout=0.3)
 
     def forward(params, features):
-        (state, image, _, _), cache = part.forward(params, features, rng=noise())
-        assert [array.shape for array in state] == [(N, H)] * 2
-        assert not np.any(state)
-        return image, cache
+        source, cache = part.forward(params, features, rng=noise())
+        assert [array.shape for array in source.state] == [(N, H)] * 2
+        assert not np.any(source.state)
+        assert source.zero_state
+        return source.image, cache
 
     def backward(dimage, cache, grads):
         return (part.backward(Source((), dimage), cache, grads),)

@@ -7,6 +7,14 @@ from rnnlab.layers import dropout_forward
 
 from .toys import DROPOUT, NULL, PLAIN, H, W, batch, build, name_of
 
+ARNET = {"reconstruction": 0.3, "reconstructor_dim": 3}
+RECONSTRUCTING = [
+    options | ARNET | {"detach_target": detach}
+    for options in PLAIN
+    for detach in (False, True)
+    if options["cell_type"] in ("lstm", "gru")
+]
+
 torch = pytest.importorskip("torch")
 
 
@@ -60,6 +68,8 @@ def torch_loss(params, features, captions, noise, *, cell_type, image_input="ini
     if image_input == "first_input":
         lower = step(image, lower, *weights())
 
+    before = lower[0] if image_input in ("initial_state", "first_input") else None  # the state, if not zero
+
     words = params["W_embed"][torch.tensor(captions[:, :-1], dtype=torch.long)] * torch.tensor(noise["words"])
     hidden = []
     for t in range(words.shape[1]):
@@ -72,14 +82,28 @@ def torch_loss(params, features, captions, noise, *, cell_type, image_input="ini
             lower = step(x, lower, *weights())
             hidden.append(lower[0])
     targets = torch.tensor(captions[:, 1:], dtype=torch.long)
+    last = (targets != NULL) * torch.arange(
+        1, targets.shape[1] + 1
+    )  # the decoder reads up to the last target
+    real = torch.arange(targets.shape[1]) < last.amax(dim=1, keepdim=True)
+
+    def reconstruction():
+        total, state = 0, (torch.zeros(len(captions), ARNET["reconstructor_dim"], dtype=torch.float64),) * 2
+        for t, target in enumerate([before, *hidden[:-1]] if ARNET.keys() <= options.keys() else []):
+            state = lstm_step(hidden[t], state, *(params[f"arnet_{name}"] for name in ("Wx", "Wh", "b")))
+            if target is not None:
+                target = target.detach() if options["detach_target"] else target
+                errors = state[0] @ params["arnet_W"] + params["arnet_b_out"] - target
+                total += (errors.square().sum(dim=1) * real[:, t]).sum()
+        return total
+
     scored = torch.stack(hidden, dim=1)[targets != NULL] * torch.tensor(noise["hidden"])
     scores = scored @ params["W_vocab"] + params["b_vocab"]
-    return torch.nn.functional.cross_entropy(scores, targets[targets != NULL], reduction="sum") / len(
-        captions
-    )
+    nll = torch.nn.functional.cross_entropy(scores, targets[targets != NULL], reduction="sum")
+    return (nll + options.get("reconstruction", 0) * reconstruction()) / len(captions)
 
 
-@pytest.mark.parametrize("options", PLAIN, ids=name_of)
+@pytest.mark.parametrize("options", PLAIN + RECONSTRUCTING, ids=name_of)
 @pytest.mark.parametrize("dropout", [{}, DROPOUT], ids=["plain", "dropout"])
 def test_loss_and_gradients(options, dropout, rng):
     model = build(**options, **dropout)

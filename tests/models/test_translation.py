@@ -28,6 +28,18 @@ COMBINATIONS += [
     for output in ("deep", "linear")
 ]
 COMBINATIONS += [{"encoder_dim": 2, "attention": "dot"}, {"encoder_dim": 3, "attention_dim": 5}]
+COMBINATIONS += [
+    {"regularisation": {"zoneout_h": 0.2, "recurrent_dropout": 0.3, "weight_dropout": 0.2}},
+    {"cell_type": "lstm", "attention": None, "num_layers": 2, "regularisation": {"zoneout_c": 0.3}},
+]
+RECONSTRUCTING = [
+    {"cell_type": cell, "bidirectional": both, "num_layers": layers, "attention": attention}
+    | {"reconstruction": 0.3, "encoder_reconstruction": 0.2, "encoder_reconstructor_dim": 3}
+    for cell, both, layers, attention in product(CELLS, (True, False), (1, 2), (None, "additive"))
+]
+reconstructing = pytest.mark.parametrize(
+    "options", RECONSTRUCTING, ids=lambda options: "-".join(str(value) for value in options.values())
+)
 every_combination = pytest.mark.parametrize(
     "options", COMBINATIONS, ids=lambda options: "-".join(f"{key}={value}" for key, value in options.items())
 )
@@ -52,6 +64,22 @@ def test_every_parameter(options):
     for row in check_model(model, batch(), seed=3, verbose=False):
         assert row.error < 1e-7 or row.error * row.grad_norm < 1e-10, row  # relative, or absolute where tiny
         assert row.grad_norm > 1e-6, f"{row.name} has no gradient: a vacuous check"
+
+
+@reconstructing
+def test_along_a_random_direction_with_reconstruction(options, rng):
+    model = build(**options, **DROPOUT)
+
+    def loss():
+        return model.loss(*batch(), rng=np.random.default_rng(3))
+
+    _, grads = loss()
+    assert all(grad.any() for grad in grads.values())
+    assert projected_check(lambda: loss()[0], model.params.flat, grads.flat, rng=rng) < 1e-7
+
+
+def test_every_parameter_with_reconstruction():
+    test_every_parameter(RECONSTRUCTING[1])
 
 
 @every_combination

@@ -10,7 +10,7 @@ pytest.importorskip("threadpoolctl")
 
 import numba
 
-from rnnlab.ops import fused_cells, fused_math, fused_scores
+from rnnlab.ops import fused_cells, fused_math, fused_noise, fused_scores
 
 OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
@@ -96,8 +96,9 @@ def test_exp(dtype, error, rng):
         (fused_cells.lstm_forward.fused, ("vdivp", "vmulp", "vfmadd")),
         (fused_cells.lstm_backward.fused, ("vmulp", "vsubp")),
         (fused_scores._softmax_cross_entropy, ("vmaxp", "vfmadd", "vaddp")),
+        (fused_noise.zoneout_forward.fused, ("vpsrld", "vpmulld")),
     ],
-    ids=["lstm_forward", "lstm_backward", "softmax_cross_entropy"],
+    ids=["lstm_forward", "lstm_backward", "softmax_cross_entropy", "zoneout_forward"],
 )
 def test_kernels_are_made_of_vector_instructions(kernel, instructions, dtype):
     from llvmlite import binding

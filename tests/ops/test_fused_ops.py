@@ -28,19 +28,34 @@ def cell_arguments(name, n, H, normal):
         "rnn_backward": (1, 1, 1),
         "lstm_forward": (4, 1, 1, 1, 1),
         "lstm_backward": (1, 1, 4, 1, 1, 4),
+        "lstm_dropped_forward": (4, 1, 1, 1, 1, 1),
+        "lstm_dropped_backward": (1, 1, 4, 1, 1, 1, 4),
         "gru_gates_forward": (3, 1, 1),
         "gru_candidate_forward": (3, 1, 1),
         "gru_candidate_backward": (1, 3, 1, 3),
+        "gru_candidate_dropped_forward": (3, 1, 1, 1),
+        "gru_candidate_dropped_backward": (1, 3, 1, 1, 3),
         "gru_gates_backward": (1, 1, 3, 1, 3),
         "simplified_gru_forward": (2, 1, 1),
         "simplified_gru_backward": (1, 2, 1, 2),
+        "simplified_gru_dropped_forward": (2, 1, 1, 1),
+        "simplified_gru_dropped_backward": (1, 2, 1, 1, 2),
     }[name]
     return [normal(n, k * H) for k in columns]
 
 
 CELLS = [
     f"{cell}_{way}"
-    for cell in ("rnn", "lstm", "gru_gates", "gru_candidate", "simplified_gru")
+    for cell in (
+        "rnn",
+        "lstm",
+        "lstm_dropped",
+        "gru_gates",
+        "gru_candidate",
+        "gru_candidate_dropped",
+        "simplified_gru",
+        "simplified_gru_dropped",
+    )
     for way in ("forward", "backward")
 ]
 SCRATCH = {"gru_gates_backward": 0}  # an argument that holds nothing afterwards
@@ -227,6 +242,26 @@ def test_dropout_of_the_same_places(key, shape, dtype):
     np.testing.assert_array_equal(*outs)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [*SHAPES, (40, 1000)], ids=str)
+@pytest.mark.parametrize("start", [0, 12345])
+@pytest.mark.parametrize("view", [np.copy, strided])
+def test_noise_from_a_start_on(view, start, shape, dtype):
+    numbers = np.random.default_rng(5)
+    a, b = (numbers.standard_normal(shape).astype(dtype) for _ in range(2))
+    for name in ("zoneout_forward", "zoneout_backward"):
+        actual, expected = (
+            run(ops, name, [a, 0.15, 2**63 - 1, start, b], {}, how)
+            for ops, how in ((fused_ops, view), (numpy_ops, np.copy))
+        )
+        np.testing.assert_array_equal(actual[1], expected[1])
+        np.testing.assert_array_equal(actual[2], expected[2])
+    masks = np.empty(shape, dtype), np.empty(shape, dtype)
+    for ops, mask in zip((fused_ops, numpy_ops), masks, strict=True):
+        ops.keep_mask(0.15, 2**63 - 1, start, mask)
+    np.testing.assert_array_equal(*masks)
+
+
 # ---------------------------------------------------------------- update rules
 
 
@@ -299,8 +334,10 @@ compare("lstm_forward", normal(N, 4 * H), normal(N, H), normal(N, H), normal(N, 
 compare("softmax_cross_entropy", normal(N, V), rng.integers(V, size=N), 0.5, normal(N, V))
 compare("embedding_gradient", normal(1009, H), rng.integers(50, size=1009), normal(50, H))
 compare("clip_values", normal(300_003), 0.5)
+compare("zoneout_forward", normal(N, 2 * H), 0.3, 5, 7, normal(N, 2 * H))
 used = {kernel.__name__ for kernel in fused_kernel._KERNELS if ("f", True) in kernel._versions}
-assert used == {"lstm_forward", "_softmax_cross_entropy", "_embedding_gradient", "clip_values"}, used
+scores = {"_softmax_cross_entropy", "_embedding_gradient"}
+assert used == scores | {"lstm_forward", "clip_values", "zoneout_forward"}, used
 """
 
 

@@ -56,74 +56,6 @@ def test_sigmoid_of_large_numbers_does_not_overflow(dtype):
     np.testing.assert_array_equal(ops.sigmoid(np.array([-1e30, 0, 1e30], dtype)), [0, 0.5, 1])
 
 
-# ---------------------------------------------------------------- recurrent cells
-
-
-def test_rnn(rng):
-    a, dh = normal(rng, (3, 4), (3, 4))
-    h, da = np.full((3, 4), np.nan), np.full((3, 4), np.nan)
-    ops.rnn_forward(a, h)
-    assert_close(h, np.tanh(a))
-    ops.rnn_backward(dh, h, da)
-    assert_close(da, dh * (1 - h**2))
-
-
-def test_lstm(rng):
-    a, prev_c, dh, dc = normal(rng, (3, 16), (3, 4), (3, 4), (3, 4))
-    gates = a.copy()
-    c, tanh_c, h, da = (np.full(shape, np.nan) for shape in ((3, 4), (3, 4), (3, 4), (3, 16)))
-    ops.lstm_forward(gates, prev_c, c, tanh_c, h)
-    a_i, a_f, a_o, a_g = np.split(a, 4, axis=1)
-    i, f, o, g = logistic(a_i), logistic(a_f), logistic(a_o), np.tanh(a_g)
-    assert_close(gates, np.concatenate([i, f, o, g], axis=1))
-    assert_close(c, f * prev_c + i * g)
-    assert_close(tanh_c, np.tanh(c))
-    assert_close(h, o * np.tanh(c))
-
-    whole_dc = dc + dh * o * (1 - np.tanh(c) ** 2)
-    expected = [whole_dc * g * i * (1 - i), whole_dc * prev_c * f * (1 - f)]
-    expected += [dh * np.tanh(c) * o * (1 - o), whole_dc * i * (1 - g**2)]
-    ops.lstm_backward(dh, dc, gates, prev_c, tanh_c, da)
-    assert_close(da, np.concatenate(expected, axis=1))
-    assert_close(dc, whole_dc * f)
-
-
-def test_gru(rng):
-    a, prev_h, dh, dreset_h = normal(rng, (3, 12), (3, 4), (3, 4), (3, 4))
-    gates = a.copy()
-    reset_h, h, da = (np.full(shape, np.nan) for shape in ((3, 4), (3, 4), (3, 12)))
-    ops.gru_gates_forward(gates, prev_h, reset_h)
-    z, r, g = logistic(a[:, :4]), logistic(a[:, 4:8]), np.tanh(a[:, 8:])
-    assert_close(gates, np.concatenate([z, r, a[:, 8:]], axis=1))
-    assert_close(reset_h, r * prev_h)
-    ops.gru_candidate_forward(gates, prev_h, h)
-    assert_close(gates, np.concatenate([z, r, g], axis=1))
-    assert_close(h, (1 - z) * g + z * prev_h)
-
-    dprev_h = dh.copy()
-    ops.gru_candidate_backward(dprev_h, gates, prev_h, da)
-    assert_close(da[:, :4], dh * (prev_h - g) * z * (1 - z))
-    assert_close(da[:, 8:], dh * (1 - z) * (1 - g**2))
-    assert_close(dprev_h, dh * z)
-    ops.gru_gates_backward(dreset_h.copy(), dprev_h, gates, prev_h, da)
-    assert_close(da[:, 4:8], dreset_h * prev_h * r * (1 - r))
-    assert_close(dprev_h, dh * z + dreset_h * r)
-
-
-def test_simplified_gru(rng):
-    a, prev_h, dh = normal(rng, (3, 8), (3, 4), (3, 4))
-    gates = a.copy()
-    h, da = np.full((3, 4), np.nan), np.full((3, 8), np.nan)
-    ops.simplified_gru_forward(gates, prev_h, h)
-    z, g = logistic(a[:, :4]), np.tanh(a[:, 4:])
-    assert_close(gates, np.concatenate([z, g], axis=1))
-    assert_close(h, (1 - z) * g + z * prev_h)
-    dprev_h = dh.copy()
-    ops.simplified_gru_backward(dprev_h, gates, prev_h, da)
-    assert_close(da, np.concatenate([dh * (prev_h - g) * z * (1 - z), dh * (1 - z) * (1 - g**2)], axis=1))
-    assert_close(dprev_h, dh * z)
-
-
 # ---------------------------------------------------------------- words
 
 
@@ -144,37 +76,6 @@ def test_embedding_gradient_of_no_token():
     dW = np.ones((6, 4))
     ops.embedding_gradient(np.ones((0, 4)), np.ones(0, int), dW)
     np.testing.assert_array_equal(dW, 1)
-
-
-@every_dtype
-@pytest.mark.parametrize("key", [0, 1, 2**63 - 1])
-def test_dropout(key, dtype):
-    x, out = np.ones((1000, 200), dtype), np.empty((1000, 200), dtype)
-    ops.dropout(x, 0.25, key, out)
-    np.testing.assert_allclose(np.unique(out), [0, 4 / 3], rtol=1e-6)
-    assert (out == 0).mean() == pytest.approx(0.25, abs=0.005)  # five standard deviations
-    ops.dropout(x, 0.25, key, x)
-    np.testing.assert_array_equal(x, out)
-
-
-def test_dropout_of_neighbouring_keys_and_places_is_independent():
-    """Correlations of 40,000 places with those beside them, and with those of the next key."""
-    signs = []
-    for key in (7, 8, 9):
-        out = np.empty((200, 200))
-        ops.dropout(np.ones((200, 200)), 0.5, key, out)
-        signs.append(out - 1)
-    first = signs[0]
-    for other in (*signs[1:], np.roll(first, 1, axis=0), np.roll(first, 1, axis=1)):
-        assert abs((first * other).mean()) < 5 / 200
-
-
-def test_dropout_by_hand():
-    """splitmix64 from the state 1234567: its published first outputs."""
-    published = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
-    out = np.empty(4)
-    ops.dropout(np.ones(4), 0.4, 1234567, out)
-    np.testing.assert_array_equal(out > 0, np.array(published) / 2**64 >= 0.4)
 
 
 # ---------------------------------------------------------------- scores

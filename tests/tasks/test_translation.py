@@ -129,6 +129,33 @@ def test_scores_by_hand(run):
     assert few.sources == opened.data.split("val").source[:4]
 
 
+def test_the_discrepancy_of_pairs(run, capsys):
+    opened = experiment.load_run(run)
+    found = experiment.discrepancy(opened, "test_small")
+    assert found.taught.shape == found.free.shape == (9, 16)
+    source, target = opened.data.batch("test_small", np.arange(9))
+    np.testing.assert_allclose(found.taught, opened.model.last_states(source, target), rtol=1e-6)
+    assert 0 < found.pointwise < 2
+    few = experiment.discrepancy(opened, "test_small", first=4)
+    np.testing.assert_allclose(few.free, found.free[:4], rtol=1e-5)
+    assert cli.main(["discrepancy", str(run), "--split", "test_small"]) == 0
+    assert f"d_pw            {found.pointwise:.4f}" in capsys.readouterr().out
+    with pytest.raises(KeyError, match="not 'dev'"):
+        experiment.discrepancy(opened, "dev")
+
+
+def test_reconstruction_in_a_recipe(recipe, tmp_path):
+    """In the decoder, and in both directions of the encoder."""
+    keys = ["reconstruction=0.1", "encoder_reconstruction=0.2", "encoder_reconstructor_dim=3"]
+    config = load_config(recipe, [f"model.{key}" for key in keys] + ["training.num_epochs=1"])
+    run = experiment.train(config, tmp_path / "run", progress=False)
+    names = {name for name in run.model.params if "arnet" in name}
+    assert len(names) == 15
+    again = experiment.load_run(tmp_path / "run").model
+    assert (again.reconstruction, again.encoder_reconstruction) == (0.1, 0.2)
+    assert again.params["encoder_arnet_forward_Wh"].shape == (3, 12)
+
+
 def test_bleu_of_each_epoch_steers_training(recipe, tmp_path):
     pytest.importorskip("sacrebleu")
     config = load_config(recipe, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])

@@ -1,0 +1,36 @@
+"""``rnnlab discrepancy``: how far a model's states under teacher forcing are from those when it runs free."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rnnlab import experiment, plots, report
+from rnnlab.cli.searching import count
+
+
+def add(commands: Any) -> None:
+    """Add the command's arguments."""
+    discrepancy = commands.add_parser(
+        "discrepancy", help="compare a model's last states under teacher forcing and when it runs free"
+    )
+    discrepancy.set_defaults(run=_discrepancy)
+    discrepancy.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    discrepancy.add_argument("--split", help="one of the data's, such as val; the recipe's if left out")
+    discrepancy.add_argument(
+        "--picture", metavar="FILE", help="write a PNG of all states, placed by t-SNE (the extra sklearn)"
+    )
+    discrepancy.add_argument(
+        "--first", type=count, metavar="N", help="only the first N images or sentences of the split"
+    )
+
+
+def _discrepancy(options: argparse.Namespace) -> int:
+    if options.picture:
+        plots.require_tsne()  # what is missing is said before the work
+    run = experiment.load_run(options.run_directory)
+    found = experiment.discrepancy(run, options.split, first=options.first)
+    print(report.discrepancy_table(found))
+    if options.picture:
+        report.states_picture(options.picture, found)
+    return 0

@@ -1,0 +1,49 @@
+"""Digits that scikit-learn brings along: 1,797 images of 8 x 8, a small stand-in for MNIST.
+
+They are E. Alpaydin and C. Kaynak's (UCI, 1998). scikit-learn comes with the extra ``digits``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnlab.data.pixels import PixelData
+
+NUM_VAL, NUM_TEST = 180, 360
+
+_WHITE = 16  # the brightest pixel
+
+
+def open_digits(*, permute_seed: int | None = None, max_train: int | None = None) -> PixelData:
+    """The digits as sequences of 64 pixels: 1,257 training, 180 validation and 360 test images.
+
+    Who is in which split is drawn by a seed of 0: scikit-learn's order goes from writer to writer.
+
+    Parameters
+    ----------
+    permute_seed, max_train : int, optional
+        As of :class:`PixelData`.
+
+    Raises
+    ------
+    ImportError
+        If scikit-learn is not installed.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ModuleNotFoundError as error:
+        raise ImportError(f'the digits need {error.name}: pip install "rnnlab[sklearn]"') from None
+    digits = load_digits()
+    images, labels = digits.images.astype(np.uint8), digits.target
+    order = np.random.default_rng(0).permutation(len(labels))
+    test, val, train = np.split(order, [NUM_TEST, NUM_TEST + NUM_VAL])
+    return PixelData(
+        {
+            name: (images[rows], labels[rows])
+            for name, rows in (("train", train), ("val", val), ("test", test))
+        },
+        name="digits",
+        white=_WHITE,
+        permute_seed=permute_seed,
+        max_train=max_train,
+    )

@@ -1,0 +1,171 @@
+"""Labelled images as the solver wants them: sequences of pixels, one number a step, and their classes.
+
+sequential    the pixels row by row, from the top left
+permuted      in another order, drawn once by a seed and the same for all images (Le et al. 2015): what is
+              near in the image is far apart in the sequence
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rnnlab.data.hdf5 import mismatch
+
+Labelled = tuple[np.ndarray, np.ndarray]  # images (N, height, width) uint8 and labels (N,) integers
+
+
+@dataclass(frozen=True, eq=False)
+class PixelSplit:
+    """One split.
+
+    Attributes
+    ----------
+    pixels : (N, T) uint8
+        In the order in which a model reads them.
+    labels : (N,) int64
+    """
+
+    pixels: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+class PixelData:
+    """Labelled images, by splits, as sequences of pixels in [0, 1].
+
+    Parameters
+    ----------
+    images : mapping of str to (images (N, height, width) uint8, labels (N,) integers)
+        The splits. There must be a ``train``; a ``val`` is validated on.
+    name : str
+        For people.
+    num_classes : int
+    white : int
+        The byte that becomes 1.
+    permute_seed : int, optional
+        Of the order of the pixels; row by row if left out.
+    max_train : int, optional
+        Keep only so many training images, drawn by a seed of 0.
+
+    Attributes
+    ----------
+    splits : dict of str to PixelSplit
+    permutation : (T,) integers
+        Which pixel of the image, counted row by row, is read at each step.
+
+    Raises
+    ------
+    ValueError
+        If an option does not fit, there is no training image, or a split's images or labels are not what they
+        should be; names it.
+    """
+
+    in_memory = True  # a batch is a copy of some rows
+
+    def __init__(
+        self,
+        images: Mapping[str, Labelled],
+        *,
+        name: str = "images",
+        num_classes: int = 10,
+        white: int = 255,
+        permute_seed: int | None = None,
+        max_train: int | None = None,
+    ) -> None:
+        self.name, self.num_classes, self.white = name, num_classes, white
+        self.permute_seed = permute_seed
+        if max_train is not None and max_train < 1:
+            raise ValueError(f"PixelData: max_train is {max_train}, expected at least 1")
+        if "train" not in images or not len(images["train"][0]):
+            found = ", ".join(f"{split} {len(some)}" for split, (some, _) in images.items()) or "no split"
+            raise ValueError(f"PixelData: {name}: found {found}, expected images of a split train")
+        self.image_shape: tuple[int, ...] = images["train"][0].shape[1:]
+        for split, (some, labels) in images.items():
+            self._check(split, some, labels)
+        T = int(np.prod(self.image_shape))
+        self.permutation = np.arange(T)
+        if permute_seed is not None:
+            self.permutation = np.random.default_rng(permute_seed).permutation(T)
+        self.splits = {
+            split: PixelSplit(some.reshape(len(some), T)[:, self.permutation], labels.astype(np.int64))
+            for split, (some, labels) in images.items()
+        }
+        train = self.splits["train"]
+        if max_train is not None and max_train < len(train):
+            kept = np.sort(np.random.default_rng(0).permutation(len(train))[:max_train])
+            self.splits["train"] = PixelSplit(train.pixels[kept], train.labels[kept])
+
+    def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
+        """The images of one pass over ``split``, a batch at a time; the last batch may be smaller.
+
+        Parameters
+        ----------
+        split : str
+        batch_size : int
+        rng : Generator, optional
+            Shuffles; without it the images come in their order.
+        """
+        if batch_size < 1:
+            raise ValueError(f"epoch: batch_size is {batch_size}, expected at least 1")
+        N = len(self.split(split))
+        order = np.arange(N) if rng is None else rng.permutation(N)
+        return np.split(order, range(batch_size, N, batch_size)) if N else []
+
+    def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The pixels (N, T, 1) float32 in [0, 1] and the labels (N,) of the images ``indices`` (N,)."""
+        chosen = self.split(split)
+        pixels = chosen.pixels[indices, :, None] / np.float32(self.white)
+        return pixels, chosen.labels[indices]
+
+    @staticmethod
+    def num_tokens(batch: tuple[np.ndarray, np.ndarray]) -> int:
+        """How many labels a model has to predict in ``batch``: one for each image."""
+        return len(batch[1])
+
+    def split(self, name: str) -> PixelSplit:
+        """The split of that name.
+
+        Raises
+        ------
+        KeyError
+            If there is none.
+        """
+        try:
+            return self.splits[name]
+        except KeyError:
+            raise KeyError(f"{self.name} has the splits {', '.join(self.splits)}, not {name!r}") from None
+
+    def describe(self) -> str:
+        """What is in the data, for people: the sequences, and how many images of each class a split has."""
+        height, width = self.image_shape
+        order = "row by row" if self.permute_seed is None else f"permuted with seed {self.permute_seed}"
+        lines = [f"{self.name}: {height} x {width} images, {height * width} pixels each, {order}"]
+        lines.append(f"{'split':<8}{'images':>9}" + "".join(f"{c:>8}" for c in range(self.num_classes)))
+        for name, split in self.splits.items():
+            counts = np.bincount(split.labels, minlength=self.num_classes)
+            lines.append(f"{name:<8}{len(split):>9,}" + "".join(f"{count:>8,}" for count in counts))
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {len(split):,} images" for name, split in self.splits.items())
+        return f"PixelData({self.name}: {sizes}; {self.num_classes} classes)"
+
+    def _check(self, split: str, images: np.ndarray, labels: np.ndarray) -> None:
+        where = f"PixelData: {self.name}: {split}"
+        if images.dtype != np.uint8 or images.ndim != 3 or images.shape[1:] != self.image_shape:
+            expected = f"uint8 (N, {', '.join(map(str, self.image_shape))}) of height and width"
+            raise mismatch(f"{where}: images", f"{images.dtype} {images.shape}", expected)
+        if labels.dtype.kind not in "iu" or labels.shape != (len(images),):
+            found = f"{labels.dtype} {labels.shape}"
+            raise mismatch(f"{where}: labels", found, f"integers, one for each of {len(images)} images")
+        if images.size and images.max() > self.white:
+            raise mismatch(f"{where}: images", f"the byte {images.max()}", f"at most {self.white}")
+        if labels.size and not (labels.min() >= 0 and labels.max() < self.num_classes):
+            row = int(np.argmax((labels < 0) | (labels >= self.num_classes)))
+            expected = f"classes from 0 to {self.num_classes - 1}"
+            raise mismatch(f"{where}: labels", f"{labels[row]} at row {row}", expected)

@@ -1,0 +1,154 @@
+"""ARNet: an LSTM that reads hidden states and reconstructs from each the one before it (X. Chen et al. 2018).
+
+    h'_t, c'_t = LSTM(h_t, h'_{t-1}, c'_{t-1})          eq. 5, (N, R), from zeros
+    e_t  = h'_t W + b_out - h_{t-1}                     eq. 6, the reconstruction minus its target, (N, H)
+    loss = 1/N sum_n sum_t |e_t|^2                      eq. 7, over real steps
+
+h_0 is a target where it is given: a state made from an image is one, zeros are not.
+
+Backward, with de_t = 2/N e_t dloss: de_t W^T goes through the LSTM to h_t and to the steps before it, and the
+target h_{t-1} gets -de_t. Where targets are detached it does not, so that states are not moved to where they
+are easy to reconstruct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rnnlab.layers.attending import gradients_of, select_params
+from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.lstm import LSTMCache, lstm_backward, lstm_forward
+from rnnlab.layers.recurrence import as_rows
+from rnnlab.ops import ops_for
+
+Array = Any
+
+_AXES = {"Wx": "H 4R", "Wh": "R 4R", "b": "4R", "W": "R H", "b_out": "H"}
+
+
+class ARNetCache(NamedTuple):
+    """What the backward needs; packed as :mod:`rnnlab.layers.recurrence` tells."""
+
+    errors: Array  # (E, H) of the last E packed rows; those of step 1 are not among them without h0
+    params: dict[str, Array]
+    h0_given: bool  # whether the caller gave h0, and so wants its gradient
+    lstm: LSTMCache
+
+
+def arnet_shapes(
+    hidden_dim: int, reconstructor_dim: int, *, prefix: str = "arnet_"
+) -> dict[str, tuple[int, ...]]:
+    """The shapes of all parameters by their names, which begin with ``prefix``: Wx, Wh, b, W and b_out."""
+    sizes = {"H": hidden_dim, "R": reconstructor_dim, "4R": 4 * reconstructor_dim}
+    return {prefix + name: tuple(sizes[axis] for axis in axes.split()) for name, axes in _AXES.items()}
+
+
+def arnet_forward(
+    h: Array,
+    h0: Array | None,
+    params: Mapping[str, Array],
+    *,
+    lengths: Array | None = None,
+    prefix: str = "arnet_",
+) -> tuple[float, ARNetCache]:
+    """The reconstruction loss of a batch of sequences of hidden states.
+
+    Parameters
+    ----------
+    h : (N, T, H)
+        The state after each step.
+    h0 : (N, H) or None
+        The state before the first step; None if that is zero, so that step 1 is read and has no target.
+    params : dict of str to array
+        Of :func:`arnet_shapes`; others are ignored.
+    lengths : (N,) integers, optional
+        The real steps of each sequence, all T if left out; past them h is not read.
+    prefix : str
+        What the names of the parameters begin with.
+
+    Returns
+    -------
+    loss : float
+        Summed over units and real steps; the mean over the batch, in which empty sequences count.
+    cache : ARNetCache
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a shape, a length or a dtype does not fit, or a parameter is missing.
+    """
+    function, axes = "arnet_forward", {prefix + name: axes for name, axes in _AXES.items()}
+    own = select_params(function, params, axes)
+    ops, (Wx, Wh, b, W, b_out) = ops_for(h, *own.values()), own.values()
+    states = {"h": (h, "N T H")} | ({} if h0 is None else {"h0": (h0, "N H")})
+    checked = {name: (own[name], axes[name]) for name in (f"{prefix}Wh", *own)}  # Wh tells R
+    check_shapes(function, **states, **checked)
+    _, lstm = lstm_forward(h, ops.zeros((len(h), len(Wh)), h.dtype), Wx, Wh, b, lengths=lengths)
+    steps, first = lstm.steps, _first(lstm)
+    without = first if h0 is None else 0  # packed rows that have no target
+    errors = ops.affine(lstm.h[len(h) + without :], W, b_out)
+    targets = ops.empty(errors.shape, h.dtype)
+    ops.take(as_rows(h), steps.source[first:] - 1, targets[first - without :])
+    if h0 is not None:
+        ops.take(h0, steps.order[:first], targets[:first])
+    errors -= targets
+    loss = ops.sum_of_squares(errors.reshape(-1)) / max(len(h), 1)
+    return loss, ARNetCache(errors, own, h0 is not None, lstm)
+
+
+def arnet_backward(
+    dloss: float,
+    cache: ARNetCache,
+    *,
+    detach_target: bool = False,
+    into: Mapping[str, Array] | None = None,
+) -> tuple[Array, Array | None, dict[str, Array]]:
+    """Backward of :func:`arnet_forward`.
+
+    Parameters
+    ----------
+    dloss : float
+        Gradient of the whole loss with respect to this one: its weight.
+    detach_target : bool
+        Whether targets are taken for constants.
+    into : dict of str to array, optional
+        Arrays that the parameters' gradients are added into, instead of fresh ones; others are left alone.
+
+    Returns
+    -------
+    dh : (N, T, H)
+    dh0 : (N, H), or None without h0
+    dparams : dict of str to array
+
+    Raises
+    ------
+    ValueError
+        If an array of ``into`` does not fit.
+    """
+    errors, params, h0_given, lstm = cache
+    ops, steps, N, first = ops_for(errors), lstm.steps, len(lstm.x), _first(lstm)
+    dparams = gradients_of("arnet_backward", params, errors, into)
+    (*_, W, _), (dWx, dWh, db, dW, db_out) = params.values(), dparams.values()
+    without = 0 if h0_given else first
+    de = errors * (2 / max(N, 1) * float(dloss))
+    ops.matmul_add(lstm.h[N + without :].T, de, dW)
+    db_out += de.sum(axis=0)
+    dread = steps.unpacked(W.shape[0], errors)  # of h', (N T, R)
+    dread[steps.source[:without]] = 0
+    dread[steps.source[without:]] = ops.matmul(de, W.T)
+    dread = dread.reshape(*steps.shape, W.shape[0])
+    dh, *_ = lstm_backward(dread, lstm, into=(dWx, dWh, db))
+    if not detach_target:
+        as_rows(dh)[steps.source[first:] - 1] -= de[first - without :]
+    if not h0_given:
+        return dh, None, dparams
+    dh0 = ops.zeros((N, errors.shape[1]), errors.dtype)
+    if not detach_target:
+        dh0[steps.order[:first]] -= de[:first]
+    return dh, dh0, dparams
+
+
+def _first(lstm: LSTMCache) -> int:
+    """The packed rows of step 1: sequences that are not empty."""
+    return (*lstm.steps.offsets, 0)[1]

@@ -1,0 +1,320 @@
+"""SequenceClassifier: a sequence of vectors to one of several classes.
+
+h_k    = cell_k(h_{k-1}),  h_0 = x                   (N, T, H), each layer starting at zero
+r      = sum_t w_t h_t of the last layer             (N, H), the last real state or the mean of the real ones
+scores = dropout(r) W_class + b_class                (N, C)
+loss   = softmax cross-entropy, the mean over the batch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from rnnlab.layers import (
+    affine_backward,
+    affine_forward,
+    dropout_backward,
+    dropout_forward,
+    softmax_loss,
+)
+from rnnlab.layers.checks import check_probability
+from rnnlab.models.cells import Array, Cell, cell_for
+from rnnlab.models.encoders import Random, Shapes
+from rnnlab.models.initialisation import initialise
+from rnnlab.ops import ops_for
+from rnnlab.parameters import Parameters
+
+READOUTS = ("last", "mean")
+
+
+class RecurrentLayers:
+    """Layers of one kind of cell, each reading the one below it; all start at zero.
+
+    Parameters
+    ----------
+    cell : Cell
+    input_dim, hidden_dim : int
+    num_layers : int
+    """
+
+    def __init__(self, cell: Cell, input_dim: int, hidden_dim: int, num_layers: int = 1) -> None:
+        self.cell, self.input_dim, self.hidden_dim = cell, input_dim, hidden_dim
+        self.names = [""] if num_layers == 1 else [str(layer) for layer in range(1, num_layers + 1)]
+
+    def shapes(self) -> Shapes:
+        """Wx, Wh and b, their names ending in the layer's number where there is more than one."""
+        shapes: Shapes = {}
+        for layer in self.names:
+            inputs = self.hidden_dim if shapes else self.input_dim
+            shapes |= self.cell.shapes(inputs, self.hidden_dim, layer)
+        return shapes
+
+    def forward(self, params: Parameters, x: Array, lengths: Array | None) -> tuple[Array, Any]:
+        """Inputs (N, T, D) to the last layer's states (N, T, H), which stand still past a sequence's end."""
+        zeros = ops_for(x).zeros((x.shape[0], self.hidden_dim), x.dtype)
+        caches = []
+        for layer in self.names:
+            weights = (params[f"{name}{layer}"] for name in ("Wx", "Wh", "b"))
+            x, cache = self.cell.forward(x, (zeros,) * self.cell.states, *weights, lengths)
+            caches.append(cache)
+        return x, caches
+
+    def backward(self, dh: Array, caches: Any, grads: Parameters) -> None:
+        """Add the parameters' gradients, given that of the last layer's states, (N, T, H)."""
+        for layer, cache in zip(reversed(self.names), reversed(caches), strict=True):
+            into = tuple(grads[f"{name}{layer}"] for name in ("Wx", "Wh", "b"))
+            dh, *_ = self.cell.backward(dh, cache, into=into)
+
+
+class SequenceClassifier:
+    """A recurrent network that reads a sequence and says which class it is of.
+
+    Parameters
+    ----------
+    num_classes : int
+        C, at least 2.
+    input_dim : int
+        D, numbers in a vector of the sequence; 1 for pixels.
+    hidden_dim : int
+        H, units of a layer.
+    cell_type : "rnn", "lstm", "gru" or "simplified_gru"
+    dtype : dtype
+        float32 for work, float64 for gradient checks.
+    readout : "last" or "mean", keyword only, as are all below
+        What is classified: the state after the last real step, or the mean of the states after all of them.
+    num_layers : int
+    output_dropout : float in [0, 1)
+        Probability of dropping a unit of what is classified.
+    forget_bias : float
+        Where the biases of an LSTM's forget gates start. Above 0, a state is kept for longer at first
+        (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1).
+    initialisation, init_scale, rng
+        As of :class:`~rnnlab.models.CaptioningRNN`.
+
+    Attributes
+    ----------
+    params : Parameters
+        Wx, Wh and b of the layers, W_class and b_class.
+
+    Raises
+    ------
+    ValueError
+        If an option does not fit; the error names it.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        input_dim: int = 1,
+        hidden_dim: int = 128,
+        cell_type: str = "lstm",
+        dtype: DTypeLike = np.float32,
+        *,
+        readout: str = "last",
+        num_layers: int = 1,
+        output_dropout: float = 0.0,
+        forget_bias: float = 0.0,
+        initialisation: str = "course",
+        init_scale: float = 0.08,
+        rng: np.random.Generator | int = 0,
+    ) -> None:
+        self._options = {
+            "num_classes": num_classes,
+            "input_dim": input_dim,
+            "hidden_dim": hidden_dim,
+            "cell_type": cell_type,
+            "dtype": np.dtype(dtype).name,
+            "readout": readout,
+            "num_layers": num_layers,
+            "output_dropout": output_dropout,
+            "forget_bias": forget_bias,
+            "initialisation": initialisation,
+            "init_scale": init_scale,
+        }
+        _check_options(self._options)
+        self.num_classes, self.input_dim = num_classes, input_dim
+        self.readout, self.output_dropout = readout, output_dropout
+        self.layers = RecurrentLayers(cell_for(cell_type), input_dim, hidden_dim, num_layers)
+        output = {"W_class": (hidden_dim, num_classes), "b_class": (num_classes,)}
+        self.params = Parameters(self.layers.shapes() | output, dtype)
+        initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
+        if forget_bias:
+            for layer in self.layers.names:
+                self.params[f"b{layer}"][hidden_dim : 2 * hidden_dim] = forget_bias  # of i, f, o, g
+
+    def config(self) -> dict[str, Any]:
+        """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape."""
+        return dict(self._options)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> Self:
+        """A model with fresh parameters from what :meth:`config` gave."""
+        return cls(**config, rng=rng)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the parameters, and of all arithmetic."""
+        return self.params.dtype
+
+    def __repr__(self) -> str:
+        names = ("num_classes", "input_dim", "hidden_dim", "cell_type", "readout", "num_layers")
+        options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
+        return f"SequenceClassifier({options}; {self.params.flat.size:,} {self.dtype} parameters)"
+
+    # ------------------------------------------------------------------ training
+
+    def loss(
+        self,
+        x: Array,
+        labels: Array,
+        lengths: Array | None = None,
+        *,
+        rng: Random = None,
+        grads: Parameters | None = None,
+    ) -> tuple[float, Parameters]:
+        """The mean cross-entropy of a batch, and the gradient of every parameter.
+
+        Parameters
+        ----------
+        x : (N, T, D)
+        labels : (N,) integers in [0, C)
+        lengths : (N,) integers in [0, T], optional
+            The real steps of each sequence, all T if left out. One without steps is read as zeros.
+        rng : numpy Generator, optional
+            Where dropout's noise comes from; no noise without it.
+        grads : Parameters, optional
+            Overwritten with the gradients; fresh ones are made if left out.
+
+        Returns
+        -------
+        loss : float
+            In nats.
+        grads : Parameters
+
+        Raises
+        ------
+        IndexError
+            If a label is out of range.
+        ValueError, TypeError
+            If a shape or a dtype does not fit.
+        """
+        x = self._inputs("loss", x)
+        labels = self._labels("loss", labels, len(x))
+        params = self.params
+        if grads is None:
+            grads = params.zeros_like()
+        else:
+            grads.flat[...] = 0
+
+        h, ran = self.layers.forward(params, x, lengths)
+        weights = self._weights(h, lengths)
+        read, dropped = dropout_forward(_read(h, weights), self.output_dropout, rng=rng)
+        scores, projected = affine_forward(read, params["W_class"], params["b_class"])
+        loss, dscores = softmax_loss(scores, labels)
+        del h  # its memory serves the backward
+        dread, _, _ = affine_backward(dscores, projected, into=(grads["W_class"], grads["b_class"]))
+        dh = _read_backward(dropout_backward(dread, dropped), weights)
+        self.layers.backward(dh, ran, grads)
+        return loss, grads
+
+    def nll(self, x: Array, labels: Array, lengths: Array | None = None) -> tuple[float, int]:
+        """The negative log-likelihood of a batch, without noise and without gradients.
+
+        Parameters
+        ----------
+        x, labels, lengths
+            As of :meth:`loss`.
+
+        Returns
+        -------
+        total : float
+            Summed over the batch, in nats.
+        sequences : int
+            N.
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            As :meth:`loss`.
+        """
+        x = self._inputs("nll", x)
+        labels, scores = self._labels("nll", labels, len(x)), self.scores(x, lengths)
+        losses = ops_for(scores).softmax_cross_entropy(scores, labels, 1.0, scores)
+        return float(losses.sum(dtype=np.float64)), len(labels)
+
+    # ------------------------------------------------------------------ inference
+
+    def scores(self, x: Array, lengths: Array | None = None) -> Array:
+        """The scores before the softmax, (N, C), of sequences (N, T, D)."""
+        h, _ = self.layers.forward(self.params, self._inputs("scores", x), lengths)
+        read = _read(h, self._weights(h, lengths))
+        return affine_forward(read, self.params["W_class"], self.params["b_class"])[0]
+
+    def predict(self, x: Array, lengths: Array | None = None) -> Array:
+        """The likeliest class of each sequence, (N,) integers."""
+        return self.scores(x, lengths).argmax(axis=1)
+
+    def _weights(self, h: Array, lengths: Array | None) -> Array:
+        """What each state counts for in what is read, (N, T); the cell has checked the lengths."""
+        N, T, _ = h.shape
+        real, steps = np.full((N, 1), T) if lengths is None else np.reshape(lengths, (N, 1)), np.arange(T)
+        weights = steps == real - 1 if self.readout == "last" else (steps < real) / np.maximum(real, 1)
+        return ops_for(h).asarray(weights.astype(h.dtype))
+
+    def _inputs(self, function: str, x: Array) -> Array:
+        x = np.asarray(x, dtype=self.dtype)
+        if x.ndim != 3 or x.shape[2] != self.input_dim or not x.shape[1]:
+            raise ValueError(
+                f"SequenceClassifier.{function}: x has shape {x.shape}, "
+                f"expected (N, T, D) with T of at least 1 and D = {self.input_dim}"
+            )
+        return x
+
+    def _labels(self, function: str, labels: Array, rows: int) -> Array:
+        function, labels = f"SequenceClassifier.{function}", np.asarray(labels)
+        if labels.shape != (rows,):
+            raise ValueError(f"{function}: labels has shape {labels.shape}, expected (N,) = {(rows,)}")
+        if labels.dtype.kind not in "iu":
+            raise TypeError(f"{function}: labels has dtype {labels.dtype}, expected integers")
+        wrong = labels[(labels < 0) | (labels >= self.num_classes)]
+        if wrong.size:
+            raise IndexError(
+                f"{function}: labels holds {wrong[0]}, expected classes from 0 to {self.num_classes - 1}"
+            )
+        return labels
+
+
+def _read(h: Array, weights: Array) -> Array:
+    """The weighted sum of states, (N, T, H) to (N, H)."""
+    return (weights[:, None, :] @ h)[:, 0]
+
+
+def _read_backward(dread: Array, weights: Array) -> Array:
+    """The gradient of the states, (N, T, H)."""
+    dh = ops_for(dread).empty((*weights.shape, dread.shape[1]), dread.dtype)
+    dh[...] = weights[:, :, None]
+    dh *= dread[:, None, :]
+    return dh
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Check what the parts do not."""
+    for name, least in (("num_classes", 2), ("input_dim", 1), ("hidden_dim", 1), ("num_layers", 1)):
+        if options[name] < least:
+            raise ValueError(f"SequenceClassifier: {name} is {options[name]}, expected at least {least}")
+    if options["dtype"] not in ("float32", "float64"):
+        raise ValueError(f"SequenceClassifier: dtype is {options['dtype']}, expected float32 or float64")
+    if options["readout"] not in READOUTS:
+        raise ValueError(
+            f"SequenceClassifier: readout is {options['readout']!r}, expected one of {', '.join(READOUTS)}"
+        )
+    check_probability("SequenceClassifier", "output_dropout", options["output_dropout"])
+    if options["forget_bias"] and options["cell_type"] != "lstm":
+        raise ValueError(
+            f"SequenceClassifier: forget_bias is {options['forget_bias']}, but the {options['cell_type']} "
+            "has no forget gate: only for cell_type='lstm'"
+        )

@@ -1,0 +1,54 @@
+"""The last states of sentences: those that emit the last token, under teacher forcing and running free."""
+
+import numpy as np
+import pytest
+
+from rnnlab import decoding
+
+from .test_translation import batch as pairs
+from .test_translation import build as build_seq2seq
+from .toys import DROPOUT, END, NULL, START, batch, build, every_architecture
+
+LAST = [5, 2, 4, 2]  # steps of the toys' captions up to the last target
+
+
+@every_architecture
+def test_the_state_that_emits_the_last_token(options, rng):
+    """As decoding's step functions have it, and without dropout."""
+    model = build(**options, **DROPOUT)
+    features, captions = (array[:4] for array in batch(rng, **options))
+    states = model.last_states(features, captions)
+    state = model.start(features)
+    for t, tokens in enumerate(captions.T[:-1], 1):
+        words, _ = model.embedding.forward(model.params, tokens)
+        decoded, state = model.decoder.advance(model.params, words, state)
+        for n in np.flatnonzero(np.equal(LAST, t)):
+            np.testing.assert_allclose(states[n], decoded.hidden[n], rtol=1e-10)
+
+
+def test_a_greedy_sentence_gives_the_states_that_wrote_it(rng):
+    model, (source, _) = build_seq2seq(cell_type="lstm"), pairs()
+    for (found,), row in zip(
+        decoding.greedy(model, source, max_length=4, forbid=(NULL, START)), source, strict=True
+    ):
+        written = [*found.tokens, *([END] if found.finished else [])]
+        state, last = model.start(row[None]), START
+        for token in written:
+            words, _ = model.embedding.forward(model.params, np.array([last]))
+            decoded, _ = model.decoder.advance(model.params, words, state)
+            log_probs, state = model.advance(state, np.array([last]))
+            log_probs[:, [NULL, START]] = -np.inf
+            assert log_probs.argmax() == token
+            last = token
+        states = model.last_states(row[None], [[START, *written]])
+        np.testing.assert_allclose(states, decoded.hidden, rtol=1e-10)
+
+
+def test_every_sentence_needs_a_token(rng):
+    features, captions = batch(rng)
+    with pytest.raises(
+        ValueError, match=r"CaptioningRNN.last_states: sentence 4 has no token after its first"
+    ):
+        build().last_states(features, captions)
+    with pytest.raises(ValueError, match=r"Seq2Seq.last_states: sentences has shape \(2, 5\)"):
+        build_seq2seq().last_states(pairs()[0], pairs()[1][:2])
