@@ -118,6 +118,20 @@ def test_a_weight_of_a_stage_is_the_model_s(tables, tmp_path):
     assert contents(tmp_path / "none/last.h5") != contents(tmp_path / "model/last.h5")
 
 
+def test_arnet_joins_in_the_second_stage(tables, tmp_path):
+    """Its parameters are there from the beginning, and do not move before their loss has a weight."""
+    tables["model"] |= {"reconstructor_dim": 5}
+    stages = [{"num_epochs": 1}, {"num_epochs": 1, "losses": {"reconstruction": 0.05}}]
+    run = train(tables | {"stage": stages}, tmp_path / "run")
+    fresh = experiment.new_model(run.config, run.data)
+    first, last = (load_checkpoint(tmp_path / "run" / name) for name in ("stage1/last.h5", "last.h5"))
+    own = [name for name in run.model.params if "arnet" in name]
+    assert own
+    for name in own:
+        assert first.parameters[name].tobytes() == fresh.params[name].tobytes()
+        assert last.parameters[name].tobytes() != first.parameters[name].tobytes()
+
+
 def test_a_run_of_stages_is_used_as_any_other(tables, tmp_path, capsys):
     train(tables, tmp_path / "run")
     for directory in ("run", "run/stage1"):
@@ -233,7 +247,14 @@ def test_no_run_is_overwritten(tables, tmp_path, capsys):
     [
         ({"trains": ["Wx", "W_memory"]}, "stage.2: trains has 'W_memory', which matches none of W_proj"),
         ({"trains": []}, "stage.2: trains is empty"),
-        ({"losses": {"reconstruction": 0.1}}, "stage.2: losses has reconstruction, which is no loss of Capt"),
+        (
+            {"losses": {"encoder_reconstruction": 0.1}},
+            "losses has encoder_reconstruction, which is no loss of",
+        ),
+        (
+            {"losses": {"reconstruction": 0.1}},
+            "stage.2: losses has reconstruction, and the model lacks param",
+        ),
     ],
 )
 def test_stages_that_do_not_fit_the_model(tables, tmp_path, change, message):

@@ -14,12 +14,14 @@ from rnnlab.training.checkpoint import (
 from rnnlab.training.clipping import clip_by_norm, clip_by_value, gradient_norm
 from rnnlab.training.finite import NonFiniteError
 from rnnlab.training.optim import UPDATE_RULES, make_update_rule
+from rnnlab.training.sampling_schedules import SAMPLING_SCHEDULES, make_sampling_schedule
 from rnnlab.training.schedules import SCHEDULES, make_schedule
 from rnnlab.training.solver import Solver
 from rnnlab.training.transfer import WarmStart, warm_start
 from rnnlab.training.validation import validation_loss
 
 __all__ = [
+    "SAMPLING_SCHEDULES",
     "SCHEDULES",
     "UPDATE_RULES",
     "Checkpoint",
@@ -33,6 +35,7 @@ __all__ = [
     "load_checkpoint",
     "load_model",
     "load_parameters",
+    "make_sampling_schedule",
     "make_schedule",
     "make_update_rule",
     "save_checkpoint",
