@@ -105,6 +105,9 @@ def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Arra
         options = {"num_layers": 2, "layer_dropout": 0.2, "target_attention": target}
         name = f"Seq2Seq {cell} attention to {'both' if target else 'the source'}"
         yield name, Seq2Seq(words, words, 3, H, cell, **common, **options), (source, captions)
+    noise = {"zoneout_h": 0.2, "recurrent_dropout": 0.2, "weight_dropout": 0.2}
+    for cell in CELLS:
+        yield f"CaptioningRNN {cell} noise", captioner(cell, regularisation=noise), (image, captions)
     arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}
     for cell in CELLS:
         yield f"CaptioningRNN {cell} ARNet", captioner(cell, **arnet), (image, captions)
@@ -199,6 +202,8 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield _attentive_case("gru", 1, score, "source and target", normal)
     yield _arnet_case("arnet", normal, h0=True)
     yield _arnet_case("arnet, from a state of zeros", normal, h0=False)
+    for cell in CELLS.values():
+        yield from _regularised_cases(cell.name, cell.gates, cell.states, normal)
 
 
 def _loss(name: str, loss: Callable[[Array], tuple[float, Array]], x: Array) -> Case:
@@ -231,6 +236,43 @@ def _cell_cases(name: str, gates: int, states: int, normal: Callable[..., Array]
             backward_with_state,
             inputs,
         )
+
+
+def _regularised_cases(cell: str, gates: int, states: int, normal: Callable[..., Array]) -> Iterator[Case]:
+    inputs = {"x": normal(N, T, D)} | {key: normal(N, H) for key in ("h0", "c0")[:states]}
+    inputs |= {"Wx": normal(D, gates * H) / 2, "Wh": normal(H, gates * H) / 2, "b": normal(gates * H)}
+    kinds: dict[str, dict[str, Any]] = {
+        "zoneout": {"zoneout_h": 0.3} | ({"zoneout_c": 0.4} if states == 2 else {}),
+        "recurrent dropout of the state": {"recurrent_dropout": 0.3},
+        "DropConnect": {"weight_dropout": 0.3},
+    }
+    if gates > 1:
+        kinds["recurrent dropout of the candidate"] = {
+            "recurrent_dropout": 0.3,
+            "recurrent_dropout_on": "candidate",
+        }
+
+    def backward(dh: Array, *rest: Any) -> tuple[Array, ...]:
+        *dfinal, cache = rest
+        dx, dstate, *dweights = layers.regularised_backward(dh, cache, dfinal=tuple(dfinal))
+        return dx, *dstate, *dweights
+
+    for kind, noise in kinds.items():
+
+        def forward(noise: dict[str, Any] = noise, **given: Array) -> tuple[Any, ...]:
+            state = tuple(given[key] for key in ("h0", "c0")[:states])
+            h, final, cache = layers.regularised_forward(
+                given["x"],
+                state,
+                *(given[name] for name in ("Wx", "Wh", "b")),
+                cell=cell,
+                regularisation=layers.Regularisation(**noise),
+                rng=np.random.default_rng(1),
+                lengths=LENGTHS,
+            )
+            return h, *final, cache
+
+        yield Case(f"regularised, {cell}, {kind}", forward, backward, inputs)
 
 
 def _attention_cases(score: str, normal: Callable[..., Array]) -> Iterator[Case]:
