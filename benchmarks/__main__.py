@@ -31,6 +31,7 @@ SUITES = (
     "translation",
     "attentive_decoding",
     "target_attention",
+    "regularisation",
     "pmnist",
     "latency",
     "memory",

@@ -56,7 +56,7 @@ def prepare(side: str, sizes: Sizes) -> Callable[[], object]:
     """The step of one side, which returns its loss, or the product."""
     features, captions = batch(sizes)
     if side == "rnnlab":
-        return _rnnlab(sizes, features, captions)
+        return training_step(sizes, features, captions)
     if side.startswith("torch"):
         return _torch(sizes, features, captions, packed=side == "torch packed")
     return gemm.prepare(side, flops(sizes, captions))
@@ -93,8 +93,8 @@ def flops(sizes: Sizes, captions: Array) -> int:
     return 2 * (2 * image + 3 * lstm + 3 * output)
 
 
-def model(sizes: Sizes, weights: dict[str, Array]) -> Any:
-    """A :class:`rnnlab.models.CaptioningRNN` with these weights."""
+def model(sizes: Sizes, weights: dict[str, Array], **options: Any) -> Any:
+    """A :class:`rnnlab.models.CaptioningRNN` with these weights, and perhaps more options."""
     from rnnlab.models import CaptioningRNN
 
     words = ["<NULL>", "<START>", "<END>", "<UNK>", *map(str, range(4, sizes.V))]
@@ -107,6 +107,7 @@ def model(sizes: Sizes, weights: dict[str, Array]) -> Any:
         state_activation="tanh",
         project_cell=True,
         **DROPOUT,
+        **options,
     )
     made.params.update(weights)
     return made
@@ -128,10 +129,12 @@ def modules(sizes: Sizes, weights: dict[str, Array]) -> Any:
     )
 
 
-def _rnnlab(sizes: Sizes, features: Array, captions: Array) -> Callable[[], float]:
+def training_step(sizes: Sizes, features: Array, captions: Array, **options: Any) -> Callable[[], float]:
+    """Our step, of a model with these options."""
     from rnnlab.training import gradient_norm, make_update_rule
 
-    captioner, rule, noise = model(sizes, weights(sizes)), make_update_rule("adam"), np.random.default_rng(0)
+    captioner = model(sizes, weights(sizes), **options)
+    rule, noise = make_update_rule("adam"), np.random.default_rng(0)
     grads = None
 
     def step() -> float:

@@ -3,6 +3,7 @@
     [data]        what is trained on                          -> rnnlab.data
     [model]       options of the model                        -> rnnlab.models
     [training]    options of the solver                       -> rnnlab.training.Solver
+    [[stage]]     what differs in a stage, if there are any   -> rnnlab.training.stages
     [decoding]    how sentences are searched for              -> rnnlab.decoding
     [evaluation]  what is scored, and how                     -> rnnlab.metrics
 
@@ -22,15 +23,23 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_type_hints
 
 from rnnlab.metrics import METRICS, Metric
-from rnnlab.schema import ConfigError, EnvPath, Interval, Place, from_table, to_table
-from rnnlab.training.optim import make_update_rule
-from rnnlab.training.schedules import make_schedule
+from rnnlab.schema import (
+    ConfigError,
+    Count,
+    EnvPath,
+    Fraction,
+    Interval,
+    Natural,
+    NotNegative,
+    Place,
+    Positive,
+    from_table,
+    to_table,
+)
+from rnnlab.training.stages import Stage, StageConfig, stages_of
+from rnnlab.training.tables import TrainingConfig
 
-Count = Annotated[int, Interval("[1, inf)")]
-Natural = Annotated[int, Interval("[0, inf)")]
-Positive = Annotated[float, Interval("(0, inf)")]
-NotNegative = Annotated[float, Interval("[0, inf)")]
-Dropout = Annotated[float, Interval("[0, 1)")]
+Dropout = Fraction
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,7 @@ class ShapesData:
     kind: Literal["shapes"]
     directory: EnvPath | None = None  # where they are written; datasets/shapes if left out
     features: Literal["pca", "local"] = "pca"  # a vector for each image, or one for each cell of a grid
+    global_features: Literal["pca"] | None = None  # with local ones: a vector for each image as well
     standardise: bool = False  # bring every feature to mean 0 and standard deviation 1
     max_train: Count | None = None  # use only so many training captions
 
@@ -51,6 +61,7 @@ class CourseData:
     kind: Literal["course"]
     directory: EnvPath
     features: Literal["pca", "full", "local"] = "pca"  # which of the feature files
+    global_features: Literal["pca", "full"] | None = None  # with local ones: which has each image's vector
     standardise: bool = True
     max_train: Count | None = None
     lazy: bool = False  # read features from the file batch by batch: for those larger than memory
@@ -63,6 +74,7 @@ class KarpathyData:
     kind: Literal["karpathy"]
     annotations: EnvPath
     features: EnvPath
+    global_features: EnvPath | None = None  # with local ones: a like file of a vector for each image
     images: EnvPath | None = None  # folder of the pictures, for reports
     min_count: Count = 5  # a word is in the vocabulary if the training captions have it so often
     max_words: Count = 20  # longer captions are cut
@@ -79,6 +91,7 @@ class CocoData:
     annotations_train: EnvPath
     annotations_val: EnvPath
     features: EnvPath
+    global_features: EnvPath | None = None
     images: EnvPath | None = None
     min_count: Count = 5
     max_words: Count = 20
@@ -117,6 +130,18 @@ class HabeasTable:
 
 
 @dataclass(frozen=True)
+class RegularisationConfig:
+    """Noise in a recurrence, :class:`rnnlab.layers.Regularisation`."""
+
+    zoneout_h: Dropout = 0.0  # probability that a unit of the hidden state stays as it was,
+    zoneout_c: Dropout = 0.0  # or one of an LSTM's cell state
+    recurrent_dropout: Dropout = 0.0  # probability of dropping a unit
+    # of what the recurrent products read, one mask a sequence; or of what is added to the state, one a step
+    recurrent_dropout_on: Literal["state", "candidate"] = "state"
+    weight_dropout: Dropout = 0.0  # probability of dropping a recurrent weight, one mask a batch
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """Keyword arguments of :class:`rnnlab.models.CaptioningRNN`."""
 
@@ -143,6 +168,7 @@ class ModelConfig:
     # Weights from N(0, 1) / sqrt(fan-in) and word vectors from N(0, 1) / 100, or all from U(+-init_scale).
     initialisation: Literal["course", "uniform"] = "course"
     init_scale: Positive = 0.08
+    regularisation: RegularisationConfig = field(default_factory=RegularisationConfig)
     dtype: Literal["float32", "float64"] = "float32"
 
 
@@ -167,34 +193,8 @@ class Seq2SeqConfig:
     loss_average: Literal["batch", "token"] = "token"  # a batch's summed loss is over its pairs or its tokens
     initialisation: Literal["course", "uniform"] = "course"
     init_scale: Positive = 0.08
+    regularisation: RegularisationConfig = field(default_factory=RegularisationConfig)
     dtype: Literal["float32", "float64"] = "float32"
-
-
-@dataclass(frozen=True)
-class TrainingConfig:
-    """Keyword arguments of :class:`rnnlab.training.Solver`, and where the parameters start."""
-
-    # A run or a checkpoint: what its model has of the parameters is copied before training.
-    warm_start: EnvPath | None = None
-    seed: Natural = 0  # of the initial parameters, the order of the data, and dropout
-    num_epochs: Count = 10
-    batch_size: Count = 64
-    update_rule: str = "adam"  # sgd, momentum, rmsprop, adagrad, adadelta, adam or adamw
-    optim_config: dict[str, Any] = field(default_factory=dict)  # learning_rate and what else the rule has
-    schedule: dict[str, Any] | None = None  # name = constant, exponential, step or plateau, and its options
-    clip_norm: Positive | None = None  # scale a larger gradient down to this norm
-    clip_value: Positive | None = None  # bring every number of the gradient into [-clip_value, clip_value]
-    monitor: str = "val_loss"  # tells which epoch is best: val_loss, val_perplexity or a score of each epoch
-    patience: Count | None = None  # stop after so many epochs without a better one
-    restore_best: bool = True  # end with the best epoch's parameters, not with the last one's
-    checkpoint_every: Count | None = (
-        None  # iterations between checkpoints; there is always one after an epoch
-    )
-    prefetch: Natural = 2  # batches that a thread prepares ahead, unless the data are in memory
-
-    def __post_init__(self) -> None:
-        make_update_rule(self.update_rule, self.optim_config)
-        make_schedule(self.schedule)
 
 
 # The keys of [decoding] that only one method has, named as the arguments of its function.
@@ -263,6 +263,13 @@ class TranslationEvaluationConfig:
 class _Tables:
     """What recipes of all kinds can do."""
 
+    training: TrainingConfig
+    stage: list[StageConfig]
+
+    def stages(self) -> list[Stage]:
+        """The stages of the training in their order; one if the recipe has no tables [[stage]]."""
+        return stages_of(self.training, self.stage)
+
     def to_dict(self) -> dict[str, Any]:
         """Tables that JSON can hold, with every key; paths as they were written."""
         return to_table(self)
@@ -283,13 +290,12 @@ class Config(_Tables):
     data: ShapesData | CourseData | KarpathyData | CocoData
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    stage: list[StageConfig] = field(default_factory=list)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
-        _check_monitor(
-            self.training, [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
-        )
+        _check_monitors(self, [score for metric in self.evaluation.each_epoch for score in METRICS[metric]])
 
 
 @dataclass(frozen=True)
@@ -299,11 +305,12 @@ class TranslationConfig(_Tables):
     data: ParallelTable | HabeasTable
     model: Seq2SeqConfig = field(default_factory=Seq2SeqConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    stage: list[StageConfig] = field(default_factory=list)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     evaluation: TranslationEvaluationConfig = field(default_factory=TranslationEvaluationConfig)
 
     def __post_init__(self) -> None:
-        _check_monitor(self.training, self.evaluation.each_epoch)
+        _check_monitors(self, self.evaluation.each_epoch)
 
 
 Recipe = Config | TranslationConfig
@@ -331,13 +338,15 @@ def _kinds(recipe: type[Config] | type[TranslationConfig]) -> list[str]:
     return [get_args(get_type_hints(table)["kind"])[0] for table in get_args(get_type_hints(recipe)["data"])]
 
 
-def _check_monitor(training: TrainingConfig, scores: Sequence[str]) -> None:
+def _check_monitors(recipe: _Tables, scores: Sequence[str]) -> None:
     monitored = ["val_loss", "val_perplexity", *scores]
-    if training.monitor not in monitored:
-        raise ValueError(
-            f"training.monitor is {training.monitor!r}, expected one of {', '.join(monitored)}; "
-            "evaluation.each_epoch adds scores"
-        )
+    for stage in recipe.stages():
+        if stage.training.monitor not in monitored:
+            table = f"stage.{stage.number}" if recipe.stage else "training"
+            raise ValueError(
+                f"{table}.monitor is {stage.training.monitor!r}, expected one of {', '.join(monitored)}; "
+                "evaluation.each_epoch adds scores"
+            )
 
 
 def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
@@ -374,15 +383,31 @@ def _override(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict
         *path, name = key.strip().split(".")
         if not equals or not all([*path, name]):
             raise ConfigError(f"--set: {override!r}, expected key.sub=value")
-        table = copied
+        table: Any = copied
         for step in path:
-            found = table.setdefault(step, {})
-            if not isinstance(found, dict):
-                raise ConfigError(f"--set: {key}: {step} is {found!r}, expected a table")
-            table = found
-        table[name] = _literal(text.strip())
+            table = _inside(table, step, key)
+        table[_index(table, name, key)] = _literal(text.strip())
         keys.append(key.strip())
     return copied, keys
+
+
+def _inside(table: Any, step: str, key: str) -> Any:
+    """The table or list that a step of an override's key leads to, a new table if there is none."""
+    if isinstance(table, dict):
+        table.setdefault(step, {})
+    found = table[_index(table, step, key)]
+    if not isinstance(found, dict | list):
+        raise ConfigError(f"--set: {key}: {step} is {found!r}, expected a table")
+    return found
+
+
+def _index(table: Any, step: str, key: str) -> str | int:
+    """A key of a table, or of a list the place, counted from 1 in overrides."""
+    if isinstance(table, dict):
+        return step
+    if not step.isdecimal() or not 1 <= int(step) <= len(table):
+        raise ConfigError(f"--set: {key}: found {step}, expected a number from 1 to {len(table)}")
+    return int(step) - 1
 
 
 def _literal(text: str) -> Any:

@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from rnnlab.data import CaptionData, ParallelData
 from rnnlab.models import CaptioningRNN, Seq2Seq
 from rnnlab.tasks import captioning, translation
 from rnnlab.training import Solver, load_checkpoint, load_model, warm_start
+from rnnlab.training.stages import Stage, check_stages
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ class Run:
 
 def train(config: Recipe, directory: str | os.PathLike[str], *, progress: bool = True) -> Run:
     """Train what the recipe describes in a new run directory.
+
+    Stages are trained one after another: the last in the directory itself, the others in ``stage1``,
+    ``stage2`` and so on therein.
 
     Parameters
     ----------
@@ -63,49 +68,94 @@ def train(config: Recipe, directory: str | os.PathLike[str], *, progress: bool =
         If the recipe's ``warm_start`` is not there, or is of a model that does not fit.
     KeyError
         If the data lack the split that the recipe wants to be evaluated.
+    ValueError, TypeError
+        If a stage does not fit the model: all of them are looked at before the first is trained.
     """
-    options = asdict(config.training)
-    start = options.pop("warm_start")
+    path, stages = Path(directory), config.stages()
+    if holds_run(path):
+        raise FileExistsError(f"{path} already holds a run: resume it, or choose another directory")
+    start = stages[0].training.warm_start
     checkpoint = None if start is None else _start_of(Path(start))
     data = open_data(config.data)
     data.split(config.evaluation.split)  # what is wrong with it is said before hours of training
-    model = new_model(config, data)
-    solver = Solver(
-        model,
-        data,
-        **options,
-        evaluate=_task(config).epoch_scores(config, data),
-        config=config.to_dict(),
-        run_dir=directory,
-        progress=progress,
-    )
-    if checkpoint is not None:
-        print(warm_start(checkpoint, model))
-    solver.train()
-    return Run(Path(directory), config, data, model, solver.interrupted)
+    if config.stage:
+        check_stages(stages, new_model(config, data))
+    return _train_stages(Run(path, config, data, None), stages, checkpoint, progress, {})
 
 
 def resume(directory: str | os.PathLike[str], *, progress: bool = True, num_epochs: int | None = None) -> Run:
-    """Go on with a run where it stopped, bit for bit; for longer, if ``num_epochs`` is given."""
+    """Go on with a run where it stopped, bit for bit, and through the stages that are left.
+
+    Parameters
+    ----------
+    directory : path
+        Of the run, whichever stage it is in.
+    progress : bool
+        Show a progress bar rather than lines.
+    num_epochs : int, optional
+        Train for so many epochs in all, as :func:`with_epochs` has it.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no run.
+    ValueError
+        If the directory is a stage's own, or had more epochs already.
+    """
     path = Path(directory)
-    config = _config_of(path / "last.h5")
-    changes: dict[str, Any] = {}
+    under_way = _under_way(path)
+    config = _config_of(under_way / "last.h5")
+    changes = {}
     if num_epochs is not None:
-        changes["num_epochs"] = num_epochs
-        config = replace(config, training=replace(config.training, num_epochs=num_epochs))
-    data = open_data(config.data)
-    model = new_model(config, data)
-    solver = Solver.resume(
-        path,
-        model,
-        data,
-        evaluate=_task(config).epoch_scores(config, data),
-        config=config.to_dict(),
-        progress=progress,
-        **changes,
-    )
-    solver.train()
-    return Run(path, config, data, model, solver.interrupted)
+        config, changes = with_epochs(config, num_epochs), {"num_epochs": num_epochs}
+    stages = config.stages()
+    _check_is_whole(path, len(stages))
+    left = stages[[stage.directory(path) for stage in stages].index(under_way) :]
+    run = Run(path, config, open_data(config.data), None)
+    return _train_stages(run, left, None, progress, changes)
+
+
+def _train_stages(
+    run: Run, stages: Sequence[Stage], start: Path | None, progress: bool, changes: Mapping[str, Any]
+) -> Run:
+    """Train stages, the first of them from the checkpoint ``start`` or from where it stopped itself.
+
+    ``changes`` are those of the solver's options if it is the last stage that is resumed.
+    """
+    config, data, model = run.config, run.data, None
+    common: dict[str, Any] = {
+        "evaluate": _task(config).epoch_scores(config, data),
+        "config": config.to_dict(),
+        "progress": progress,
+    }
+    for stage in stages:
+        directory, model = stage.directory(run.directory), new_model(config, data)
+        stage.prepare(model)
+        if config.stage:
+            print(stage.describe(model))
+        if (directory / "last.h5").exists():
+            solver = Solver.resume(directory, model, data, **common, **(changes if stage.is_last else {}))
+        else:
+            solver = Solver(model, data, **stage.options(), run_dir=directory, **common)
+            if start is not None:
+                print(warm_start(start, model))
+        solver.train()
+        if solver.interrupted or (solver.told_to_stop and not stage.is_last):
+            return replace(run, model=model, interrupted=True)
+        start = checkpoint_of(directory)
+    return replace(run, model=model)
+
+
+def with_epochs(config: Recipe, num_epochs: int) -> Recipe:
+    """The recipe, trained for so many epochs in all; its last stage, if it has stages."""
+    if config.stage:
+        *stages, last = config.stage
+        return replace(config, stage=[*stages, replace(last, num_epochs=num_epochs)])
+    return replace(config, training=replace(config.training, num_epochs=num_epochs))
 
 
 def load_run(directory: str | os.PathLike[str], *, with_data: bool = True) -> Run:
@@ -126,6 +176,12 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True) -> Ru
     checkpoint = checkpoint_of(path)
     config = _config_of(checkpoint)
     return Run(path, config, open_data(config.data) if with_data else None, load_model(checkpoint))
+
+
+def holds_run(directory: Path) -> bool:
+    """Whether there is a checkpoint in the directory, or in that of a stage therein."""
+    places = (directory, *directory.glob("stage*"))
+    return any((place / name).exists() for place in places for name in ("best.h5", "last.h5"))
 
 
 def checkpoint_of(directory: Path) -> Path:
@@ -150,6 +206,21 @@ def _start_of(path: Path) -> Path:
         return checkpoint_of(path)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"training.warm_start: {error}; train that model first") from None
+
+
+def _under_way(path: Path) -> Path:
+    """Where the training of a run is: in its directory, or in that of the last stage that was begun."""
+    if (path / "last.h5").exists():
+        return path
+    begun = [last.parent for last in path.glob("stage*/last.h5") if last.parent.name[5:].isdecimal()]
+    return max(begun, key=lambda stage: int(stage.name[5:]), default=path)
+
+
+def _check_is_whole(path: Path, num_stages: int) -> None:
+    """Raise ValueError if the directory is that of a stage of the run around it."""
+    names = [f"stage{number}" for number in range(1, num_stages)]
+    if path.resolve().name in names and not (path / "stage1").exists():
+        raise ValueError(f"{path} is one stage of {num_stages} of a run: resume {path.resolve().parent}")
 
 
 def _config_of(checkpoint: Path) -> Recipe:

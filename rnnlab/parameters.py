@@ -108,6 +108,12 @@ class Parameters(MutableMapping[str, Array]):
         """A deep copy."""
         return Parameters(self.shapes, self.dtype, flat=self.flat.copy())
 
+    def place(self, name: str) -> slice:
+        """Where the numbers of a parameter lie in :attr:`flat`."""
+        size = self[name].size
+        start = self._offsets[list(self.shapes).index(name)]
+        return slice(start, start + size)
+
     def name_at(self, index: int) -> str:
         """The name of the parameter that ``flat[index]`` belongs to.
 

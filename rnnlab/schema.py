@@ -5,7 +5,7 @@
     Literal["a", "b"]               one of the values
     Annotated[int, Interval(...)]   a number inside the interval
     X | None                        X or null
-    list[X], dict[str, Any]         an array of X; a table of anything
+    list[X], dict[str, Any]         an array of X, in errors counted from 1; a table of anything
     a dataclass                     a table with the fields as keys; a field without a default is required
     a union of dataclasses          the one whose field ``kind``, a Literal, has the table's value
 
@@ -42,6 +42,13 @@ class Interval:
         above = number >= self._low if self.notation[0] == "[" else number > self._low
         below = number <= self._high if self.notation[-1] == "]" else number < self._high
         return above and below
+
+
+Count = Annotated[int, Interval("[1, inf)")]
+Natural = Annotated[int, Interval("[0, inf)")]
+Positive = Annotated[float, Interval("(0, inf)")]
+NotNegative = Annotated[float, Interval("[0, inf)")]
+Fraction = Annotated[float, Interval("[0, 1)")]
 
 
 class EnvPath(os.PathLike[str]):
@@ -141,7 +148,7 @@ def _value(annotation: Any, value: Any, place: Place) -> Any:
     if dataclasses.is_dataclass(annotation):
         return from_table(annotation, value, place)  # type: ignore[arg-type]
     if origin is list and isinstance(value, list):
-        return [_value(arguments[0], item, place / index) for index, item in enumerate(value)]
+        return [_value(arguments[0], item, place / number) for number, item in enumerate(value, start=1)]
     scalar, interval = arguments if origin is Annotated else (annotation, None)
     if not _is_a(scalar, value) or (interval and value not in interval):
         raise ConfigError(f"{place} is {value!r}, expected {_expectation(annotation)}")

@@ -23,6 +23,7 @@ from rnnlab.models.encoders import ACTIVATIONS
 from rnnlab.models.initialisation import INITIALISATIONS
 from rnnlab.schema import ConfigError
 from rnnlab.training import Solver
+from rnnlab.training.stages import StageConfig
 
 RECIPES = sorted(Path(__file__).parent.parent.glob("recipes/*.toml"))
 
@@ -99,7 +100,7 @@ def test_overrides(recipe):
         ("training.monitor=CIDEr", "training.monitor is 'CIDEr', expected one of val_loss, val_perplexity"),
         ("model.word_dropout=1.0", "--set: model.word_dropout is 1.0, expected a number in [0, 1)"),
         ("decoding.n_best=4", "decoding.n_best is 4, but beam search finds at most 3"),
-        ("evaluation.metrics=['BLUE']", "--set: evaluation.metrics.0 is 'BLUE', expected one of 'BLEU'"),
+        ("evaluation.metrics=['BLUE']", "--set: evaluation.metrics.1 is 'BLUE', expected one of 'BLEU'"),
     ],
 )
 def test_errors_name_the_key(recipe, override, message):
@@ -191,6 +192,13 @@ def test_every_key_of_a_recipe_is_explained(path):
 def test_keys_are_arguments_with_the_same_meaning(section, target):
     arguments = inspect.signature(target).parameters
     assert {key.name for key in fields(section)} - {"warm_start"} <= set(arguments)
+
+
+def test_keys_of_a_stage_are_those_of_training_with_the_same_values():
+    training, stage = get_type_hints(TrainingConfig), get_type_hints(StageConfig)
+    assert set(stage) - set(training) == {"trains", "losses"}
+    for key in set(stage) & set(training):
+        assert stage[key] == training[key] | None
 
 
 @pytest.mark.parametrize(

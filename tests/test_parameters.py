@@ -117,6 +117,14 @@ def test_name_at_is_the_parameter_there(shapes):
     assert [params.name_at(k) for k in range(params.flat.size)] == [f"p{i:.0f}" for i in params.flat]
 
 
+def test_a_place_is_where_the_view_is(params):
+    params.flat[...] = np.arange(10)
+    for name, view in params.items():
+        np.testing.assert_array_equal(params.flat[params.place(name)], view.reshape(-1))
+    with pytest.raises(KeyError, match="no parameter 'V'"):
+        params.place("V")
+
+
 @pytest.mark.parametrize("index", [-1, 10])
 def test_name_at_outside(params, index):
     with pytest.raises(IndexError, match=f"index {index} is outside the buffer of 10 numbers"):

@@ -6,12 +6,14 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from rnnlab import experiment, report
 from rnnlab.cli.searching import add_search, search_options
 from rnnlab.config import TranslationConfig
 from rnnlab.data import read_features
 from rnnlab.experiment import Run
-from rnnlab.tasks.search import decode
+from rnnlab.tasks.search import decode, rows_of
 
 _DRAWN = 8  # captions whose attention is drawn
 
@@ -27,6 +29,11 @@ def add(commands: Any) -> None:
         metavar="IMAGES_OR_SPLIT",
         help="a split (val), names of images in the run's data, or an HDF5 file of features",
     )
+    caption.add_argument(
+        "--global-features",
+        metavar="FILE",
+        help="an HDF5 file of a vector for each image, beside one of local features",
+    )
     caption.add_argument("--picture", metavar="FILE", help="write a PNG of the images with their captions")
     caption.add_argument(
         "--show-attention", metavar="FILE", help=f"write a PNG of what the first {_DRAWN} captions looked at"
@@ -39,9 +46,9 @@ def _caption(options: argparse.Namespace) -> int:
     run = experiment.load_run(options.run_directory)
     if isinstance(run.config, TranslationConfig):
         raise ValueError(f"{run.directory} holds a model that translates: rnnlab translate {run.directory}")
-    names, features = _images(run, options.images)
+    names, features = _images(run, options.images, options.global_features)
     if options.first is not None:
-        names, features = names[: options.first], features[: options.first]
+        names, features = names[: options.first], rows_of(features, slice(options.first))
     captions = decode(
         run.model,
         features,
@@ -57,12 +64,19 @@ def _caption(options: argparse.Namespace) -> int:
     return 0
 
 
-def _images(run: Run, wanted: Sequence[str]) -> tuple[tuple[str, ...], Any]:
-    """The names and the features of a split, of a features file, or of images by name."""
-    if len(wanted) == 1 and wanted[0] in run.data.splits:
-        images = run.data.split(wanted[0])
-        return images.names, images.features
+def _images(run: Run, wanted: Sequence[str], global_features: str | None) -> tuple[tuple[str, ...], Any]:
+    """The names and the features of a split, of features files, or of images by name."""
     if len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5")):
         names, features = read_features(wanted[0])
-        return names, run.data.standardise(features[:])
+        if global_features is None:
+            return names, run.data.standardise(features)
+        vectors = dict(zip(*read_features(global_features), strict=True))
+        if missing := [name for name in names if name not in vectors]:
+            raise KeyError(f"{global_features}: filenames: found no {missing[0]!r}, as {wanted[0]} has")
+        return names, run.data.standardise((features, np.stack([vectors[name] for name in names])))
+    if global_features is not None:
+        raise ValueError("--global-features goes with an HDF5 file of local features")
+    if len(wanted) == 1 and wanted[0] in run.data.splits:
+        images = run.data.split(wanted[0])
+        return images.names, images.features_at(slice(None))
     return tuple(wanted), run.data.features_of(wanted)

@@ -27,7 +27,9 @@ def add(commands: Any) -> None:
     )
     train.add_argument("--out", help="run directory, runs/NAME_OF_RECIPE if left out")
     train.add_argument("--resume", metavar="DIR", help="go on with the run in DIR")
-    train.add_argument("--epochs", type=count, help="train for so many epochs in all")
+    train.add_argument(
+        "--epochs", type=count, help="train for so many epochs in all, in the last stage if there are"
+    )
     train.add_argument(
         "--no-progress", dest="progress", action="store_false", help="print lines, not a progress bar"
     )
@@ -43,12 +45,11 @@ def _train(options: argparse.Namespace) -> int:
             )
         run = experiment.resume(options.resume, progress=options.progress, num_epochs=options.epochs)
     else:
-        overrides = list(options.set)
+        config = load_config(options.recipe, options.set)
         if options.epochs is not None:
-            overrides.append(f"training.num_epochs={options.epochs}")
-        config = load_config(options.recipe, overrides)
+            config = experiment.with_epochs(config, options.epochs)
         out = Path(options.out or Path("runs") / Path(options.recipe).stem)
-        if any((out / name).exists() for name in ("last.h5", "best.h5")):
+        if experiment.holds_run(out):
             raise ValueError(
                 f"{out} holds a run: go on with --resume {out}, or choose another place with --out"
             )
@@ -78,7 +79,8 @@ def _show_captions(run: Run) -> None:
     split = run.config.evaluation.split
     images = run.data.split(split)
     shown = min(_SHOWN, images.num_images)
-    captions = decode(run.model, images.features[:shown], run.config.decoding, rng=run.config.training.seed)
+    features = images.features_at(slice(shown))
+    captions = decode(run.model, features, run.config.decoding, rng=run.config.training.seed)
     print(f"\nCaptions of the {split} split:\n")
     print(report.captions_text(images.names[:shown], captions, run.data))
     picture = run.directory / "captions.png"

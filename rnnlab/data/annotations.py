@@ -79,6 +79,7 @@ def open_annotated(
     annotations: Annotations,
     features: PathLike,
     *,
+    global_features: PathLike | None = None,
     images: PathLike | None = None,
     min_count: int = 5,
     max_words: int = 20,
@@ -93,6 +94,8 @@ def open_annotated(
     annotations : Annotations
         From :func:`read_karpathy` or :func:`read_coco`.
     features : path
+    global_features : path, optional
+        A file of the same kind with a global vector of each image, beside local features.
     images : path, optional
         The folder of the pictures.
     min_count : int
@@ -119,19 +122,26 @@ def open_annotated(
         for split, annotated in annotated_splits.items()
     }
     vocabulary = Vocabulary.build((words for image in tokens["train"] for words in image), min_count)
-    rows = _rows_by_name(features)
+    files = {"features": features}
+    if global_features is not None:
+        files["global_features"] = global_features
+    rows = {field: _rows_by_name(path) for field, path in files.items()}
     splits = {}
     for split, annotated in annotated_splits.items():
         names = tuple(image.name for image in annotated)
         captions = [vocabulary.encode(words, max_words + 2) for image in tokens[split] for words in image]
         image_idxs = np.repeat(np.arange(len(names)), [len(image) for image in tokens[split]])
+        read = {
+            field: _read_rows(path, _find(rows[field], names, path, source), lazy)
+            for field, path in files.items()
+        }
         splits[split] = CaptionSplit(
-            _read_rows(features, _find(rows, names, features, source), lazy),
-            np.array(captions, np.int32).reshape(-1, max_words + 2),
-            image_idxs,
-            names,
-            [image.sentences for image in annotated],
-            {"features": f"{features}: features", "captions": str(source)},
+            captions=np.array(captions, np.int32).reshape(-1, max_words + 2),
+            image_idxs=image_idxs,
+            names=names,
+            references=[image.sentences for image in annotated],
+            sources={field: f"{path}: features" for field, path in files.items()} | {"captions": str(source)},
+            **read,
         )
     return CaptionData(
         vocabulary,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -15,6 +15,24 @@ from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
 from rnnlab.data.vocabulary import NULL, Vocabulary
+
+
+class Scaling(NamedTuple):
+    """What is subtracted from features (..., D), and what they are then divided by."""
+
+    mean: np.ndarray  # (D,) float32
+    std: np.ndarray
+
+    @classmethod
+    def none(cls, D: int) -> Self:
+        """That which changes nothing."""
+        return cls(np.zeros(D, np.float32), np.ones(D, np.float32))
+
+    def of(self, features: Any) -> Any:
+        """The features, scaled; lazy ones stay so."""
+        if isinstance(features, LazyFeatures):
+            return features.standardised(*self)
+        return ((features - self.mean) / self.std).astype(np.float32)
 
 
 class CaptionData:
@@ -37,8 +55,9 @@ class CaptionData:
 
     Attributes
     ----------
-    feature_mean, feature_std : (D,) float32
-        What :meth:`standardise` subtracts and divides by: zeros and ones where nothing was fitted.
+    scaling : dict of str to Scaling
+        By the name of a field of features, what :meth:`standardise` subtracts and divides by: zeros and ones
+        where nothing was fitted.
 
     Raises
     ------
@@ -60,16 +79,9 @@ class CaptionData:
         self.splits = dict(splits)
         self.image_dir = image_dir
         self.name = name
-        shapes = {split.features.shape[1:] for split in self.splits.values()}
-        if len(shapes) != 1:
-            found = ", ".join(f"{name} {split.features.shape}" for name, split in self.splits.items())
-            raise mismatch(
-                f"CaptionData: {self.name}: features", found or "no split", "one shape in all splits"
-            )
+        self.scaling = {name: Scaling.none(shape[-1]) for name, shape in self._feature_shapes().items()}
         for split in self.splits.values():
             split.check_tokens(vocabulary)
-        self.feature_mean = np.zeros(shapes.pop()[-1:], np.float32)
-        self.feature_std = np.ones_like(self.feature_mean)
         if standardise:
             self._standardise_splits()
         if max_train is not None:
@@ -81,6 +93,7 @@ class CaptionData:
         source: Mapping[str, Any] | PathLike,
         *,
         features: str = "pca",
+        global_features: str | None = None,
         splits: Sequence[str] | None = None,
         standardise: bool | None = None,
         max_train: int | None = None,
@@ -94,6 +107,8 @@ class CaptionData:
         source : path or mapping
         features : {"pca", "full", "local"}
             Of a folder: which feature files to read.
+        global_features : {"pca", "full"}, optional
+            Of a folder: which files have a global vector of each image, beside local features.
         splits : sequence of str, optional
             Of a folder: which splits to read; all if left out.
         standardise : bool, optional
@@ -116,7 +131,9 @@ class CaptionData:
                 vocabulary, read, None, name or "captions", standardise=bool(standardise), max_train=max_train
             )
         directory = Path(source)
-        vocabulary, read = read_course(directory, features=features, splits=splits, lazy=lazy)
+        vocabulary, read = read_course(
+            directory, features=features, global_features=global_features, splits=splits, lazy=lazy
+        )
         images = directory / IMAGE_FOLDER
         return cls(
             vocabulary,
@@ -127,9 +144,11 @@ class CaptionData:
             max_train=max_train,
         )
 
-    def to_course(self, directory: PathLike, *, features: str = "pca") -> None:
+    def to_course(self, directory: PathLike, *, features: str = "pca", global_features: str = "full") -> None:
         """Write a folder in the course's layout, the features as they are now (standardised or not)."""
-        write_course(directory, self.vocabulary, self.splits, features=features)
+        write_course(
+            directory, self.vocabulary, self.splits, features=features, global_features=global_features
+        )
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
         """The captions of one pass over ``split``, a batch at a time; the last batch may be smaller.
@@ -152,28 +171,42 @@ class CaptionData:
             order = rng.permutation(len(chosen.captions))
         return np.split(order, range(batch_size, len(order), batch_size)) if len(order) else []
 
-    def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The features (N, ..., D) and the captions (N, L) of the captions ``indices`` (N,)."""
+    def batch(self, split: str, indices: np.ndarray) -> tuple[Any, np.ndarray]:
+        """The features (N, ..., D), or a tuple with global ones, and the captions (N, L) of ``indices``."""
         chosen = self.split(split)
-        return chosen.features[chosen.image_idxs[indices]], chosen.captions[indices]
+        return chosen.features_at(chosen.image_idxs[indices]), chosen.captions[indices]
 
     @staticmethod
-    def num_tokens(batch: tuple[np.ndarray, np.ndarray]) -> int:
+    def num_tokens(batch: tuple[Any, np.ndarray]) -> int:
         """How many tokens a model has to predict in ``batch``: words and <END>."""
         return int(np.count_nonzero(batch[1][:, 1:] != NULL))
 
     @property
     def in_memory(self) -> bool:
         """Whether no features are read from files: a batch is then a copy of some rows."""
-        return all(isinstance(split.features, np.ndarray) for split in self.splits.values())
+        return all(
+            isinstance(getattr(split, name), np.ndarray)
+            for split in self.splits.values()
+            for name in split.feature_fields
+        )
 
     @property
     def num_features(self) -> int:
         """D, the numbers in a feature vector."""
-        return self.feature_mean.size
+        return self.scaling["features"].mean.size
 
-    def features_of(self, names: Sequence[str]) -> np.ndarray:
-        """The features (N, ..., D) of images of any split, by file name; folders and addresses do not count.
+    @property
+    def num_global_features(self) -> int | None:
+        """G, the numbers in a global vector; None if there are none."""
+        scaling = self.scaling.get("global_features")
+        return None if scaling is None else scaling.mean.size
+
+    def features_of(self, names: Sequence[str]) -> Any:
+        """The features of images of any split, by file name; folders and addresses do not count.
+
+        Returns
+        -------
+        (N, ..., D), or a tuple of that and the global ones (N, G)
 
         Raises
         ------
@@ -192,19 +225,37 @@ class CaptionData:
                     f"(or a split: {', '.join(self.splits)})"
                 )
         found = [places[Path(name).name] for name in names]
-        return np.stack([split.features[row : row + 1][0] for split, row in found])
+        rows = [split.features_at(slice(row, row + 1)) for split, row in found]
+        if self.num_global_features is None:
+            return np.concatenate(rows)
+        return tuple(np.concatenate(part) for part in zip(*rows, strict=True))
 
-    def standardise(self, features: np.ndarray) -> np.ndarray:
-        """Bring new feature vectors (..., D) to the scale of those of the splits.
+    def standardise(self, features: Any) -> Any:
+        """Bring new features to the scale of those of the splits.
+
+        Parameters
+        ----------
+        features : (..., D), or a tuple of that and (..., G) where the splits have global features
+
+        Returns
+        -------
+        as ``features``, float32
 
         Raises
         ------
         ValueError
-            If they have another D.
+            If they have another D or G, or there is one of the two too many or too few.
         """
-        if features.shape[-1:] != self.feature_mean.shape:
-            raise mismatch(f"{self.name}: features", f"shape {features.shape}", f"(N, {self.num_features})")
-        return ((features - self.feature_mean) / self.feature_std).astype(np.float32)
+        given = features if isinstance(features, tuple) else (features,)
+        if len(given) != len(self.scaling):
+            raise mismatch(
+                f"{self.name}: features", f"{len(given)} arrays", f"one each of {', '.join(self.scaling)}"
+            )
+        for part, (name, scaling) in zip(given, self.scaling.items(), strict=True):
+            if part.shape[-1:] != scaling.mean.shape:
+                raise mismatch(f"{self.name}: {name}", f"shape {part.shape}", f"(..., {scaling.mean.size})")
+        scaled = tuple(scaling.of(part) for part, scaling in zip(given, self.scaling.values(), strict=True))
+        return scaled if isinstance(features, tuple) else scaled[0]
 
     def __repr__(self) -> str:
         sizes = ", ".join(
@@ -226,15 +277,28 @@ class CaptionData:
         except KeyError:
             raise KeyError(f"{self.name} has the splits {', '.join(self.splits)}, not {name!r}") from None
 
+    def _feature_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of an image's features, by field; it is that of all splits."""
+        shapes = {}
+        for name in ("features", "global_features"):
+            of_splits = {key: getattr(split, name) for key, split in self.splits.items()}
+            found = {None if features is None else features.shape[1:] for features in of_splits.values()}
+            if len(found) != 1:
+                listed = ", ".join(f"{key} {getattr(each, 'shape', None)}" for key, each in of_splits.items())
+                raise mismatch(
+                    f"CaptionData: {self.name}: {name}", listed or "no split", "one shape in all splits"
+                )
+            (shape,) = found
+            if shape is not None:
+                shapes[name] = shape
+        return shapes
+
     def _standardise_splits(self) -> None:
-        self.feature_mean, self.feature_std = feature_statistics(self.split("train").features)
-        for name, split in self.splits.items():
-            features = split.features
-            if isinstance(features, LazyFeatures):
-                features = features.standardised(self.feature_mean, self.feature_std)
-            else:
-                features = self.standardise(features)
-            self.splits[name] = replace(split, features=features)
+        for name in self.scaling:
+            scaling = Scaling(*feature_statistics(getattr(self.split("train"), name)))
+            self.scaling[name] = scaling
+            for key, split in self.splits.items():
+                self.splits[key] = replace(split, **{name: scaling.of(getattr(split, name))})
 
 
 def _from_dictionary(data: Mapping[str, Any]) -> tuple[Vocabulary, dict[str, CaptionSplit]]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -39,7 +40,12 @@ URLS_FILE = "{split}2014_urls.txt"
 
 
 def read_course(
-    directory: PathLike, *, features: str = "pca", splits: Sequence[str] | None = None, lazy: bool = False
+    directory: PathLike,
+    *,
+    features: str = "pca",
+    global_features: str | None = None,
+    splits: Sequence[str] | None = None,
+    lazy: bool = False,
 ) -> tuple[Vocabulary, dict[str, CaptionSplit]]:
     """Read a folder in the course's layout.
 
@@ -48,6 +54,8 @@ def read_course(
     directory : path
     features : {"pca", "full", "local"}
         Which of the feature files.
+    global_features : {"pca", "full"}, optional
+        Which of the files has the global vector of each image, to be read beside local features.
     splits : sequence of str, optional
         All that the captions file has if left out.
     lazy : bool
@@ -61,13 +69,22 @@ def read_course(
     directory = Path(directory)
     if features not in FEATURE_FILES:
         raise mismatch("read_course: features", repr(features), f"one of {', '.join(FEATURE_FILES)}")
+    if global_features is not None and (features != "local" or global_features not in ("pca", "full")):
+        found = f"{global_features!r} with features {features!r}"
+        raise mismatch("read_course: global_features", found, "'pca' or 'full' with features 'local'")
     vocabulary = read_vocabulary(directory / VOCABULARY_FILE)
     references = _read_references(directory / REFERENCES_FILE)
     with open_hdf5(directory / CAPTIONS_FILE) as file:
         if splits is None:
             splits = _splits_in(file)
         return vocabulary, {
-            split: _read_split(directory, file, split, features, lazy, vocabulary, references.get(split))
+            split: _with_global_features(
+                _read_split(directory, file, split, features, lazy, vocabulary, references.get(split)),
+                None
+                if global_features is None
+                else directory / FEATURE_FILES[global_features].format(split=split),
+                lazy,
+            )
             for split in splits
         }
 
@@ -94,9 +111,23 @@ def read_vocabulary(path: PathLike) -> Vocabulary:
 
 
 def write_course(
-    directory: PathLike, vocabulary: Vocabulary, splits: Mapping[str, CaptionSplit], *, features: str = "pca"
+    directory: PathLike,
+    vocabulary: Vocabulary,
+    splits: Mapping[str, CaptionSplit],
+    *,
+    features: str = "pca",
+    global_features: str = "full",
 ) -> None:
-    """Write a folder that :func:`read_course` reads. Every file is whole or absent."""
+    """Write a folder that :func:`read_course` reads. Every file is whole or absent.
+
+    Parameters
+    ----------
+    directory : path
+    vocabulary : Vocabulary
+    splits : mapping of str to CaptionSplit
+    features, global_features : {"pca", "full", "local"}
+        The feature files that each of the two goes to, the latter where there are any.
+    """
     directory = Path(directory)
     words = {"idx_to_word": vocabulary.idx_to_word, "word_to_idx": vocabulary.word_to_idx}
     write_json(directory / VOCABULARY_FILE, words)
@@ -108,7 +139,8 @@ def write_course(
                     f"{name}_{field}", data=getattr(split, field), compression="gzip", shuffle=True
                 )
     for name, split in splits.items():
-        write_features(directory / FEATURE_FILES[features].format(split=name), split.features)
+        for field, kind in zip(split.feature_fields, (features, global_features), strict=False):
+            write_features(directory / FEATURE_FILES[kind].format(split=name), getattr(split, field))
         with atomic_write(directory / URLS_FILE.format(split=name)) as path:
             path.write_text("".join(f"{name}\n" for name in split.names), encoding="utf8")
 
@@ -159,6 +191,14 @@ def _read_split(
     if references is None:
         return with_decoded_references(vocabulary, features, captions, image_idxs, names, sources)
     return CaptionSplit(features, captions, image_idxs, names, references, sources)
+
+
+def _with_global_features(split: CaptionSplit, path: Path | None, lazy: bool) -> CaptionSplit:
+    if path is None:
+        return split
+    features = LazyFeatures(path) if lazy else read_features(path)
+    sources = {**split.sources, "global_features": f"{path}: features"}
+    return replace(split, global_features=features, sources=sources)
 
 
 def _read_lines(path: Path) -> tuple[str, ...]:

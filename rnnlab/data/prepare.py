@@ -79,7 +79,9 @@ def describe(data: CaptionData | ParallelData | PathLike) -> str:
         special = np.isin(split.captions, (NULL, START, END))
         words = (~special).sum(axis=1)
         unknown = (split.captions == UNK).sum() / max(1, words.sum())
-        shape = " x ".join(map(str, split.features.shape[1:]))
+        shape = " and ".join(
+            " x ".join(map(str, getattr(split, field).shape[1:])) for field in split.feature_fields
+        )
         lines.append(
             f"{name:<8}{split.num_images:>9,}{len(split.captions):>10,}{words.mean():>8.1f}"
             f"{words.max(initial=0):>9}{unknown:>8.1%}  {shape} {np.dtype(split.features.dtype)}"

@@ -32,6 +32,8 @@ class CaptionSplit:
         The sentences of each image as people wrote them, which the scores compare with.
     sources : mapping of str to str
         For messages: where a field was read from, file and field.
+    global_features : (num_images, G) array-like of float, optional
+        A global vector of each image, beside local ``features``.
 
     Raises
     ------
@@ -45,11 +47,18 @@ class CaptionSplit:
     names: tuple[str, ...]
     references: list[list[str]]
     sources: Mapping[str, str] = field(default_factory=dict, repr=False)
+    global_features: Array | None = None
 
     def __post_init__(self) -> None:
         for name, ndim in (("captions", 2), ("image_idxs", 1)):
             object.__setattr__(self, name, self._integers(name, ndim))
-        self._check_features()
+        for name in self.feature_fields:
+            self._check_features(name)
+        if self.global_features is not None and (
+            self.global_features.ndim != 2 or len(self.global_features) != len(self.features)
+        ):
+            found, expected = f"shape {self.global_features.shape}", f"({len(self.features)}, G)"
+            raise mismatch(self.where("global_features"), found, expected)
         if len(self.image_idxs) != len(self.captions):
             found = f"{len(self.image_idxs)} numbers"
             raise mismatch(self.where("image_idxs"), found, f"one for each of {len(self.captions)} captions")
@@ -63,6 +72,17 @@ class CaptionSplit:
     def num_images(self) -> int:
         """The number of images."""
         return len(self.features)
+
+    @property
+    def feature_fields(self) -> tuple[str, ...]:
+        """The names of the fields that hold features."""
+        return ("features",) if self.global_features is None else ("features", "global_features")
+
+    def features_at(self, images: np.ndarray | slice) -> Any:
+        """The features of some images as a model takes them: an array, or a tuple with global ones."""
+        if self.global_features is None:
+            return self.features[images]
+        return self.features[images], self.global_features[images]
 
     def sample(self, count: int, rng: np.random.Generator) -> CaptionSplit:
         """The split with ``count`` of its captions (or all, if it has fewer), drawn without replacement."""
@@ -101,17 +121,18 @@ class CaptionSplit:
             raise mismatch(self.where(name), f"shape {array.shape}", f"{ndim} dimension{'s' * (ndim > 1)}")
         return array.astype(np.int32, copy=False)
 
-    def _check_features(self) -> None:
-        shape, dtype = self.features.shape, np.dtype(self.features.dtype)
+    def _check_features(self, name: str) -> None:
+        features, where = getattr(self, name), self.where(name)
+        shape, dtype = features.shape, np.dtype(features.dtype)
         if dtype.kind != "f":
-            raise mismatch(self.where("features"), f"dtype {dtype}", "a floating-point dtype")
+            raise mismatch(where, f"dtype {dtype}", "a floating-point dtype")
         if len(shape) < 2:
-            raise mismatch(self.where("features"), f"shape {shape}", "(num_images, ..., D)")
-        if isinstance(self.features, np.ndarray):
-            finite = np.isfinite(self.features).reshape(len(self.features), -1).all(axis=1)
+            raise mismatch(where, f"shape {shape}", "(num_images, ..., D)")
+        if isinstance(features, np.ndarray):
+            finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)
             if not finite.all():
                 row = int(np.argmin(finite))
-                raise mismatch(self.where("features"), f"NaN or infinity in row {row}", "finite numbers")
+                raise mismatch(where, f"NaN or infinity in row {row}", "finite numbers")
 
     def _check_range(self, name: str, stop: int, what: str, of: str) -> None:
         array = getattr(self, name)

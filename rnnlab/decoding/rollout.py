@@ -145,7 +145,7 @@ def sample(
 
     def choose(log_probs: Array, sources: Array, step: int) -> Array:
         uniform = np.random.default_rng((seed, step)).random(N)[sources]
-        return _draw(_likely(log_probs, temperature, top_k, top_p), uniform)
+        return draw_tokens(_likely(log_probs, temperature, top_k, top_p), uniform)
 
     return _rollout(model, state, constraints, attention, choose)
 
@@ -173,7 +173,7 @@ def _likely(log_probs: Array, temperature: float, top_k: int, top_p: float) -> A
     return probs
 
 
-def _draw(probs: Array, uniform: Array) -> Array:
+def draw_tokens(probs: Array, uniform: Array) -> Array:
     """The token (n,) of each row at which the sum of probabilities passes a number drawn from [0, 1)."""
     sums = np.cumsum(probs, axis=1, dtype=np.float64)
     total = sums[:, -1]

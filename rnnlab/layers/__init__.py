@@ -29,6 +29,8 @@ from rnnlab.layers.dropout import dropout_backward, dropout_forward
 from rnnlab.layers.embedding import word_embedding_backward, word_embedding_forward
 from rnnlab.layers.gru import gru_backward, gru_forward, gru_step_backward, gru_step_forward
 from rnnlab.layers.lstm import lstm_backward, lstm_forward, lstm_step_backward, lstm_step_forward
+from rnnlab.layers.regularisation import Regularisation
+from rnnlab.layers.regularised import regularised_backward, regularised_forward
 from rnnlab.layers.rnn import rnn_backward, rnn_forward, rnn_step_backward, rnn_step_forward
 from rnnlab.layers.simplified_gru import (
     simplified_gru_backward,
@@ -40,6 +42,7 @@ from rnnlab.layers.softmax import softmax_loss, temporal_softmax_loss
 from rnnlab.layers.target_attention import target_attention_backward, target_attention_forward
 
 __all__ = [
+    "Regularisation",
     "affine_backward",
     "affine_forward",
     "attention_keys_backward",
@@ -63,6 +66,8 @@ __all__ = [
     "lstm_forward",
     "lstm_step_backward",
     "lstm_step_forward",
+    "regularised_backward",
+    "regularised_forward",
     "relu_backward",
     "relu_forward",
     "rnn_backward",

@@ -31,6 +31,7 @@ from rnnlab.layers.attentive_parts import WEIGHTS, Kind, Layout, Params, PartBac
 from rnnlab.layers.cell_steps import cell_steps
 from rnnlab.layers.checks import check_gradient
 from rnnlab.layers.recurrence import Steps, WeightGradients, as_rows
+from rnnlab.layers.regularisation import Random, Regularisation, RegularisedSteps
 from rnnlab.layers.target_attention import histories, spread
 from rnnlab.ops import ops_for
 
@@ -50,6 +51,7 @@ class AttentiveCache(NamedTuple):
     real: Array | None  # (R,) the cells of the source that are not masked, None if all
     params: dict[str, Array]
     kind: Kind
+    cell: RegularisedSteps
     steps: Steps
 
     def attentions(self) -> dict[str, AttentionCache]:
@@ -101,6 +103,8 @@ def attentive_forward(
     lengths: Array | None = None,
     selector: bool = False,
     target: bool = False,
+    regularisation: Regularisation | None = None,
+    rng: Random = None,
 ) -> tuple[Array, Array, dict[str, Array], State, AttentiveCache]:
     """A cell that attends, over a batch of sequences.
 
@@ -123,6 +127,10 @@ def attentive_forward(
         Whether a selector scales the source's context.
     target : bool
         Whether the cell attends to its own past.
+    regularisation : Regularisation, optional
+        The noise of the recurrence; none if left out. Attention reads the state as it is.
+    rng : numpy Generator, optional
+        Where that noise comes from; without it the cell is as in inference.
 
     Returns
     -------
@@ -145,8 +153,13 @@ def attentive_forward(
     own = check_inputs(function, kind, (x, "N T D"), state, memory, params)
     if memory is None and memory_mask is not None:
         raise ValueError(f"{function}: memory_mask is given and memory is None")
-    ops, H = ops_for(x), state[0].shape[1]
-    steps, layout = Steps.of(function, x.shape[:2], lengths=lengths, like=x), Layout(kind, own, like=x)
+    ops, H, noise = ops_for(x), state[0].shape[1], regularisation or Regularisation()
+    noise.check(function, cell)
+    steps, noisy = (
+        Steps.of(function, x.shape[:2], lengths=lengths, like=x),
+        RegularisedSteps(cell, noise, rng, state[0]),
+    )
+    layout = Layout(kind, noisy, own, like=x)
     M, G = steps.offsets[-1], layout.cell.gates * H
     states = tuple(steps.states(first) for first in state)
     gates, kept = ops.empty((M, G), x.dtype), ops.empty((M, H), x.dtype)
@@ -165,13 +178,13 @@ def attentive_forward(
         for rows, before, after in chunk.steps:
             reads = {name: each.at(rows, t) for name, each in attentions.items()}
             now = _part(states, after)
-            layout.step(reads, gates[rows], _part(states, before), now, kept[rows])
+            layout.step(reads, gates[rows], _part(states, before), now, kept[rows], rows)
             if target:
                 layout.parts["target"].keys.write(now[0], attentions["target"].keys[rows])
             t += 1
     shape = None if memory is None else memory.shape
     source, past = attentions.get("source"), attentions.get("target")
-    cache = AttentiveCache(x, states, gates, kept, source, past, shape, real, own, kind, steps)
+    cache = AttentiveCache(x, states, gates, kept, source, past, shape, real, own, kind, noisy, steps)
     contexts = ops.concatenate([spread(steps, each.room.context) for each in attentions.values()], axis=2)
     weights = {name: spread(steps, each.room.weights) for name, each in attentions.items()}
     return steps.after_each(states[0]), contexts, weights, _part(states, steps.final), cache
@@ -217,9 +230,8 @@ def attentive_backward(
         If a gradient or an array of ``into`` does not fit.
     """
     function = "attentive_backward"
-    x, states, gates, kept, _, past, memory_shape, real, params, kind, steps = cache
-    ops, cell = ops_for(dh, x), cell_steps(function, kind.cell)
-    H, G = params["Wh"].shape
+    x, states, gates, kept, _, past, memory_shape, real, params, _, cell, steps = cache
+    ops, (H, G) = ops_for(dh, x), params["Wh"].shape
     grads = gradients_of(function, params, x, into)
     finals = (None,) * len(states) if dfinal is None else dfinal
     if len(finals) != len(states):
@@ -230,6 +242,7 @@ def attentive_backward(
     room = grads["Wx"], grads["Wh"], grads["b"]
     weights = WeightGradients(function, steps, x, params["Wx"], params["Wh"], room)
     parts = _parts_backward(function, cache, dcontexts, dweights or {}, grads)
+    room_h = cell.gradient_room(ops, grads["Wh"])
     to_h, rows_dh, t = cell.lay_out_transposed(ops, params["Wh"]), as_rows(dh), len(steps.offsets) - 1
     for chunk in reversed(steps.chunks(G)):
         dh_chunk, da = steps.pack(rows_dh, chunk), ops.empty((chunk.size, G), x.dtype)
@@ -240,14 +253,17 @@ def attentive_backward(
             dnow[0][...] += dh_chunk[here]
             if past is not None:
                 parts["target"].add_state_gradient(rows, dnow[0])
-            cell.backward(ops, to_h, dnow, gates[rows], prev, _part(states, after), kept[rows], da[here])
+            now = _part(states, after)
+            cell.backward(ops, to_h, dnow, gates[rows], prev, now, kept[rows], da[here], rows)
             for part in parts.values():
                 part.step(rows, t, da[here], prev[0], dnow[0])
         weights.add(chunk, da)
         h = steps.before(states[0], chunk)
-        cell.add_gradient(ops, h, kept[chunk.rows], da, grads["Wh"])
+        each = [chunk.here(rows) for rows, _, _ in chunk.steps]
+        cell.add_gradient(ops, h, kept[chunk.rows], da, room_h, each)
         for part in parts.values():
             part.add_gradients(chunk.rows, h, da)
+    cell.finish(ops, room_h, grads["Wh"])
     for part in parts.values():
         part.finish()
     dmemory = None

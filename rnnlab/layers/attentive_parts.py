@@ -23,6 +23,7 @@ from rnnlab.layers.attending import (
 from rnnlab.layers.cell_steps import cell_steps
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.recurrence import Steps
+from rnnlab.layers.regularisation import RegularisedSteps
 from rnnlab.layers.target_attention import gather, spread
 from rnnlab.ops import ops_for
 
@@ -135,11 +136,11 @@ class Part:
 
 
 class Layout:
-    """All parameters, laid out for many steps."""
+    """All parameters, laid out for many steps of ``cell``."""
 
-    def __init__(self, kind: Kind, params: Params, like: Array) -> None:
+    def __init__(self, kind: Kind, cell: RegularisedSteps, params: Params, like: Array) -> None:
         self._ops = ops_for(like)
-        self.cell = cell_steps("", kind.cell)
+        self.cell = cell
         self.Wx, self.b = params["Wx"], params["b"]
         self.from_x = self._ops.packed(params["Wx"])
         self._from_h = self.cell.lay_out(self._ops, params["Wh"])
@@ -152,22 +153,23 @@ class Layout:
         prev: State,
         after: State,
         kept: Array,
+        rows: slice,
     ) -> None:
         """One step of some rows; ``gates`` hold the inputs' product.
 
         ``reads`` are keys, memory, cells and room of each part.
         """
         self.attend(reads, prev[0], gates)
-        self.recur(gates, prev, after, kept)
+        self.recur(gates, prev, after, kept, rows)
 
     def attend(self, reads: Mapping[str, tuple[Array, Array, Array, Room]], h: Array, gates: Array) -> None:
         """Write what the queries h attend to, and add the contexts' products to ``gates``."""
         for name, part in self.parts.items():
             part.step(h, *reads[name], gates)
 
-    def recur(self, gates: Array, prev: State, after: State, kept: Array) -> None:
+    def recur(self, gates: Array, prev: State, after: State, kept: Array, rows: slice) -> None:
         """The cell's own step, once the products of inputs and contexts are in ``gates``."""
-        self.cell.forward(self._ops, self._from_h, gates, prev, after, kept)
+        self.cell.forward(self._ops, self._from_h, gates, prev, after, kept, rows)
 
 
 class PartBackward:

@@ -22,6 +22,7 @@ import numpy as np
 from rnnlab.layers.attending import SourceRows
 from rnnlab.layers.attentive_parts import Kind, Layout, Params, State, check_inputs
 from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.regularisation import Regularisation, RegularisedSteps
 from rnnlab.layers.target_attention import StateMemory
 from rnnlab.ops import ops_for
 
@@ -46,12 +47,13 @@ def attentive_start(
     memory_mask: Array | None = None,
     selector: bool = False,
     target: bool = False,
+    regularisation: Regularisation | None = None,
 ) -> DecodingState:
     """The decoding state before the first step.
 
     Parameters
     ----------
-    state, memory, params, cell, score, memory_mask, selector, target
+    state, memory, params, cell, score, memory_mask, selector, target, regularisation
         As of :func:`~rnnlab.layers.attentive.attentive_forward`. Changes of the parameters after this call
         need not show in the steps.
 
@@ -66,7 +68,8 @@ def attentive_start(
     """
     function, like = "attentive_start", state[0]
     kind = Kind(cell, score, memory is not None, selector, target)
-    layout = Layout(kind, check_inputs(function, kind, None, state, memory, params), like)
+    own = check_inputs(function, kind, None, state, memory, params)
+    layout = Layout(kind, RegularisedSteps(cell, regularisation or Regularisation(), None, like), own, like)
     cells = rows = keys = history = None
     if memory is not None:
         rows, cells, _ = SourceRows.of(function, memory, memory_mask)
@@ -131,7 +134,7 @@ def attentive_step(x: Array, state: DecodingState) -> tuple[Array, Array, dict[s
     ops.matmul_add(x, layout.from_x, gates)
     gates += layout.b
     after, kept = tuple(ops.empty((n, H), x.dtype) for _ in recurrent), ops.empty((n, H), x.dtype)
-    layout.recur(gates, recurrent, after, kept)
+    layout.recur(gates, recurrent, after, kept, slice(n))
     origins = ops.asarray(np.arange(n))
     return after[0], context, weights, (after, origins, cells, history, past, decoder)
 

@@ -223,22 +223,54 @@ def _packed(ops: Any, weights: _Parts) -> _Parts:
     return _Parts(ops.packed(weights.zr), ops.packed(weights.candidate))
 
 
-def _step(ops: Any, weights: _Parts, gates: Array, prev_h: Array, reset_h: Array, h: Array) -> None:
-    H = h.shape[1]
-    ops.matmul_add(prev_h, weights.zr, gates[:, : 2 * H])
-    ops.gru_gates_forward(gates, prev_h, reset_h)
+def _step(
+    ops: Any,
+    weights: _Parts,
+    gates: Array,
+    prev_h: Array,
+    reset_h: Array,
+    h: Array,
+    *,
+    read: Array | None = None,
+    keep: Array | None = None,
+) -> None:
+    """One step; ``read`` and ``keep`` are as in :mod:`rnnlab.layers.cell_steps`."""
+    H, read = h.shape[1], prev_h if read is None else read
+    ops.matmul_add(read, weights.zr, gates[:, : 2 * H])
+    ops.gru_gates_forward(gates, read, reset_h)
     ops.matmul_add(reset_h, weights.candidate, gates[:, 2 * H :])
-    ops.gru_candidate_forward(gates, prev_h, h)
+    if keep is None:
+        ops.gru_candidate_forward(gates, prev_h, h)
+    else:
+        ops.gru_candidate_dropped_forward(gates, keep, prev_h, h)
 
 
-def _step_backward(ops: Any, weights: _Parts, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
-    """Write da; ``dh`` comes in as the gradient of h_t and leaves as that of h_{t-1}."""
+def _step_backward(
+    ops: Any,
+    weights: _Parts,
+    dh: Array,
+    gates: Array,
+    prev_h: Array,
+    da: Array,
+    *,
+    read: Array | None = None,
+    keep: Array | None = None,
+    dread: Array | None = None,
+) -> None:
+    """Write da; ``dh`` comes in as the gradient of h_t and leaves as that of h_{t-1}.
+
+    ``dread`` is added what comes back to ``read``, if that is another array.
+    """
     H = dh.shape[1]
-    ops.gru_candidate_backward(dh, gates, prev_h, da)
+    read, dread = (prev_h, dh) if read is None else (read, dread)
+    if keep is None:
+        ops.gru_candidate_backward(dh, gates, prev_h, da)
+    else:
+        ops.gru_candidate_dropped_backward(dh, gates, keep, prev_h, da)
     dreset_h = ops.empty(dh.shape, dh.dtype)
     ops.matmul_into(da[:, 2 * H :], weights.candidate, dreset_h)
-    ops.gru_gates_backward(dreset_h, dh, gates, prev_h, da)
-    ops.matmul_add(da[:, : 2 * H], weights.zr, dh)
+    ops.gru_gates_backward(dreset_h, dread, gates, read, da)
+    ops.matmul_add(da[:, : 2 * H], weights.zr, dread)
 
 
 def _add_recurrent_gradient(ops: Any, prev_h: Array, reset_h: Array, da: Array, dWh: _Parts) -> None:

@@ -14,12 +14,15 @@ from numpy.typing import DTypeLike
 
 from rnnlab import decoding
 from rnnlab.layers.checks import check_probability
+from rnnlab.layers.regularisation import Regularisation
 from rnnlab.models.cells import Array, Cell, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, FactoredDecoder, FirstInputDecoder, RecurrentDecoder
 from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
 from rnnlab.models.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
 from rnnlab.models.words import DeepOutput, LinearOutput, WordEmbedding
 from rnnlab.parameters import Parameters
+
+Features = Array | tuple[Array, Array]
 
 IMAGE_INPUTS = ("initial_state", "first_input", "every_step", "second_layer")
 OUTPUTS = ("linear", "deep")
@@ -54,6 +57,9 @@ class CaptioningRNN(EncoderDecoder):
     attention : None, "additive", "dot" or "bilinear"
         Attend to the L regions of the image, whose features are (N, L, D), with scores of this kind; the mean
         of the regions takes the image vector's place in the initial state (Xu et al. 2015).
+    global_dim : int, optional
+        With ``attention``: G, numbers in a global vector of the image, which then gives the initial state
+        instead of the mean of the regions. Features are a tuple of regions (N, L, D) and vectors (N, G).
     attention_dim : int, optional
         Units of additive scores, ``hidden_dim`` if left out.
     selector : bool
@@ -73,6 +79,9 @@ class CaptioningRNN(EncoderDecoder):
         ``init_scale``. Biases are zero.
     init_scale : float > 0
         See above; 0.08 is LRCN's.
+    regularisation : mapping, optional
+        Noise in the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
+        ``recurrent_dropout_on``, ``weight_dropout``, see :class:`rnnlab.layers.Regularisation`.
     rng : numpy Generator or seed
         Where the initial parameters come from.
 
@@ -103,6 +112,7 @@ class CaptioningRNN(EncoderDecoder):
         word_dropout: float = 0.0,
         output_dropout: float = 0.0,
         attention: str | None = None,
+        global_dim: int | None = None,
         attention_dim: int | None = None,
         selector: bool = False,
         target_attention: bool = False,
@@ -111,6 +121,7 @@ class CaptioningRNN(EncoderDecoder):
         loss_average: str = "batch",
         initialisation: str = "course",
         init_scale: float = 0.08,
+        regularisation: Mapping[str, Any] | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
         self._options = {
@@ -127,6 +138,7 @@ class CaptioningRNN(EncoderDecoder):
             "word_dropout": word_dropout,
             "output_dropout": output_dropout,
             "attention": attention,
+            "global_dim": global_dim,
             "attention_dim": attention_dim,
             "selector": selector,
             "target_attention": target_attention,
@@ -135,11 +147,13 @@ class CaptioningRNN(EncoderDecoder):
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
+            "regularisation": dict(regularisation or {}),
         }
 
         _check_options(self._options)
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
-        V, cell = len(word_to_idx), cell_for(cell_type)
+        self.global_dim = global_dim
+        V, cell = len(word_to_idx), cell_for(cell_type, Regularisation.of(regularisation))
         decoder = _decoder(cell, self._options)
         super().__init__(
             word_to_idx,
@@ -166,17 +180,18 @@ class CaptioningRNN(EncoderDecoder):
 
     def loss(
         self,
-        features: Array,
+        features: Features,
         captions: Array,
         *,
         rng: np.random.Generator | None = None,
         grads: Parameters | None = None,
+        sampling: float = 0.0,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
         Parameters
         ----------
-        features : (N, D), or (N, L, D) with ``attention``
+        features : (N, D); (N, L, D) with ``attention``; a tuple of that and (N, G) with ``global_dim``
         captions : (N, L) integers in [0, V)
             The decoder reads all but the last token of a row and is to predict all but the first; ``<NULL>``
             is not scored.
@@ -184,6 +199,9 @@ class CaptioningRNN(EncoderDecoder):
             Where dropout's noise comes from; no noise without it.
         grads : Parameters, optional
             Overwritten with the gradients; fresh ones are made if left out.
+        sampling : float in [0, 1]
+            Scheduled sampling: the probability that a word which the decoder reads, any but the first, is
+            drawn from the model's own distribution (:mod:`rnnlab.models.scheduled_sampling`). Needs ``rng``.
 
         Returns
         -------
@@ -197,16 +215,17 @@ class CaptioningRNN(EncoderDecoder):
         ValueError, TypeError
             If a shape or a dtype does not fit.
         """
-        features = self._features("loss", features)
-        return self._loss(features, self._taught("loss", "captions", captions, len(features)), rng, grads)
+        features, rows = self._features("loss", features)
+        taught = self._taught("loss", "captions", captions, rows)
+        return self._loss(features, taught, rng, grads, sampling)
 
-    def nll(self, features: Array, captions: Array) -> tuple[float, int]:
+    def nll(self, features: Features, captions: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.
 
         Parameters
         ----------
-        features : (N, D), or (N, L, D) with ``attention``
-        captions : (N, L) integers in [0, V)
+        features, captions
+            As of :meth:`loss`.
 
         Returns
         -------
@@ -220,15 +239,15 @@ class CaptioningRNN(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`.
         """
-        features = self._features("nll", features)
-        return self._nll(features, self._taught("nll", "captions", captions, len(features)))
+        features, rows = self._features("nll", features)
+        return self._nll(features, self._taught("nll", "captions", captions, rows))
 
-    def align(self, features: Array, captions: Array) -> Array:
+    def align(self, features: Features, captions: Array) -> Array:
         """The attention to the regions when each token of a caption is to be written, under teacher forcing.
 
         Parameters
         ----------
-        features : (N, L, D)
+        features : (N, L, D), or a tuple of that and (N, G) with ``global_dim``
         captions : (N, M) integers in [0, V)
 
         Returns
@@ -242,35 +261,51 @@ class CaptioningRNN(EncoderDecoder):
         IndexError, ValueError, TypeError
             As :meth:`loss`; ValueError also if the model does not attend to regions.
         """
-        features = self._features("align", features)
-        return self._align(features, self._taught("align", "captions", captions, len(features)))
+        features, rows = self._features("align", features)
+        return self._align(features, self._taught("align", "captions", captions, rows))
 
-    def _features(self, function: str, features: Array) -> Array:
-        features = np.asarray(features, dtype=self.dtype)
-        axes = "(N, L, D)" if self.attention_score else "(N, D)"
-        if (
-            features.ndim != axes.count(",") + 1
-            or features.shape[-1] != self.input_dim
-            or not all(features.shape[1:])
-        ):
-            raise ValueError(
-                f"CaptioningRNN.{function}: features has shape {features.shape}, "
-                f"expected {axes} with D = {self.input_dim}"
+    def _features(self, function: str, features: Features) -> tuple[Features, int]:
+        """Features that were checked, and their rows."""
+        function, axes = (
+            f"CaptioningRNN.{function}: features",
+            "(N, L, D)" if self.attention_score else "(N, D)",
+        )
+        if self.global_dim is None:
+            features = self._array(function, features, axes, self.input_dim)
+            return features, len(features)
+        if not isinstance(features, tuple) or len(features) != 2:
+            raise TypeError(
+                f"{function} is a {type(features).__name__}, expected a tuple of arrays {axes} and (N, G)"
             )
-        return features
+        regions = self._array(f"{function}[0]", features[0], axes, self.input_dim)
+        vectors = self._array(f"{function}[1]", features[1], "(N, G)", self.global_dim)
+        if len(regions) != len(vectors):
+            raise ValueError(
+                f"{function}[1] has shape {vectors.shape}, expected N = {len(regions)} as features[0]"
+            )
+        return (regions, vectors), len(regions)
+
+    def _array(self, name: str, features: Any, axes: str, numbers: int) -> Array:
+        if isinstance(features, tuple):
+            raise TypeError(f"{name} is a tuple, expected an array {axes}: the model has no global_dim")
+        array = np.asarray(features, dtype=self.dtype)
+        if array.ndim != axes.count(",") + 1 or array.shape[-1] != numbers or not all(array.shape[1:]):
+            raise ValueError(f"{name} has shape {array.shape}, expected {axes} with {axes[-2]} = {numbers}")
+        return array
 
     # ------------------------------------------------------------------ decoding
 
-    def start(self, features: Array) -> Any:
-        """The decoding state of each row of features, (N, D) or (N, L, D), before <START> is read."""
-        return self._start(self._features("start", features))
+    def start(self, features: Features) -> Any:
+        """The decoding state of each image before <START> is read; features as of :meth:`loss`."""
+        return self._start(self._features("start", features)[0])
 
-    def sample(self, features: Array, max_length: int = 30) -> Array:
+    def sample(self, features: Features, max_length: int = 30) -> Array:
         """Caption images greedily.
 
         Parameters
         ----------
-        features : (N, D), or (N, L, D) with ``attention``
+        features
+            As of :meth:`loss`.
         max_length : int
             The most tokens of a caption, <END> included.
 
@@ -296,7 +331,7 @@ class CaptioningRNN(EncoderDecoder):
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """Check what the parts do not."""
-    for name in ("input_dim", "wordvec_dim", "hidden_dim", "attention_dim"):
+    for name in ("input_dim", "wordvec_dim", "hidden_dim", "global_dim", "attention_dim"):
         if options[name] is not None and options[name] < 1:
             raise ValueError(f"CaptioningRNN: {name} is {options[name]}, expected at least 1")
     for name in ("feature_dropout", "word_dropout", "output_dropout"):
@@ -313,7 +348,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
             f"CaptioningRNN: image_input is {options['image_input']!r}, "
             "expected 'initial_state' with attention"
         )
-    for name in ("selector", "doubly_stochastic"):
+    for name in ("global_dim", "selector", "doubly_stochastic"):
         if options[name] and not options["attention"]:
             raise ValueError(f"CaptioningRNN: {name} is {options[name]}, expected an attention as well")
     if options["output"] not in OUTPUTS:
@@ -328,15 +363,16 @@ def _encoder(
     image_input, activation = options["image_input"], options["state_activation"]
     dropout = options["feature_dropout"]
     if image_input == "initial_state":
+        global_dim, attends = options["global_dim"], options["attention"]
         initial_state = InitialStateEncoder(
-            options["input_dim"],
+            global_dim or options["input_dim"],
             options["hidden_dim"],
             cell,
             activation=activation,
             project_cell=options["project_cell"],
-            dropout=0.0 if options["attention"] else dropout,
+            dropout=0.0 if attends and not global_dim else dropout,
         )
-        return RegionEncoder(initial_state, dropout=dropout) if options["attention"] else initial_state
+        return RegionEncoder(initial_state, dropout=dropout) if attends else initial_state
     if activation != "none" or options["project_cell"]:
         raise ValueError(
             f"CaptioningRNN: state_activation is {activation!r} and project_cell {options['project_cell']}, "

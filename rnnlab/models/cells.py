@@ -9,22 +9,25 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rnnlab.layers import gru, lstm, rnn, simplified_gru
+from rnnlab.layers.regularisation import Random, Regularisation, expected_state
+from rnnlab.layers.regularised import RegularisedCache, regularised_backward, regularised_forward
 
 Array = Any
 State = tuple[Array, ...]
 
 
 class Cell(NamedTuple):
-    """One kind of recurrent cell."""
+    """One kind of recurrent cell, with or without noise."""
 
     name: str
     gates: int  # Wx is (D, gates H)
     states: int  # arrays in a state
-    forward: Callable[..., tuple[Array, Any]]  # (x, state, Wx, Wh, b, lengths) -> h, cache
-    backward: Callable[
-        ..., tuple[Array, State, Array, Array, Array]
-    ]  # (dh, cache, into=) -> dx, dstate, dWx, dWh, db
-    step: Callable[..., State]  # (x, state, Wx, Wh, b) -> state
+    # (x, state, Wx, Wh, b, lengths, rng) -> h, cache; there is noise where rng is given
+    forward: Callable[..., tuple[Array, Any]]
+    # (dh, cache, into=) -> dx, dstate, dWx, dWh, db
+    backward: Callable[..., tuple[Array, State, Array, Array, Array]]
+    step: Callable[..., State]  # (x, state, Wx, Wh, b) -> state, as in inference
+    regularisation: Regularisation | None = None
 
     def shapes(self, input_dim: int, hidden_dim: int, layer: str = "") -> dict[str, tuple[int, ...]]:
         """The cell's parameters, their names ending in ``layer``."""
@@ -36,24 +39,44 @@ class Cell(NamedTuple):
         }
 
 
-def cell_for(name: str) -> Cell:
-    """The cell of that name.
+def cell_for(name: str, regularisation: Regularisation | None = None) -> Cell:
+    """The cell of that name, with that noise.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If there is none, or the noise does not fit it.
     """
     if name not in CELLS:
         raise ValueError(f"cell_type is {name!r}, expected one of {', '.join(CELLS)}")
-    return CELLS[name]
+    if regularisation is None:
+        return CELLS[name]
+    regularisation.check("regularisation", name)
+    return _regularised(CELLS[name], regularisation) if any(regularisation.rates) else CELLS[name]
+
+
+def _regularised(plain: Cell, regularisation: Regularisation) -> Cell:
+    def forward(
+        x: Array, state: State, Wx: Array, Wh: Array, b: Array, lengths: Array | None, rng: Random = None
+    ) -> tuple[Array, RegularisedCache]:
+        h, _, cache = regularised_forward(
+            x, state, Wx, Wh, b, cell=plain.name, regularisation=regularisation, rng=rng, lengths=lengths
+        )
+        return h, cache
+
+    def step(x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
+        return expected_state(regularisation, state, plain.step(x, state, Wx, Wh, b))
+
+    return plain._replace(
+        forward=forward, backward=regularised_backward, step=step, regularisation=regularisation
+    )
 
 
 def _one_state(name: str, gates: int, forward: Any, backward: Any, step_forward: Any) -> Cell:
     """A cell whose state is h alone."""
 
     def cell_forward(
-        x: Array, state: State, Wx: Array, Wh: Array, b: Array, lengths: Array | None
+        x: Array, state: State, Wx: Array, Wh: Array, b: Array, lengths: Array | None, rng: Random = None
     ) -> tuple[Array, Any]:
         return forward(x, state[0], Wx, Wh, b, lengths=lengths)
 
@@ -68,7 +91,7 @@ def _one_state(name: str, gates: int, forward: Any, backward: Any, step_forward:
 
 
 def _lstm_forward(
-    x: Array, state: State, Wx: Array, Wh: Array, b: Array, lengths: Array | None
+    x: Array, state: State, Wx: Array, Wh: Array, b: Array, lengths: Array | None, rng: Random = None
 ) -> tuple[Array, Any]:
     h0, c0 = state
     return lstm.lstm_forward(x, h0, Wx, Wh, b, c0=c0, lengths=lengths)

@@ -10,7 +10,7 @@ Three ways for an image to enter, besides as the initial state:
 and one that attends to a memory, to its own past, or to both. Each decoder offers, besides a part's two
 methods, ``start`` and ``advance`` for decoding, which use the cells' step functions:
 
-    decoder.forward(params, words, source, lengths) -> decoded, cache
+    decoder.forward(params, words, source, lengths, rng) -> decoded, cache
     decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
     decoder.start(params, source)                   -> state
     decoder.advance(params, words, state)           -> decoded, state          of one step
@@ -25,7 +25,7 @@ import numpy as np
 from rnnlab.layers.attentive import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attentive_step import attentive_start, attentive_step
 from rnnlab.models.cells import Array, Cell, State
-from rnnlab.models.encoders import Shapes, Source
+from rnnlab.models.encoders import Random, Shapes, Source
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 
@@ -56,11 +56,11 @@ class RecurrentDecoder:
         return self.cell.shapes(self.word_dim + self.image_dim, self.hidden_dim, self.layer)
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), image (N, P) or None, state of arrays (N, H) to hidden states (N, T, H)."""
         inputs = _beside(words, source.image)
-        hidden, cache = self.cell.forward(inputs, source.state, *self._weights(params), lengths)
+        hidden, cache = self.cell.forward(inputs, source.state, *self._weights(params), lengths, rng)
         return Decoded(hidden), cache
 
     def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
@@ -90,14 +90,14 @@ class FirstInputDecoder(RecurrentDecoder):
     """One recurrent layer that sees the image vector (N, W) before the first word, and only then."""
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """As of :class:`RecurrentDecoder`; the hidden state of the image's own step is not among them."""
         N, T, W = words.shape
         inputs = ops_for(words).empty((N, T + 1, W), words.dtype)
         inputs[:, 0], inputs[:, 1:] = source.image, words
         decoded, cache = super().forward(
-            params, inputs, Source(source.state), None if lengths is None else np.asarray(lengths) + 1
+            params, inputs, Source(source.state), None if lengths is None else np.asarray(lengths) + 1, rng
         )
         return Decoded(_part(decoded.hidden[:, 1:])), cache
 
@@ -133,12 +133,13 @@ class FactoredDecoder:
         return self.first.shapes() | self.second.shapes()
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), image (N, P), state (N, H) to the second layer's hidden states (N, T, H)."""
         below, above = self._split(source.state)
-        decoded, first = self.first.forward(params, words, Source(below), lengths)
-        decoded, second = self.second.forward(params, decoded.hidden, Source(above, source.image), lengths)
+        decoded, first = self.first.forward(params, words, Source(below), lengths, rng)
+        given = Source(above, source.image)
+        decoded, second = self.second.forward(params, decoded.hidden, given, lengths, rng)
         return decoded, (first, second)
 
     def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
@@ -204,6 +205,7 @@ class AttentiveDecoder:
         self._options: dict[str, Any] = {
             "cell": cell.name, "score": score, "selector": selector, "target": target
         }  # fmt: skip
+        self._regularisation = cell.regularisation
         self._shapes = attentive_shapes(
             input_dim=word_dim,
             hidden_dim=hidden_dim,
@@ -221,11 +223,18 @@ class AttentiveDecoder:
         return self._shapes
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), memory (N, L, C), state of arrays (N, H) to hidden states and contexts."""
         hidden, contexts, weights, _, cache = attentive_forward(
-            words, source.state, params=params, lengths=lengths, **self._reads(source), **self._options
+            words,
+            source.state,
+            params=params,
+            lengths=lengths,
+            rng=rng,
+            regularisation=self._regularisation,
+            **self._reads(source),
+            **self._options,
         )
         return Decoded(hidden, contexts, weights), cache
 
@@ -243,7 +252,14 @@ class AttentiveDecoder:
 
     def start(self, params: Parameters, source: Source) -> Any:
         """The decoding state before the first word."""
-        return attentive_start(source.state, params=params, **self._reads(source), **self._options), None
+        started = attentive_start(
+            source.state,
+            params=params,
+            regularisation=self._regularisation,
+            **self._reads(source),
+            **self._options,
+        )
+        return started, None
 
     def _reads(self, source: Source) -> dict[str, Any]:
         if not self.attends_to_source:

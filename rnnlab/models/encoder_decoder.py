@@ -26,6 +26,7 @@ from rnnlab.models.cells import Array
 from rnnlab.models.decoders import Decoded
 from rnnlab.models.encoders import Random, Source
 from rnnlab.models.initialisation import initialise
+from rnnlab.models.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.scoring import output_loss, output_nll
 from rnnlab.models.words import Readout, WordEmbedding
 from rnnlab.ops import ops_for
@@ -116,10 +117,16 @@ class EncoderDecoder:
     # ------------------------------------------------------------------ training
 
     def _loss(
-        self, inputs: Any, taught: Teaching, rng: Random, grads: Parameters | None
+        self, inputs: Any, taught: Teaching, rng: Random, grads: Parameters | None, sampling: float = 0.0
     ) -> tuple[float, Parameters]:
-        """The loss of a batch under teacher forcing, and the gradient of every parameter."""
+        """The loss of a batch under teacher forcing, and the gradient of every parameter.
+
+        With the probability ``sampling`` a word that is read is the model's own.
+        """
         params = self.params
+        check_sampling(f"{type(self).__name__}.loss", sampling, rng)
+        if rng is not None and sampling:
+            taught = self._with_samples(inputs, taught, sampling, rng)
         if grads is None:
             grads = params.zeros_like()
         else:
@@ -127,7 +134,7 @@ class EncoderDecoder:
 
         source, encoded = self.encoder.forward(params, inputs, rng=rng)
         words, embedded = self.embedding.forward(params, taught.inputs, rng=rng)
-        decoded, cache = self.decoder.forward(params, words, source, taught.lengths)
+        decoded, cache = self.decoder.forward(params, words, source, taught.lengths, rng)
         loss, ddecoded, dread = self._score(decoded, words, source, taught, grads, rng)
         del decoded  # its memory serves the backward
         dwords, dsource = self.decoder.backward(ddecoded, cache, grads)
@@ -136,6 +143,17 @@ class EncoderDecoder:
         self.embedding.backward(dwords, embedded, grads)
         self.encoder.backward(dsource, encoded, grads)
         return loss, grads
+
+    def _with_samples(
+        self, inputs: Any, taught: Teaching, sampling: float, rng: np.random.Generator
+    ) -> Teaching:
+        """Scheduled sampling: the same targets, but some of the words that are read are the model's own."""
+        tokens = taught.inputs
+        real = (tokens != self.null_token) & (np.arange(tokens.shape[1]) < taught.lengths[:, None])
+        places, points = choose_places(real, sampling, rng)
+        if not places.any():
+            return taught
+        return taught._replace(inputs=sampled_inputs(self, self._start(inputs), tokens, places, points))
 
     def _score(
         self, decoded: Decoded, words: Array, source: Source, taught: Teaching, grads: Parameters, rng: Random
@@ -205,11 +223,16 @@ class EncoderDecoder:
         source, _ = self.encoder.forward(self.params, inputs)
         return self.decoder.start(self.params, source)
 
-    def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:
-        """Read a token a row, (N,); return log-probabilities (N, V) of the next, and the state then."""
+    def read(self, state: Any, tokens: Array) -> tuple[Readout, Any]:
+        """Read a token a row, (N,); return what the next is scored from, and the state then."""
         words, _ = self.embedding.forward(self.params, tokens)
         decoded, state = self.decoder.advance(self.params, words, state)
-        scores, _ = self.output.forward(self.params, Readout(decoded.hidden, decoded.contexts, words))
+        return Readout(decoded.hidden, decoded.contexts, words), state
+
+    def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:
+        """Read a token a row, (N,); return log-probabilities (N, V) of the next, and the state then."""
+        readout, state = self.read(state, tokens)
+        scores, _ = self.output.forward(self.params, readout)
         return ops_for(scores).log_softmax(scores), state
 
     @property

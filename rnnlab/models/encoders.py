@@ -139,10 +139,18 @@ class ImageVectorEncoder:
 
 
 class RegionEncoder:
-    """The image's regions are a memory to attend to; their mean is the decoder's initial state.
+    """The image's regions are a memory to attend to; their mean, or a global vector, is the initial state.
 
-    The state comes from the mean as from a feature vector in :class:`InitialStateEncoder` (Xu et al. 2015,
-    section 3.1.2). Features are data: they get no gradient.
+    The state comes from either as from a feature vector in :class:`InitialStateEncoder` (Xu et al. 2015,
+    section 3.1.2, for the mean; Chen et al. 2018 for the global vector). Features are data: they get no
+    gradient.
+
+    Parameters
+    ----------
+    initial_state : InitialStateEncoder
+        With dropout of its own for a global vector, without for the mean of what dropout left.
+    dropout : float
+        Of the regions' features.
     """
 
     def __init__(self, initial_state: InitialStateEncoder, *, dropout: float = 0.0) -> None:
@@ -152,11 +160,16 @@ class RegionEncoder:
         """As of :class:`InitialStateEncoder`."""
         return self.initial_state.shapes()
 
-    def forward(self, params: Parameters, features: Array, *, rng: Random = None) -> tuple[Source, Any]:
-        """Features (N, L, D) to a memory (N, L, D) and a state of arrays (N, H)."""
-        features, _ = dropout_forward(features, self.dropout, rng=rng)
-        source, cache = self.initial_state.forward(params, features.mean(axis=1))
-        return source._replace(memory=features), cache
+    def forward(
+        self, params: Parameters, features: Array | tuple[Array, Array], *, rng: Random = None
+    ) -> tuple[Source, Any]:
+        """Features (N, L, D), or with global ones (N, G), to a memory (N, L, D) and a state of (N, H)."""
+        regions, vector = features if isinstance(features, tuple) else (features, None)
+        regions, _ = dropout_forward(regions, self.dropout, rng=rng)
+        if vector is None:
+            vector = regions.mean(axis=1)
+        source, cache = self.initial_state.forward(params, vector, rng=rng)
+        return source._replace(memory=regions), cache
 
     def backward(self, dsource: Source, cache: Any, grads: Parameters) -> None:
         """Add the parameters' gradients."""

@@ -114,7 +114,7 @@ class TokenEncoder:
             dropped = None
             if layer > 1:
                 x, dropped = dropout_forward(x, self.layer_dropout, rng=rng)
-            runs = [self._run(params, x, batch, layer, direction) for direction in self.directions]
+            runs = [self._run(params, x, batch, layer, direction, rng) for direction in self.directions]
             x = _beside([h for h, _ in runs])
             caches.append((dropped, [cache for _, cache in runs]))
         a, projected = affine_forward(self._read(x, batch), params["W_init"], params["b_init"])
@@ -158,12 +158,12 @@ class TokenEncoder:
         return out
 
     def _run(
-        self, params: Parameters, x: Array, batch: Tokens, layer: int, direction: str
+        self, params: Parameters, x: Array, batch: Tokens, layer: int, direction: str, rng: Random
     ) -> tuple[Array, Any]:
         zeros = ops_for(x).zeros((x.shape[0], self.hidden_dim), x.dtype)
         weights = (params[name] for name in self._names(layer, direction))
         inputs = batch.turned(x) if direction == "backward" else x
-        h, cache = self.cell.forward(inputs, (zeros,) * self.cell.states, *weights, batch.lengths)
+        h, cache = self.cell.forward(inputs, (zeros,) * self.cell.states, *weights, batch.lengths, rng)
         return (batch.turned(h) if direction == "backward" else h), cache
 
     def _run_back(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.layers.checks import check_probability, check_tokens
+from rnnlab.layers.regularisation import Regularisation
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, RecurrentDecoder
 from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
@@ -60,6 +61,8 @@ class Seq2Seq(EncoderDecoder):
         The loss is the sum over all real tokens over their number, or over the batch size.
     initialisation, init_scale, rng
         As of :class:`~rnnlab.models.CaptioningRNN`.
+    regularisation : mapping, optional
+        Noise in the recurrence of encoder and decoder, likewise.
 
     Attributes
     ----------
@@ -93,6 +96,7 @@ class Seq2Seq(EncoderDecoder):
         loss_average: str = "token",
         initialisation: str = "course",
         init_scale: float = 0.08,
+        regularisation: Mapping[str, Any] | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
         self._options = {
@@ -115,10 +119,11 @@ class Seq2Seq(EncoderDecoder):
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
+            "regularisation": dict(regularisation or {}),
         }
         _check_options(self._options)
         self.source_word_to_idx = dict(source_word_to_idx)
-        cell, V = cell_for(cell_type), len(word_to_idx)
+        cell, V = cell_for(cell_type, Regularisation.of(regularisation)), len(word_to_idx)
         encoder = TokenEncoder(
             cell,
             len(source_word_to_idx),
@@ -171,6 +176,7 @@ class Seq2Seq(EncoderDecoder):
         *,
         rng: np.random.Generator | None = None,
         grads: Parameters | None = None,
+        sampling: float = 0.0,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
@@ -184,6 +190,9 @@ class Seq2Seq(EncoderDecoder):
             Where dropout's noise comes from; no noise without it.
         grads : Parameters, optional
             Overwritten with the gradients; fresh ones are made if left out.
+        sampling : float in [0, 1]
+            Scheduled sampling: the probability that a word which the decoder reads, any but the first, is
+            drawn from the model's own distribution (:mod:`rnnlab.models.scheduled_sampling`). Needs ``rng``.
 
         Returns
         -------
@@ -198,7 +207,8 @@ class Seq2Seq(EncoderDecoder):
             If a shape or a dtype does not fit.
         """
         batch = self._tokens("loss", source)
-        return self._loss(batch, self._taught("loss", "target", target, len(batch.tokens)), rng, grads)
+        taught = self._taught("loss", "target", target, len(batch.tokens))
+        return self._loss(batch, taught, rng, grads, sampling)
 
     def nll(self, source: Array, target: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.

@@ -76,6 +76,7 @@ def new_model(config: Config, data: CaptionData) -> CaptioningRNN:
         data.vocabulary.word_to_idx,
         data.num_features,
         **asdict(config.model),
+        global_dim=data.num_global_features,
         rng=np.random.default_rng(config.training.seed),
     )
 
@@ -104,7 +105,7 @@ def evaluate(
     images = data.split(split)
     count = min(evaluation.max_images or images.num_images, images.num_images)
     captions_perplexity = _perplexity(data, model, split, count, training.batch_size)
-    captions = decode(model, images.features[:count], decoding, rng=training.seed)
+    captions = decode(model, images.features_at(slice(count)), decoding, rng=training.seed)
     sentences = written(captions, data)
     references = images.references[:count]
     tokenizer: Callable[[str], Sequence[str]] = tokenize
@@ -147,7 +148,7 @@ def epoch_scores(config: Config, data: CaptionData) -> Any:
     count = min(config.evaluation.max_images or images.num_images, images.num_images)
 
     def scores(model: CaptioningRNN) -> dict[str, float]:
-        captions = decode(model, images.features[:count], config.decoding, rng=config.training.seed)
+        captions = decode(model, images.features_at(slice(count)), config.decoding, rng=config.training.seed)
         scored = score_captions(
             written(captions, data), images.references[:count], tokenize=tokenize, metrics=metrics
         )

@@ -27,7 +27,7 @@ def decode(
     Parameters
     ----------
     model : CaptioningRNN or Seq2Seq
-    source : (N, ...)
+    source : (N, ...), or a tuple of such arrays
         What the model takes: features on the scale that it was trained on, or tokens.
     options : DecodingConfig
     rng : numpy Generator or seed
@@ -53,8 +53,14 @@ def decode(
         arguments["rng"] = np.random.default_rng(rng)
     searches: dict[str, Any] = {"greedy": greedy, "beam": beam_search, "sample": sample}
     search = searches[options.method]
+    rows = len(source[0] if isinstance(source, tuple) else source)
     return [
         found
-        for start in range(0, len(source), _ROWS)
-        for found in search(model, source[start : start + _ROWS], **arguments)
+        for start in range(0, rows, _ROWS)
+        for found in search(model, rows_of(source, slice(start, start + _ROWS)), **arguments)
     ]
+
+
+def rows_of(source: Array, rows: slice) -> Array:
+    """Some rows of an array, or of each array of a tuple."""
+    return tuple(each[rows] for each in source) if isinstance(source, tuple) else source[rows]

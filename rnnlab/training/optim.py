@@ -12,7 +12,7 @@ The hyperparameters have the names and, except in Adadelta, the defaults of cs23
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, ClassVar
@@ -75,7 +75,15 @@ class UpdateRule:
         """The hyperparameters, as ``optim_config`` takes them."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def step(self, w: Array, dw: Array, *, scale: float = 1.0, rate: float = 1.0) -> None:
+    def step(
+        self,
+        w: Array,
+        dw: Array,
+        *,
+        scale: float = 1.0,
+        rate: float = 1.0,
+        parts: Sequence[slice] = (slice(None),),
+    ) -> None:
         """Update ``w`` in place.
 
         Parameters
@@ -86,13 +94,17 @@ class UpdateRule:
             Multiplies the gradient (gradient clipping).
         rate : float
             Multiplies the learning rate (a schedule).
+        parts : sequence of slice
+            What of the buffers is updated; the rest of ``w`` and of the state stays as it is.
         """
         ops = ops_for(w, dw)
         if not self._arrays:
             self._arrays = {name: ops.zeros(w.shape, w.dtype) for name in self.slots}
         self.steps += 1
         arguments = self._arguments() | {"learning_rate": self.learning_rate * rate, "scale": scale}
-        getattr(ops, self.primitive)(w, dw, *self._arrays.values(), **arguments)
+        for part in parts:
+            arrays = (array[part] for array in (w, dw, *self._arrays.values()))
+            getattr(ops, self.primitive)(*arrays, **arguments)
         if self.steps % _FLUSH_EVERY == 0:
             for array in self._arrays.values():
                 ops.flush_subnormals(array)

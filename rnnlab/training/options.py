@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 from rnnlab.training.optim import make_update_rule
+from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import make_schedule
 
 CHANGEABLE = (
@@ -28,7 +29,7 @@ CHANGEABLE = (
 class Options:
     """The arguments of the Solver that have these names.
 
-    Those that ``optim_config`` and ``schedule`` leave out are filled in, so that a saved run does not
+    Those that ``optim_config`` and the schedules leave out are filled in, so that a saved run does not
     depend on what the defaults are when it is resumed.
 
     Raises
@@ -40,6 +41,8 @@ class Options:
     update_rule: str
     optim_config: Mapping[str, float] | None
     schedule: Mapping[str, Any] | None
+    scheduled_sampling: Mapping[str, Any] | None
+    trains: Sequence[str] | None
     num_epochs: int
     batch_size: int
     clip_norm: float | None
@@ -57,6 +60,10 @@ class Options:
     def __post_init__(self) -> None:
         self.optim_config = make_update_rule(self.update_rule, self.optim_config).config()
         self.schedule = make_schedule(self.schedule).config()
+        if self.scheduled_sampling is not None:
+            self.scheduled_sampling = make_sampling_schedule(self.scheduled_sampling).config()
+        if self.trains is not None:
+            self.trains = _patterns("trains", self.trains)
         for name in ("num_epochs", "batch_size", "print_every"):
             setattr(self, name, _integer(name, getattr(self, name), 1))
         for name in ("seed", "prefetch"):
@@ -99,6 +106,12 @@ def as_json(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return json.loads(json.dumps(config))
     except (TypeError, ValueError) as error:
         raise TypeError(f"Solver: config is nothing that JSON can hold: {error}") from None
+
+
+def _patterns(name: str, value: Any) -> list[str]:
+    if not isinstance(value, list | tuple) or not all(isinstance(pattern, str) for pattern in value):
+        raise ValueError(f"Solver: {name} is {value!r}, expected a list of patterns")
+    return list(value)
 
 
 def _integer(name: str, value: Any, least: int) -> int:

@@ -25,7 +25,8 @@ class Model(Protocol):
     def loss(self) -> Callable[..., tuple[float, Parameters]]:
         """``loss(*batch, rng=None, grads=None)``: the loss of a batch and its gradient.
 
-        Noise such as dropout only if ``rng`` is given; the gradient is written into ``grads`` if that is.
+        Noise such as dropout only if ``rng`` is given; the gradient is written into ``grads`` if that is. A
+        model that can be trained with scheduled sampling takes its probability as ``sampling`` too.
         """
         ...
 

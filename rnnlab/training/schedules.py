@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
@@ -124,19 +126,30 @@ def make_schedule(config: Mapping[str, Any] | None = None) -> Schedule:
     ValueError
         If there is no such schedule, it has no such option, lacks one, or one is out of its range.
     """
-    options = dict(config or {"name": "constant"})
+    return made_of("schedule", SCHEDULES, config or {"name": "constant"})
+
+
+def made_of(argument: str, choices: Mapping[str, type[T]], config: Mapping[str, Any]) -> T:
+    """An instance of the one of some dataclasses that ``config`` has the ``name`` of, with its other keys.
+
+    Raises
+    ------
+    ValueError
+        If there is no such name, or it has no such option or lacks one; names the argument.
+    """
+    options = dict(config)
     name = options.pop("name", None)
-    if name not in SCHEDULES:
-        raise ValueError(f"schedule: name is {name!r}, expected one of {', '.join(SCHEDULES)}")
-    known = fields(SCHEDULES[name])
+    if name not in choices:
+        raise ValueError(f"{argument}: name is {name!r}, expected one of {', '.join(choices)}")
+    known = fields(choices[name])  # type: ignore[arg-type]
     names = [field.name for field in known]
     for key in options:
         if key not in names:
-            raise ValueError(f"schedule {name}: unknown key {key!r}; it has {', '.join(names) or 'none'}")
+            raise ValueError(f"{argument} {name}: unknown key {key!r}; it has {', '.join(names) or 'none'}")
     for field in known:
         if field.default is MISSING and field.name not in options:
-            raise ValueError(f"schedule {name}: {field.name} is missing")
-    return SCHEDULES[name](**options)
+            raise ValueError(f"{argument} {name}: {field.name} is missing")
+    return choices[name](**options)
 
 
 def _check_factor(schedule: str, name: str, value: Any) -> None:

@@ -2,8 +2,8 @@
 
 for each epoch                                    order.py, seeded and resumable
     for each batch                                prefetch.py, prepared ahead in a thread
-        loss and gradient of the model            noise from a generator of its own
-        norm, check, clipping                     clipping.py
+        loss and gradient of the model            update.py, noise from a generator of its own
+        norm, check, clipping                     freezing.py, clipping.py
         update rule times schedule                optim.py, schedules.py
     validation                                    validation.py
     history, checkpoints, loss curve              run_directory.py, checkpoint.py
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
@@ -21,7 +21,6 @@ from typing import Any
 
 import rnnlab
 from rnnlab.ops import ops_for
-from rnnlab.parameters import Parameters
 from rnnlab.training.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -31,8 +30,7 @@ from rnnlab.training.checkpoint import (
     load_parameters,
     save_checkpoint,
 )
-from rnnlab.training.clipping import clip_by_value, gradient_norm, norm_scale
-from rnnlab.training.finite import check_iteration, check_parameters
+from rnnlab.training.finite import check_parameters
 from rnnlab.training.interrupt import Interrupt
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
 from rnnlab.training.prefetch import prefetched
@@ -40,9 +38,8 @@ from rnnlab.training.progress import Progress, make_progress
 from rnnlab.training.protocols import Array, Data, Model
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
-from rnnlab.training.validation import Monitor, validation_loss
-
-Evaluate = Callable[[Any], Mapping[str, float]]
+from rnnlab.training.update import Update
+from rnnlab.training.validation import Evaluate, Monitor, default_evaluate
 
 
 class Solver:
@@ -64,6 +61,13 @@ class Solver:
         What multiplies the learning rate: ``{"name": "exponential", "decay": 0.95}``, see
         :mod:`rnnlab.training.schedules`; constant if left out.
     num_epochs, batch_size : int
+    scheduled_sampling : mapping, optional
+        How often a word that the model reads is its own: ``{"name": "constant", "value": 0.25}``, see
+        :mod:`rnnlab.training.sampling_schedules`. Passed on to ``model.loss`` as ``sampling``; never if left
+        out.
+    trains : sequence of str, optional
+        Patterns, as of :mod:`fnmatch`, of the names of the parameters that train; the others are frozen. All
+        train if left out.
     clip_norm : float, optional
         Scale a gradient of a larger Euclidean norm down to this norm.
     clip_value : float, optional
@@ -103,6 +107,8 @@ class Solver:
     options : Options
     interrupted : bool
         Whether the last :meth:`train` was ended by Ctrl-C.
+    told_to_stop : bool
+        Whether there was a Ctrl-C, even if all was done by then.
 
     Raises
     ------
@@ -120,6 +126,8 @@ class Solver:
         update_rule: str = "adam",
         optim_config: Mapping[str, float] | None = None,
         schedule: Mapping[str, Any] | None = None,
+        scheduled_sampling: Mapping[str, Any] | None = None,
+        trains: Sequence[str] | None = None,
         num_epochs: int = 10,
         batch_size: int = 64,
         clip_norm: float | None = None,
@@ -143,6 +151,8 @@ class Solver:
             update_rule=update_rule,
             optim_config=optim_config,
             schedule=schedule,
+            scheduled_sampling=scheduled_sampling,
+            trains=trains,
             num_epochs=num_epochs,
             batch_size=batch_size,
             clip_norm=clip_norm,
@@ -158,13 +168,13 @@ class Solver:
             progress=progress,
         )
         self.model, self.data = model, data
-        self.interrupted = False
+        self.interrupted = self.told_to_stop = False
         self._state = TrainingState(self.options, data)
-        self._grads = model.params.zeros_like()
+        self._update = Update(model, self.options)
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
         self._best = model.params  # a copy of them, once there is a best epoch and no run_dir
         self._own_evaluate = evaluate is not None
-        self._evaluate = evaluate or self._default_evaluate()
+        self._evaluate = evaluate or default_evaluate(data, batch_size, monitor)
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
             raise ValueError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
         self._config = as_json(config)
@@ -239,8 +249,9 @@ class Solver:
         """A row for every epoch.
 
         Columns: epoch, iteration, train_loss, train_loss_per_token, gradient_norm, seconds,
-        tokens_per_second, learning_rate, and the metrics. Loss and norm are means over the iterations, the
-        norm before clipping. The loss per token compares with val_loss, but is taken while the parameters
+        tokens_per_second, learning_rate, sampling where it is scheduled, and the metrics. Loss and norm are
+        means over the iterations, the norm before clipping; rate and sampling are the last iteration's. The
+        loss per token compares with val_loss, but is taken while the parameters
         change, and with noise.
         """
         return self._state.history
@@ -270,7 +281,8 @@ class Solver:
                 while not (self._finished or interrupt.requested):
                     if self._train_epoch(progress, interrupt):
                         self._end_epoch(progress)
-                self.interrupted = interrupt.requested and not self._finished
+                self.told_to_stop = interrupt.requested
+                self.interrupted = self.told_to_stop and not self._finished
                 self._end(progress)
         finally:
             progress.close()
@@ -301,29 +313,16 @@ class Solver:
 
     def _iterate(self, batch: tuple[Array, ...], started: float) -> float:
         """One update by a batch that was waited for since ``started``; returns the loss."""
-        state, params = self._state, self.model.params
-        loss, grads = self.model.loss(*batch, rng=state.noise, grads=self._grads)
-        loss, norm = float(loss), gradient_norm(grads)
-        check_iteration(state.iteration + 1, loss, norm, params, grads)
-        scale = self._clip(grads, norm)
-        state.rule.step(params.flat, grads.flat, scale=scale, rate=state.multiplier)
+        loss, norm = self._update(batch, self._state)
         tokens = self.data.num_tokens(batch)
-        state.count(
+        self._state.count(
             loss,
-            loss_of_tokens=loss * (tokens if self._averages_tokens else len(batch[0])),
+            loss_of_tokens=loss * (tokens if self._averages_tokens else len(batch[-1])),
             gradient_norm=norm,
             tokens=tokens,
             seconds=time.perf_counter() - started,
         )
         return loss
-
-    def _clip(self, grads: Parameters, norm: float) -> float:
-        """Clip by value in place; return the factor that clips by norm."""
-        if self.options.clip_value is not None:
-            clip_by_value(grads, self.options.clip_value)
-            if self.options.clip_norm is not None:
-                norm = gradient_norm(grads)
-        return norm_scale(norm, self.options.clip_norm)
 
     def _end_epoch(self, progress: Progress) -> None:
         """Validate, take the epoch into the history, and save."""
@@ -381,18 +380,6 @@ class Solver:
             path,
             Checkpoint(self.model.params, describe_model(self.model), words, self._config, **state),
         )
-
-    def _default_evaluate(self) -> Evaluate | None:
-        """The loss over the "val" split, if there is one that is not empty."""
-        options = self.options
-        if "val" not in self.data.splits or not self.data.epoch("val", options.batch_size, None):
-            return None
-        if options.monitor not in ("val_loss", "val_perplexity"):
-            raise ValueError(
-                f"Solver: monitor is {options.monitor!r}, expected val_loss or val_perplexity, "
-                "or evaluate as well, a function that returns it"
-            )
-        return lambda model: validation_loss(model, self.data, options.batch_size)
 
     def _description(self) -> dict[str, Any]:
         """What config.json holds; the model's vocabulary and other long things are in the checkpoint only."""

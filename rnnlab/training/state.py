@@ -14,6 +14,7 @@ from rnnlab.training.optim import make_update_rule
 from rnnlab.training.options import Options
 from rnnlab.training.order import DataOrder
 from rnnlab.training.protocols import Array, Data
+from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import make_schedule
 from rnnlab.training.totals import EpochTotals
 from rnnlab.training.validation import Monitor
@@ -43,6 +44,8 @@ class TrainingState:
         order_seed, noise_seed = np.random.SeedSequence(options.seed).spawn(2)
         self.rule = make_update_rule(options.update_rule, options.optim_config)
         self.schedule = make_schedule(options.schedule)
+        sampling = options.scheduled_sampling
+        self._sampling_schedule = None if sampling is None else make_sampling_schedule(sampling)
         self.monitor = Monitor(options.monitor, options.patience)
         self.order = DataOrder(data, options.batch_size, np.random.default_rng(order_seed))
         self.noise = np.random.default_rng(noise_seed)
@@ -59,6 +62,15 @@ class TrainingState:
     def multiplier(self) -> float:
         """What the schedule multiplies the learning rate of the next iteration by."""
         return self.schedule.multiplier(self.iteration, self.order.epoch)
+
+    @property
+    def sampling(self) -> float | None:
+        """The probability of scheduled sampling in the next iteration; None if there is none."""
+        return self._sampling_in(self.iteration)
+
+    def _sampling_in(self, iteration: int) -> float | None:
+        schedule = self._sampling_schedule
+        return None if schedule is None else schedule.probability(iteration, self.order.epoch)
 
     def count(self, loss: float, **sums: Any) -> None:
         """Take note of an iteration that is done; ``sums`` are the other arguments of the totals' ``add``."""
@@ -82,12 +94,14 @@ class TrainingState:
         epoch = self.order.epoch + 1
         improved = metrics is not None and self.monitor.update(metrics, epoch)
         rate = self.schedule.multiplier(self.iteration - 1, self.order.epoch)
+        sampling = self._sampling_in(self.iteration - 1)
         self.history.append(
             {
                 "epoch": epoch,
                 "iteration": self.iteration,
                 **self.totals.row(),
                 "learning_rate": self.rule.learning_rate * rate,
+                **({} if sampling is None else {"sampling": sampling}),
                 **(metrics or {}),
             }
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rnnlab.training.finite import NonFiniteError
 from rnnlab.training.protocols import Data, Model
+
+Evaluate = Callable[[Any], Mapping[str, float]]
 
 
 def validation_loss(model: Model, data: Data, batch_size: int, split: str = "val") -> dict[str, float]:
@@ -27,6 +29,24 @@ def validation_loss(model: Model, data: Data, batch_size: int, split: str = "val
         raise ValueError(f"validation_loss: split {split!r} has no tokens")
     loss = nats / tokens
     return {f"{split}_loss": loss, f"{split}_perplexity": math.exp(loss) if loss < 700 else math.inf}
+
+
+def default_evaluate(data: Data, batch_size: int, monitor: str) -> Evaluate | None:
+    """What the solver calls after every epoch: the loss over the "val" split, if one is there and not empty.
+
+    Raises
+    ------
+    ValueError
+        If ``monitor`` is not among what it returns.
+    """
+    if "val" not in data.splits or not data.epoch("val", batch_size, None):
+        return None
+    if monitor not in ("val_loss", "val_perplexity"):
+        raise ValueError(
+            f"Solver: monitor is {monitor!r}, expected val_loss or val_perplexity, "
+            "or evaluate as well, a function that returns it"
+        )
+    return lambda model: validation_loss(model, data, batch_size)
 
 
 class Monitor:

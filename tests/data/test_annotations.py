@@ -202,3 +202,21 @@ def test_real_data():
     mini = read_coco({"train": root / "coco_mini" / "captions_train2017.json"}).splits["train"]
     assert len(mini) == 80
     assert all(len(image.sentences) >= 5 for image in mini)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_global_features_from_a_file_in_another_order(karpathy, features, lazy, tmp_path):
+    path = tmp_path / "global.h5"
+    with h5py.File(path, "w") as file:
+        file["features"] = np.arange(15, dtype=np.float32).reshape(3, 5)
+        file["filenames"] = ["c.jpg", "b.jpg", "a.jpg"]
+    local = tmp_path / "local.h5"
+    with h5py.File(local, "w") as file:
+        file["features"] = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
+        file["filenames"] = ["a.jpg", "b.jpg", "c.jpg"]
+    data = open_annotated(
+        read_karpathy(karpathy), local, global_features=path, min_count=1, standardise=False, lazy=lazy
+    )
+    regions, vectors = data.split("train").features_at(slice(None))  # b.jpg, a.jpg
+    np.testing.assert_array_equal(regions[:, 0, 0], [8, 0])
+    np.testing.assert_array_equal(vectors[:, 0], [5, 10])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -70,8 +72,8 @@ def test_tokens_to_predict_are_words_and_the_end(rng):
 
 def test_standardised_by_the_training_split(shapes):
     raw, data = (CaptionData.from_course(shapes, standardise=flag) for flag in (False, True))
-    np.testing.assert_array_equal(raw.feature_mean, 0)
-    np.testing.assert_array_equal(raw.feature_std, 1)
+    np.testing.assert_array_equal(raw.scaling["features"].mean, 0)
+    np.testing.assert_array_equal(raw.scaling["features"].std, 1)
     train = data.split("train").features
     np.testing.assert_allclose(train.mean(axis=0), 0, atol=1e-5)
     varying = raw.split("train").features.std(axis=0) > 1e-5
@@ -87,7 +89,7 @@ def test_constant_features_are_not_blown_up(rng):
     data = small(rng)
     data.splits["train"].features[:, 1] = 7
     data = CaptionData(data.vocabulary, data.splits, standardise=True)
-    assert data.feature_std[1] == 1
+    assert data.scaling["features"].std[1] == 1
     np.testing.assert_array_equal(data.split("train").features[:, 1], 0)
 
 
@@ -106,7 +108,7 @@ def test_max_train_keeps_some_captions_and_all_images(shapes):
     assert train.num_images == 40
     rows = {tuple(caption) for caption in whole.split("train").captions.tolist()}
     assert all(tuple(caption) in rows for caption in train.captions.tolist())
-    np.testing.assert_array_equal(data.feature_mean, whole.feature_mean)
+    np.testing.assert_array_equal(data.scaling["features"].mean, whole.scaling["features"].mean)
     again = CaptionData.from_course(shapes, max_train=30).split("train")
     np.testing.assert_array_equal(train.captions, again.captions)
 
@@ -186,3 +188,69 @@ def test_integer_dtypes_are_converted(rng):
 
 def test_says_what_it_is(data):
     assert repr(data).startswith("CaptionData(shapes: train 40 images 200 captions, val 8 images")
+
+
+def with_global_features(rng, **options):
+    """Local features (3, 2, 4) and global ones (3, 5)."""
+    data = small(rng)
+    for name, split in data.splits.items():
+        local, vectors = (rng.normal(7, 3, (split.num_images, *shape)) for shape in ((2, 4), (5,)))
+        data.splits[name] = replace(
+            split, features=local.astype(np.float32), global_features=vectors.astype(np.float32)
+        )
+    return CaptionData(data.vocabulary, data.splits, **options)
+
+
+def test_global_features_come_beside_local_ones(rng):
+    data = with_global_features(rng)
+    split = data.split("train")
+    (local, vectors), captions = data.batch("train", np.array([1, 0]))
+    np.testing.assert_array_equal(local, split.features[split.image_idxs[[1, 0]]])
+    np.testing.assert_array_equal(vectors, split.global_features[split.image_idxs[[1, 0]]])
+    assert len(captions) == 2
+    assert (data.num_features, data.num_global_features, data.in_memory) == (4, 5, True)
+    split = data.split("val")
+    local, vectors = data.features_of([split.names[2], split.names[0]])
+    np.testing.assert_array_equal(local, split.features[[2, 0]])
+    np.testing.assert_array_equal(vectors, split.global_features[[2, 0]])
+
+
+def test_global_features_are_standardised_by_themselves(rng):
+    raw = with_global_features(rng)
+    data = CaptionData(raw.vocabulary, raw.splits, standardise=True)
+    train = data.split("train")
+    np.testing.assert_allclose(train.features.mean(axis=(0, 1)), 0, atol=1e-5)
+    np.testing.assert_allclose(train.global_features.mean(axis=0), 0, atol=1e-5)
+    local, vectors = data.standardise(raw.split("train").features_at(slice(None)))
+    np.testing.assert_array_equal(local, train.features)
+    np.testing.assert_array_equal(vectors, train.global_features)
+    with pytest.raises(ValueError, match="found 1 arrays, expected one each of features, global_features"):
+        data.standardise(local)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_global_features_in_the_course_layout(rng, tmp_path, lazy):
+    data = with_global_features(rng)
+    data.to_course(tmp_path, features="local", global_features="pca")
+    back = CaptionData.from_course(
+        tmp_path, features="local", global_features="pca", standardise=False, lazy=lazy
+    )
+    assert back.in_memory is not lazy
+    for split in data.splits:
+        for found, expected in zip(
+            *(each.split(split).features_at(slice(None)) for each in (back, data)), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="global_features: found 'pca' with features 'full', expected"):
+        CaptionData.from_course(tmp_path, features="full", global_features="pca")
+
+
+def test_global_features_that_do_not_fit(rng):
+    split = small(rng).split("train")
+    with pytest.raises(ValueError, match=r"global_features: found shape \(2, 5\), expected \(\d, G\)"):
+        replace(split, global_features=np.zeros((2, 5), np.float32))
+    data = with_global_features(rng)
+    del data.splits["val"]
+    data.splits["test"] = replace(data.split("train"), global_features=None)
+    with pytest.raises(ValueError, match="global_features: found train .*, test None, expected one shape"):
+        CaptionData(data.vocabulary, data.splits)

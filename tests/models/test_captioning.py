@@ -9,7 +9,23 @@ import pytest
 from rnnlab.layers import dropout_forward
 from rnnlab.models import CaptioningRNN
 
-from .toys import DROPOUT, END, NULL, START, WORD_TO_IDX, D, H, V, W, batch, build, every_architecture
+from .toys import (
+    DROPOUT,
+    END,
+    NULL,
+    START,
+    WORD_TO_IDX,
+    D,
+    G,
+    H,
+    L,
+    V,
+    W,
+    batch,
+    build,
+    every_architecture,
+    rows_of,
+)
 
 
 def of_the_course(cell_type, D, W, H):
@@ -83,7 +99,7 @@ def test_the_order_of_a_batch_does_not_matter(options, rng):
     order = rng.permutation(len(captions))
     (loss, grads), (permuted_loss, permuted_grads) = (
         model.loss(features, captions),
-        model.loss(features[order], captions[order]),
+        model.loss(rows_of(features, order), captions[order]),
     )
     assert permuted_loss == pytest.approx(loss, rel=1e-12)
     np.testing.assert_allclose(permuted_grads.flat, grads.flat, rtol=1e-9, atol=1e-12)
@@ -95,7 +111,7 @@ def test_the_order_of_a_batch_does_not_matter(options, rng):
 def test_nothing_but_padding(options, average, N, rng):
     model = build(**options, loss_average=average)
     features, _ = batch(rng, **options)
-    given = features[:N], np.full((N, 4), NULL)
+    given = rows_of(features, slice(N)), np.full((N, 4), NULL)
     loss, grads = model.loss(*given)
     assert loss == 0
     assert not grads.flat.any()
@@ -205,6 +221,7 @@ def test_a_config_holds_every_argument_that_was_given():
         "project_cell": True,
         **DROPOUT,
         "attention": "bilinear",
+        "global_dim": 7,
         "attention_dim": 5,
         "selector": True,
         "target_attention": True,
@@ -213,6 +230,7 @@ def test_a_config_holds_every_argument_that_was_given():
         "loss_average": "token",
         "initialisation": "uniform",
         "init_scale": 0.3,
+        "regularisation": {"zoneout_c": 0.1, "recurrent_dropout": 0.2},
     }
     model = CaptioningRNN(WORD_TO_IDX, dtype=np.float64, **given)
     assert model.config() == {"word_to_idx": WORD_TO_IDX, "dtype": "float64", **given}
@@ -321,3 +339,51 @@ def test_wrong_batches(function, features, captions, error, message, rng):
         given[1] = captions
     with pytest.raises(error, match=re.escape(f"CaptioningRNN.{function}: {message}")):
         getattr(build(), function)(*given)
+
+
+def test_the_initial_state_comes_from_the_global_vector(rng):
+    model = build(attention="additive", global_dim=G)
+    (regions, vectors), _ = batch(rng, attention="additive", global_dim=G)
+    source, _ = model.encoder.forward(model.params, (regions, vectors))
+    np.testing.assert_allclose(source.state[0], vectors @ model.params["W_proj"] + model.params["b_proj"])
+    np.testing.assert_array_equal(source.memory, regions)
+
+
+def test_dropout_of_the_global_vector_is_its_own(rng):
+    model = build(attention="additive", global_dim=G, feature_dropout=0.5)
+    given = np.ones((4, L, D)), np.ones((4, G))
+    source, _ = model.encoder.forward(model.params, given, rng=rng)
+    assert set(np.unique(source.memory)) == {0, 2}
+    whole, _ = model.encoder.forward(model.params, given)
+    assert not np.allclose(source.state[0], whole.state[0])
+
+
+@pytest.mark.parametrize(
+    ("features", "error", "message"),
+    [
+        (
+            np.ones((2, L, D)),
+            TypeError,
+            r"loss: features is a ndarray, expected a tuple of arrays \(N, L, D\)",
+        ),
+        ((np.ones((2, L, D)),), TypeError, "loss: features is a tuple, expected a tuple of arrays"),
+        ((np.ones((2, D)), np.ones((2, G))), ValueError, r"features\[0\] has shape \(2, 3\), expected"),
+        ((np.ones((2, L, D)), np.ones((2, D))), ValueError, r"features\[1\] has shape \(2, 3\), .*G = 5"),
+        ((np.ones((2, L, D)), np.ones((3, G))), ValueError, r"features\[1\] has shape .* expected N = 2"),
+    ],
+)
+def test_features_that_are_no_pair(features, error, message):
+    model = build(attention="additive", global_dim=G)
+    with pytest.raises(error, match=message):
+        model.loss(features, np.full((2, 3), NULL))
+
+
+def test_a_pair_for_a_model_without_global_vectors():
+    model = build(attention="additive")
+    with pytest.raises(TypeError, match="is a tuple, expected an array .* the model has no global_dim"):
+        model.loss((np.ones((2, L, D)), np.ones((2, G))), np.full((2, 3), NULL))
+
+
+def test_a_global_vector_without_attention():
+    with pytest.raises(ValueError, match="global_dim is 5, expected an attention as well"):
+        CaptioningRNN(WORD_TO_IDX, global_dim=5)

@@ -7,14 +7,15 @@ from rnnlab import decoding
 from rnnlab.decoding.search import select
 from rnnlab.models import CaptioningRNN
 
-from .toys import END, NULL, START, D, H, L, V, W, build, every_architecture
+from .toys import END, NULL, START, D, H, V, W, build, every_architecture, features_of, rows_of
 
 N = 6
 
 
 def features(rng, **options):
-    """Of images, or for a model that attends to them of regions."""
-    return 2 * rng.standard_normal((N, L, D) if options.get("attention") else (N, D))
+    """Of images, twice as large as usual, so that sentences differ."""
+    found = features_of(rng, N, **options)
+    return tuple(2 * each for each in found) if isinstance(found, tuple) else 2 * found
 
 
 def searches(model, source, **options):
@@ -24,9 +25,7 @@ def searches(model, source, **options):
         *decoding.sample(model, source, rng=np.random.default_rng(1), **options),
         *decoding.beam_search(model, source, beam_size=3, n_best=3, length_penalty=0.7, **options),
     ]
-    return [
-        (row % len(source), hypothesis) for row, hypotheses in enumerate(found) for hypothesis in hypotheses
-    ]
+    return [(row % N, hypothesis) for row, hypotheses in enumerate(found) for hypothesis in hypotheses]
 
 
 @every_architecture
@@ -36,7 +35,7 @@ def test_hypotheses_are_as_probable_as_the_model_says(options, rng):
     assert any(hypothesis.finished for _, hypothesis in found)
     for row, hypothesis in found:
         caption = [START, *hypothesis.tokens, *([END] if hypothesis.finished else [])]
-        total, tokens = model.nll(source[row : row + 1], [caption])
+        total, tokens = model.nll(rows_of(source, slice(row, row + 1)), [caption])
         assert tokens == len(caption) - 1
         assert hypothesis.log_prob == pytest.approx(-total)
 
@@ -56,7 +55,7 @@ def test_an_image_does_not_see_the_others(options, rng):
     for search in (decoding.greedy, decoding.beam_search):
         together = search(model, source, max_length=5)
         for n in range(N):
-            (alone,) = search(model, source[n : n + 1], max_length=5)
+            (alone,) = search(model, rows_of(source, slice(n, n + 1)), max_length=5)
             assert [h.tokens for h in alone] == [h.tokens for h in together[n]]
             np.testing.assert_allclose([h.score for h in alone], [h.score for h in together[n]])
 
@@ -142,5 +141,5 @@ def test_alignments_are_those_of_the_search(options, rng):
     ]
     for row, best in enumerate(found):
         caption = [START, *best.tokens, *([END] if best.finished else [])]
-        (weights,) = model.align(source[row : row + 1], [caption])
+        (weights,) = model.align(rows_of(source, slice(row, row + 1)), [caption])
         np.testing.assert_allclose(weights, best.alignment, rtol=1e-10)

@@ -28,6 +28,10 @@ COMBINATIONS += [
     for output in ("deep", "linear")
 ]
 COMBINATIONS += [{"encoder_dim": 2, "attention": "dot"}, {"encoder_dim": 3, "attention_dim": 5}]
+COMBINATIONS += [
+    {"regularisation": {"zoneout_h": 0.2, "recurrent_dropout": 0.3, "weight_dropout": 0.2}},
+    {"cell_type": "lstm", "attention": None, "num_layers": 2, "regularisation": {"zoneout_c": 0.3}},
+]
 every_combination = pytest.mark.parametrize(
     "options", COMBINATIONS, ids=lambda options: "-".join(f"{key}={value}" for key, value in options.items())
 )

@@ -14,7 +14,7 @@ from rnnlab.models.cells import CELLS
 WORDS = ["<NULL>", "<START>", "<END>", "a", "b", "c"]
 WORD_TO_IDX = {word: index for index, word in enumerate(WORDS)}
 NULL, START, END = 0, 1, 2
-D, W, H, V = 3, 2, 4, len(WORDS)
+D, G, W, H, V = 3, 5, 2, 4, len(WORDS)
 L = 3  # regions of an image
 
 DROPOUT = {"feature_dropout": 0.2, "word_dropout": 0.3, "output_dropout": 0.4}
@@ -39,10 +39,41 @@ ATTENDING += [
     {"cell_type": "lstm", "attention": "bilinear", "selector": True, "output": "deep"},
     {"cell_type": "gru", "attention": "additive", "attention_dim": 3},
     {"cell_type": "lstm", "attention": "additive", "project_cell": True, "state_activation": "tanh"},
+    {"cell_type": "gru", "attention": "additive", "global_dim": G, "target_attention": True},
+    {
+        "cell_type": "lstm",
+        "attention": "dot",
+        "global_dim": G,
+        "project_cell": True,
+        "output": "deep",
+        "hidden_dim": D,
+    },
     {"cell_type": "gru", "output": "deep"},
     {"cell_type": "gru", "image_input": "every_step", "output": "deep"},
 ]
-ARCHITECTURES += ATTENDING
+REGULARISED: list[dict[str, Any]] = [
+    {"cell_type": "lstm", "regularisation": {"zoneout_h": 0.2, "zoneout_c": 0.4}},
+    {"cell_type": "gru", "regularisation": {"recurrent_dropout": 0.3, "zoneout_h": 0.2}},
+    {
+        "cell_type": "simplified_gru",
+        "image_input": "second_layer",
+        "regularisation": {"recurrent_dropout": 0.3, "recurrent_dropout_on": "candidate"},
+    },
+    {"cell_type": "rnn", "image_input": "first_input", "regularisation": {"weight_dropout": 0.3}},
+    {
+        "cell_type": "lstm",
+        "attention": "additive",
+        "target_attention": True,
+        "regularisation": {
+            "zoneout_h": 0.2,
+            "zoneout_c": 0.4,
+            "recurrent_dropout": 0.3,
+            "recurrent_dropout_on": "candidate",
+            "weight_dropout": 0.2,
+        },
+    },
+]
+ARCHITECTURES += ATTENDING + REGULARISED
 PENALISED = [
     {"cell_type": "lstm", "attention": "additive", "doubly_stochastic": 0.5},
     {"cell_type": "gru", "attention": "additive", "target_attention": True, "doubly_stochastic": 0.5},
@@ -51,7 +82,9 @@ PENALISED = [
 
 def name_of(options: dict[str, Any]) -> str:
     return "-".join(
-        key if value is True else str(value) for key, value in options.items() if value not in ("none", False)
+        key if value is True else "+".join(value) if isinstance(value, dict) else str(value)
+        for key, value in options.items()
+        if value not in ("none", False)
     )
 
 
@@ -60,13 +93,13 @@ every_architecture = pytest.mark.parametrize("options", ARCHITECTURES, ids=name_
 
 def build(**options: Any) -> CaptioningRNN:
     """A float64 model whose gradients are of ordinary size."""
-    model = CaptioningRNN(WORD_TO_IDX, D, W, H, **{"dtype": np.float64} | options)
+    model = CaptioningRNN(WORD_TO_IDX, D, W, **{"hidden_dim": H, "dtype": np.float64} | options)
     # biases too, which would start at zero, so that a wrong one shows
     model.params.flat[...] = np.random.default_rng(5).uniform(-0.8, 0.8, model.params.flat.size)
     return model
 
 
-def batch(rng: np.random.Generator, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+def batch(rng: np.random.Generator, **options: Any) -> tuple[Any, np.ndarray]:
     """Features for a model, and captions: full, short, <NULL> inside, no <END>, and nothing but padding."""
     captions = [
         [START, 3, 4, 3, 5, END],
@@ -75,5 +108,16 @@ def batch(rng: np.random.Generator, **options: Any) -> tuple[np.ndarray, np.ndar
         [START, 5, 5, NULL, NULL, NULL],
         [NULL, NULL, NULL, NULL, NULL, NULL],
     ]
+    return features_of(rng, len(captions), **options), np.array(captions, dtype=np.int32)
+
+
+def features_of(rng: np.random.Generator, N: int, **options: Any) -> Any:
+    """Features of N images for a model: vectors, regions, or a tuple of regions and vectors."""
     regions = (L,) if options.get("attention") else ()
-    return rng.standard_normal((len(captions), *regions, D)), np.array(captions, dtype=np.int32)
+    features: Any = rng.standard_normal((N, *regions, D))
+    return (features, rng.standard_normal((N, G))) if options.get("global_dim") else features
+
+
+def rows_of(features: Any, rows: Any) -> Any:
+    """Some rows of a batch's features."""
+    return tuple(each[rows] for each in features) if isinstance(features, tuple) else features[rows]

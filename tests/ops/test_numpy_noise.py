@@ -45,25 +45,40 @@ def test_dropout_by_hand():
 
 def drawn(p, key, shape):
     out = np.empty(shape)
-    ops.dropout(np.ones(shape), p, key, out)
+    ops.keep_mask(p, key, 0, out)
     return out == 0
 
 
 @every_dtype
 @pytest.mark.parametrize("per_block", [7, 1 << 16])
-def test_a_mask_is_what_dropout_multiplies_by(per_block, dtype, rng, monkeypatch):
+def test_a_part_of_a_mask_is_that_of_the_whole(per_block, dtype, monkeypatch):
     monkeypatch.setattr(numpy_noise, "_BLOCK", per_block)
-    x, out, mask = (
-        rng.standard_normal((4, 5, 6)).astype(dtype),
-        np.empty((4, 5, 6), dtype),
-        np.empty(120, dtype),
-    )
-    ops.dropout(x, 0.3, 99, out)
+    mask, later = np.empty(120, dtype), np.empty((5, 20), dtype)
     ops.keep_mask(0.3, 99, 0, mask)
-    np.testing.assert_array_equal(x * mask.reshape(x.shape), out)
-    later = np.empty((5, 20), dtype)
+    np.testing.assert_array_equal(np.unique(mask), np.array([0, 1 / 0.7], dtype))
     ops.keep_mask(0.3, 99, 20, later)
     np.testing.assert_array_equal(later.reshape(-1), mask[20:])
+
+
+def test_a_mask_by_hand():
+    key, p, expected = (5 << 32) + 2**31 + 11, 0.4, []
+    for i in range(50):
+        z = ((i + 1) * 0x9E3779B9 + (2**31 + 11)) % 2**32
+        z = ((z ^ z >> 17) * 0xED5AD4BB + 5) % 2**32
+        z = (z ^ z >> 11) * 0xAC4C1B51 % 2**32
+        z = (z ^ z >> 15) * 0x31848BAB % 2**32
+        expected.append((z ^ z >> 14) < p * 2**32)
+    np.testing.assert_array_equal(drawn(p, key, 50), expected)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.5, 0.9])
+def test_masks_of_neighbouring_keys_and_places_are_independent(p):
+    """Correlations of 40,000 places with those beside them, and with those of other keys."""
+    first = drawn(p, 7, (200, 200)) - p
+    assert abs(first.mean()) < 5 * (p * (1 - p)) ** 0.5 / 200
+    others = [drawn(p, 7 + step, (200, 200)) - p for step in (1, 2, 2**31, 2**32, 2**40, 2**62)]
+    for other in (*others, np.roll(first, 1, axis=0), np.roll(first, 1, axis=1)):
+        assert abs((first * other).mean()) / (p * (1 - p)) < 5 / 200
 
 
 @every_dtype

@@ -67,16 +67,25 @@ def test_overfits_a_few_captions(cell_type):
 OPTIONS = {"num_epochs": 3, "batch_size": 5, "seed": 1, "verbose": False}
 
 
-def test_resumes_with_dropout_bit_for_bit(tmp_path):
+SAMPLED = {
+    "scheduled_sampling": {"name": "linear", "start": 0.2, "stop": 0.8, "over": 7, "unit": "iterations"},
+    "trains": ["W*", "b_vocab"],
+}
+
+
+@pytest.mark.parametrize("options", [{}, SAMPLED], ids=["dropout", "scheduled sampling, frozen biases"])
+def test_resumes_with_noise_bit_for_bit(options, tmp_path):
+    options = OPTIONS | options
+
     def new():
         data = make_data()
         return make_model(data, word_dropout=0.3, output_dropout=0.3, feature_dropout=0.1), data
 
-    reference = Solver(*new(), **OPTIONS)
+    reference = Solver(*new(), **options)
     reference.train()
 
     model, data = new()
-    stopped = Solver(model, data, run_dir=tmp_path, checkpoint_every=1, **OPTIONS)
+    stopped = Solver(model, data, run_dir=tmp_path, checkpoint_every=1, **options)
     batch, taken = data.batch, []
 
     def failing(split, indices):
@@ -93,7 +102,8 @@ def test_resumes_with_dropout_bit_for_bit(tmp_path):
     assert len(resumed.loss_history) == 5
     resumed.train()
     assert resumed.loss_history == reference.loss_history
-    assert [row["val_loss"] for row in resumed.history] == [row["val_loss"] for row in reference.history]
+    for column in ("val_loss", "sampling"):
+        assert [row.get(column) for row in resumed.history] == [row.get(column) for row in reference.history]
     np.testing.assert_array_equal(resumed.model.params.flat, reference.model.params.flat)
 
     best = load_model(tmp_path / "best.h5")

@@ -47,6 +47,7 @@ def open_shapes(
     directory: PathLike | None = None,
     *,
     features: str = "pca",
+    global_features: str | None = None,
     standardise: bool = False,
     max_train: int | None = None,
 ) -> CaptionData:
@@ -58,6 +59,8 @@ def open_shapes(
         :func:`shapes_directory` if left out.
     features : {"pca", "local"}
         A vector for each image, or one for each cell of a grid of 6 x 6, to attend to.
+    global_features : {"pca"}, optional
+        With local features: the vector of each image as well.
     standardise : bool
         As of :class:`~rnnlab.data.CaptionData`. Off, since principal components of one scale learn better
         here.
@@ -76,7 +79,12 @@ def open_shapes(
     """
     folder = ensure_shapes(directory)
     return CaptionData.from_course(
-        folder, features=features, standardise=standardise, max_train=max_train, name="shapes"
+        folder,
+        features=features,
+        global_features=global_features,
+        standardise=standardise,
+        max_train=max_train,
+        name="shapes",
     )
 
 

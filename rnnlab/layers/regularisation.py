@@ -1,0 +1,236 @@
+"""Noise in a recurrence: zoneout, recurrent dropout, and DropConnect on the recurrent weight.
+
+    zoneout            h_t = d * h_{t-1} + (1 - d) * h~_t,  d = 1 with probability p     Krueger et al. 2017
+                       likewise c_t, with draws of its own; h~_t is made of c~_t
+    recurrent dropout  on the state: the products read m * h_{t-1},
+                       one m for all steps of a sequence                                Gal, Ghahramani 2016
+                       on the candidate: m_t * g_t is added to the state,
+                       another m_t at each step                                         Semeniuta et al. 2016
+    DropConnect        the products read with m * Wh, one m for the batch               Wan et al. 2013
+
+h~ and c~ are what the cell makes; m is 0 with probability p, else 1 / (1 - p). In inference nothing is
+dropped, and zoneout is its expectation, h_t = p h_{t-1} + (1 - p) h~_t. All of them go together.
+
+Backward, with dh_t the whole gradient that reaches h_t: dh~_t = (1 - d) dh_t, and d dh_t reaches h_{t-1}
+beside what comes through the cell; a mask multiplies the gradient of what it multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from rnnlab.layers.cell_steps import CellSteps, State, cell_steps
+from rnnlab.layers.checks import check_probability
+from rnnlab.ops import ops_for
+
+Array = Any
+Random = np.random.Generator | None
+
+RECURRENT_DROPOUT_ON = ("state", "candidate")
+
+
+class Regularisation(NamedTuple):
+    """Which noise a recurrence has; every number is a probability in [0, 1).
+
+    Attributes
+    ----------
+    zoneout_h, zoneout_c : float
+        That a unit of the hidden state, of an LSTM's cell state, stays as it was.
+    recurrent_dropout : float
+        That a unit is dropped,
+    recurrent_dropout_on : "state" or "candidate"
+        of what the recurrent products read, or of what is added to the state.
+    weight_dropout : float
+        That a recurrent weight is dropped.
+    """
+
+    zoneout_h: float = 0.0
+    zoneout_c: float = 0.0
+    recurrent_dropout: float = 0.0
+    recurrent_dropout_on: str = "state"
+    weight_dropout: float = 0.0
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any] | None) -> Self:
+        """From options by name, none for no noise.
+
+        Raises
+        ------
+        ValueError
+            If one is unknown.
+        """
+        options = dict(options or {})
+        if unknown := [name for name in options if name not in cls._fields]:
+            raise ValueError(f"regularisation has {', '.join(unknown)}, expected {', '.join(cls._fields)}")
+        return cls(**options)
+
+    def check(self, function: str, cell: str) -> None:
+        """Raise ValueError if a number is out of range, or a cell lacks what is to be regularised."""
+        for name in ("zoneout_h", "zoneout_c", "recurrent_dropout", "weight_dropout"):
+            check_probability(function, name, getattr(self, name))
+        if self.recurrent_dropout_on not in RECURRENT_DROPOUT_ON:
+            raise ValueError(
+                f"{function}: recurrent_dropout_on is {self.recurrent_dropout_on!r}, "
+                f"expected one of {', '.join(RECURRENT_DROPOUT_ON)}"
+            )
+        if self.zoneout_c and cell_steps(function, cell).states == 1:
+            raise ValueError(
+                f"{function}: zoneout_c is {self.zoneout_c}, but cell {cell!r} has no cell state"
+            )
+        if self.recurrent_dropout and self.recurrent_dropout_on == "candidate" and cell == "rnn":
+            raise ValueError(
+                f"{function}: recurrent_dropout_on is 'candidate', but cell 'rnn' adds none to its state"
+            )
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """All probabilities: without any, there is no noise."""
+        return self.zoneout_h, self.zoneout_c, self.recurrent_dropout, self.weight_dropout
+
+    @property
+    def zoneout(self) -> tuple[float, float]:
+        """The rates of the arrays of a state."""
+        return self.zoneout_h, self.zoneout_c
+
+
+class RegularisedSteps:
+    """A cell's steps over a batch, with their noise: what is drawn depends on the generator alone.
+
+    The methods are those of :class:`~rnnlab.layers.cell_steps.CellSteps`. Besides, they take ``rows``, the
+    slice of packed arrays that a step or a chunk of steps is.
+
+    Parameters
+    ----------
+    cell : str
+    regularisation : Regularisation
+    rng : numpy Generator or None
+        None is inference.
+    h0 : (N, H)
+        The initial hidden state.
+    """
+
+    def __init__(self, cell: str, regularisation: Regularisation, rng: Random, h0: Array) -> None:
+        self._steps: CellSteps = cell_steps("", cell)
+        self._options, self._keeps_own_h = regularisation, cell == "rnn"
+        self.gates, self.states = self._steps.gates, self._steps.states
+        self._noisy = rng is not None
+        # As many numbers whatever is on, so that one option's draws do not depend on another's.
+        self._keys = [0] * 4 if rng is None else [int(key) for key in rng.integers(1 << 63, size=4)]
+        p, on = regularisation.recurrent_dropout, regularisation.recurrent_dropout_on
+        self._drops_state = self._noisy and p > 0 and on == "state"
+        self._drops_candidate = self._noisy and p > 0 and on == "candidate"
+        self._drops_weights = self._noisy and regularisation.weight_dropout > 0
+        ops = ops_for(h0)
+        # (N, H): the mask of the state, the longest sequence first, or that of the candidate at a step
+        self._mask = ops.empty(h0.shape, h0.dtype)
+        if self._drops_state:
+            ops.keep_mask(p, self._keys[2], 0, self._mask)
+        # Rooms for a step, made once: what the products read, its gradient, what zoneout sends past the cell.
+        self._read, self._dread, *self._stayed = (ops.empty(h0.shape, h0.dtype) for _ in range(4))
+
+    def lay_out(self, ops: Any, Wh: Array) -> Any:
+        """Wh as :meth:`forward` takes it."""
+        return self._steps.lay_out(ops, self._dropped(ops, Wh))
+
+    def lay_out_transposed(self, ops: Any, Wh: Array) -> Any:
+        """Wh as :meth:`backward` takes it."""
+        return self._steps.lay_out_transposed(ops, self._dropped(ops, Wh))
+
+    def forward(
+        self, ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array, rows: slice
+    ) -> None:
+        """One step of some rows."""
+        self._steps.forward(ops, Wh, gates, prev, after, kept, **self._masks(ops, prev[0], rows))
+        if self._keeps_own_h and self._options.zoneout_h:
+            kept[...] = after[0]
+        for p, key, before, now in zip(self._options.zoneout, self._keys[:2], prev, after, strict=False):
+            if p and self._noisy:
+                ops.zoneout_forward(before, p, key, rows.start * before.shape[1], now)
+            elif p:
+                now[...] = now + p * (before - now)
+
+    def backward(
+        self,
+        ops: Any,
+        to_h: Any,
+        dstate: State,
+        gates: Array,
+        prev: State,
+        after: State,
+        kept: Array,
+        da: Array,
+        rows: slice,
+    ) -> None:
+        """Backward of a step: ``dstate`` comes in as of ``after`` and leaves as of ``prev``."""
+        rates, n = self._options.zoneout[: len(dstate)], len(da)
+        for p, key, dnow, room in zip(rates, self._keys, dstate, self._stayed, strict=False):
+            if p and self._noisy:
+                ops.zoneout_backward(dnow, p, key, rows.start * dnow.shape[1], room[:n])
+            elif p:
+                np.multiply(dnow, p, out=room[:n])
+                dnow -= room[:n]
+        if self._keeps_own_h and self._options.zoneout_h:
+            after = (kept,)
+        dread, masks = dstate[0], {}
+        if self._drops_candidate or (self._drops_state and self._steps.carries_h):
+            masks = self._masks(ops, prev[0], rows)
+        if self._drops_state and self._steps.carries_h:
+            dread = masks["dread"] = self._dread[:n]
+            dread[...] = 0
+        self._steps.backward(ops, to_h, dstate, gates, prev, after, kept, da, **masks)
+        if self._drops_state:
+            dread *= self._mask[:n]
+            if self._steps.carries_h:
+                dstate[0][...] += dread
+        for p, dnow, room in zip(rates, dstate, self._stayed, strict=False):
+            if p:
+                dnow += room[:n]
+
+    def add_gradient(
+        self, ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array, steps: list[slice]
+    ) -> None:
+        """Add the gradient of Wh of some steps, which are these slices of the arrays."""
+        if self._drops_state:
+            prev_h = prev_h.copy()
+            for rows in steps:
+                prev_h[rows] *= self._mask[: rows.stop - rows.start]
+        self._steps.add_gradient(ops, prev_h, kept, da, dWh)
+
+    def gradient_room(self, ops: Any, dWh: Array) -> Array:
+        """Where :meth:`add_gradient` is to add, until :meth:`finish`."""
+        return ops.zeros(dWh.shape, dWh.dtype) if self._drops_weights else dWh
+
+    def finish(self, ops: Any, room: Array, dWh: Array) -> None:
+        """Add what was added up to dWh."""
+        if self._drops_weights:
+            ops.dropout(room, self._options.weight_dropout, self._keys[3], room)
+            dWh += room
+
+    def _masks(self, ops: Any, prev_h: Array, rows: slice) -> dict[str, Array]:
+        """What a step reads instead of prev_h, or what its candidate is multiplied by, if anything."""
+        if self._drops_state:
+            n = len(prev_h)
+            np.multiply(prev_h, self._mask[:n], out=self._read[:n])
+            return {"read": self._read[:n]}
+        if self._drops_candidate:
+            keep = self._mask[: len(prev_h)]
+            place = rows.start * prev_h.shape[1]
+            ops.keep_mask(self._options.recurrent_dropout, self._keys[2], place, keep)
+            return {"keep": keep}
+        return {}
+
+    def _dropped(self, ops: Any, Wh: Array) -> Array:
+        if not self._drops_weights:
+            return Wh
+        out = ops.empty(Wh.shape, Wh.dtype)
+        ops.dropout(Wh, self._options.weight_dropout, self._keys[3], out)
+        return out
+
+
+def expected_state(regularisation: Regularisation, before: State, after: State) -> State:
+    """What inference makes of a step from one state to another: zoneout's expectation."""
+    pairs = zip(regularisation.zoneout, before, after, strict=False)
+    return tuple(now + p * (was - now) if p else now for p, was, now in pairs)

@@ -1,0 +1,57 @@
+"""Freezing: some parameters train, the others stay what they are, bit for bit.
+
+What is frozen has no part in anything: its gradient is set to zero before the norm is taken, and the update
+rule, whose weight decay or momentum could move it without a gradient, passes it over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from rnnlab.parameters import Parameters
+
+
+class Trained:
+    """The parameters that train, told by patterns of their names.
+
+    Parameters
+    ----------
+    params : Parameters
+    patterns : sequence of str, optional
+        As of :mod:`fnmatch`: ``["W_vocab", "*_source*"]``. All parameters train if left out.
+
+    Attributes
+    ----------
+    names, frozen : tuple of str
+        The parameters that train, and those that do not.
+    parts : list of slice
+        Where in the flat buffer they are that train, neighbours together.
+
+    Raises
+    ------
+    ValueError
+        If there is no pattern, or one matches no parameter.
+    """
+
+    def __init__(self, params: Parameters, patterns: Sequence[str] | None = None) -> None:
+        patterns = ["*"] if patterns is None else patterns
+        if not patterns:
+            raise ValueError("trains is empty, expected patterns of the names of parameters")
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in params):
+                raise ValueError(f"trains has {pattern!r}, which matches none of {', '.join(params)}")
+        trained = {name for name in params if any(fnmatchcase(name, pattern) for pattern in patterns)}
+        self.names = tuple(name for name in params if name in trained)
+        self.frozen = tuple(name for name in params if name not in trained)
+        self.parts: list[slice] = []
+        for name in self.names:
+            place = params.place(name)
+            if self.parts and self.parts[-1].stop == place.start:
+                place = slice(self.parts.pop().start, place.stop)
+            self.parts.append(place)
+
+    def clear_frozen(self, grads: Parameters) -> None:
+        """Set the gradients of frozen parameters to zero, whatever they are."""
+        for name in self.frozen:
+            grads[name][...] = 0
