@@ -162,6 +162,7 @@ class ModelConfig:
     target_attention: bool = False  # attend to the decoder's own past as well
     output: Literal["linear", "deep"] = "linear"  # scores from the hidden state; or from context and word too
     doubly_stochastic: NotNegative = 0.0  # weight of the loss: look everywhere
+    label_smoothing: Fraction = 0.0  # share of a token's probability that is spread over all words
     loss_average: Literal["batch", "token"] = (
         "batch"  # a batch's summed loss is over its captions or its tokens
     )
@@ -190,6 +191,7 @@ class Seq2SeqConfig:
     word_dropout: Dropout = 0.0  # probability of dropping a number of a word vector,
     layer_dropout: Dropout = 0.0  # a unit between two layers of the encoder,
     output_dropout: Dropout = 0.0  # a unit of what is scored
+    label_smoothing: Fraction = 0.0  # share of a token's probability that is spread over all words
     loss_average: Literal["batch", "token"] = "token"  # a batch's summed loss is over its pairs or its tokens
     initialisation: Literal["course", "uniform"] = "course"
     init_scale: Positive = 0.08

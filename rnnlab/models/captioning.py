@@ -72,6 +72,8 @@ class CaptioningRNN(EncoderDecoder):
         was read.
     doubly_stochastic : float >= 0
         The weight of the loss that asks for every region to be attended to (Xu et al. 2015, eq. 14).
+    label_smoothing : float in [0, 1)
+        The share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "batch" or "token"
         The loss is the sum over all real tokens over the batch size (as in the course) or over their number.
     initialisation : "course" or "uniform"
@@ -118,6 +120,7 @@ class CaptioningRNN(EncoderDecoder):
         target_attention: bool = False,
         output: str = "linear",
         doubly_stochastic: float = 0.0,
+        label_smoothing: float = 0.0,
         loss_average: str = "batch",
         initialisation: str = "course",
         init_scale: float = 0.08,
@@ -144,6 +147,7 @@ class CaptioningRNN(EncoderDecoder):
             "target_attention": target_attention,
             "output": output,
             "doubly_stochastic": doubly_stochastic,
+            "label_smoothing": label_smoothing,
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
@@ -162,6 +166,7 @@ class CaptioningRNN(EncoderDecoder):
             decoder,
             _output(decoder.context_dim, V, self._options),
             loss_average=loss_average,
+            label_smoothing=label_smoothing,
             doubly_stochastic=doubly_stochastic,
             initialisation=initialisation,
             init_scale=init_scale,

@@ -57,6 +57,8 @@ class Seq2Seq(EncoderDecoder):
         state alone.
     word_dropout, layer_dropout, output_dropout : float in [0, 1)
         Of word vectors on both sides, between the encoder's layers, and of what is scored.
+    label_smoothing : float in [0, 1)
+        The share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "token" or "batch"
         The loss is the sum over all real tokens over their number, or over the batch size.
     initialisation, init_scale, rng
@@ -93,6 +95,7 @@ class Seq2Seq(EncoderDecoder):
         word_dropout: float = 0.0,
         layer_dropout: float = 0.0,
         output_dropout: float = 0.0,
+        label_smoothing: float = 0.0,
         loss_average: str = "token",
         initialisation: str = "course",
         init_scale: float = 0.08,
@@ -116,6 +119,7 @@ class Seq2Seq(EncoderDecoder):
             "word_dropout": word_dropout,
             "layer_dropout": layer_dropout,
             "output_dropout": output_dropout,
+            "label_smoothing": label_smoothing,
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
@@ -156,6 +160,7 @@ class Seq2Seq(EncoderDecoder):
             if output == "deep"
             else LinearOutput(hidden_dim, V, dropout=output_dropout),
             loss_average=loss_average,
+            label_smoothing=label_smoothing,
             doubly_stochastic=0.0,
             initialisation=initialisation,
             init_scale=init_scale,
