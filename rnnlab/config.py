@@ -87,6 +87,7 @@ class ModelConfig:
     # Units of ARNet; hidden_dim if left out. Given, there is an ARNet even where its weight is 0.
     reconstructor_dim: Count | None = None
     detach_target: bool = False  # what ARNet reconstructs gets no gradient from it
+    label_smoothing: Fraction = 0.0  # share of a token's probability that is spread over all words
     loss_average: Literal["batch", "token"] = (
         "batch"  # a batch's summed loss is over its captions or its tokens
     )
@@ -121,6 +122,7 @@ class Seq2SeqConfig:
     encoder_reconstruction: NotNegative = 0.0  # the same of the encoder's top layer, in each direction
     encoder_reconstructor_dim: Count | None = None  # encoder_dim if left out
     detach_target: bool = False  # what ARNet reconstructs gets no gradient from it
+    label_smoothing: Fraction = 0.0  # share of a token's probability that is spread over all words
     loss_average: Literal["batch", "token"] = "token"  # a batch's summed loss is over its pairs or its tokens
     initialisation: Literal["course", "uniform"] = "course"
     init_scale: Positive = 0.08
@@ -138,6 +140,7 @@ class ClassifierConfig:
     readout: Literal["last", "mean"] = "last"  # classify the last state, or the mean of all
     output_dropout: Fraction = 0.0  # probability of dropping a unit of what is classified
     forget_bias: float = 0.0  # where the biases of an LSTM's forget gates start
+    label_smoothing: Fraction = 0.0  # share of a class's probability that is spread over all classes
     reconstruction: NotNegative = 0.0  # weight of ARNet's loss: a hidden state tells the one before it
     # Units of ARNet; hidden_dim if left out. Given, there is an ARNet even where its weight is 0.
     reconstructor_dim: Count | None = None

@@ -176,7 +176,9 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
         {"x": normal(N, D)},
     )
     tokens, mask = rng.integers(V, size=(N, T)), rng.random((N, T)) < 0.7
-    yield _loss("softmax_loss", partial(layers.softmax_loss, y=tokens[:, 0]), normal(N, V))
+    loss = partial(layers.softmax_loss, y=tokens[:, 0])
+    yield _loss("softmax_loss", loss, normal(N, V))
+    yield _loss("softmax_loss, smoothed labels", partial(loss, label_smoothing=0.1), normal(N, V))
     for average in ("batch", "token"):
         loss = partial(layers.temporal_softmax_loss, y=tokens, mask=mask, average=average)
         yield _loss(f"temporal_softmax_loss, average per {average}", loss, normal(N, T, V))

@@ -2,6 +2,10 @@
 
     p = softmax(x)         loss = -log p[y]         dx = p - onehot(y)
 
+With label smoothing (Szegedy et al. 2016) by epsilon the true class is not held to be certain:
+
+    q = (1 - epsilon) onehot(y) + epsilon / V         loss = -q . log p         dx = p - q
+
 A loss over a sequence is the sum over its real steps and the mean over the batch (the choice of cs231n,
 which makes long captions count for more), or the mean over all real tokens.
 """
@@ -10,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rnnlab.layers.checks import check_shapes, check_tokens
+from rnnlab.layers.checks import check_probability, check_shapes, check_tokens
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -18,7 +22,9 @@ Array = Any
 AVERAGES = ("batch", "token")
 
 
-def softmax_loss(x: Array, y: Array, *, divisor: float | None = None) -> tuple[float, Array]:
+def softmax_loss(
+    x: Array, y: Array, *, divisor: float | None = None, label_smoothing: float = 0.0
+) -> tuple[float, Array]:
     """The loss of rows of scores, and its gradient.
 
     Parameters
@@ -29,6 +35,8 @@ def softmax_loss(x: Array, y: Array, *, divisor: float | None = None) -> tuple[f
         The true class of each row.
     divisor : float, optional
         What the sum of the rows' losses is divided by, M if left out.
+    label_smoothing : float in [0, 1)
+        The share of the true class's probability that is spread over all classes.
 
     Returns
     -------
@@ -40,21 +48,28 @@ def softmax_loss(x: Array, y: Array, *, divisor: float | None = None) -> tuple[f
     IndexError
         If a class is out of range.
     ValueError, TypeError
-        If a shape or a dtype does not fit.
+        If a shape, a dtype or an option does not fit.
     """
     ops = ops_for(x, y)
+    check_probability("softmax_loss", "label_smoothing", label_smoothing)
     M, V = check_shapes("softmax_loss", x=(x, "M V")).values()
     if y.shape != (M,):
         raise ValueError(f"softmax_loss: y has shape {y.shape}, expected (M,) = {(M,)}")
     check_tokens("softmax_loss", "y", y, V)
     divisor = max(M, 1) if divisor is None else divisor
     dx = ops.empty(x.shape, x.dtype)
-    losses = ops.softmax_cross_entropy(x, y, 1 / divisor, dx)
+    losses = ops.softmax_cross_entropy(x, y, 1 / divisor, dx, label_smoothing)
     return float(losses.sum(dtype="float64")) / divisor, dx
 
 
 def temporal_softmax_loss(
-    x: Array, y: Array, mask: Array, verbose: bool = False, *, average: str = "batch"
+    x: Array,
+    y: Array,
+    mask: Array,
+    verbose: bool = False,
+    *,
+    average: str = "batch",
+    label_smoothing: float = 0.0,
 ) -> tuple[float, Array]:
     """The loss of a batch of sequences where the mask is true, and its gradient.
 
@@ -70,6 +85,8 @@ def temporal_softmax_loss(
         Print the shapes of x and of the gradient, as in the course.
     average : "batch" or "token"
         Divide the sum over all real tokens by N, or by their number.
+    label_smoothing : float in [0, 1)
+        As of :func:`softmax_loss`.
 
     Returns
     -------
@@ -94,7 +111,12 @@ def temporal_softmax_loss(
     real = mask.reshape(-1).astype(bool)
     dx = ops.zeros((N * T, V), x.dtype)
     divisor = loss_divisor("temporal_softmax_loss", average, N, int(real.sum()))
-    loss, dx[real] = softmax_loss(x.reshape(N * T, V)[real], y.reshape(-1)[real], divisor=divisor)
+    loss, dx[real] = softmax_loss(
+        x.reshape(N * T, V)[real],
+        y.reshape(-1)[real],
+        divisor=divisor,
+        label_smoothing=label_smoothing,
+    )
     dx = dx.reshape(N, T, V)
     if verbose:
         print(f"x: {x.shape} dx: {dx.shape}")

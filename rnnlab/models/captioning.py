@@ -81,6 +81,8 @@ class CaptioningRNN(EncoderDecoder):
         begins at 0; the weight is also an attribute, which may be changed between two calls of :meth:`loss`.
     detach_target : bool
         Whether the states that ARNet reconstructs get no gradient from it (in the paper they do).
+    label_smoothing : float in [0, 1)
+        The share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "batch" or "token"
         The loss is the sum over all real tokens over the batch size (as in the course) or over their number.
     initialisation : "course" or "uniform"
@@ -130,6 +132,7 @@ class CaptioningRNN(EncoderDecoder):
         reconstruction: float = 0.0,
         reconstructor_dim: int | None = None,
         detach_target: bool = False,
+        label_smoothing: float = 0.0,
         loss_average: str = "batch",
         initialisation: str = "course",
         init_scale: float = 0.08,
@@ -159,6 +162,7 @@ class CaptioningRNN(EncoderDecoder):
             "reconstruction": reconstruction,
             "reconstructor_dim": reconstructor_dim,
             "detach_target": detach_target,
+            "label_smoothing": label_smoothing,
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
@@ -177,6 +181,7 @@ class CaptioningRNN(EncoderDecoder):
             decoder,
             _output(decoder.context_dim, V, self._options),
             loss_average=loss_average,
+            label_smoothing=label_smoothing,
             doubly_stochastic=doubly_stochastic,
             reconstruction=reconstruction,
             reconstructor=decoder_reconstructor("CaptioningRNN", self._options),

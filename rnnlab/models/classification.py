@@ -96,6 +96,8 @@ class SequenceClassifier:
     forget_bias : float
         Where the biases of an LSTM's forget gates start. Above 0, a state is kept for longer at first
         (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1).
+    label_smoothing : float in [0, 1)
+        The share of a class's probability that the loss spreads over all classes (Szegedy et al. 2016).
     reconstruction : float >= 0
         The weight of ARNet's loss of the last layer's states (Chen et al. 2018, section 5.3).
     reconstructor_dim : int, optional
@@ -128,6 +130,7 @@ class SequenceClassifier:
         num_layers: int = 1,
         output_dropout: float = 0.0,
         forget_bias: float = 0.0,
+        label_smoothing: float = 0.0,
         reconstruction: float = 0.0,
         reconstructor_dim: int | None = None,
         detach_target: bool = False,
@@ -146,6 +149,7 @@ class SequenceClassifier:
             "num_layers": num_layers,
             "output_dropout": output_dropout,
             "forget_bias": forget_bias,
+            "label_smoothing": label_smoothing,
             "reconstruction": reconstruction,
             "reconstructor_dim": reconstructor_dim,
             "detach_target": detach_target,
@@ -156,7 +160,7 @@ class SequenceClassifier:
         _check_options(self._options)
         self.num_classes, self.input_dim = num_classes, input_dim
         self.readout, self.output_dropout = readout, output_dropout
-        self.reconstruction = reconstruction
+        self.label_smoothing, self.reconstruction = label_smoothing, reconstruction
         self.reconstructor = decoder_reconstructor("SequenceClassifier", self._options)
         cell = cell_for(cell_type, Regularisation.of(regularisation))
         self.layers = RecurrentLayers(cell, input_dim, hidden_dim, num_layers)
@@ -236,7 +240,7 @@ class SequenceClassifier:
         weights = self._weights(h, lengths)
         read, dropped = dropout_forward(_read(h, weights), self.output_dropout, rng=rng)
         scores, projected = affine_forward(read, params["W_class"], params["b_class"])
-        loss, dscores = softmax_loss(scores, labels)
+        loss, dscores = softmax_loss(scores, labels, label_smoothing=self.label_smoothing)
         dread, _, _ = affine_backward(dscores, projected, into=(grads["W_class"], grads["b_class"]))
         dh = _read_backward(dropout_backward(dread, dropped), weights)
         if self.reconstruction:
@@ -341,7 +345,8 @@ def _check_options(options: Mapping[str, Any]) -> None:
         raise ValueError(
             f"SequenceClassifier: readout is {options['readout']!r}, expected one of {', '.join(READOUTS)}"
         )
-    check_probability("SequenceClassifier", "output_dropout", options["output_dropout"])
+    for name in ("output_dropout", "label_smoothing"):
+        check_probability("SequenceClassifier", name, options[name])
     if options["forget_bias"] and options["cell_type"] != "lstm":
         raise ValueError(
             f"SequenceClassifier: forget_bias is {options['forget_bias']}, but the {options['cell_type']} "

@@ -4,7 +4,7 @@
     words    = embedding(tokens)
     decoded  = decoder(words, source)
     scores   = output(hidden, contexts, words)          at real tokens only
-    loss     = softmax cross-entropy + doubly stochastic attention + reconstruction of hidden states
+    loss     = softmax cross-entropy (label smoothing) + doubly stochastic attention + ARNet
 
 A model is the choice of the parts, and what its inputs are.
 """
@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from rnnlab.layers.attending import SCORES
 from rnnlab.layers.attention import doubly_stochastic_loss
-from rnnlab.layers.checks import check_tokens
+from rnnlab.layers.checks import check_probability, check_tokens
 from rnnlab.layers.recurrence import as_rows
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.cells import Array
@@ -53,6 +53,7 @@ class EncoderDecoder:
     encoder, embedding, decoder, output : parts
         See :mod:`rnnlab.models.encoders`.
     loss_average : "batch" or "token"
+    label_smoothing : float in [0, 1)
     doubly_stochastic : float
         The weight of that loss of the attention to the source; 0 is none.
     reconstruction : float
@@ -79,6 +80,7 @@ class EncoderDecoder:
         output: Any,
         *,
         loss_average: str,
+        label_smoothing: float,
         doubly_stochastic: float,
         reconstruction: float,
         reconstructor: Reconstructor | None,
@@ -94,6 +96,7 @@ class EncoderDecoder:
             raise ValueError(f"{name}: word_to_idx has no <NULL>, the token of padding")
         if np.dtype(dtype).name not in ("float32", "float64"):
             raise ValueError(f"{name}: dtype is {np.dtype(dtype).name}, expected float32 or float64")
+        check_probability(name, "label_smoothing", label_smoothing)
         if not doubly_stochastic >= 0:
             raise ValueError(f"{name}: doubly_stochastic is {doubly_stochastic}, expected 0 or more")
         loss_divisor(name, loss_average, 1, 1)
@@ -103,7 +106,8 @@ class EncoderDecoder:
         self.start_token: Any = self.word_to_idx.get("<START>")  # None where the vocabulary has none
         self.end_token: Any = self.word_to_idx.get("<END>")
         self.encoder, self.embedding, self.decoder, self.output = encoder, embedding, decoder, output
-        self.loss_average, self.doubly_stochastic = loss_average, doubly_stochastic
+        self.loss_average = loss_average
+        self.label_smoothing, self.doubly_stochastic = label_smoothing, doubly_stochastic
         self.reconstruction, self.reconstructor = reconstruction, reconstructor
         self.encoder_reconstruction, self.encoder_reconstructor = (
             encoder_reconstruction,
@@ -188,7 +192,14 @@ class EncoderDecoder:
         divisor = loss_divisor("loss", self.loss_average, len(taught.lengths), taught.real.size)
         readout = self._readout(decoded, words, taught.real)
         loss, dreadout = output_loss(
-            self.output, self.params, readout, taught.targets, divisor=divisor, grads=grads, rng=rng
+            self.output,
+            self.params,
+            readout,
+            taught.targets,
+            divisor=divisor,
+            grads=grads,
+            label_smoothing=self.label_smoothing,
+            rng=rng,
         )
         dweights = {}
         if self.doubly_stochastic:

@@ -32,6 +32,7 @@ def output_loss(
     *,
     divisor: float,
     grads: Parameters,
+    label_smoothing: float = 0.0,
     rng: Random = None,
 ) -> tuple[float, Readout]:
     """The loss of rows, over ``divisor``, and the gradient of what is scored.
@@ -47,6 +48,7 @@ def output_loss(
     divisor : float
         What the sum over the rows is divided by.
     grads : Parameters
+    label_smoothing : float in [0, 1)
     rng : numpy Generator, optional
         Where dropout's noise comes from.
 
@@ -60,7 +62,7 @@ def output_loss(
     total = 0.0
     for rows in _chunks(len(targets), output.vocabulary_size):
         scores, cache = output.forward(params, _rows(readout, rows), rng=rng)
-        losses = ops.softmax_cross_entropy(scores, targets[rows], 1 / divisor, scores)
+        losses = ops.softmax_cross_entropy(scores, targets[rows], 1 / divisor, scores, label_smoothing)
         total += float(losses.sum(dtype=np.float64))
         for gradient, place in zip(output.backward(scores, cache, grads), room, strict=True):
             if gradient is not None:

@@ -63,6 +63,8 @@ class Seq2Seq(EncoderDecoder):
     encoder_reconstruction, encoder_reconstructor_dim
         The same of the encoder's top layer: each direction has an ARNet of its own, which reads in that
         direction, and has ``encoder_dim`` units if left out. ``detach_target`` is for all of them.
+    label_smoothing : float in [0, 1)
+        The share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "token" or "batch"
         The loss is the sum over all real tokens over their number, or over the batch size.
     initialisation, init_scale, rng
@@ -104,6 +106,7 @@ class Seq2Seq(EncoderDecoder):
         encoder_reconstruction: float = 0.0,
         encoder_reconstructor_dim: int | None = None,
         detach_target: bool = False,
+        label_smoothing: float = 0.0,
         loss_average: str = "token",
         initialisation: str = "course",
         init_scale: float = 0.08,
@@ -132,6 +135,7 @@ class Seq2Seq(EncoderDecoder):
             "encoder_reconstruction": encoder_reconstruction,
             "encoder_reconstructor_dim": encoder_reconstructor_dim,
             "detach_target": detach_target,
+            "label_smoothing": label_smoothing,
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
@@ -172,6 +176,7 @@ class Seq2Seq(EncoderDecoder):
             if output == "deep"
             else LinearOutput(hidden_dim, V, dropout=output_dropout),
             loss_average=loss_average,
+            label_smoothing=label_smoothing,
             doubly_stochastic=0.0,
             reconstruction=reconstruction,
             reconstructor=decoder_reconstructor("Seq2Seq", self._options),

@@ -10,7 +10,7 @@ from typing import Any
 
 from numba import prange
 
-from rnnlab.ops.fused_kernel import inlined, kernel, primitive
+from rnnlab.ops.fused_kernel import inlined, kernel, pasted, primitive
 from rnnlab.ops.fused_math import sigmoid, tanh
 
 Array = Any
@@ -208,19 +208,19 @@ def _tanh(a):
         a[j] = tanh(a[j])
 
 
-@inlined
+@pasted
 def _multiply(x, y, out):
     for j in range(out.size):
         out[j] = x[j] * y[j]
 
 
-@inlined
+@pasted
 def _scale(x, y):
     for j in range(x.size):
         x[j] *= y[j]
 
 
-@inlined
+@pasted
 def _lstm_state(gates, g, prev_c, c, tanh_c, h):
     H = c.size
     i, f, o = gates[:H], gates[H : 2 * H], gates[2 * H : 3 * H]
@@ -232,7 +232,7 @@ def _lstm_state(gates, g, prev_c, c, tanh_c, h):
         h[j] = o[j] * tanh_c[j]
 
 
-@inlined
+@pasted
 def _lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
     H, one = dc.size, dc.dtype.type(1)
     i, f, o, g = gates[:H], gates[H : 2 * H], gates[2 * H : 3 * H], gates[3 * H :]
@@ -251,20 +251,20 @@ def _lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
         dc[j] *= f[j]
 
 
-@inlined
+@pasted
 def _interpolate(z, g, prev_h, h):
     for j in range(h.size):
         h[j] = g[j] + z[j] * (prev_h[j] - g[j])  # (1 - z) g + z prev_h
 
 
-@inlined
+@pasted
 def _interpolate_dropped(z, g, keep, prev_h, h):
     for j in range(h.size):
         kept = keep[j] * g[j]
         h[j] = kept + z[j] * (prev_h[j] - kept)
 
 
-@inlined
+@pasted
 def _interpolate_backward(dh, z, g, prev_h, da_z, da_g):
     one = z.dtype.type(1)
     for j in range(z.size):
@@ -272,7 +272,7 @@ def _interpolate_backward(dh, z, g, prev_h, da_z, da_g):
     _candidate_backward(dh, z, g, da_g)
 
 
-@inlined
+@pasted
 def _interpolate_dropped_backward(dh, z, g, keep, prev_h, da_z, da_g):
     one = z.dtype.type(1)
     for j in range(z.size):
@@ -281,7 +281,7 @@ def _interpolate_dropped_backward(dh, z, g, keep, prev_h, da_z, da_g):
     _scale(da_g, keep)
 
 
-@inlined
+@pasted
 def _candidate_backward(dh, z, g, da_g):
     one = z.dtype.type(1)
     for j in range(z.size):

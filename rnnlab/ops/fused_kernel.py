@@ -33,7 +33,7 @@ numba = import_numba()
 if numba.config.DISABLE_JIT:
     raise ImportError("NUMBA_DISABLE_JIT is set")
 
-__all__ = ["DTYPES", "THREADS", "Kernel", "inlined", "kernel", "primitive", "reduction", "warm_up"]
+__all__ = ["DTYPES", "THREADS", "Kernel", "inlined", "kernel", "pasted", "primitive", "reduction", "warm_up"]
 
 DTYPES = {"f": "float32", "d": "float64"}
 THREADS = kernel_threads()
@@ -42,8 +42,11 @@ THREADS = kernel_threads()
 _OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 _KERNELS: list[Kernel] = []
 
-# Functions that kernels call. A reduction may add in another order, as many partial sums as a register holds.
+# Functions that kernels call. Those of several arrays are pasted into the kernel before compiling: a call,
+# although LLVM inlines it, counts references to each of them, which takes as long as a short row.
+# A reduction may add in another order, as many partial sums as a register holds.
 inlined = numba.njit(**_OPTIONS)
+pasted = numba.njit(inline="always", **_OPTIONS)
 reduction = numba.njit(**_OPTIONS | {"fastmath": {"contract", "reassoc"}})
 
 

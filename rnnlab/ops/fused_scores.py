@@ -18,10 +18,12 @@ _COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
 
 
 @primitive
-def softmax_cross_entropy(scores: Array, targets: Array, scale: float, dscores: Array) -> Array:
-    """losses = -log p[target]; dscores = scale (p - onehot(target)); p = softmax(scores)."""
+def softmax_cross_entropy(
+    scores: Array, targets: Array, scale: float, dscores: Array, smoothing: float = 0.0
+) -> Array:
+    """losses = -q . log p; dscores = scale (p - q); q = (1 - smoothing) onehot(target) + smoothing / V."""
     losses = empty(scores.shape[0], scores.dtype)
-    _softmax_cross_entropy(scores, _indices(targets, scores.shape[1]), scale, dscores, losses)
+    _softmax_cross_entropy(scores, _indices(targets, scores.shape[1]), scale, smoothing, dscores, losses)
     return losses
 
 
@@ -39,24 +41,27 @@ def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
     _embedding_gradient(dout, _indices(tokens, dW.shape[0]), dW)
 
 
-@kernel("T[:,::1], int64[::1], T, T[:,::1], T[::1]", parallel_from=1 << 16)
-def _softmax_cross_entropy(scores, targets, scale, dscores, losses):
+@kernel("T[:,::1], int64[::1], T, T, T[:,::1], T[::1]", parallel_from=1 << 16)
+def _softmax_cross_entropy(scores, targets, scale, smoothing, dscores, losses):
+    certain, shared = scores.dtype.type(1) - smoothing, smoothing / scores.dtype.type(scores.shape[1])
     in_place = scores.ctypes.data == dscores.ctypes.data  # a loop over both would not vectorise
     for row in prange(scores.shape[0]):
         x, d, target = scores[row], dscores[row], targets[row]
         most = _largest(x)
-        chosen = x[target] - most
+        expected = certain * (x[target] - most)
+        if smoothing > 0:
+            expected += shared * _sum_from(x, most)
         if in_place:
             _exp(d, most)
         else:
             for j in range(x.size):
                 d[j] = exp(x[j] - most)
         total = _sum(d)
-        losses[row] = math.log(total) - chosen
-        factor = scale / total
+        losses[row] = math.log(total) - expected
+        factor, everywhere = scale / total, scale * shared
         for j in range(x.size):
-            d[j] *= factor
-        d[target] -= scale
+            d[j] = d[j] * factor - everywhere
+        d[target] -= scale * certain
 
 
 @kernel("T[:,::1], T[:,::1]", parallel_from=1 << 16)
@@ -105,6 +110,14 @@ def _sum(x):
     total = x.dtype.type(0)
     for j in range(x.size):
         total += x[j]
+    return total
+
+
+@reduction
+def _sum_from(x, origin):
+    total = x.dtype.type(0)
+    for j in range(x.size):
+        total += x[j] - origin
     return total
 
 

@@ -176,12 +176,16 @@ _BLOCK = 1 << 16  # numbers that are worked on together, so that every pass over
 # ---------------------------------------------------------------- scores
 
 
-def softmax_cross_entropy(scores: Array, targets: Array, scale: float, dscores: Array) -> Array:
-    """Negative log-likelihood of each row and, in ``dscores``, its gradient times ``scale``.
+def softmax_cross_entropy(
+    scores: Array, targets: Array, scale: float, dscores: Array, smoothing: float = 0.0
+) -> Array:
+    """Cross-entropy of each row and, in ``dscores``, its gradient times ``scale``.
 
-    ``dscores`` may be ``scores`` itself. (M, V), (M,) -> (M,)
+    It is (1 - smoothing) times the target's negative log-likelihood, and smoothing times the mean of all V
+    classes'. ``dscores`` may be ``scores`` itself. (M, V), (M,) -> (M,)
     """
     M, V = scores.shape
+    certain, shared = 1 - smoothing, smoothing / max(V, 1)
     losses = np.empty(M, scores.dtype)
     step = max(1, _BLOCK // max(V, 1))
     for start in range(0, M, step):
@@ -189,12 +193,16 @@ def softmax_cross_entropy(scores: Array, targets: Array, scale: float, dscores: 
         d, y = dscores[block], targets[block]
         rows = np.arange(d.shape[0])
         np.subtract(scores[block], scores[block].max(axis=1, keepdims=True), out=d)
-        chosen = d[rows, y]
+        expected = certain * d[rows, y]
+        if smoothing:
+            expected += shared * d.sum(axis=1)
         np.exp(d, out=d)
         total = d.sum(axis=1)
-        losses[block] = np.log(total) - chosen
+        losses[block] = np.log(total) - expected
         d *= (scale / total)[:, None]
-        d[rows, y] -= scale
+        if smoothing:
+            d -= scale * shared
+        d[rows, y] -= scale * certain
     return losses
 
 

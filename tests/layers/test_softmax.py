@@ -12,6 +12,7 @@ from .reference import CupyArray, assert_same, every_dtype, softmax
 N, T, V = 3, 4, 5
 MASK = np.array([[1, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0]], dtype=bool)
 every_average = pytest.mark.parametrize("average", ["batch", "token"])
+every_smoothing = pytest.mark.parametrize("smoothing", [0.0, 0.1])
 
 
 def scores(rng, *shape):
@@ -28,6 +29,15 @@ def test_rows_against_the_definition(M, rng):
     half_loss, half_dx = softmax_loss(x, y, divisor=2 * M)
     assert half_loss == pytest.approx(loss / 2)
     np.testing.assert_allclose(half_dx, dx / 2, rtol=1e-12)
+
+
+def test_smoothed_labels(rng):
+    x, y = scores(rng, 6, V)
+    loss, dx = softmax_loss(x, y, label_smoothing=0.1)
+    p = np.array([softmax(row) for row in x])
+    q = np.where(np.arange(V) == y[:, None], 0.9 + 0.1 / V, 0.1 / V)
+    assert loss == pytest.approx(-(q * np.log(p)).sum() / 6)
+    np.testing.assert_allclose(dx, (p - q) / 6, rtol=1e-12, atol=1e-15)
 
 
 @every_average
@@ -47,22 +57,29 @@ def test_small_scores_of_the_course(rows, fraction, expected, rng):
     assert loss == pytest.approx(expected, rel=0.05)
 
 
-def test_gradient_of_rows(rng):
+@every_smoothing
+def test_gradient_of_rows(smoothing, rng):
     x, y = scores(rng, N, V)
-    numerical = eval_numerical_gradient(lambda x: softmax_loss(x, y)[0], x, verbose=False)
-    assert relative_distance(softmax_loss(x, y)[1], numerical) < 1e-8
+
+    def loss(x):
+        return softmax_loss(x, y, label_smoothing=smoothing)
+
+    numerical = eval_numerical_gradient(lambda x: loss(x)[0], x, verbose=False)
+    assert relative_distance(loss(x)[1], numerical) < 1e-8
 
 
 @every_average
+@every_smoothing
 @pytest.mark.parametrize("dtype", [bool, np.int32, np.float64])
-def test_gradient_of_sequences(average, dtype, rng):
+def test_gradient_of_sequences(average, smoothing, dtype, rng):
     x, y = scores(rng, N, T, V)
     kept = x.copy()
-    mask = MASK.astype(dtype)
-    _, dx = temporal_softmax_loss(x, y, mask, average=average)
-    numerical = eval_numerical_gradient(
-        lambda x: temporal_softmax_loss(x, y, mask, average=average)[0], x, verbose=False
-    )
+
+    def loss(x):
+        return temporal_softmax_loss(x, y, MASK.astype(dtype), average=average, label_smoothing=smoothing)
+
+    _, dx = loss(x)
+    numerical = eval_numerical_gradient(lambda x: loss(x)[0], x, verbose=False)
     assert relative_distance(dx, numerical) < 1e-8
     assert not dx[~MASK].any()
     assert_same(x, kept)
@@ -151,6 +168,14 @@ def test_classes_that_do_not_fit():
         softmax_loss(x, np.ones(N))
     with pytest.raises(TypeError, match="arrays of one library"):
         softmax_loss(x, CupyArray())
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0, np.nan])
+def test_smoothing_out_of_range(smoothing):
+    with pytest.raises(
+        ValueError, match=re.escape(f"label_smoothing is {smoothing}, expected a probability")
+    ):
+        softmax_loss(np.ones((N, V)), np.ones(N, int), label_smoothing=smoothing)
 
 
 def test_divisor_is_never_zero():

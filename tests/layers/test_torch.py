@@ -82,15 +82,19 @@ def test_recurrent_cells(cell, lengths, rng):
 
 
 @pytest.mark.parametrize("reduction", ["batch", "token"])
-def test_softmax(reduction, rng):
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_softmax(reduction, smoothing, rng):
     x, y = rng.standard_normal((3, 4, 6)), rng.integers(6, size=(3, 4))
     mask = rng.random((3, 4)) < 0.6
-    loss, dx = layers.temporal_softmax_loss(x, y, mask, average=reduction)
+    loss, dx = layers.temporal_softmax_loss(x, y, mask, average=reduction, label_smoothing=smoothing)
 
     def cross_entropy(x):
         targets = torch.tensor(np.where(mask, y, -100)).flatten()
         how, divisor = ("sum", 3) if reduction == "batch" else ("mean", 1)
-        return torch.nn.functional.cross_entropy(x.flatten(0, 1), targets, reduction=how) / divisor
+        loss = torch.nn.functional.cross_entropy(
+            x.flatten(0, 1), targets, reduction=how, label_smoothing=smoothing
+        )
+        return loss / divisor
 
     (expected,), grads = gradients_in_torch(cross_entropy, {"x": x}, 1.0)
     assert loss == pytest.approx(float(expected), rel=1e-12)

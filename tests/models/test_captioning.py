@@ -66,6 +66,20 @@ def test_nll_is_the_loss_summed(options, rng):
     assert build(**options, loss_average="token").loss(*given)[0] == pytest.approx(total / tokens)
 
 
+def test_label_smoothing_is_of_the_loss_alone(rng):
+    """The loss is linear in it, and the likelihood knows nothing of it."""
+    features, captions = batch(rng)
+    model, plain = build(loss_average="token"), build(loss_average="token")
+    (loss, _), (total, tokens) = model.loss(features, captions), model.nll(features, captions)
+    model.label_smoothing = 0.3
+    smoothed, _ = model.loss(features, captions)
+    model.label_smoothing = 0.6
+    assert model.loss(features, captions)[0] - loss == pytest.approx(2 * (smoothed - loss))
+    assert model.nll(features, captions) == (total, tokens)
+    assert build(loss_average="token", label_smoothing=0.3).loss(features, captions)[0] == smoothed
+    assert plain.loss(features, captions)[0] == loss == pytest.approx(total / tokens)
+
+
 @every_architecture
 def test_advance_over_a_caption_gives_its_likelihood(options, rng):
     """Decoding, one step function at a time, computes what training does."""
@@ -230,12 +244,10 @@ def test_a_config_holds_every_argument_that_was_given():
         "reconstruction": 0.1,
         "reconstructor_dim": 7,
         "detach_target": True,
+        "label_smoothing": 0.1,
         "loss_average": "token",
         "initialisation": "uniform",
         "init_scale": 0.3,
-        "reconstruction": 0.01,
-        "reconstructor_dim": 3,
-        "detach_target": True,
         "regularisation": {"zoneout_c": 0.1, "recurrent_dropout": 0.2},
     }
     model = CaptioningRNN(WORD_TO_IDX, dtype=np.float64, **given)
@@ -297,6 +309,7 @@ def test_shapes_of_the_parameters(options, shapes):
         ),
         ({"feature_dropout": 1.0}, "feature_dropout is 1.0, expected a probability in [0, 1)"),
         ({"word_dropout": -0.1}, "word_dropout is -0.1, expected a probability in [0, 1)"),
+        ({"label_smoothing": 1.0}, "label_smoothing is 1.0, expected a probability in [0, 1)"),
         ({"output_dropout": 2}, "output_dropout is 2, expected a probability in [0, 1)"),
         ({"loss_average": "mean"}, "average is 'mean', expected one of batch, token"),
         ({"initialisation": "zeros"}, "initialisation is 'zeros', expected one of course, uniform"),

@@ -31,6 +31,7 @@ OPTIONS = [
 OPTIONS += [
     {"cell_type": "lstm", "reconstruction": 0.3, "reconstructor_dim": 4},
     {"cell_type": "gru", "reconstruction": 0.3, "readout": "mean", "num_layers": 2},
+    {"cell_type": "gru", "label_smoothing": 0.2},
     {"cell_type": "lstm", "regularisation": {"zoneout_h": 0.2, "zoneout_c": 0.4}},
     {
         "cell_type": "simplified_gru",

@@ -40,9 +40,14 @@ RECONSTRUCTING = [
 reconstructing = pytest.mark.parametrize(
     "options", RECONSTRUCTING, ids=lambda options: "-".join(str(value) for value in options.values())
 )
-every_combination = pytest.mark.parametrize(
-    "options", COMBINATIONS, ids=lambda options: "-".join(f"{key}={value}" for key, value in options.items())
-)
+SMOOTHED = [{"label_smoothing": 0.1, "attention": None}, {"label_smoothing": 0.2, "output": "linear"}]
+
+
+def name_of(options):
+    return "-".join(f"{key}={value}" for key, value in options.items())
+
+
+every_combination = pytest.mark.parametrize("options", COMBINATIONS, ids=name_of)
 
 
 def build(**options):
@@ -58,7 +63,7 @@ def batch():
     return np.array(source), np.array(target)
 
 
-@every_combination
+@pytest.mark.parametrize("options", COMBINATIONS + SMOOTHED, ids=name_of)
 def test_every_parameter(options):
     model = build(**options, **DROPOUT)
     for row in check_model(model, batch(), seed=3, verbose=False):
@@ -151,6 +156,7 @@ def test_a_model_from_its_configuration():
         ({"hidden_dim": 0}, "hidden_dim is 0, expected at least 1"),
         ({"num_layers": 0}, "num_layers is 0, expected at least 1"),
         ({"layer_dropout": 1.0}, "layer_dropout is 1.0"),
+        ({"label_smoothing": 1.0}, "label_smoothing is 1.0"),
         ({"output": "wide"}, "output is 'wide', expected 'deep' or 'linear'"),
         ({"attention": "loud"}, "attention is 'loud'"),
         ({"attention": "dot"}, "query_dim 4, memory_dim 8"),

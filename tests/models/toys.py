@@ -77,6 +77,8 @@ ARCHITECTURES += ATTENDING + REGULARISED
 PENALISED = [
     {"cell_type": "lstm", "attention": "additive", "doubly_stochastic": 0.5},
     {"cell_type": "gru", "attention": "additive", "target_attention": True, "doubly_stochastic": 0.5},
+    {"cell_type": "lstm", "label_smoothing": 0.1},
+    {"cell_type": "gru", "attention": "additive", "doubly_stochastic": 0.5, "label_smoothing": 0.2},
 ]
 RECONSTRUCTING = [options | {"reconstruction": 0.3, "reconstructor_dim": 3} for options in ARCHITECTURES]
 

@@ -181,31 +181,35 @@ def test_a_state_may_lie_in_one_array_with_the_next(dtype, normal):
 @every_dtype
 @pytest.mark.parametrize("shape", [(5, 7), (1, 1), (3, 1000), (64, 33), (0, 4)], ids=str)
 @pytest.mark.parametrize("integer", [np.int64, np.int32])
-def test_softmax(shape, dtype, integer, rng, normal):
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_softmax(smoothing, shape, dtype, integer, rng, normal):
     scores, targets = 10 * normal(*shape), rng.integers(shape[1], size=shape[0]).astype(integer)
-    assert_same("softmax_cross_entropy", [scores, targets, 0.25, np.empty_like(scores)])
+    assert_same("softmax_cross_entropy", [scores, targets, 0.25, np.empty_like(scores), smoothing])
     assert_same("log_softmax", [scores])
     in_place, dscores = scores.copy(), np.empty_like(scores)
-    losses = fused_ops.softmax_cross_entropy(scores, targets, 0.25, dscores)
+    losses = fused_ops.softmax_cross_entropy(scores, targets, 0.25, dscores, smoothing)
     np.testing.assert_allclose(
-        fused_ops.softmax_cross_entropy(in_place, targets, 0.25, in_place), losses, **TOLERANCE[dtype]
+        fused_ops.softmax_cross_entropy(in_place, targets, 0.25, in_place, smoothing),
+        losses,
+        **TOLERANCE[dtype],
     )
     np.testing.assert_allclose(in_place, dscores, **TOLERANCE[dtype])
 
 
 @every_dtype
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_softmax_does_not_swallow_what_is_not_finite(bad, dtype, normal):
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_softmax_does_not_swallow_what_is_not_finite(smoothing, bad, dtype, normal):
     scores = normal(3, 40)
     scores[1, 17] = bad
-    assert_same("softmax_cross_entropy", [scores, np.array([0, 1, 2]), 1.0, np.empty_like(scores)])
+    assert_same("softmax_cross_entropy", [scores, np.array([0, 1, 2]), 1.0, np.empty_like(scores), smoothing])
     assert_same("log_softmax", [scores])
 
 
 @every_dtype
 def test_softmax_of_strided_scores(dtype, normal):
     scores, targets = normal(4, 9), np.array([0, 8, 3, 3])
-    assert_same("softmax_cross_entropy", [scores, targets, 1.0, np.empty_like(scores)], view=strided)
+    assert_same("softmax_cross_entropy", [scores, targets, 1.0, np.empty_like(scores), 0.1], view=strided)
     assert_same("log_softmax", [scores], view=strided)
     assert_same("log_softmax", [scores], view=read_only)
 
@@ -331,7 +335,7 @@ def normal(*shape):
 
 N, H, V = 101, 400, 700
 compare("lstm_forward", normal(N, 4 * H), normal(N, H), normal(N, H), normal(N, H), normal(N, H))
-compare("softmax_cross_entropy", normal(N, V), rng.integers(V, size=N), 0.5, normal(N, V))
+compare("softmax_cross_entropy", normal(N, V), rng.integers(V, size=N), 0.5, normal(N, V), 0.1)
 compare("embedding_gradient", normal(1009, H), rng.integers(50, size=1009), normal(50, H))
 compare("clip_values", normal(300_003), 0.5)
 compare("zoneout_forward", normal(N, 2 * H), 0.3, 5, 7, normal(N, 2 * H))

@@ -81,25 +81,25 @@ def test_embedding_gradient_of_no_token():
 # ---------------------------------------------------------------- scores
 
 
-def plain_cross_entropy(scores, targets):
+def plain_cross_entropy(scores, targets, smoothing=0.0):
+    V = scores.shape[1]
     p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    chosen = np.arange(len(targets)), targets
-    d = p.copy()
-    d[chosen] -= 1
-    return -np.log(p[chosen]), d
+    q = (1 - smoothing) * np.eye(V)[targets] + smoothing / V
+    return -(q * np.log(p)).sum(axis=1), p - q
 
 
 @pytest.mark.parametrize("per_block", [0.5, 1, 3, 100], ids=lambda rows: f"{rows} rows a block")
-def test_softmax_cross_entropy_block_by_block(per_block, rng, monkeypatch):
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_softmax_cross_entropy_block_by_block(smoothing, per_block, rng, monkeypatch):
     monkeypatch.setattr(ops, "_BLOCK", int(per_block * 6))
     scores, targets = rng.standard_normal((10, 6)), rng.integers(6, size=10)
     kept, dscores = scores.copy(), np.full((10, 6), np.nan)
-    losses = ops.softmax_cross_entropy(scores, targets, 0.5, dscores)
-    expected, d = plain_cross_entropy(scores, targets)
+    losses = ops.softmax_cross_entropy(scores, targets, 0.5, dscores, smoothing)
+    expected, d = plain_cross_entropy(scores, targets, smoothing)
     assert_close(losses, expected)
     assert_close(dscores, 0.5 * d)
     np.testing.assert_array_equal(scores, kept)
-    np.testing.assert_array_equal(ops.softmax_cross_entropy(scores, targets, 0.5, scores), losses)
+    np.testing.assert_array_equal(ops.softmax_cross_entropy(scores, targets, 0.5, scores, smoothing), losses)
     np.testing.assert_array_equal(scores, dscores)
 
 
