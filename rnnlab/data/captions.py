@@ -13,6 +13,7 @@ from rnnlab.data.blocks import feature_statistics
 from rnnlab.data.course import IMAGE_FOLDER, read_course, write_course
 from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
 from rnnlab.data.vocabulary import NULL, Vocabulary
 
@@ -35,7 +36,7 @@ class Scaling(NamedTuple):
         return ((features - self.mean) / self.std).astype(np.float32)
 
 
-class CaptionData:
+class CaptionData(SplitData[CaptionSplit]):
     """A captioned data set, by splits. Every caption is an example of its own.
 
     Parameters
@@ -160,8 +161,6 @@ class CaptionData:
         rng : Generator, optional
             Shuffles; without it the captions come in their order.
         """
-        if batch_size < 1:
-            raise ValueError(f"epoch: batch_size is {batch_size}, expected at least 1")
         chosen = self.split(split)
         if rng is None:
             order = np.arange(len(chosen.captions))
@@ -169,7 +168,7 @@ class CaptionData:
             order = chosen.features.epoch_order(chosen.image_idxs, rng)
         else:
             order = rng.permutation(len(chosen.captions))
-        return np.split(order, range(batch_size, len(order), batch_size)) if len(order) else []
+        return batches(order, batch_size)
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Any, np.ndarray]:
         """The features (N, ..., D), or a tuple with global ones, and the captions (N, L) of ``indices``."""
@@ -263,19 +262,6 @@ class CaptionData:
             for name, split in self.splits.items()
         )
         return f"CaptionData({self.name}: {sizes}; {len(self.vocabulary):,} words)"
-
-    def split(self, name: str) -> CaptionSplit:
-        """The split of that name.
-
-        Raises
-        ------
-        KeyError
-            If there is none.
-        """
-        try:
-            return self.splits[name]
-        except KeyError:
-            raise KeyError(f"{self.name} has the splits {', '.join(self.splits)}, not {name!r}") from None
 
     def _feature_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of an image's features, by field; it is that of all splits."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
 
 Words = Sequence[str]
@@ -50,7 +51,7 @@ class ParallelSplit:
         return len(self.source)
 
 
-class ParallelData:
+class ParallelData(SplitData[ParallelSplit]):
     """Sentence pairs, by splits. The vocabularies are those of the training split.
 
     Parameters
@@ -142,20 +143,18 @@ class ParallelData:
             Shuffles: among every 20 batches' worth of shuffled pairs those of similar length come into one
             batch, and the batches come in random order. Without it the pairs come in their order.
         """
-        if batch_size < 1:
-            raise ValueError(f"epoch: batch_size is {batch_size}, expected at least 1")
         chosen = self.split(split)
         N = len(chosen)
         if rng is None:
-            return _batches(np.arange(N), batch_size)
+            return batches(np.arange(N), batch_size)
         order = rng.permutation(N)
         source = np.array([len(row) for row in chosen.source_rows], np.intp)
         target = np.array([len(row) for row in chosen.target_rows], np.intp)
         for start in range(0, N, _WINDOW * batch_size):
             window = order[start : start + _WINDOW * batch_size]
             window[:] = window[np.lexsort((target[window], source[window]))]
-        batches = _batches(order, batch_size)
-        return [batches[k] for k in rng.permutation(len(batches))]
+        shuffled = batches(order, batch_size)
+        return [shuffled[k] for k in rng.permutation(len(shuffled))]
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The sources (N, L) and the targets (N, M) of the pairs ``indices`` (N,), int32."""
@@ -166,19 +165,6 @@ class ParallelData:
     def num_tokens(batch: tuple[np.ndarray, np.ndarray]) -> int:
         """How many tokens a model has to predict in ``batch``: words of the target and <END>."""
         return int(np.count_nonzero(batch[1][:, 1:] != NULL))
-
-    def split(self, name: str) -> ParallelSplit:
-        """The split of that name.
-
-        Raises
-        ------
-        KeyError
-            If there is none.
-        """
-        try:
-            return self.splits[name]
-        except KeyError:
-            raise KeyError(f"{self.name} has the splits {', '.join(self.splits)}, not {name!r}") from None
 
     def describe(self) -> str:
         """What is in the data, for people: splits, vocabularies, what was left out, a pair of each split."""
@@ -236,10 +222,6 @@ def _shortened(pairs: list[Pair], max_length: int, long_pairs: str) -> tuple[lis
     else:
         kept = [(source[:max_length], target[:max_length]) for source, target in pairs]
     return kept, sum(is_long)
-
-
-def _batches(order: np.ndarray, batch_size: int) -> list[np.ndarray]:
-    return np.split(order, range(batch_size, len(order), batch_size)) if len(order) else []
 
 
 def _counts(rows: list[np.ndarray], special: int) -> tuple[str, str, str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnlab.data.hdf5 import mismatch
+from rnnlab.data.split_data import SplitData, batches
 
 Labelled = tuple[np.ndarray, np.ndarray]  # images (N, height, width) uint8 and labels (N,) integers
 
@@ -35,7 +36,7 @@ class PixelSplit:
         return len(self.labels)
 
 
-class PixelData:
+class PixelData(SplitData[PixelSplit]):
     """Labelled images, by splits, as sequences of pixels in [0, 1].
 
     Parameters
@@ -110,11 +111,9 @@ class PixelData:
         rng : Generator, optional
             Shuffles; without it the images come in their order.
         """
-        if batch_size < 1:
-            raise ValueError(f"epoch: batch_size is {batch_size}, expected at least 1")
         N = len(self.split(split))
         order = np.arange(N) if rng is None else rng.permutation(N)
-        return np.split(order, range(batch_size, N, batch_size)) if N else []
+        return batches(order, batch_size)
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The pixels (N, T, 1) float32 in [0, 1] and the labels (N,) of the images ``indices`` (N,)."""
@@ -126,19 +125,6 @@ class PixelData:
     def num_tokens(batch: tuple[np.ndarray, np.ndarray]) -> int:
         """How many labels a model has to predict in ``batch``: one for each image."""
         return len(batch[1])
-
-    def split(self, name: str) -> PixelSplit:
-        """The split of that name.
-
-        Raises
-        ------
-        KeyError
-            If there is none.
-        """
-        try:
-            return self.splits[name]
-        except KeyError:
-            raise KeyError(f"{self.name} has the splits {', '.join(self.splits)}, not {name!r}") from None
 
     def describe(self) -> str:
         """What is in the data, for people: the sequences, and how many images of each class a split has."""

@@ -9,7 +9,7 @@ loss   = softmax cross-entropy, the mean over the batch, + ARNet's loss of the l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -23,6 +23,7 @@ from rnnlab.layers import (
 )
 from rnnlab.layers.checks import check_probability
 from rnnlab.layers.regularisation import Regularisation
+from rnnlab.models.base import Model
 from rnnlab.models.cells import Array, Cell, cell_for
 from rnnlab.models.encoders import Random, Shapes
 from rnnlab.models.initialisation import initialise
@@ -74,7 +75,7 @@ class RecurrentLayers:
             dh, *_ = self.cell.backward(dh, cache, into=into)
 
 
-class SequenceClassifier:
+class SequenceClassifier(Model):
     """A recurrent network that reads a sequence and says which class it is of.
 
     Parameters
@@ -172,20 +173,6 @@ class SequenceClassifier:
             for layer in self.layers.names:
                 self.params[f"b{layer}"][hidden_dim : 2 * hidden_dim] = forget_bias  # of i, f, o, g
 
-    def config(self) -> dict[str, Any]:
-        """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape."""
-        return dict(self._options)
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> Self:
-        """A model with fresh parameters from what :meth:`config` gave."""
-        return cls(**config, rng=rng)
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the parameters, and of all arithmetic."""
-        return self.params.dtype
-
     def __repr__(self) -> str:
         names = ("num_classes", "input_dim", "hidden_dim", "cell_type", "readout", "num_layers")
         options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
@@ -231,11 +218,7 @@ class SequenceClassifier:
         x = self._inputs("loss", x)
         labels = self._labels("loss", labels, len(x))
         params = self.params
-        if grads is None:
-            grads = params.zeros_like()
-        else:
-            grads.flat[...] = 0
-
+        grads = self._room(grads)
         h, ran = self.layers.forward(params, x, lengths, rng)
         weights = self._weights(h, lengths)
         read, dropped = dropout_forward(_read(h, weights), self.output_dropout, rng=rng)

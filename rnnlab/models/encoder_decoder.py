@@ -12,7 +12,7 @@ A model is the choice of the parts, and what its inputs are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,6 +22,7 @@ from rnnlab.layers.attention import doubly_stochastic_loss
 from rnnlab.layers.checks import check_probability, check_tokens
 from rnnlab.layers.recurrence import as_rows
 from rnnlab.layers.softmax import loss_divisor
+from rnnlab.models.base import Model
 from rnnlab.models.cells import Array
 from rnnlab.models.decoders import Decoded
 from rnnlab.models.encoders import Random, Source
@@ -43,7 +44,7 @@ class Teaching(NamedTuple):
     targets: Array  # (M,) the tokens there
 
 
-class EncoderDecoder:
+class EncoderDecoder(Model):
     """Encoder, word vectors, decoder and output as one model.
 
     Parameters
@@ -64,11 +65,8 @@ class EncoderDecoder:
         The same of what a token encoder makes.
     initialisation, init_scale, rng, dtype
         Of the parameters.
-
-    A model keeps the arguments of its own constructor, but for ``rng``, in ``_options``.
     """
 
-    _options: dict[str, Any]
     _inputs: Callable[..., tuple[Any, int]]  # (function, source) -> what the encoder reads, checked, and N
 
     def __init__(
@@ -120,22 +118,6 @@ class EncoderDecoder:
         self.params = Parameters(shapes, dtype)
         initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
 
-    def config(self) -> dict[str, Any]:
-        """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape."""
-        return {
-            name: dict(value) if isinstance(value, dict) else value for name, value in self._options.items()
-        }
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> Self:
-        """A model with fresh parameters from what :meth:`config` gave."""
-        return cls(**config, rng=rng)
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The dtype of the parameters, and of all arithmetic."""
-        return self.params.dtype
-
     # ------------------------------------------------------------------ training
 
     def _loss(
@@ -149,11 +131,7 @@ class EncoderDecoder:
         check_sampling(f"{type(self).__name__}.loss", sampling, rng)
         if rng is not None and sampling:
             taught = self._with_samples(inputs, taught, sampling, rng)
-        if grads is None:
-            grads = params.zeros_like()
-        else:
-            grads.flat[...] = 0
-
+        grads = self._room(grads)
         source, encoded = self.encoder.forward(params, inputs, rng=rng)
         words, embedded = self.embedding.forward(params, taught.inputs, rng=rng)
         decoded, cache = self.decoder.forward(params, words, source, taught.lengths, rng)

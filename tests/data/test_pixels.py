@@ -130,5 +130,5 @@ def test_the_digits():
 
 def test_the_digits_need_their_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.datasets", None)
-    with pytest.raises(ImportError, match=r'pip install "rnnlab\[digits\]"'):
+    with pytest.raises(ImportError, match=r'pip install "rnnlab\[sklearn\]"'):
         open_digits()

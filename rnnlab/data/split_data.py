@@ -1,0 +1,49 @@
+"""What data sets of all kinds share: splits by name, and epochs in batches."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import numpy as np
+
+Split = TypeVar("Split")
+
+
+class SplitData(Generic[Split]):
+    """A data set by splits.
+
+    Attributes
+    ----------
+    name : str
+        For people.
+    splits : dict of str to split
+    """
+
+    name: str
+    splits: dict[str, Split]
+
+    def split(self, name: str) -> Split:
+        """The split of that name.
+
+        Raises
+        ------
+        KeyError
+            If there is none.
+        """
+        try:
+            return self.splits[name]
+        except KeyError:
+            raise KeyError(f"{self.name} has the splits {', '.join(self.splits)}, not {name!r}") from None
+
+
+def batches(order: np.ndarray, batch_size: int) -> list[np.ndarray]:
+    """The examples ``order`` (N,), a batch at a time; the last batch may be smaller.
+
+    Raises
+    ------
+    ValueError
+        If ``batch_size`` is less than 1.
+    """
+    if batch_size < 1:
+        raise ValueError(f"epoch: batch_size is {batch_size}, expected at least 1")
+    return np.split(order, range(batch_size, len(order), batch_size)) if len(order) else []
