@@ -30,7 +30,7 @@ class Model:
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> Self:
         """A model with fresh parameters from what :meth:`config` gave."""
-        return cls(**config, rng=rng)
+        return cls(**config, rng=rng)  # type: ignore[call-arg]
 
     @property
     def dtype(self) -> np.dtype:
