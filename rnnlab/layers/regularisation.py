@@ -116,9 +116,9 @@ class RegularisedSteps:
         self._steps: CellSteps = cell_steps("", cell)
         self._options, self._keeps_own_h = regularisation, cell == "rnn"
         self.gates, self.states = self._steps.gates, self._steps.states
-        self._noisy = rng is not None
+        self._noisy = rng is not None and any(regularisation.rates)
         # As many numbers whatever is on, so that one option's draws do not depend on another's.
-        self._keys = [0] * 4 if rng is None else [int(key) for key in rng.integers(1 << 63, size=4)]
+        self._keys = [int(key) for key in rng.integers(1 << 63, size=4)] if rng and self._noisy else [0] * 4
         p, on = regularisation.recurrent_dropout, regularisation.recurrent_dropout_on
         self._drops_state = self._noisy and p > 0 and on == "state"
         self._drops_candidate = self._noisy and p > 0 and on == "candidate"

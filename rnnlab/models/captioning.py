@@ -13,20 +13,17 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab import decoding
-from rnnlab.layers.checks import check_probability
 from rnnlab.layers.regularisation import Regularisation
-from rnnlab.models.cells import Array, Cell, cell_for
-from rnnlab.models.decoders import AttentiveDecoder, FactoredDecoder, FirstInputDecoder, RecurrentDecoder
-from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
-from rnnlab.models.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
+from rnnlab.models.captioning_parts import IMAGE_INPUTS, check_options, decoder_of, encoder_of, output_of
+from rnnlab.models.cells import Array, cell_for
+from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.reconstruction import decoder_reconstructor
-from rnnlab.models.words import DeepOutput, LinearOutput, WordEmbedding
+from rnnlab.models.words import WordEmbedding
 from rnnlab.parameters import Parameters
 
-Features = Array | tuple[Array, Array]
+__all__ = ["IMAGE_INPUTS", "CaptioningRNN"]
 
-IMAGE_INPUTS = ("initial_state", "first_input", "every_step", "second_layer")
-OUTPUTS = ("linear", "deep")
+Features = Array | tuple[Array, Array]
 
 
 class CaptioningRNN(EncoderDecoder):
@@ -169,17 +166,17 @@ class CaptioningRNN(EncoderDecoder):
             "regularisation": dict(regularisation or {}),
         }
 
-        _check_options(self._options)
+        check_options(self._options)
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
         V, cell = len(word_to_idx), cell_for(cell_type, Regularisation.of(regularisation))
-        decoder = _decoder(cell, self._options)
+        decoder = decoder_of(cell, self._options)
         super().__init__(
             word_to_idx,
-            _encoder(cell, decoder.states, self._options),
+            encoder_of(cell, decoder.states, self._options),
             WordEmbedding(V, wordvec_dim, dropout=word_dropout),
             decoder,
-            _output(decoder.context_dim, V, self._options),
+            output_of(decoder.context_dim, V, self._options),
             loss_average=loss_average,
             label_smoothing=label_smoothing,
             doubly_stochastic=doubly_stochastic,
@@ -349,91 +346,3 @@ class CaptioningRNN(EncoderDecoder):
             if hypothesis.finished and len(hypothesis.tokens) < max_length:
                 row[len(hypothesis.tokens)] = self.end_token
         return captions
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    """Check what the parts do not."""
-    for name in ("input_dim", "wordvec_dim", "hidden_dim", "global_dim", "attention_dim"):
-        if options[name] is not None and options[name] < 1:
-            raise ValueError(f"CaptioningRNN: {name} is {options[name]}, expected at least 1")
-    for name in ("feature_dropout", "word_dropout", "output_dropout"):
-        check_probability("CaptioningRNN", name, options[name])
-    if options["image_input"] not in IMAGE_INPUTS:
-        raise ValueError(
-            f"CaptioningRNN: image_input is {options['image_input']!r}, "
-            f"expected one of {', '.join(IMAGE_INPUTS)}"
-        )
-    check_attention("CaptioningRNN", options["attention"])
-    attends = options["attention"] or options["target_attention"]
-    if attends and options["image_input"] != "initial_state":
-        raise ValueError(
-            f"CaptioningRNN: image_input is {options['image_input']!r}, "
-            "expected 'initial_state' with attention"
-        )
-    for name in ("global_dim", "selector", "doubly_stochastic"):
-        if options[name] and not options["attention"]:
-            raise ValueError(f"CaptioningRNN: {name} is {options[name]}, expected an attention as well")
-    if options["output"] not in OUTPUTS:
-        raise ValueError(
-            f"CaptioningRNN: output is {options['output']!r}, expected one of {', '.join(OUTPUTS)}"
-        )
-
-
-def _encoder(
-    cell: Cell, decoder_states: int, options: Mapping[str, Any]
-) -> InitialStateEncoder | ImageVectorEncoder | RegionEncoder:
-    image_input, activation = options["image_input"], options["state_activation"]
-    dropout = options["feature_dropout"]
-    if image_input == "initial_state":
-        global_dim, attends = options["global_dim"], options["attention"]
-        initial_state = InitialStateEncoder(
-            global_dim or options["input_dim"],
-            options["hidden_dim"],
-            cell,
-            activation=activation,
-            project_cell=options["project_cell"],
-            dropout=0.0 if attends and not global_dim else dropout,
-        )
-        return RegionEncoder(initial_state, dropout=dropout) if attends else initial_state
-    if activation != "none" or options["project_cell"]:
-        raise ValueError(
-            f"CaptioningRNN: state_activation is {activation!r} and project_cell {options['project_cell']}, "
-            f"expected 'none' and False: with image_input={image_input!r} the state starts at zero"
-        )
-    return ImageVectorEncoder(
-        options["input_dim"], options["wordvec_dim"], options["hidden_dim"], decoder_states, dropout=dropout
-    )
-
-
-def _decoder(
-    cell: Cell, options: Mapping[str, Any]
-) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder | AttentiveDecoder:
-    image_input, word_dim, hidden_dim = (
-        options[name] for name in ("image_input", "wordvec_dim", "hidden_dim")
-    )
-    if options["attention"] or options["target_attention"]:
-        return AttentiveDecoder(
-            cell,
-            word_dim,
-            hidden_dim,
-            memory_dim=options["input_dim"] if options["attention"] else 0,
-            attention_dim=options["attention_dim"] or hidden_dim,
-            score=options["attention"] or "additive",
-            selector=options["selector"],
-            target=options["target_attention"],
-            memory_gradient=False,
-        )
-    if image_input == "first_input":
-        return FirstInputDecoder(cell, word_dim, hidden_dim)
-    if image_input == "every_step":
-        return RecurrentDecoder(cell, word_dim, hidden_dim, image_dim=word_dim)
-    if image_input == "second_layer":
-        return FactoredDecoder(cell, word_dim, hidden_dim, image_dim=word_dim)
-    return RecurrentDecoder(cell, word_dim, hidden_dim)
-
-
-def _output(context_dim: int, V: int, options: Mapping[str, Any]) -> LinearOutput | DeepOutput:
-    hidden_dim, dropout = options["hidden_dim"], options["output_dropout"]
-    if options["output"] == "deep":
-        return DeepOutput(hidden_dim, context_dim, options["wordvec_dim"], V, dropout=dropout)
-    return LinearOutput(hidden_dim, V, dropout=dropout)
