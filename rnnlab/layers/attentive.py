@@ -259,8 +259,7 @@ def attentive_backward(
                 part.step(rows, t, da[here], prev[0], dnow[0])
         weights.add(chunk, da)
         h = steps.before(states[0], chunk)
-        each = [chunk.here(rows) for rows, _, _ in chunk.steps]
-        cell.add_gradient(ops, h, kept[chunk.rows], da, room_h, each)
+        cell.add_gradient(ops, h, kept[chunk.rows], da, room_h, chunk)
         for part in parts.values():
             part.add_gradients(chunk.rows, h, da)
     cell.finish(ops, room_h, grads["Wh"])

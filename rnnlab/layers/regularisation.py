@@ -24,6 +24,7 @@ import numpy as np
 
 from rnnlab.layers.cell_steps import CellSteps, State, cell_steps
 from rnnlab.layers.checks import check_probability
+from rnnlab.layers.recurrence import Chunk
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -129,7 +130,10 @@ class RegularisedSteps:
         if self._drops_state:
             ops.keep_mask(p, self._keys[2], 0, self._mask)
         # Rooms for a step, made once: what the products read, its gradient, what zoneout sends past the cell.
-        self._read, self._dread, *self._stayed = (ops.empty(h0.shape, h0.dtype) for _ in range(4))
+        self._read, self._dread, *stayed = (ops.empty(h0.shape, h0.dtype) for _ in range(4))
+        rates = regularisation.zoneout[: self.states]
+        # Of each array of the state that has zoneout: its place, rate, key and room.
+        self._zoneout = [(k, p, self._keys[k], stayed[k]) for k, p in enumerate(rates) if p]
 
     def lay_out(self, ops: Any, Wh: Array) -> Any:
         """Wh as :meth:`forward` takes it."""
@@ -144,13 +148,13 @@ class RegularisedSteps:
     ) -> None:
         """One step of some rows."""
         self._steps.forward(ops, Wh, gates, prev, after, kept, **self._masks(ops, prev[0], rows))
-        if self._keeps_own_h and self._options.zoneout_h:
+        if self._keeps_own_h and self._zoneout:
             kept[...] = after[0]
-        for p, key, before, now in zip(self._options.zoneout, self._keys[:2], prev, after, strict=False):
-            if p and self._noisy:
-                ops.zoneout_forward(before, p, key, rows.start * before.shape[1], now)
-            elif p:
-                now[...] = now + p * (before - now)
+        for k, p, key, room in self._zoneout:
+            if self._noisy:
+                ops.zoneout_forward(prev[k], p, key, rows.start * room.shape[1], after[k])
+            else:
+                after[k][...] += p * (prev[k] - after[k])
 
     def backward(
         self,
@@ -165,14 +169,14 @@ class RegularisedSteps:
         rows: slice,
     ) -> None:
         """Backward of a step: ``dstate`` comes in as of ``after`` and leaves as of ``prev``."""
-        rates, n = self._options.zoneout[: len(dstate)], len(da)
-        for p, key, dnow, room in zip(rates, self._keys, dstate, self._stayed, strict=False):
-            if p and self._noisy:
-                ops.zoneout_backward(dnow, p, key, rows.start * dnow.shape[1], room[:n])
-            elif p:
-                np.multiply(dnow, p, out=room[:n])
-                dnow -= room[:n]
-        if self._keeps_own_h and self._options.zoneout_h:
+        n = len(da)
+        for k, p, key, room in self._zoneout:
+            if self._noisy:
+                ops.zoneout_backward(dstate[k], p, key, rows.start * room.shape[1], room[:n])
+            else:
+                np.multiply(dstate[k], p, out=room[:n])
+                np.subtract(dstate[k], room[:n], out=dstate[k])
+        if self._keeps_own_h and self._zoneout:
             after = (kept,)
         dread, masks = dstate[0], {}
         if self._drops_candidate or (self._drops_state and self._steps.carries_h):
@@ -185,18 +189,15 @@ class RegularisedSteps:
             dread *= self._mask[:n]
             if self._steps.carries_h:
                 dstate[0][...] += dread
-        for p, dnow, room in zip(rates, dstate, self._stayed, strict=False):
-            if p:
-                dnow += room[:n]
+        for k, _, _, room in self._zoneout:
+            np.add(dstate[k], room[:n], out=dstate[k])
 
-    def add_gradient(
-        self, ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array, steps: list[slice]
-    ) -> None:
-        """Add the gradient of Wh of some steps, which are these slices of the arrays."""
+    def add_gradient(self, ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array, chunk: Chunk) -> None:
+        """Add the gradient of Wh of a chunk of steps."""
         if self._drops_state:
             prev_h = prev_h.copy()
-            for rows in steps:
-                prev_h[rows] *= self._mask[: rows.stop - rows.start]
+            for rows, _, _ in chunk.steps:
+                prev_h[chunk.here(rows)] *= self._mask[: rows.stop - rows.start]
         self._steps.add_gradient(ops, prev_h, kept, da, dWh)
 
     def gradient_room(self, ops: Any, dWh: Array) -> Array:

@@ -127,15 +127,15 @@ def regularised_backward(
         for rows, before, after in reversed(chunk.steps):
             here, prev = chunk.here(rows), _part(states, before)
             dnow = _part(dstates, slice(rows.stop - rows.start))
-            dnow[0][...] += dh_chunk[here]
+            dh_now = dnow[0]
+            dh_now += dh_chunk[here]
             now = _part(states, after)
             noisy.backward(ops, to_h, dnow, gates[rows], prev, now, kept[rows], da[here], rows)
         weights.add(chunk, da)
-        each = [chunk.here(rows) for rows, _, _ in chunk.steps]
-        noisy.add_gradient(ops, steps.before(states[0], chunk), kept[chunk.rows], da, room, each)
+        noisy.add_gradient(ops, steps.before(states[0], chunk), kept[chunk.rows], da, room, chunk)
     noisy.finish(ops, room, weights.dWh)
     return weights.dx, tuple(map(steps.unsort, dstates)), weights.dWx, weights.dWh, weights.db
 
 
 def _part(states: State, rows: Any) -> State:
-    return tuple(each[rows] for each in states)
+    return tuple([each[rows] for each in states])
