@@ -239,8 +239,11 @@ def commands(table: Table, runs: Path) -> str:
     lines = []
     for row in table.rows:
         for training in row.trainings:
-            evaluate = ["evaluate", str(training.directory(runs)), *row.options]
-            lines += [f"    rnnlab {shlex.join(words)}" for words in (training.command(runs), evaluate)]
+            directory = str(training.directory(runs))
+            made = [training.command(runs), ["evaluate", directory, *row.options]]
+            if table.discrepancy:
+                made.append(["discrepancy", directory, "--split", "val"])
+            lines += [f"    rnnlab {shlex.join(words)}" for words in made]
     return "\n".join(dict.fromkeys(lines))
 
 

@@ -134,7 +134,12 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
 
 def test_the_discrepancy_of_a_split(run, capsys):
     """Of the first caption of each image, and of the greedy one."""
-    assert cli.main(["discrepancy", str(run), "--split", "val", "--first", "7"]) == 0
+    numbers = run / "discrepancy.json"
+    arguments = ["discrepancy", str(run), "--split", "val", "--first", "7", "--json", str(numbers)]
+    assert cli.main(arguments) == 0
+    found = json.loads(numbers.read_text())
+    assert found["sentences"] == 7
+    assert all(0 <= found[distance] <= 2 for distance in ("d_mc", "d_pw"))
     lines = capsys.readouterr().out.splitlines()
     opened = experiment.load_run(run)
     val, model = opened.data.split("val"), opened.model

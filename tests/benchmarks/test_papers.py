@@ -35,6 +35,10 @@ def rnnlab(monkeypatch):
             scores = {"corpus": {"BLEU": 0.1 * (1 + arguments[1].endswith("1"))}}
             Path(arguments[arguments.index("--json") + 1]).write_text(json.dumps(scores))
             return 0.0
+        if arguments[0] == "discrepancy":
+            found = {"d_mc": 0.5, "d_pw": 0.25}
+            Path(arguments[arguments.index("--json") + 1]).write_text(json.dumps(found))
+            return 0.0
         out = Path(arguments[arguments.index("--out" if "--out" in arguments else "--resume") + 1])
         out.mkdir(exist_ok=True)
         (out / "last.h5").touch()
@@ -70,6 +74,22 @@ def test_a_table_is_made_once(rnnlab, tmp_path):
         "| on, seed 1 | 20.0 | 4 | 512 | 2.5 |",
         "| on, mean | 15.0 | 4 | 512 | 2.5 |",
     ]
+
+
+def test_distances_and_the_spread_of_three_seeds(rnnlab, tmp_path):
+    _, asked = rnnlab
+    three = tuple(Training("on", "recipes/shapes.toml", seed=seed) for seed in (0, 1, 2))
+    columns = {"BLEU": (score("BLEU", 100), ".2f"), "d_mc": (papers.distance("d_mc"), ".1f")}
+    table = Table("", (Row("on", three, ()),), columns, discrepancy=True)
+    assert "| on, mean | - | - |" in papers.markdown(table, tmp_path)
+    for _ in range(2):
+        papers.make(table, tmp_path)
+    assert [arguments[0] for arguments in asked] == ["train", "evaluate", "discrepancy"] * 3
+    assert papers.markdown(table, tmp_path).splitlines()[-2:] == [
+        "| on, mean | 13.33 | 0.5 |",
+        "| on, standard deviation | 5.77 | 0.0 |",
+    ]
+    assert f"    rnnlab discrepancy {tmp_path / 'on-seed2'} --split val" in papers.commands(table, tmp_path)
 
 
 def test_what_was_begun_goes_on(rnnlab, tmp_path):
