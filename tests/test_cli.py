@@ -279,6 +279,7 @@ def test_counts_are_at_least_one(run, option, count, capsys):
             "n_best is given, but only --method beam has one",
         ),
         (["caption", "RUN", "val", "--method", "greedy", "--beam", "2"], "only --method beam has one"),
+        (["caption", "RUN", "val", "--diversity", "1"], "--diversity is between groups of beams"),
         (["caption", "RUN", "val", "--beam", "2", "--temperature", "2"], "only --method sample has one"),
         (["train", "--resume", "RUN", "--epochs", "1"], "epochs already"),
         (["data", "info", "nowhere", "--set", "a=1"], "is not one"),

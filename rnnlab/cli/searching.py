@@ -81,4 +81,7 @@ def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> Decod
                 raise ValueError(f"{key} is given, but only --method {of} has one, and this is {method}")
     if method != "beam":
         given.setdefault("n_best", 1)
-    return dataclasses.replace(recipe, **given)
+    chosen = dataclasses.replace(recipe, **given)
+    if "diversity" in given and chosen.num_groups == 1:
+        raise ValueError("--diversity is between groups of beams, and there is one group: --groups 2, say")
+    return chosen

@@ -1,10 +1,11 @@
-"""The door of every layer: one helper that checks the shapes and dtypes of what comes in."""
+"""The door of every layer: helpers that check shapes, dtypes and numbers of what comes in."""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -129,8 +130,32 @@ def check_probability(function: str, name: str, value: float) -> None:
     ValueError
         If it is not.
     """
-    if not 0 <= value < 1:
-        raise ValueError(f"{function}: {name} is {value}, expected a probability in [0, 1)")
+    if not isinstance(value, Real) or not 0 <= value < 1:
+        raise ValueError(f"{function}: {name} is {value!r}, expected a probability in [0, 1)")
+
+
+def check_size(function: str, name: str, value: int, least: int = 1) -> None:
+    """Check that ``value`` is an integer of at least ``least``.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{function}: {name} is {value!r}, expected an integer of at least {least}")
+
+
+def check_weight(function: str, name: str, value: float) -> None:
+    """Check that ``value`` is a finite number of at least 0: the weight of a loss.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if not isinstance(value, Real) or not 0 <= value < float("inf"):
+        raise ValueError(f"{function}: {name} is {value!r}, expected a finite number of at least 0")
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rnnlab.layers.checks import check_probability
+from rnnlab.layers.checks import check_probability, check_size
 from rnnlab.models.cells import Cell
 from rnnlab.models.decoders import AttentiveDecoder, FactoredDecoder, FirstInputDecoder, RecurrentDecoder
 from rnnlab.models.encoder_decoder import check_attention
@@ -25,8 +25,8 @@ def check_options(options: Mapping[str, Any]) -> None:
         If an option does not fit; the error names it.
     """
     for name in ("input_dim", "wordvec_dim", "hidden_dim", "global_dim", "attention_dim"):
-        if options[name] is not None and options[name] < 1:
-            raise ValueError(f"CaptioningRNN: {name} is {options[name]}, expected at least 1")
+        if options[name] is not None:
+            check_size("CaptioningRNN", name, options[name])
     for name in ("feature_dropout", "word_dropout", "output_dropout"):
         check_probability("CaptioningRNN", name, options[name])
     if options["image_input"] not in IMAGE_INPUTS:

@@ -21,7 +21,7 @@ from rnnlab.layers import (
     dropout_forward,
     softmax_loss,
 )
-from rnnlab.layers.checks import check_probability
+from rnnlab.layers.checks import check_probability, check_size
 from rnnlab.layers.regularisation import Regularisation
 from rnnlab.models.base import Model
 from rnnlab.models.cells import Array, Cell, cell_for
@@ -320,8 +320,7 @@ def _read_backward(dread: Array, weights: Array) -> Array:
 def _check_options(options: Mapping[str, Any]) -> None:
     """Check what the parts do not."""
     for name, least in (("num_classes", 2), ("input_dim", 1), ("hidden_dim", 1), ("num_layers", 1)):
-        if options[name] < least:
-            raise ValueError(f"SequenceClassifier: {name} is {options[name]}, expected at least {least}")
+        check_size("SequenceClassifier", name, options[name], least)
     if options["dtype"] not in ("float32", "float64"):
         raise ValueError(f"SequenceClassifier: dtype is {options['dtype']}, expected float32 or float64")
     if options["readout"] not in READOUTS:

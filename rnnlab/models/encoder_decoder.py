@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from rnnlab.layers.attending import SCORES
 from rnnlab.layers.attention import doubly_stochastic_loss
-from rnnlab.layers.checks import check_probability, check_tokens
+from rnnlab.layers.checks import check_probability, check_tokens, check_weight
 from rnnlab.layers.recurrence import as_rows
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.base import Model
@@ -95,8 +95,7 @@ class EncoderDecoder(Model):
         if np.dtype(dtype).name not in ("float32", "float64"):
             raise ValueError(f"{name}: dtype is {np.dtype(dtype).name}, expected float32 or float64")
         check_probability(name, "label_smoothing", label_smoothing)
-        if not doubly_stochastic >= 0:
-            raise ValueError(f"{name}: doubly_stochastic is {doubly_stochastic}, expected 0 or more")
+        check_weight(name, "doubly_stochastic", doubly_stochastic)
         loss_divisor(name, loss_average, 1, 1)
         self.word_to_idx = dict(word_to_idx)
         self.idx_to_word = {index: word for word, index in self.word_to_idx.items()}

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
+from rnnlab.layers.checks import check_size, check_weight
 from rnnlab.models.cells import Array
 from rnnlab.models.encoders import Shapes
 from rnnlab.models.sequence_encoder import TokenEncoder, Tokens
@@ -142,8 +143,7 @@ def made(model: Any, weight: str, reconstructor: Any) -> Any:
 
 def _units(model: str, part: str, options: Mapping[str, Any], hidden_dim: int) -> int | None:
     weight, units = options[f"{part}reconstruction"], options[f"{part}reconstructor_dim"]
-    if not weight >= 0:
-        raise ValueError(f"{model}: {part}reconstruction is {weight}, expected 0 or more")
-    if units is not None and units < 1:
-        raise ValueError(f"{model}: {part}reconstructor_dim is {units}, expected at least 1")
+    check_weight(model, f"{part}reconstruction", weight)
+    if units is not None:
+        check_size(model, f"{part}reconstructor_dim", units)
     return hidden_dim if units is None and weight else units

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rnnlab.layers.checks import check_probability, check_tokens
+from rnnlab.layers.checks import check_probability, check_size, check_tokens
 from rnnlab.layers.regularisation import Regularisation
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, RecurrentDecoder
@@ -298,8 +298,8 @@ class Seq2Seq(EncoderDecoder):
 def _check_options(options: Mapping[str, Any]) -> None:
     """Check what the parts do not."""
     for name in ("wordvec_dim", "hidden_dim", "encoder_dim", "attention_dim", "num_layers"):
-        if options[name] is not None and options[name] < 1:
-            raise ValueError(f"Seq2Seq: {name} is {options[name]}, expected at least 1")
+        if options[name] is not None:
+            check_size("Seq2Seq", name, options[name])
     for name in ("word_dropout", "layer_dropout", "output_dropout"):
         check_probability("Seq2Seq", name, options[name])
     check_attention("Seq2Seq", options["attention"])

@@ -323,9 +323,11 @@ def test_wrong_options(options, message):
 
 
 @pytest.mark.parametrize("name", ["input_dim", "wordvec_dim", "hidden_dim"])
-def test_wrong_sizes(name):
-    with pytest.raises(ValueError, match=f"CaptioningRNN: {name} is 0, expected at least 1"):
-        CaptioningRNN(WORD_TO_IDX, **{name: 0})
+@pytest.mark.parametrize("size", [0, 2.0, "64", True])
+def test_wrong_sizes(name, size):
+    message = f"CaptioningRNN: {name} is {size!r}, expected an integer of at least 1"
+    with pytest.raises(ValueError, match=message):
+        CaptioningRNN(WORD_TO_IDX, **{name: size})
 
 
 def test_a_vocabulary_without_padding():

@@ -307,10 +307,10 @@ def test_a_checkpoint_brings_it_back(tmp_path, rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_classes": 1}, "num_classes is 1, expected at least 2"),
-        ({"input_dim": 0}, "input_dim is 0, expected at least 1"),
-        ({"hidden_dim": 0}, "hidden_dim is 0, expected at least 1"),
-        ({"num_layers": 0}, "num_layers is 0, expected at least 1"),
+        ({"num_classes": 1}, "num_classes is 1, expected an integer of at least 2"),
+        ({"input_dim": 0}, "input_dim is 0, expected an integer of at least 1"),
+        ({"hidden_dim": 0}, "hidden_dim is 0, expected an integer of at least 1"),
+        ({"num_layers": 0}, "num_layers is 0, expected an integer of at least 1"),
         ({"readout": "first"}, "readout is 'first', expected one of last, mean"),
         ({"output_dropout": 1.0}, "output_dropout is 1.0"),
         ({"cell_type": "tree"}, "cell_type is 'tree'"),

@@ -146,9 +146,9 @@ def test_each_direction_of_the_encoder_is_reconstructed_in_its_own_order(options
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"reconstruction": -0.1}, "reconstruction is -0.1, expected 0 or more"),
-        ({"reconstruction": np.nan}, "reconstruction is nan, expected 0 or more"),
-        ({"reconstructor_dim": 0}, "reconstructor_dim is 0, expected at least 1"),
+        ({"reconstruction": -0.1}, "reconstruction is -0.1, expected a finite number of at least 0"),
+        ({"reconstruction": np.nan}, "reconstruction is nan, expected a finite number of at least 0"),
+        ({"reconstructor_dim": 0}, "reconstructor_dim is 0, expected an integer of at least 1"),
     ],
 )
 def test_bad_options(options, message):

@@ -153,8 +153,8 @@ def test_a_model_from_its_configuration():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"hidden_dim": 0}, "hidden_dim is 0, expected at least 1"),
-        ({"num_layers": 0}, "num_layers is 0, expected at least 1"),
+        ({"hidden_dim": 0}, "hidden_dim is 0, expected an integer of at least 1"),
+        ({"num_layers": 0}, "num_layers is 0, expected an integer of at least 1"),
         ({"layer_dropout": 1.0}, "layer_dropout is 1.0"),
         ({"label_smoothing": 1.0}, "label_smoothing is 1.0"),
         ({"output": "wide"}, "output is 'wide', expected 'deep' or 'linear'"),
