@@ -201,7 +201,7 @@ def state_map(taught: Array, free: Array, *, seed: int = 0) -> Figure:
     Raises
     ------
     ImportError
-        If the extra ``tsne`` is not installed.
+        If the extra ``sklearn`` is not installed.
     ValueError
         If the shapes differ, or there are fewer than two states of each.
     """

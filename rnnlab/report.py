@@ -231,7 +231,7 @@ def states_picture(path: str | os.PathLike[str], found: Discrepancy) -> None:
     Raises
     ------
     ImportError
-        If the extra ``tsne`` is not installed.
+        If the extra ``sklearn`` is not installed.
     """
     with atomic_write(path) as temporary:
         plots.save(plots.state_map(found.taught, found.free), temporary)

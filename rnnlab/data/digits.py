@@ -1,6 +1,6 @@
 """Digits that scikit-learn brings along: 1,797 images of 8 x 8, a small stand-in for MNIST.
 
-They are E. Alpaydin and C. Kaynak's (UCI, 1998). scikit-learn comes with the extra ``digits``.
+They are E. Alpaydin and C. Kaynak's (UCI, 1998). scikit-learn comes with the extra ``sklearn``.
 """
 
 from __future__ import annotations
