@@ -311,7 +311,24 @@ def recipe_from_dict(
         found = "missing" if kind is None else repr(kind)
         place = Place(source, overrides=keys) / "data" / "kind"
         raise ConfigError(f"{place} is {found}, expected one of {', '.join(map(repr, kinds))}")
+    _check_reach(keys, overridden.get("stage"))
     return from_table(kinds[kind], overridden, Place(source, overrides=keys))
+
+
+def _check_reach(overrides: Sequence[str], stages: Any) -> None:
+    """Raise ConfigError if a key is set for [training] and every stage has its own: nothing would change."""
+    if not isinstance(stages, list) or not all(isinstance(stage, Mapping) for stage in stages):
+        return  # which is said where the table is read
+    for key in overrides:
+        table, _, name = key.partition(".")
+        if table == "training" and stages and all(_has(stage, name) for stage in stages):
+            raise ConfigError(f"--set {key}: every stage has its own {name}, so set stage.1.{name} and so on")
+
+
+def _has(table: Any, key: str) -> bool:
+    """Whether a table has a key, or a dotted one."""
+    name, _, rest = key.partition(".")
+    return isinstance(table, Mapping) and name in table and (not rest or _has(table[name], rest))
 
 
 def _kinds(recipe: type[Recipe]) -> list[str]:

@@ -206,7 +206,9 @@ def checkpoint_of(directory: Path) -> Path:
     for name in ("best.h5", "last.h5"):
         if (directory / name).exists():
             return directory / name
-    raise FileNotFoundError(f"{directory} holds no run: found neither best.h5 nor last.h5")
+    stages = sorted(stage.name for stage in directory.glob("stage*") if holds_run(stage))
+    hint = f"; its last stage has not begun, {directory / stages[-1]} has the one under way" if stages else ""
+    raise FileNotFoundError(f"{directory} holds no run: found neither best.h5 nor last.h5{hint}")
 
 
 def _start_of(path: Path) -> Path:

@@ -218,9 +218,16 @@ def discrepancy_table(found: Discrepancy) -> str:
     return "\n".join(f"{name:<12}{value:>10}" for name, value in rows)
 
 
-def write_discrepancy(path: str | os.PathLike[str], found: Discrepancy) -> None:
-    """Write the distances as JSON: sentences, d_mc and d_pw."""
-    numbers = {"sentences": len(found.taught), "d_mc": found.mean_centroid, "d_pw": found.pointwise}
+def write_discrepancy(path: str | os.PathLike[str], run: Run, split: str, found: Discrepancy) -> None:
+    """Write the distances as JSON: sentences, d_mc and d_pw, and what they are of."""
+    numbers = {
+        "rnnlab_version": rnnlab.__version__,
+        "run": str(run.directory),
+        "split": split,
+        "sentences": len(found.taught),
+        "d_mc": found.mean_centroid,
+        "d_pw": found.pointwise,
+    }
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
 

@@ -326,3 +326,21 @@ def test_warm_start_is_the_first_stage_s(data):
     assert [stage.training.seed for stage in stages] == [0, 0, 5]
     paths = [str(stage.directory(Path("run"))) for stage in stages]
     assert paths == ["run/stage1", "run/stage2", "run"]
+
+
+def test_what_no_stage_would_hear_of_is_refused():
+    recipe = str(Path(__file__).parent.parent / "recipes" / "shapes_two_stage.toml")
+    for key in ("num_epochs", "optim_config.learning_rate"):
+        with pytest.raises(
+            ConfigError, match=f"--set training.{key}: every stage has its own {key}, so set stage.1"
+        ):
+            load_config(recipe, [f"training.{key}=1"])
+    assert load_config(recipe, ["training.batch_size=7"]).stages()[1].training.batch_size == 7
+    changed = load_config(recipe, ["training.optim_config.beta1=0.8"]).stages()
+    assert changed[1].training.optim_config == {"beta1": 0.8, "learning_rate": 5e-4}
+
+
+def test_another_update_rule_takes_no_options_of_the_first():
+    recipe = str(Path(__file__).parent.parent / "recipes" / "shapes_two_stage.toml")
+    changes = ["training.optim_config.beta1=0.8", "stage.2.update_rule=sgd"]
+    assert load_config(recipe, changes).stages()[1].training.optim_config == {"learning_rate": 5e-4}

@@ -67,6 +67,10 @@ def _caption(options: argparse.Namespace) -> int:
 def _images(run: Run, wanted: Sequence[str], global_features: str | None) -> tuple[tuple[str, ...], Any]:
     """The names and the features of a split, of features files, or of images by name."""
     if len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5")):
+        reads = run.data.num_global_features is not None
+        if reads != (global_features is not None):
+            needs = "needs --global-features as well" if reads else "reads no --global-features"
+            raise ValueError(f"the model of {run.directory} {needs}: see [data] of its recipe")
         names, features = read_features(wanted[0])
         if global_features is None:
             return names, run.data.standardise(features)

@@ -12,7 +12,10 @@ from rnnlab.cli.searching import count
 def add(commands: Any) -> None:
     """Add the command's arguments."""
     discrepancy = commands.add_parser(
-        "discrepancy", help="compare a model's last states under teacher forcing and when it runs free"
+        "discrepancy",
+        help="compare a model's last states under teacher forcing and when it runs free",
+        description="Cosine distances (X. Chen et al. 2018, eqs 10-12) of the last hidden states under teacher "
+        "forcing from those of greedy decoding: d_mc of their means, d_pw the mean over sentences.",
     )
     discrepancy.set_defaults(run=_discrepancy)
     discrepancy.add_argument("run_directory", metavar="RUN", help="the directory of a run")
@@ -33,7 +36,7 @@ def _discrepancy(options: argparse.Namespace) -> int:
     found = experiment.discrepancy(run, options.split, first=options.first)
     print(report.discrepancy_table(found))
     if options.json:
-        report.write_discrepancy(options.json, found)
+        report.write_discrepancy(options.json, run, options.split or run.config.evaluation.split, found)
     if options.picture:
         report.states_picture(options.picture, found)
     return 0

@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
     train.add_argument("--out", help="run directory, runs/NAME_OF_RECIPE if left out")
     train.add_argument("--resume", metavar="DIR", help="go on with the run in DIR")
     train.add_argument(
-        "--epochs", type=count, help="train for so many epochs in all, in the last stage if there are"
+        "--epochs", type=count, help="train for so many epochs in all, of the last stage if there are several"
     )
     train.add_argument(
         "--no-progress", dest="progress", action="store_false", help="print lines, not a progress bar"

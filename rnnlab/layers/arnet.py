@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rnnlab.layers.attending import gradients_of, select_params
-from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.checks import check_shapes, check_size
 from rnnlab.layers.lstm import LSTMCache, lstm_backward, lstm_forward
 from rnnlab.layers.recurrence import as_rows
 from rnnlab.ops import ops_for
@@ -39,7 +39,15 @@ class ARNetCache(NamedTuple):
 def arnet_shapes(
     hidden_dim: int, reconstructor_dim: int, *, prefix: str = "arnet_"
 ) -> dict[str, tuple[int, ...]]:
-    """The shapes of all parameters by their names, which begin with ``prefix``: Wx, Wh, b, W and b_out."""
+    """The shapes of all parameters by their names, which begin with ``prefix``: Wx, Wh, b, W and b_out.
+
+    Raises
+    ------
+    ValueError
+        If a size is no integer of at least 1.
+    """
+    check_size("arnet_shapes", "hidden_dim", hidden_dim)
+    check_size("arnet_shapes", "reconstructor_dim", reconstructor_dim)
     sizes = {"H": hidden_dim, "R": reconstructor_dim, "4R": 4 * reconstructor_dim}
     return {prefix + name: tuple(sizes[axis] for axis in axes.split()) for name, axes in _AXES.items()}
 

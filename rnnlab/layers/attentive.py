@@ -29,7 +29,7 @@ from rnnlab.layers.attending import AttentionCache, SourceRows, gradients_of
 from rnnlab.layers.attention import attention_shapes
 from rnnlab.layers.attentive_parts import WEIGHTS, Kind, Layout, Params, PartBackward, State, check_inputs
 from rnnlab.layers.cell_steps import cell_steps
-from rnnlab.layers.checks import check_gradient
+from rnnlab.layers.checks import check_gradient, check_rng
 from rnnlab.layers.recurrence import Steps, WeightGradients, as_rows
 from rnnlab.layers.regularisation import Random, Regularisation, RegularisedSteps
 from rnnlab.layers.target_attention import histories, spread
@@ -155,6 +155,7 @@ def attentive_forward(
         raise ValueError(f"{function}: memory_mask is given and memory is None")
     ops, H, noise = ops_for(x), state[0].shape[1], regularisation or Regularisation()
     noise.check(function, cell)
+    check_rng(function, rng)
     steps, noisy = (
         Steps.of(function, x.shape[:2], lengths=lengths, like=x),
         RegularisedSteps(cell, noise, rng, state[0]),

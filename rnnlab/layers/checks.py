@@ -134,6 +134,18 @@ def check_probability(function: str, name: str, value: float) -> None:
         raise ValueError(f"{function}: {name} is {value!r}, expected a probability in [0, 1)")
 
 
+def check_rng(function: str, rng: Any) -> None:
+    """Check that ``rng`` is a numpy Generator, or None for no noise: a seed would give the same noise always.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise TypeError(f"{function}: rng is {rng!r}, expected a numpy Generator or None")
+
+
 def check_size(function: str, name: str, value: int, least: int = 1) -> None:
     """Check that ``value`` is an integer of at least ``least``.
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import check_gradient, check_probability
+from rnnlab.layers.checks import check_gradient, check_probability, check_rng
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -48,6 +48,7 @@ def dropout_forward(x: Array, p: float, *, rng: np.random.Generator | None) -> t
         If p is out of range.
     """
     check_probability("dropout_forward", "p", p)
+    check_rng("dropout_forward", rng)
     if p == 0 or rng is None:
         return x, DropoutCache(x.shape, x.dtype, 0.0, 0)
     ops, key = ops_for(x), int(rng.integers(1 << 63))

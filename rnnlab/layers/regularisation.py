@@ -55,14 +55,18 @@ class Regularisation(NamedTuple):
     weight_dropout: float = 0.0
 
     @classmethod
-    def of(cls, options: Mapping[str, Any] | None) -> Self:
-        """From options by name, none for no noise.
+    def of(cls, options: Mapping[str, Any] | Self | None) -> Self:
+        """From options by name, none for no noise; or what it is already.
 
         Raises
         ------
-        ValueError
-            If one is unknown.
+        TypeError, ValueError
+            If it is something else, or an option is unknown.
         """
+        if isinstance(options, cls):
+            return options
+        if not isinstance(options, Mapping | None):
+            raise TypeError(f"regularisation is {options!r}, expected a mapping or a Regularisation")
         options = dict(options or {})
         if unknown := [name for name in options if name not in cls._fields]:
             raise ValueError(f"regularisation has {', '.join(unknown)}, expected {', '.join(cls._fields)}")
@@ -114,12 +118,13 @@ class RegularisedSteps:
     """
 
     def __init__(self, cell: str, regularisation: Regularisation, rng: Random, h0: Array) -> None:
-        self._steps: CellSteps = cell_steps("", cell)
+        self._steps: CellSteps = cell_steps("RegularisedSteps", cell)
         self._options, self._keeps_own_h = regularisation, cell == "rnn"
         self.gates, self.states = self._steps.gates, self._steps.states
-        self._noisy = rng is not None and any(regularisation.rates)
-        # As many numbers whatever is on, so that one option's draws do not depend on another's.
-        self._keys = [int(key) for key in rng.integers(1 << 63, size=4)] if rng and self._noisy else [0] * 4
+        self._noisy, self._keys = False, [0] * 4
+        if rng is not None and any(regularisation.rates):
+            # As many numbers whatever is on, so that one option's draws do not depend on another's.
+            self._noisy, self._keys = True, [int(key) for key in rng.integers(1 << 63, size=4)]
         p, on = regularisation.recurrent_dropout, regularisation.recurrent_dropout_on
         self._drops_state = self._noisy and p > 0 and on == "state"
         self._drops_candidate = self._noisy and p > 0 and on == "candidate"
@@ -235,3 +240,9 @@ def expected_state(regularisation: Regularisation, before: State, after: State) 
     """What inference makes of a step from one state to another: zoneout's expectation."""
     pairs = zip(regularisation.zoneout, before, after, strict=False)
     return tuple(now + p * (was - now) if p else now for p, was, now in pairs)
+
+
+def options_of(regularisation: Mapping[str, Any] | Regularisation | None) -> dict[str, Any]:
+    """What was given, by name, fit for JSON; TypeError or ValueError if it is none of the three."""
+    given = Regularisation.of(regularisation)
+    return dict(regularisation or {}) if isinstance(regularisation, Mapping | None) else given._asdict()

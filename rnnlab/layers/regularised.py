@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rnnlab.layers.cell_steps import State, cell_steps
-from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.checks import check_rng, check_shapes
 from rnnlab.layers.recurrence import Steps, WeightGradients, as_rows
 from rnnlab.layers.regularisation import Random, Regularisation, RegularisedSteps
 from rnnlab.ops import ops_for
@@ -22,7 +23,7 @@ class RegularisedCache(NamedTuple):
     Wh: Array  # (H, G)
     gates: Array  # (M, G) packed, activations
     kept: Array  # (M, H) packed, as of the cell
-    cell: RegularisedSteps
+    cell: RegularisedSteps  # the noise, and rooms in which a backward works
     steps: Steps
 
 
@@ -34,7 +35,7 @@ def regularised_forward(
     b: Array,
     *,
     cell: str,
-    regularisation: Regularisation,
+    regularisation: Regularisation | Mapping[str, Any],
     rng: Random,
     lengths: Array | None = None,
 ) -> tuple[Array, State, RegularisedCache]:
@@ -49,7 +50,7 @@ def regularised_forward(
     b : (G,)
         As of the cell.
     cell : {"rnn", "lstm", "gru", "simplified_gru"}
-    regularisation : Regularisation
+    regularisation : Regularisation, or a mapping of its fields
     rng : numpy Generator or None
         Where the noise comes from. None is inference.
     lengths : (N,) integers, optional
@@ -68,10 +69,13 @@ def regularised_forward(
         If a shape, a length, a dtype or a probability does not fit.
     """
     function = "regularised_forward"
+    check_rng(function, rng)
+    regularisation = Regularisation.of(regularisation)
     regularisation.check(function, cell)
     own = cell_steps(function, cell)
     if not isinstance(state, tuple) or len(state) != own.states:
-        raise ValueError(f"{function}: state is a {type(state).__name__}, expected a tuple of {own.states}")
+        found = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
+        raise ValueError(f"{function}: state is {found}, expected a tuple of {own.states} arrays")
     ops, G = ops_for(x, *state, Wx, Wh, b), f"{own.gates if own.gates > 1 else ''}H"
     shapes = {f"state[{k}]": (array, "N H") for k, array in enumerate(state)}
     check_shapes(function, x=(x, "N T D"), **shapes, Wx=(Wx, f"D {G}"), Wh=(Wh, f"H {G}"), b=(b, G))
@@ -116,6 +120,8 @@ def regularised_backward(
     x, states, Wx, Wh, gates, kept, noisy, steps = cache
     ops, (H, columns) = ops_for(dh, x), Wh.shape
     finals = (None,) * len(states) if dfinal is None else dfinal
+    if len(finals) != len(states):
+        raise ValueError(f"{function}: dfinal has {len(finals)} arrays, expected {len(states)}")
     dstates = tuple(
         steps.incoming(function, H, None if k else dh, final, x) for k, final in enumerate(finals)
     )

@@ -7,7 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from rnnlab.layers.checks import check_probability, check_weight
 from rnnlab.parameters import Parameters
+
+LOSSES = ("reconstruction", "encoder_reconstruction", "label_smoothing", "doubly_stochastic")
 
 
 class Model:
@@ -22,10 +25,23 @@ class Model:
     params: Parameters
 
     def config(self) -> dict[str, Any]:
-        """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape."""
-        return {
-            name: dict(value) if isinstance(value, dict) else value for name, value in self._options.items()
-        }
+        """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape.
+
+        The weights of losses are those that the model has now.
+        """
+        options = self._options | {name: getattr(self, name) for name in self._losses}
+        return {name: dict(value) if isinstance(value, dict) else value for name, value in options.items()}
+
+    @property
+    def _losses(self) -> list[str]:
+        """The options that weigh losses, which are attributes and may be changed."""
+        return [name for name in LOSSES if name in self._options]
+
+    def _check_losses(self, function: str) -> None:
+        """Raise ValueError if a weight has been set to what is none."""
+        for name in self._losses:
+            check = check_probability if name == "label_smoothing" else check_weight
+            check(f"{type(self).__name__}.{function}", name, getattr(self, name))
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> Self:

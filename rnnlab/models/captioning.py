@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab import decoding
-from rnnlab.layers.regularisation import Regularisation
+from rnnlab.layers.regularisation import Regularisation, options_of
 from rnnlab.models.captioning_parts import IMAGE_INPUTS, check_options, decoder_of, encoder_of, output_of
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.encoder_decoder import EncoderDecoder
@@ -133,7 +133,7 @@ class CaptioningRNN(EncoderDecoder):
         loss_average: str = "batch",
         initialisation: str = "course",
         init_scale: float = 0.08,
-        regularisation: Mapping[str, Any] | None = None,
+        regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
         self._options = {
@@ -163,7 +163,7 @@ class CaptioningRNN(EncoderDecoder):
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
-            "regularisation": dict(regularisation or {}),
+            "regularisation": options_of(regularisation),
         }
 
         check_options(self._options)
@@ -215,7 +215,7 @@ class CaptioningRNN(EncoderDecoder):
             The decoder reads all but the last token of a row and is to predict all but the first; ``<NULL>``
             is not scored.
         rng : numpy Generator, optional
-            Where dropout's noise comes from; no noise without it.
+            Where the noise of dropout and of the recurrence comes from; none without it.
         grads : Parameters, optional
             Overwritten with the gradients; fresh ones are made if left out.
         sampling : float in [0, 1]

@@ -21,58 +21,18 @@ from rnnlab.layers import (
     dropout_forward,
     softmax_loss,
 )
-from rnnlab.layers.checks import check_probability, check_size
-from rnnlab.layers.regularisation import Regularisation
+from rnnlab.layers.checks import check_probability, check_rng, check_size
+from rnnlab.layers.regularisation import Regularisation, options_of
 from rnnlab.models.base import Model
-from rnnlab.models.cells import Array, Cell, cell_for
-from rnnlab.models.encoders import Random, Shapes
+from rnnlab.models.cells import Array, cell_for
+from rnnlab.models.encoders import Random
 from rnnlab.models.initialisation import initialise
-from rnnlab.models.reconstruction import decoder_reconstructor, made
+from rnnlab.models.reconstruction import decoder_reconstructor, required
+from rnnlab.models.recurrent_layers import RecurrentLayers
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 
 READOUTS = ("last", "mean")
-
-
-class RecurrentLayers:
-    """Layers of one kind of cell, each reading the one below it; all start at zero.
-
-    Parameters
-    ----------
-    cell : Cell
-    input_dim, hidden_dim : int
-    num_layers : int
-    """
-
-    def __init__(self, cell: Cell, input_dim: int, hidden_dim: int, num_layers: int = 1) -> None:
-        self.cell, self.input_dim, self.hidden_dim = cell, input_dim, hidden_dim
-        self.names = [""] if num_layers == 1 else [str(layer) for layer in range(1, num_layers + 1)]
-
-    def shapes(self) -> Shapes:
-        """Wx, Wh and b, their names ending in the layer's number where there is more than one."""
-        shapes: Shapes = {}
-        for layer in self.names:
-            inputs = self.hidden_dim if shapes else self.input_dim
-            shapes |= self.cell.shapes(inputs, self.hidden_dim, layer)
-        return shapes
-
-    def forward(
-        self, params: Parameters, x: Array, lengths: Array | None, rng: Random = None
-    ) -> tuple[Array, Any]:
-        """Inputs (N, T, D) to the last layer's states (N, T, H), which stand still past a sequence's end."""
-        zeros = ops_for(x).zeros((x.shape[0], self.hidden_dim), x.dtype)
-        caches = []
-        for layer in self.names:
-            weights = (params[f"{name}{layer}"] for name in ("Wx", "Wh", "b"))
-            x, cache = self.cell.forward(x, (zeros,) * self.cell.states, *weights, lengths, rng)
-            caches.append(cache)
-        return x, caches
-
-    def backward(self, dh: Array, caches: Any, grads: Parameters) -> None:
-        """Add the parameters' gradients, given that of the last layer's states, (N, T, H)."""
-        for layer, cache in zip(reversed(self.names), reversed(caches), strict=True):
-            into = tuple(grads[f"{name}{layer}"] for name in ("Wx", "Wh", "b"))
-            dh, *_ = self.cell.backward(dh, cache, into=into)
 
 
 class SequenceClassifier(Model):
@@ -137,7 +97,7 @@ class SequenceClassifier(Model):
         detach_target: bool = False,
         initialisation: str = "course",
         init_scale: float = 0.08,
-        regularisation: Mapping[str, Any] | None = None,
+        regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
         self._options = {
@@ -156,7 +116,7 @@ class SequenceClassifier(Model):
             "detach_target": detach_target,
             "initialisation": initialisation,
             "init_scale": init_scale,
-            "regularisation": dict(regularisation or {}),
+            "regularisation": options_of(regularisation),
         }
         _check_options(self._options)
         self.num_classes, self.input_dim = num_classes, input_dim
@@ -198,7 +158,7 @@ class SequenceClassifier(Model):
         lengths : (N,) integers in [0, T], optional
             The real steps of each sequence, all T if left out. One without steps is read as zeros.
         rng : numpy Generator, optional
-            Where dropout's noise comes from; no noise without it.
+            Where the noise of dropout and of the recurrence comes from; none without it.
         grads : Parameters, optional
             Overwritten with the gradients; fresh ones are made if left out.
 
@@ -215,6 +175,8 @@ class SequenceClassifier(Model):
         ValueError, TypeError
             If a shape or a dtype does not fit.
         """
+        self._check_losses("loss")
+        check_rng("SequenceClassifier.loss", rng)
         x = self._inputs("loss", x)
         labels = self._labels("loss", labels, len(x))
         params = self.params
@@ -228,7 +190,7 @@ class SequenceClassifier(Model):
         dh = _read_backward(dropout_backward(dread, dropped), weights)
         if self.reconstruction:
             real = np.full(len(x), x.shape[1]) if lengths is None else np.asarray(lengths)
-            term, dterm, _ = made(self, "reconstruction", self.reconstructor).loss(
+            term, dterm, _ = required(self, "reconstruction", self.reconstructor).loss(
                 params, h, None, real, weight=self.reconstruction, grads=grads
             )
             loss += term
@@ -329,6 +291,10 @@ def _check_options(options: Mapping[str, Any]) -> None:
         )
     for name in ("output_dropout", "label_smoothing"):
         check_probability("SequenceClassifier", name, options[name])
+    if not np.isfinite(options["forget_bias"]):
+        raise ValueError(
+            f"SequenceClassifier: forget_bias is {options['forget_bias']}, expected a finite number"
+        )
     if options["forget_bias"] and options["cell_type"] != "lstm":
         raise ValueError(
             f"SequenceClassifier: forget_bias is {options['forget_bias']}, but the {options['cell_type']} "

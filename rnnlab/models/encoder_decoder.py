@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from rnnlab.layers.attending import SCORES
 from rnnlab.layers.attention import doubly_stochastic_loss
-from rnnlab.layers.checks import check_probability, check_tokens, check_weight
+from rnnlab.layers.checks import check_probability, check_rng, check_tokens, check_weight
 from rnnlab.layers.recurrence import as_rows
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.base import Model
@@ -27,7 +27,7 @@ from rnnlab.models.cells import Array
 from rnnlab.models.decoders import Decoded
 from rnnlab.models.encoders import Random, Source
 from rnnlab.models.initialisation import initialise
-from rnnlab.models.reconstruction import EncoderReconstructor, Reconstructor, made
+from rnnlab.models.reconstruction import EncoderReconstructor, Reconstructor, required
 from rnnlab.models.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.scoring import output_loss, output_nll
 from rnnlab.models.words import Readout, WordEmbedding
@@ -127,6 +127,8 @@ class EncoderDecoder(Model):
         With the probability ``sampling`` a word that is read is the model's own.
         """
         params = self.params
+        self._check_losses("loss")
+        check_rng(f"{type(self).__name__}.loss", rng)
         check_sampling(f"{type(self).__name__}.loss", sampling, rng)
         if rng is not None and sampling:
             taught = self._with_samples(inputs, taught, sampling, rng)
@@ -141,7 +143,7 @@ class EncoderDecoder(Model):
             dwords += dread
         self.embedding.backward(dwords, embedded, grads)
         if self.encoder_reconstruction:
-            term, dmemory = made(self, "encoder_reconstruction", self.encoder_reconstructor).loss(
+            term, dmemory = required(self, "encoder_reconstruction", self.encoder_reconstructor).loss(
                 params, source.memory, inputs, weight=self.encoder_reconstruction, grads=grads
             )
             loss += term
@@ -190,7 +192,7 @@ class EncoderDecoder(Model):
         )
         dfirst = None
         if self.reconstruction:
-            term, dstates, dfirst = made(self, "reconstruction", self.reconstructor).loss(
+            term, dstates, dfirst = required(self, "reconstruction", self.reconstructor).loss(
                 self.params,
                 decoded.hidden,
                 decoded.first,

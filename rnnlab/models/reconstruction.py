@@ -124,7 +124,7 @@ def encoder_reconstructor(
     return EncoderReconstructor(encoder, units, detach_target=options["detach_target"])
 
 
-def made(model: Any, weight: str, reconstructor: Any) -> Any:
+def required(model: Any, weight: str, reconstructor: Any) -> Any:
     """The ARNet of a model's weight, which may have been changed from 0 after the model was made.
 
     Raises

@@ -12,6 +12,7 @@ forward and backward, and what is not drawn costs nothing.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,8 @@ def check_sampling(function: str, sampling: float, rng: np.random.Generator | No
     ValueError
         If it is outside [0, 1], or above 0 without a generator.
     """
-    if not 0 <= sampling <= 1:
-        raise ValueError(f"{function}: sampling is {sampling}, expected a probability in [0, 1]")
+    if not isinstance(sampling, Real) or not 0 <= sampling <= 1:
+        raise ValueError(f"{function}: sampling is {sampling!r}, expected a probability in [0, 1]")
     if sampling and rng is None:
         raise ValueError(
             f"{function}: sampling is {sampling} and rng None, expected a generator to draw from"

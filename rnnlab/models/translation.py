@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.layers.checks import check_probability, check_size, check_tokens
-from rnnlab.layers.regularisation import Regularisation
+from rnnlab.layers.regularisation import Regularisation, options_of
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, RecurrentDecoder
 from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
@@ -110,7 +110,7 @@ class Seq2Seq(EncoderDecoder):
         loss_average: str = "token",
         initialisation: str = "course",
         init_scale: float = 0.08,
-        regularisation: Mapping[str, Any] | None = None,
+        regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
         self._options = {
@@ -139,7 +139,7 @@ class Seq2Seq(EncoderDecoder):
             "loss_average": loss_average,
             "initialisation": initialisation,
             "init_scale": init_scale,
-            "regularisation": dict(regularisation or {}),
+            "regularisation": options_of(regularisation),
         }
         _check_options(self._options)
         self.source_word_to_idx = dict(source_word_to_idx)
@@ -212,7 +212,7 @@ class Seq2Seq(EncoderDecoder):
         target : (N, M) integers
             ``<START>``, the words, ``<END>``, then ``<NULL>``.
         rng : numpy Generator, optional
-            Where dropout's noise comes from; no noise without it.
+            Where the noise of dropout and of the recurrence comes from; none without it.
         grads : Parameters, optional
             Overwritten with the gradients; fresh ones are made if left out.
         sampling : float in [0, 1]

@@ -137,6 +137,10 @@ def made_of(argument: str, choices: Mapping[str, type[T]], config: Mapping[str, 
     ValueError
         If there is no such name, or it has no such option or lacks one; names the argument.
     """
+    if not isinstance(config, Mapping):
+        raise ValueError(
+            f"{argument} is {config!r}, expected a table with a name, one of {', '.join(choices)}"
+        )
     options = dict(config)
     name = options.pop("name", None)
     if name not in choices:

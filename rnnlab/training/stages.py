@@ -30,7 +30,10 @@ class LossWeights:
 
 @dataclass(frozen=True)
 class StageConfig:
-    """What is particular to a stage; a key of [training] that is left out is as there."""
+    """What is particular to a stage; a key of [training] that is left out is as there.
+
+    So is a key of ``optim_config``, unless the stage has another ``update_rule``.
+    """
 
     trains: list[str] = field(default_factory=lambda: ["*"])  # names of parameters, * for any part of one
     losses: LossWeights = field(default_factory=LossWeights)
@@ -112,6 +115,8 @@ def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[S
         changes = {name: value for name, value in _given(table).items() if name not in ("trains", "losses")}
         if number > 1:
             changes["warm_start"] = None
+        if changes.get("update_rule", training.update_rule) == training.update_rule:
+            changes["optim_config"] = {**training.optim_config, **changes.get("optim_config", {})}
         try:
             trained = replace(training, **changes)
         except (ValueError, TypeError) as error:

@@ -280,3 +280,30 @@ def test_an_option_that_there_is_not():
     with pytest.raises(ValueError, match="regularisation has zoneout, expected zoneout_h, zoneout_c"):
         Regularisation.of({"zoneout": 0.1})
     assert Regularisation.of(None) == Regularisation.of({}) == Regularisation()
+
+
+def test_a_seed_is_no_generator(rng):
+    for seed in (0, 1):
+        with pytest.raises(
+            TypeError, match=f"regularised_forward: rng is {seed}, expected a numpy Generator"
+        ):
+            regularised_forward(
+                *(LSTM.inputs(rng)["x"], (np.zeros((3, 5)),) * 2),
+                *(LSTM.weights(rng, 4, 5)[name] for name in ("Wx", "Wh", "b")),
+                cell="lstm",
+                regularisation={"zoneout_h": 0.1},
+                rng=seed,
+            )
+
+
+def test_gradients_of_as_many_states_as_there_are(rng):
+    h, final, cache = run(LSTM, LSTM.inputs(rng), Regularisation(zoneout_h=0.1))
+    with pytest.raises(ValueError, match="regularised_backward: dfinal has 3 arrays, expected 2"):
+        regularised_backward(h, cache, dfinal=(*final, h))
+
+
+@pytest.mark.parametrize("given", [0.1, "zoneout", [("zoneout_h", 0.1)]])
+def test_what_is_no_mapping(given):
+    with pytest.raises(TypeError, match="expected a mapping or a Regularisation"):
+        Regularisation.of(given)
+    assert Regularisation.of(Regularisation(zoneout_h=0.1)) == Regularisation.of({"zoneout_h": 0.1})

@@ -116,3 +116,34 @@ def test_number_by_number(rng):
     for row in check_model(Sampling(model, 0.5), batch(rng, **options), seed=3, verbose=False):
         assert row.error < 1e-7 or row.error * row.grad_norm < 1e-10, row  # relative, or absolute where tiny
         assert row.grad_norm > 1e-6, f"{row.name} has no gradient: a vacuous check"
+
+
+def test_a_configuration_has_the_weights_of_now():
+    model = build(reconstructor_dim=3)
+    model.reconstruction, model.label_smoothing = 0.5, 0.1
+    config = model.config()
+    assert (config["reconstruction"], config["label_smoothing"]) == (0.5, 0.1)
+    again = type(model).from_config(config)
+    assert (again.reconstruction, again.label_smoothing) == (0.5, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("label_smoothing", 2, "loss: label_smoothing is 2, expected a probability"),
+        ("reconstruction", -0.1, "loss: reconstruction is -0.1, expected a finite number"),
+    ],
+)
+def test_weights_that_were_set_are_checked(name, value, message, rng):
+    model = build(reconstructor_dim=3)
+    setattr(model, name, value)
+    with pytest.raises(ValueError, match=message):
+        model.loss(*batch(rng))
+
+
+def test_seeds_are_no_generators(rng):
+    with pytest.raises(TypeError, match="CaptioningRNN.loss: rng is 0, expected a numpy Generator or None"):
+        build().loss(*batch(rng), rng=0)
+    classifier = SequenceClassifier(3, D, H, regularisation={"zoneout_h": 0.5})
+    with pytest.raises(TypeError, match="SequenceClassifier.loss: rng is 0, expected a numpy Generator"):
+        classifier.loss(np.zeros((1, 2, D)), np.array([0]), rng=0)

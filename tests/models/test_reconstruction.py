@@ -66,7 +66,7 @@ def test_the_weight_may_change_between_batches(rng):
     loss, grads = model.loss(*given)
     assert loss == expected
     np.testing.assert_array_equal(grads.flat, expected_grads.flat)
-    assert model.config()["reconstruction"] == 0
+    assert model.config()["reconstruction"] == 0.3
 
 
 def test_the_states_are_reconstructed_as_they_are_not_as_they_are_scored(rng):
