@@ -14,8 +14,8 @@ def add(commands: Any) -> None:
     discrepancy = commands.add_parser(
         "discrepancy",
         help="compare a model's last states under teacher forcing and when it runs free",
-        description="Cosine distances (X. Chen et al. 2018, eqs 10-12) of the last hidden states when taught from "
-        "those of greedy decoding: d_mc of their means, d_pw the mean over sentences.",
+        description="Cosine distances (X. Chen et al. 2018, eqs 10-12) of the last hidden states when taught "
+        "from those of greedy decoding: d_mc of their means, d_pw the mean over sentences.",
     )
     discrepancy.set_defaults(run=_discrepancy)
     discrepancy.add_argument("run_directory", metavar="RUN", help="the directory of a run")
