@@ -128,7 +128,7 @@ class Part:
 
     def step(self, h: Array, keys: Array, memory: Array, cells: Array, room: Room, gates: Array) -> None:
         """Attend, and add the context's product to the pre-activations."""
-        if not cells.shape[1]:  # as the target at the first step: nothing to read, nothing to add
+        if self._grows and not cells.shape[1]:  # the first step has no past to read, and nothing to add
             room.context[...] = 0
             return
         self._attention.attend(h, keys, memory, cells, room)
@@ -223,7 +223,7 @@ class PartBackward:
     def step(self, rows: slice, t: int, da: Array, h: Array, dh: Array) -> None:
         """Add to dh (n, H), the gradient of the queries h, and to that of the keys."""
         cells, dcontext = self._attention.cells_at(rows, t), self.dattended[rows]
-        if not cells.shape[1]:
+        if self._attention.grows and not cells.shape[1]:
             return
         dscores = self._dscores[rows, : cells.shape[1]]
         self._ops.matmul_add(da, self._to_context, dcontext)

@@ -11,6 +11,7 @@ from rnnlab.gradient_check import projected_check
 from rnnlab.layers.attentive import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attentive_parts import Part
 from rnnlab.layers.attentive_step import attentive_start, attentive_step
+from rnnlab.ops import ops_for
 
 from .attending import batch
 from .reference import CupyArray, assert_gradients, assert_same, every_dtype, spoil
@@ -283,6 +284,16 @@ def test_nothing_to_do(parts, N, T, L, rng):
 
 
 # ---------------------------------------------------------------- decoding
+
+
+def test_a_selector_of_nothing_has_no_gradient(rng, monkeypatch):
+    """Where there is no cell to select, in memory that holds other numbers."""
+    given = batch(rng, selector=True, L=0)
+    monkeypatch.setattr(ops_for(given.arrays["x"]), "empty", lambda shape, dtype: np.full(shape, 7, dtype))
+    *outs, cache = given.forward()
+    grads = dict(zip(given.arrays, given.backward(*map(np.ones_like, outs), cache), strict=True))
+    for name in ("selector_w", "selector_b", "source_Wq", "Wz"):
+        np.testing.assert_array_equal(grads[name], 0)
 
 
 @every_part
