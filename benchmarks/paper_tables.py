@@ -104,8 +104,8 @@ _ON_PIXELS = {
 
 
 def _pixels(recipe: str, changes: tuple[str, ...]) -> Training:
-    """Two more epochs from the same start."""
-    given = ("training.num_epochs=2", "training.optim_config.learning_rate=5e-4", *changes)
+    """Four more epochs from the same start."""
+    given = ("training.num_epochs=4", "training.optim_config.learning_rate=5e-4", *changes)
     name = "pmnist_arnet" if changes else recipe
     return Training(name, f"recipes/{recipe}.toml", given, start=_PIXELS)
 
@@ -166,7 +166,7 @@ TABLES = {
         discrepancy=True,
     ),
     "pmnist": Table(
-        "Permuted sequential MNIST, test: 2 epochs, then 2 of each kind (Chen et al. 2018, table 5)",
+        "Permuted sequential MNIST, test: 2 epochs, then 4 of each kind (Chen et al. 2018, table 5)",
         (
             Row("LSTM, the first 2 epochs", (_PIXELS,), ("--split", "test")),
             *(

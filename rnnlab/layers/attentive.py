@@ -103,7 +103,7 @@ def attentive_forward(
     lengths: Array | None = None,
     selector: bool = False,
     target: bool = False,
-    regularisation: Regularisation | None = None,
+    regularisation: Regularisation | Mapping[str, Any] | None = None,
     rng: Random = None,
 ) -> tuple[Array, Array, dict[str, Array], State, AttentiveCache]:
     """A cell that attends, over a batch of sequences.
@@ -127,7 +127,7 @@ def attentive_forward(
         Whether a selector scales the source's context.
     target : bool
         Whether the cell attends to its own past.
-    regularisation : Regularisation, optional
+    regularisation : Regularisation, or a mapping of its fields, optional
         The noise of the recurrence; none if left out. Attention reads the state as it is.
     rng : numpy Generator, optional
         Where that noise comes from; without it the cell is as in inference.
@@ -153,13 +153,11 @@ def attentive_forward(
     own = check_inputs(function, kind, (x, "N T D"), state, memory, params)
     if memory is None and memory_mask is not None:
         raise ValueError(f"{function}: memory_mask is given and memory is None")
-    ops, H, noise = ops_for(x), state[0].shape[1], regularisation or Regularisation()
+    noise = Regularisation.of(regularisation)
     noise.check(function, cell)
     check_rng(function, rng)
-    steps, noisy = (
-        Steps.of(function, x.shape[:2], lengths=lengths, like=x),
-        RegularisedSteps(cell, noise, rng, state[0]),
-    )
+    ops, H, noisy = ops_for(x), state[0].shape[1], RegularisedSteps(cell, noise, rng, state[0])
+    steps = Steps.of(function, x.shape[:2], lengths=lengths, like=x)
     layout = Layout(kind, noisy, own, like=x)
     M, G = steps.offsets[-1], layout.cell.gates * H
     states = tuple(steps.states(first) for first in state)

@@ -15,6 +15,7 @@ The first four are arrays, or a tuple of them, with a row for each hypothesis; t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def attentive_start(
     memory_mask: Array | None = None,
     selector: bool = False,
     target: bool = False,
-    regularisation: Regularisation | None = None,
+    regularisation: Regularisation | Mapping[str, Any] | None = None,
 ) -> DecodingState:
     """The decoding state before the first step.
 
@@ -69,7 +70,7 @@ def attentive_start(
     function, like = "attentive_start", state[0]
     kind = Kind(cell, score, memory is not None, selector, target)
     own = check_inputs(function, kind, None, state, memory, params)
-    layout = Layout(kind, RegularisedSteps(cell, regularisation or Regularisation(), None, like), own, like)
+    layout = Layout(kind, RegularisedSteps(cell, Regularisation.of(regularisation), None, like), own, like)
     cells = rows = keys = history = None
     if memory is not None:
         rows, cells, _ = SourceRows.of(function, memory, memory_mask)

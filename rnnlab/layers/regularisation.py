@@ -240,9 +240,3 @@ def expected_state(regularisation: Regularisation, before: State, after: State) 
     """What inference makes of a step from one state to another: zoneout's expectation."""
     pairs = zip(regularisation.zoneout, before, after, strict=False)
     return tuple(now + p * (was - now) if p else now for p, was, now in pairs)
-
-
-def options_of(regularisation: Mapping[str, Any] | Regularisation | None) -> dict[str, Any]:
-    """What was given, by name, fit for JSON; TypeError or ValueError if it is none of the three."""
-    given = Regularisation.of(regularisation)
-    return dict(regularisation or {}) if isinstance(regularisation, Mapping | None) else given._asdict()

@@ -8,13 +8,31 @@ from typing import Any, Self
 import numpy as np
 
 from rnnlab.layers.checks import check_probability, check_weight
+from rnnlab.layers.regularisation import Regularisation
 from rnnlab.parameters import Parameters
 
 LOSSES = ("reconstruction", "encoder_reconstruction", "label_smoothing", "doubly_stochastic")
 
 
+def arguments_of(constructor: Mapping[str, Any]) -> dict[str, Any]:
+    """A constructor's arguments but for ``rng``, fit for JSON, from its ``locals()`` when it begins.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``regularisation`` or ``dtype`` is none.
+    """
+    options = {
+        name: dict(value) if isinstance(value, Mapping) else value
+        for name, value in constructor.items()
+        if name not in ("self", "__class__", "rng")
+    }
+    regularisation = Regularisation.of(constructor["regularisation"])._asdict()
+    return options | {"dtype": np.dtype(constructor["dtype"]).name, "regularisation": regularisation}
+
+
 class Model:
-    """A model keeps the arguments of its own constructor, but for ``rng``, in ``_options``.
+    """A model keeps what :func:`arguments_of` its constructor are in ``_options``.
 
     Attributes
     ----------

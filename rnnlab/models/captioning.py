@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab import decoding
-from rnnlab.layers.regularisation import Regularisation, options_of
+from rnnlab.layers.regularisation import Regularisation
+from rnnlab.models.base import arguments_of
 from rnnlab.models.captioning_parts import IMAGE_INPUTS, check_options, decoder_of, encoder_of, output_of
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.encoder_decoder import EncoderDecoder
@@ -136,40 +137,11 @@ class CaptioningRNN(EncoderDecoder):
         regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
-        self._options = {
-            "word_to_idx": dict(word_to_idx),
-            "input_dim": input_dim,
-            "wordvec_dim": wordvec_dim,
-            "hidden_dim": hidden_dim,
-            "cell_type": cell_type,
-            "dtype": np.dtype(dtype).name,
-            "image_input": image_input,
-            "state_activation": state_activation,
-            "project_cell": project_cell,
-            "feature_dropout": feature_dropout,
-            "word_dropout": word_dropout,
-            "output_dropout": output_dropout,
-            "attention": attention,
-            "global_dim": global_dim,
-            "attention_dim": attention_dim,
-            "selector": selector,
-            "target_attention": target_attention,
-            "output": output,
-            "doubly_stochastic": doubly_stochastic,
-            "reconstruction": reconstruction,
-            "reconstructor_dim": reconstructor_dim,
-            "detach_target": detach_target,
-            "label_smoothing": label_smoothing,
-            "loss_average": loss_average,
-            "initialisation": initialisation,
-            "init_scale": init_scale,
-            "regularisation": options_of(regularisation),
-        }
-
+        self._options = arguments_of(locals())
         check_options(self._options)
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
-        V, cell = len(word_to_idx), cell_for(cell_type, Regularisation.of(regularisation))
+        V, cell = len(word_to_idx), cell_for(cell_type, Regularisation(**self._options["regularisation"]))
         decoder = decoder_of(cell, self._options)
         super().__init__(
             word_to_idx,

@@ -22,8 +22,8 @@ from rnnlab.layers import (
     softmax_loss,
 )
 from rnnlab.layers.checks import check_probability, check_rng, check_size
-from rnnlab.layers.regularisation import Regularisation, options_of
-from rnnlab.models.base import Model
+from rnnlab.layers.regularisation import Regularisation
+from rnnlab.models.base import Model, arguments_of
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.encoders import Random
 from rnnlab.models.initialisation import initialise
@@ -100,30 +100,13 @@ class SequenceClassifier(Model):
         regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
-        self._options = {
-            "num_classes": num_classes,
-            "input_dim": input_dim,
-            "hidden_dim": hidden_dim,
-            "cell_type": cell_type,
-            "dtype": np.dtype(dtype).name,
-            "readout": readout,
-            "num_layers": num_layers,
-            "output_dropout": output_dropout,
-            "forget_bias": forget_bias,
-            "label_smoothing": label_smoothing,
-            "reconstruction": reconstruction,
-            "reconstructor_dim": reconstructor_dim,
-            "detach_target": detach_target,
-            "initialisation": initialisation,
-            "init_scale": init_scale,
-            "regularisation": options_of(regularisation),
-        }
+        self._options = arguments_of(locals())
         _check_options(self._options)
         self.num_classes, self.input_dim = num_classes, input_dim
         self.readout, self.output_dropout = readout, output_dropout
         self.label_smoothing, self.reconstruction = label_smoothing, reconstruction
         self.reconstructor = decoder_reconstructor("SequenceClassifier", self._options)
-        cell = cell_for(cell_type, Regularisation.of(regularisation))
+        cell = cell_for(cell_type, Regularisation(**self._options["regularisation"]))
         self.layers = RecurrentLayers(cell, input_dim, hidden_dim, num_layers)
         output = {"W_class": (hidden_dim, num_classes), "b_class": (num_classes,)}
         arnet = {} if self.reconstructor is None else self.reconstructor.shapes()

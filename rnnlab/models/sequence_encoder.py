@@ -51,9 +51,6 @@ class Tokens:
         # each sentence turned round, its padding left where it is
         self.reversed = np.where(self.mask, self.lengths[:, None] - 1 - steps, steps)
 
-    def __len__(self) -> int:
-        return len(self.tokens)
-
     def turned(self, x: Array) -> Array:
         """The rows (N, L, D) of each sentence in the opposite order; its own inverse."""
         ops, (N, L, D) = ops_for(x), x.shape

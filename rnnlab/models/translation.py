@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.layers.checks import check_probability, check_size, check_tokens
-from rnnlab.layers.regularisation import Regularisation, options_of
+from rnnlab.layers.regularisation import Regularisation
+from rnnlab.models.base import arguments_of
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, RecurrentDecoder
 from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
@@ -113,37 +114,10 @@ class Seq2Seq(EncoderDecoder):
         regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
     ) -> None:
-        self._options = {
-            "source_word_to_idx": dict(source_word_to_idx),
-            "word_to_idx": dict(word_to_idx),
-            "wordvec_dim": wordvec_dim,
-            "hidden_dim": hidden_dim,
-            "cell_type": cell_type,
-            "dtype": np.dtype(dtype).name,
-            "encoder_dim": encoder_dim,
-            "num_layers": num_layers,
-            "bidirectional": bidirectional,
-            "attention": attention,
-            "attention_dim": attention_dim,
-            "target_attention": target_attention,
-            "output": output,
-            "word_dropout": word_dropout,
-            "layer_dropout": layer_dropout,
-            "output_dropout": output_dropout,
-            "reconstruction": reconstruction,
-            "reconstructor_dim": reconstructor_dim,
-            "encoder_reconstruction": encoder_reconstruction,
-            "encoder_reconstructor_dim": encoder_reconstructor_dim,
-            "detach_target": detach_target,
-            "label_smoothing": label_smoothing,
-            "loss_average": loss_average,
-            "initialisation": initialisation,
-            "init_scale": init_scale,
-            "regularisation": options_of(regularisation),
-        }
+        self._options = arguments_of(locals())
         _check_options(self._options)
         self.source_word_to_idx = dict(source_word_to_idx)
-        cell, V = cell_for(cell_type, Regularisation.of(regularisation)), len(word_to_idx)
+        cell, V = cell_for(cell_type, Regularisation(**self._options["regularisation"])), len(word_to_idx)
         encoder = TokenEncoder(
             cell,
             len(source_word_to_idx),

@@ -11,6 +11,7 @@ epochs count from 0. The probability is that of the model's word: 1 - eps_i of B
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -19,14 +20,14 @@ from rnnlab.training.schedules import made_of
 
 
 @dataclass(kw_only=True)
-class SamplingSchedule:
+class SamplingSchedule(ABC):
     """What all schedules share."""
 
     name: ClassVar[str]
 
+    @abstractmethod
     def probability(self, iteration: int, epoch: int) -> float:
         """The probability in this iteration of this epoch."""
-        raise NotImplementedError
 
     def config(self) -> dict[str, Any]:
         """The name and the options, as :func:`make_sampling_schedule` takes them."""

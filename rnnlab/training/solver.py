@@ -251,8 +251,8 @@ class Solver:
         Columns: epoch, iteration, train_loss, train_loss_per_token, gradient_norm, seconds,
         tokens_per_second, learning_rate, sampling where it is scheduled, and the metrics. Loss and norm are
         means over the iterations, the norm before clipping; rate and sampling are the last iteration's. The
-        loss per token compares with val_loss, but is taken while the parameters
-        change, and with noise.
+        loss per token compares with val_loss, but is taken while the parameters change, with noise, and with
+        the terms that the model adds to it: ARNet's, that of smoothed labels, the doubly stochastic one.
         """
         return self._state.history
 

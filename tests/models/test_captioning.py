@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from rnnlab.layers import dropout_forward
+from rnnlab.layers import Regularisation, dropout_forward
 from rnnlab.models import CaptioningRNN
 
 from .toys import (
@@ -248,7 +248,7 @@ def test_a_config_holds_every_argument_that_was_given():
         "loss_average": "token",
         "initialisation": "uniform",
         "init_scale": 0.3,
-        "regularisation": {"zoneout_c": 0.1, "recurrent_dropout": 0.2},
+        "regularisation": Regularisation(zoneout_c=0.1, recurrent_dropout=0.2)._asdict(),
     }
     model = CaptioningRNN(WORD_TO_IDX, dtype=np.float64, **given)
     assert model.config() == {"word_to_idx": WORD_TO_IDX, "dtype": "float64", **given}
