@@ -15,7 +15,6 @@ fields are the keys, their annotations are what is checked, and :mod:`rnnlab.sch
 
 from __future__ import annotations
 
-import copy
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -34,6 +33,7 @@ from rnnlab.data_tables import (
     ShapesData,
 )
 from rnnlab.metrics import METRICS, Metric
+from rnnlab.overrides import check_reach, with_overrides
 from rnnlab.schema import (
     ConfigError,
     Count,
@@ -241,7 +241,7 @@ class _Tables:
         cls, tables: Mapping[str, Any], source: str = "config", overrides: Sequence[str] = ()
     ) -> Self:
         """The inverse of :meth:`to_dict`; see :func:`load_config`."""
-        tables, keys = _override(tables, overrides)
+        tables, keys = with_overrides(tables, overrides)
         return from_table(cls, tables, Place(source, overrides=keys))
 
 
@@ -303,7 +303,7 @@ def recipe_from_dict(
     tables: Mapping[str, Any], source: str = "config", overrides: Sequence[str] = ()
 ) -> Recipe:
     """The recipe that tables are of, by their ``data.kind``; the inverse of ``to_dict``."""
-    overridden, keys = _override(tables, overrides)
+    overridden, keys = with_overrides(tables, overrides)
     data = overridden.get("data")
     kinds = {kind: recipe for recipe in _RECIPES for kind in _kinds(recipe)}
     kind = data.get("kind") if isinstance(data, Mapping) else next(iter(kinds))
@@ -311,24 +311,8 @@ def recipe_from_dict(
         found = "missing" if kind is None else repr(kind)
         place = Place(source, overrides=keys) / "data" / "kind"
         raise ConfigError(f"{place} is {found}, expected one of {', '.join(map(repr, kinds))}")
-    _check_reach(keys, overridden.get("stage"))
+    check_reach(keys, overridden.get("stage"))
     return from_table(kinds[kind], overridden, Place(source, overrides=keys))
-
-
-def _check_reach(overrides: Sequence[str], stages: Any) -> None:
-    """Raise ConfigError if a key is set for [training] and every stage has its own: nothing would change."""
-    if not isinstance(stages, list) or not all(isinstance(stage, Mapping) for stage in stages):
-        return  # which is said where the table is read
-    for key in overrides:
-        table, _, name = key.partition(".")
-        if table == "training" and stages and all(_has(stage, name) for stage in stages):
-            raise ConfigError(f"--set {key}: every stage has its own {name}, so set stage.1.{name} and so on")
-
-
-def _has(table: Any, key: str) -> bool:
-    """Whether a table has a key, or a dotted one."""
-    name, _, rest = key.partition(".")
-    return isinstance(table, Mapping) and name in table and (not rest or _has(table[name], rest))
 
 
 def _kinds(recipe: type[Recipe]) -> list[str]:
@@ -368,46 +352,3 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not a TOML file: {error}") from error
     return recipe_from_dict(tables, str(path), overrides)
-
-
-def _override(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """A copy of ``tables`` with the overrides in it, and the dotted keys of the overrides."""
-    copied = copy.deepcopy(dict(tables))
-    keys = []
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        *path, name = key.strip().split(".")
-        if not equals or not all([*path, name]):
-            raise ConfigError(f"--set: {override!r}, expected key.sub=value")
-        table: Any = copied
-        for step in path:
-            table = _inside(table, step, key)
-        table[_index(table, name, key)] = _literal(text.strip())
-        keys.append(key.strip())
-    return copied, keys
-
-
-def _inside(table: Any, step: str, key: str) -> Any:
-    """The table or list that a step of an override's key leads to, a new table if there is none."""
-    if isinstance(table, dict):
-        table.setdefault(step, {})
-    found = table[_index(table, step, key)]
-    if not isinstance(found, dict | list):
-        raise ConfigError(f"--set: {key}: {step} is {found!r}, expected a table")
-    return found
-
-
-def _index(table: Any, step: str, key: str) -> str | int:
-    """A key of a table, or of a list the place, counted from 1 in overrides."""
-    if isinstance(table, dict):
-        return step
-    if not step.isdecimal() or not 1 <= int(step) <= len(table):
-        raise ConfigError(f"--set: {key}: found {step}, expected a number from 1 to {len(table)}")
-    return int(step) - 1
-
-
-def _literal(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
