@@ -68,14 +68,6 @@ struct Block {
 };
 
 struct Fiber {
-    jmp_buf place;
-    ucontext_t context;
-    unsigned char* stack;
-    bool started;
-    dim3 thread;
-    Block* block;
-    Warp* warp;
-    int lane;
     Wait wait;
     const char* barrier;  // the function that it waits in
     unsigned mask;
@@ -84,6 +76,13 @@ struct Fiber {
     uint64_t received;
     int votes;  // of all that were at the barrier
     bool valid;
+    bool started;
+    int number, lane;
+    dim3 thread;
+    Block* block;
+    Warp* warp;
+    unsigned char* stack;
+    jmp_buf place;
 };
 
 char error[512];
@@ -217,18 +216,7 @@ void fiber_main() {
     }
 }
 
-void resume(Fiber& fiber) {
-    running = &fiber;
-    threadIdx = fiber.thread;
-    blockIdx = fiber.block->index;
-    if (_setjmp(scheduler) != 0) return;
-    if (fiber.started) _longjmp(fiber.place, 1);
-    fiber.started = true;
-    setcontext(&fiber.context);
-}
-
-void prepare(Fiber& fiber, int number) {
-    if (fiber.started) return;
+void start(Fiber& fiber) {
     if (!fiber.stack) {
         void* memory = mmap(nullptr, STACK + PAGE, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -238,11 +226,23 @@ void prepare(Fiber& fiber, int number) {
         }
         fiber.stack = (unsigned char*)memory + PAGE;
     }
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack;
-    fiber.context.uc_stack.ss_size = STACK - size_t(number % 64) * 192;  // or all stacks meet in the same cache lines
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, fiber_main, 0);
+    static ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = fiber.stack;
+    context.uc_stack.ss_size = STACK - size_t(fiber.number % 64) * 192;  // or all stacks meet in the same cache lines
+    context.uc_link = nullptr;
+    makecontext(&context, fiber_main, 0);
+    fiber.started = true;
+    setcontext(&context);
+}
+
+void resume(Fiber& fiber) {
+    running = &fiber;
+    threadIdx = fiber.thread;
+    blockIdx = fiber.block->index;
+    if (_setjmp(scheduler) != 0) return;
+    if (fiber.started) _longjmp(fiber.place, 1);
+    start(fiber);
 }
 
 // The threads run in a shuffled order: one that reads what another has yet to write shows more often.
@@ -280,22 +280,34 @@ void report_deadlock() {
     }
 }
 
-void run_fibers(const std::vector<int>& order) {
+// Runs a warp until it waits for others; true if any of its threads could run.
+bool run_warp(Warp& warp, const std::vector<int>& lanes) {
+    bool any = false;
+    for (bool progress = true; progress;) {
+        progress = false;
+        for (int lane : lanes) {
+            if (!(warp.existing >> lane & 1) || warp.lanes[lane].wait != READY) continue;
+            any = progress = true;
+            resume(warp.lanes[lane]);
+            if (failed) return true;
+        }
+    }
+    return any;
+}
+
+void run_fibers(size_t threads) {
+    std::vector<int> order = shuffled(int(warps.size())), lanes = shuffled(32);
     for (bool progress = true; progress;) {
         progress = false;
         for (int i : order) {
-            Fiber& fiber = pool[i];
-            if (fiber.wait != READY) continue;
-            progress = true;
-            resume(fiber);
+            progress |= run_warp(warps[i], lanes);
             if (failed) return;
         }
     }
-    for (int i : order)
+    for (size_t i = 0; i < threads && !failed; i++)
         if (pool[i].wait != RETURNED) {
             failed = true;
             report_deadlock();
-            return;
         }
 }
 
@@ -307,10 +319,10 @@ void set_up(Block& block, int number, uint32_t* shared, size_t words) {
     int warps_each = (block_size + 31) / 32;
     for (int i = 0; i < block_size; i++) {
         Fiber& fiber = block.threads[i];
-        prepare(fiber, number * block_size + i);
         unsigned u = unsigned(i);
         fiber.thread = {u % blockDim.x, u / blockDim.x % blockDim.y, u / blockDim.x / blockDim.y};
         fiber.block = &block;
+        fiber.number = number * block_size + i;
         fiber.lane = i % 32;
         fiber.warp = &warps[number * warps_each + i / 32];
         fiber.wait = READY;
@@ -336,7 +348,6 @@ int launch_fibers(size_t shared_bytes) {
     uint32_t* shared = storage.data() + (LINE - (uintptr_t)storage.data() % LINE) % LINE / 4;
     blocks.resize(together);
     warps.resize(size_t(together) * ((block_size + 31) / 32));
-    std::vector<int> order = shuffled(int(threads));
     grid_arrived = 0;
     failed = false;
     for (int first = 0; first < total && !failed; first += together) {
@@ -345,7 +356,7 @@ int launch_fibers(size_t shared_bytes) {
             blocks[i].index = {number % gridDim.x, number / gridDim.x % gridDim.y, number / gridDim.x / gridDim.y};
             set_up(blocks[i], i, shared + i * words, words);
         }
-        run_fibers(order);
+        run_fibers(threads);
         for (int i = 0; i < together && !failed; i++)
             for (size_t j = (shared_bytes + 3) / 4; j < words && !failed; j++)
                 if (blocks[i].shared[j] != POISON) {
@@ -354,9 +365,8 @@ int launch_fibers(size_t shared_bytes) {
                              shared_bytes);
                 }
     }
-    if (failed)
-        for (int i : order)
-            if (pool[i].wait != RETURNED) pool[i].started = false;  // it starts afresh
+    for (size_t i = 0; i < threads && failed; i++)
+        if (pool[i].wait != RETURNED) pool[i].started = false;  // it starts afresh
     return failed;
 }
 

@@ -28,6 +28,7 @@ FLAGS = (
     *("-Wno-unknown-pragmas", "-Werror=return-type", "-Werror=uninitialized"),
 )
 KERNEL = re.compile(r"^(KERNEL|BLOCK_KERNEL|GRID_KERNEL)\((\w+)\)\s*\(([^)]*)\)\s*\{", re.MULTILINE)
+TYPEDEF = re.compile(r"^typedef ([\w ]+?) (\w+);", re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 TYPES = {
     "float": np.float32,
@@ -87,6 +88,7 @@ def parse(code: str, defines: tuple[str, ...]) -> dict[str, tuple[str, tuple[Par
         if value in TYPES:
             types[name] = TYPES[value]
     code = COMMENT.sub("", code)
+    types |= {name: types[meaning] for meaning, name in TYPEDEF.findall(code) if meaning in types}
     kernels = {}
     for match in KERNEL.finditer(code):
         kind, name, declarations = match.groups()
