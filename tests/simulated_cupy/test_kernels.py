@@ -183,7 +183,7 @@ BLOCK_KERNEL(whole_grid)(int n) { grid_barrier(nullptr); }
     messages = {
         "two_barriers": "threads of one block are at __syncthreads",
         "two_masks": "deadlock in block .*: 16 threads wait at __syncwarp",
-        "not_in_mask": "lane .* is not in its own mask 0000000f",
+        "not_in_mask": "__ballot_sync: lane .* is not in its own mask 0000000f",
         "whole_grid": "grid_barrier in a BLOCK_KERNEL",
     }
     for name, message in messages.items():
