@@ -93,6 +93,8 @@ class CaptioningRNN(EncoderDecoder):
         ``recurrent_dropout_on``, ``weight_dropout``, see :class:`rnnlab.layers.Regularisation`.
     rng : numpy Generator or seed
         Where the initial parameters come from.
+    device : str
+        Where the parameters are, and all arithmetic is done: "cpu", "gpu" or "gpu:N"; see :meth:`to`.
 
     Attributes
     ----------
@@ -136,6 +138,7 @@ class CaptioningRNN(EncoderDecoder):
         init_scale: float = 0.08,
         regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
+        device: str = "cpu",
     ) -> None:
         self._options = arguments_of(locals())
         check_options(self._options)
@@ -158,6 +161,7 @@ class CaptioningRNN(EncoderDecoder):
             init_scale=init_scale,
             dtype=dtype,
             rng=rng,
+            device=device,
         )
 
     def __repr__(self) -> str:
@@ -279,7 +283,7 @@ class CaptioningRNN(EncoderDecoder):
     def _array(self, name: str, features: Any, axes: str, numbers: int) -> Array:
         if isinstance(features, tuple):
             raise TypeError(f"{name} is a tuple, expected an array {axes}: the model has no global_dim")
-        array = np.asarray(features, dtype=self.dtype)
+        array = self._floats(features)
         if array.ndim != axes.count(",") + 1 or array.shape[-1] != numbers or not all(array.shape[1:]):
             raise ValueError(f"{name} has shape {array.shape}, expected {axes} with {axes[-2]} = {numbers}")
         return array

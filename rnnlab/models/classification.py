@@ -65,7 +65,7 @@ class SequenceClassifier(Model):
         Units of ARNet, ``hidden_dim`` if left out. If given, there is an ARNet even where its weight is 0.
     detach_target : bool
         Whether what ARNet reconstructs gets no gradient from it.
-    initialisation, init_scale, regularisation, rng
+    initialisation, init_scale, regularisation, rng, device
         As of :class:`~rnnlab.models.CaptioningRNN`.
 
     Attributes
@@ -99,6 +99,7 @@ class SequenceClassifier(Model):
         init_scale: float = 0.08,
         regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
+        device: str = "cpu",
     ) -> None:
         self._options = arguments_of(locals())
         _check_options(self._options)
@@ -115,6 +116,7 @@ class SequenceClassifier(Model):
         if forget_bias:
             for layer in self.layers.names:
                 self.params[f"b{layer}"][hidden_dim : 2 * hidden_dim] = forget_bias  # of i, f, o, g
+        self.to(device)
 
     def __repr__(self) -> str:
         names = ("num_classes", "input_dim", "hidden_dim", "cell_type", "readout", "num_layers")
@@ -204,7 +206,8 @@ class SequenceClassifier(Model):
         """
         x = self._inputs("nll", x)
         labels, scores = self._labels("nll", labels, len(x)), self.scores(x, lengths)
-        losses = ops_for(scores).softmax_cross_entropy(scores, labels, 1.0, scores)
+        targets = self._ops.asarray(labels)
+        losses = self._ops.softmax_cross_entropy(scores, targets, 1.0, scores)
         return float(losses.sum(dtype=np.float64)), len(labels)
 
     # ------------------------------------------------------------------ inference
@@ -217,7 +220,7 @@ class SequenceClassifier(Model):
 
     def predict(self, x: Array, lengths: Array | None = None) -> Array:
         """The likeliest class of each sequence, (N,) integers."""
-        return self.scores(x, lengths).argmax(axis=1)
+        return self._ops.asnumpy(self.scores(x, lengths).argmax(axis=1))
 
     def _weights(self, h: Array, lengths: Array | None) -> Array:
         """What each state counts for in what is read, (N, T); the cell has checked the lengths."""
@@ -227,7 +230,7 @@ class SequenceClassifier(Model):
         return ops_for(h).asarray(weights.astype(h.dtype))
 
     def _inputs(self, function: str, x: Array) -> Array:
-        x = np.asarray(x, dtype=self.dtype)
+        x = self._floats(x)
         if x.ndim != 3 or x.shape[2] != self.input_dim or not x.shape[1]:
             raise ValueError(
                 f"SequenceClassifier.{function}: x has shape {x.shape}, "
@@ -246,7 +249,7 @@ class SequenceClassifier(Model):
             raise IndexError(
                 f"{function}: labels holds {wrong[0]}, expected classes from 0 to {self.num_classes - 1}"
             )
-        return labels
+        return labels.astype(np.int64)
 
 
 def _read(h: Array, weights: Array) -> Array:

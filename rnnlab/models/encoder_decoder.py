@@ -36,7 +36,7 @@ from rnnlab.parameters import Parameters
 
 
 class Teaching(NamedTuple):
-    """A batch of sentences as teacher forcing wants it."""
+    """A batch of sentences as teacher forcing wants it; the last two are on the model's device."""
 
     inputs: Array  # (N, T) tokens that are read
     lengths: Array  # (N,) up to the last real target
@@ -63,7 +63,7 @@ class EncoderDecoder(Model):
         The ARNet of the decoder's hidden states.
     encoder_reconstruction, encoder_reconstructor
         The same of what a token encoder makes.
-    initialisation, init_scale, rng, dtype
+    initialisation, init_scale, rng, dtype, device
         Of the parameters.
     """
 
@@ -86,6 +86,7 @@ class EncoderDecoder(Model):
         init_scale: float,
         dtype: DTypeLike,
         rng: np.random.Generator | int,
+        device: str,
         encoder_reconstruction: float = 0.0,
         encoder_reconstructor: EncoderReconstructor | None = None,
     ) -> None:
@@ -116,6 +117,7 @@ class EncoderDecoder(Model):
                 shapes |= part.shapes()
         self.params = Parameters(shapes, dtype)
         initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
+        self.to(device)
 
     # ------------------------------------------------------------------ training
 
@@ -217,7 +219,7 @@ class EncoderDecoder(Model):
         """The attention (N, T, L) to the source under teacher forcing."""
         if not self.attends_to_source:
             raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
-        return self._decoded(inputs, taught).weights["source"]
+        return self._ops.asnumpy(self._decoded(inputs, taught).weights["source"])
 
     def _decoded(self, inputs: Any, taught: Teaching) -> Decoded:
         """What the decoder makes under teacher forcing, without noise."""
@@ -252,8 +254,9 @@ class EncoderDecoder(Model):
             raise ValueError(
                 f"{type(self).__name__}.last_states: sentence {row} has no token after its first"
             )
-        decoded = self._decoded(inputs, taught)
-        return decoded.hidden[np.arange(N), taught.lengths - 1]
+        hidden, T = self._decoded(inputs, taught).hidden, taught.inputs.shape[1]
+        last = _gather(hidden, self._ops.asarray(np.arange(N) * T + taught.lengths - 1))
+        return self._ops.asnumpy(last)
 
     def _readout(self, decoded: Decoded, words: Array, real: Array) -> Readout:
         """What is scored, at the real targets."""
@@ -276,7 +279,8 @@ class EncoderDecoder(Model):
         lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1)
         T = int(lengths.max(initial=0))
         places = np.flatnonzero(real[:, :T])
-        return Teaching(tokens[:, :T], lengths, places, targets[:, :T].reshape(-1)[places])
+        scored = targets[:, :T].reshape(-1)[places].astype(np.int64)
+        return Teaching(tokens[:, :T], lengths, *map(self._ops.asarray, (places, scored)))
 
     # ------------------------------------------------------------------ decoding
 
@@ -337,6 +341,7 @@ def _gather(array: Array, places: Array) -> Array:
 def _spread(rows: Array, places: Array, shape: tuple[int, ...]) -> Array:
     """The inverse of :func:`_gather`, zero elsewhere: (M, D) to (N, T, D) of the N and T of ``shape``."""
     N, T, _ = shape
-    out = ops_for(rows).zeros((N * T, rows.shape[1]), rows.dtype)
-    out[places] = rows
+    ops = ops_for(rows)
+    out = ops.zeros((N * T, rows.shape[1]), rows.dtype)
+    ops.put(rows, places, out)
     return out.reshape(N, T, rows.shape[1])

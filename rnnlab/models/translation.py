@@ -68,7 +68,7 @@ class Seq2Seq(EncoderDecoder):
         The share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "token" or "batch"
         The loss is the sum over all real tokens over their number, or over the batch size.
-    initialisation, init_scale, rng
+    initialisation, init_scale, rng, device
         As of :class:`~rnnlab.models.CaptioningRNN`.
     regularisation : mapping, optional
         Noise in the recurrence of encoder and decoder, likewise.
@@ -113,6 +113,7 @@ class Seq2Seq(EncoderDecoder):
         init_scale: float = 0.08,
         regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
+        device: str = "cpu",
     ) -> None:
         self._options = arguments_of(locals())
         _check_options(self._options)
@@ -158,6 +159,7 @@ class Seq2Seq(EncoderDecoder):
             init_scale=init_scale,
             dtype=dtype,
             rng=rng,
+            device=device,
             encoder_reconstruction=encoder_reconstruction,
             encoder_reconstructor=encoder_reconstructor("Seq2Seq", encoder, self._options),
         )
