@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+from collections.abc import Iterator
+from types import ModuleType
 
 import matplotlib
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from .simulated_cupy import install
 
 matplotlib.use("Agg")
 settings.register_profile(
@@ -20,6 +25,23 @@ settings.load_profile("rnnlab")
 def rng() -> np.random.Generator:
     """A generator with the same seed for every test."""
     return np.random.default_rng(231)
+
+
+@pytest.fixture
+def simulated() -> Iterator[ModuleType]:
+    """CuPy's stand-in: its arrays are in NumPy's memory, its kernels run on the CPU."""
+    if lacking := install.missing():
+        pytest.skip(lacking)
+    with install.installed() as cupy:
+        yield cupy
+
+
+@pytest.fixture(params=["simulated", pytest.param("gpu", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> ModuleType:
+    """CuPy to test with: its stand-in everywhere, the real one in the tests that need a GPU."""
+    if request.param == "simulated":
+        return request.getfixturevalue("simulated")
+    return importlib.import_module("cupy")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,0 +1,354 @@
+"""An array that is as strict as CuPy's over memory that NumPy holds."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from . import cuda
+
+GUARD = 256  # bytes before and behind the elements of every array
+CANARY = np.full(GUARD // 4, 0xFFFA5A5F, np.uint32).tobytes()  # NaN to those who read it
+REDUCTIONS = ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin")
+METHODS = (
+    "cumsum",
+    "take",
+    "repeat",
+    "clip",
+    "reshape",
+    "ravel",
+    "flatten",
+    "transpose",
+    "swapaxes",
+    "squeeze",
+)
+
+
+class OutsideError(AssertionError):
+    """A kernel wrote outside an array."""
+
+
+class Memory:
+    """The memory of an array between two guards; new memory holds nothing that could pass for a result."""
+
+    def __init__(self, shape: Any, dtype: Any, order: str) -> None:
+        self._counted = 0
+        empty = np.empty(0, dtype)
+        size = int(np.prod(shape, dtype=np.int64)) * empty.itemsize
+        self._counted = cuda.pool.take(size)
+        self._raw = np.empty(size + 2 * GUARD + 255, np.uint8)
+        self._start = GUARD + -(self._raw.ctypes.data + GUARD) % 256
+        self._end = self._start + size
+        self._set_guards()
+        self.array = self._raw[self._start : self._end].view(dtype).reshape(shape, order=order)
+        if dtype.kind in "fc":
+            self.array.fill(np.nan)
+        elif dtype.kind in "iu":
+            self.array.fill(np.iinfo(dtype).max // 3 * 2 + 1)
+        else:
+            self.array.fill(1)
+
+    def __del__(self) -> None:
+        cuda.pool.give_back(self._counted)
+
+    def _set_guards(self) -> None:
+        guard = np.frombuffer(CANARY, np.uint8)
+        self._raw[self._start - GUARD : self._start] = guard
+        self._raw[self._end : self._end + GUARD] = guard
+
+    def check(self, what: str) -> None:
+        """Raise OutsideError if something wrote into a guard."""
+        before = self._raw[self._start - GUARD : self._start].tobytes() != CANARY
+        behind = self._raw[self._end : self._end + GUARD].tobytes() != CANARY
+        if before or behind:
+            self._set_guards()
+            place = "before" if before else "behind"
+            raise OutsideError(f"{what}: something was written {place} its {self._end - self._start} bytes")
+
+
+class Flags:
+    def __init__(self, array: ndarray) -> None:
+        flags = array._array.flags
+        self.c_contiguous = flags.c_contiguous
+        self.f_contiguous = flags.f_contiguous
+        self.owndata = array.base is None
+
+    def __getitem__(self, name: str) -> bool:
+        return getattr(self, name.lower())
+
+
+class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
+    """A wrapper, so that NumPy cannot take its elements unnoticed."""
+
+    __module__ = "cupy"
+    __slots__ = ("_array", "_memory", "base")
+    __hash__ = None
+
+    def __init__(self, shape: Any, dtype: Any = float, *, order: str = "C") -> None:
+        self._memory = Memory(shape, np.dtype(dtype), order)
+        self._array = self._memory.array
+        self.base: ndarray | None = None
+
+    def _view(self, array: np.ndarray) -> ndarray:
+        view = ndarray.__new__(ndarray)
+        view._array, view._memory, view.base = array, self._memory, self if self.base is None else self.base
+        return view
+
+    # What NumPy asks for.
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. "
+            "Please use `.get()` to construct a NumPy array explicitly."
+        )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__":
+            raise TypeError(f"numpy.{ufunc.__name__}.{method} on a CuPy array")
+        return elementwise(ufunc, *inputs, **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from . import module
+
+        ours = getattr(module, function.__name__, None)
+        if function.__module__ != "numpy" or not callable(ours):
+            raise TypeError(f"{function.__module__}.{function.__name__} on a CuPy array")
+        return ours(*args, **kwargs)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {**self._array.__array_interface__, "version": 3, "stream": 1}
+
+    # What the array is.
+
+    dtype = property(lambda self: self._array.dtype)
+    shape = property(lambda self: self._array.shape)
+    strides = property(lambda self: self._array.strides)
+    size = property(lambda self: self._array.size)
+    ndim = property(lambda self: self._array.ndim)
+    nbytes = property(lambda self: self._array.nbytes)
+    itemsize = property(lambda self: self._array.itemsize)
+    T = property(lambda self: self.transpose())
+    flags = property(Flags)
+    device = property(lambda self: cuda.Device(0))
+
+    @property
+    def data(self) -> Any:
+        return cuda.SimpleNamespace(ptr=self._array.ctypes.data, mem=self._memory)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Any:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        return (self[index] for index in range(len(self)))
+
+    def __repr__(self) -> str:
+        return repr(self._array)
+
+    # To the host.
+
+    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> np.ndarray:
+        cuda.transfers.to_host += 1
+        if out is None:
+            return self._array.copy(order=order)
+        if not isinstance(out, np.ndarray) or out.dtype != self.dtype or out.shape != self.shape:
+            raise ValueError(f"get: out is not a NumPy array of shape {self.shape} and dtype {self.dtype}")
+        np.copyto(out, self._array)
+        return out
+
+    def set(self, arr: np.ndarray, stream: Any = None) -> None:
+        if not isinstance(arr, np.ndarray):
+            raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
+        if arr.dtype != self.dtype:
+            raise TypeError(f"{arr.dtype} array cannot be set to {self.dtype} array")
+        if arr.shape != self.shape:
+            raise ValueError(f"Shape mismatch. Old shape: {self.shape}, new shape: {arr.shape}")
+        if not (self._array.flags.c_contiguous or self._array.flags.f_contiguous):
+            raise RuntimeError("Cannot set to non-contiguous array")
+        cuda.transfers.to_device += 1
+        self._array[...] = arr
+
+    def item(self) -> Any:
+        cuda.transfers.to_host += 1
+        return self._array.item()
+
+    def tolist(self) -> Any:
+        cuda.transfers.to_host += 1
+        return self._array.tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        if self.ndim or self.dtype.kind not in "iu":
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return self.item()
+
+    # Elements.
+
+    def __getitem__(self, key: Any) -> ndarray:
+        key = _index(key)
+        result = self._array[key]
+        if not isinstance(result, np.ndarray):
+            result = self._array[(*key, Ellipsis)]
+        return wrap(result, self)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        with np.errstate(all="ignore"):
+            self._array[_index(key)] = operand(value)
+
+    def fill(self, value: Any) -> None:
+        self._array.fill(operand(value))
+
+    def nonzero(self) -> tuple[ndarray, ...]:
+        cuda.transfers.synchronisations += 1  # the host has to know how many
+        return wrap(self._array.nonzero())
+
+    def argsort(self, axis: int | None = -1) -> ndarray:
+        return wrap(self._array.argsort(axis=axis, kind="stable"))
+
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", copy: bool = True) -> ndarray:
+        with np.errstate(all="ignore"):
+            return wrap(self._array.astype(dtype, order=order, casting=casting, copy=copy), self)
+
+    def copy(self, order: str = "C") -> ndarray:
+        return wrap(self._array.copy(order=order))
+
+    def view(self, dtype: Any = None) -> ndarray:
+        return self._view(self._array.view() if dtype is None else self._array.view(dtype))
+
+    def dot(self, other: ndarray, out: Any = None) -> ndarray:
+        return call(np.dot, self, other, out=out)
+
+    def __copy__(self) -> ndarray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> ndarray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        return from_host, (self.get(),)
+
+
+def _method(name: str, options: set[str] | None = None) -> Any:
+    def method(self: ndarray, *args: Any, **kwargs: Any) -> ndarray:
+        if options is not None and kwargs.keys() - options:
+            raise TypeError(f"{name}() got an unexpected keyword argument {min(kwargs.keys() - options)!r}")
+        return call(lambda array, *a, **k: getattr(array, name)(*a, **k), self, *args, **kwargs)
+
+    return method
+
+
+for _name in REDUCTIONS:
+    setattr(ndarray, _name, _method(_name, {"axis", "dtype", "out", "keepdims", "ddof"}))
+for _name in METHODS:
+    setattr(ndarray, _name, _method(_name))
+
+
+def host(value: Any) -> Any:
+    """The NumPy array of a simulated one, and of those in tuples and lists; NumPy arrays are refused."""
+    if isinstance(value, ndarray):
+        return value._array
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise TypeError(f"Unsupported type {type(value)}: a CuPy function was given a NumPy array")
+    if isinstance(value, tuple | list):
+        return type(value)(map(host, value))
+    return value
+
+
+def operand(value: Any) -> Any:
+    """As :func:`host`, of what may stand beside an array in an expression: another one or a scalar."""
+    if isinstance(value, ndarray | numbers.Number | np.generic) or (
+        isinstance(value, np.ndarray) and value.ndim == 0
+    ):
+        return host(value)
+    raise TypeError(f"Unsupported type {type(value)}: expected a CuPy array or a scalar")
+
+
+def wrap(result: Any, *sources: ndarray) -> Any:
+    """A view of the source whose memory the result is in, or else a new array; for tuples, each of them."""
+    if isinstance(result, tuple | list):
+        return type(result)(wrap(element, *sources) for element in result)
+    if not isinstance(result, np.ndarray | np.generic):
+        return result
+    result = np.asarray(result)
+    for source in sources:
+        if result is source._array:
+            return source
+        if np.may_share_memory(result, source._array):
+            return source._view(result)
+    order = "F" if result.flags.f_contiguous and not result.flags.c_contiguous else "C"
+    array = ndarray(result.shape, result.dtype, order=order)
+    array._array[...] = result
+    return array
+
+
+def from_host(array: np.ndarray) -> ndarray:
+    cuda.transfers.to_device += 1
+    return wrap(array)
+
+
+def call(function: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """The function of NumPy with arrays that are simulated ones, and its result as one."""
+    options = {name: host(value) for name, value in kwargs.items()}
+    if out is not None:
+        options["out"] = _output(out)._array
+    with np.errstate(all="ignore"):
+        result = function(*map(host, args), **options)
+    return wrap(result, *arrays_in(args)) if out is None else out
+
+
+def elementwise(ufunc: Any, *inputs: Any, out: Any = None, **options: Any) -> Any:
+    """A universal function of arrays and scalars."""
+    if options.keys() - {"dtype", "casting"}:
+        raise TypeError(f"Wrong arguments {sorted(options)}")
+    operands = [operand(value) for value in inputs]
+    if isinstance(out, tuple) and len(out) == 1:
+        out = out[0]
+    with np.errstate(all="ignore"):
+        if out is None:
+            return wrap(ufunc(*operands, order="C", **options))
+        target = _output(out)._array
+        if ufunc is np.matmul and any(np.may_share_memory(target, value) for value in operands):
+            raise ValueError("matmul: out overlaps a factor")
+        ufunc(*operands, out=target, **options)
+    return out
+
+
+def _output(out: Any) -> ndarray:
+    if not isinstance(out, ndarray):
+        raise TypeError(f"return arrays must be of ArrayType, got {type(out)} as out")
+    return out
+
+
+def arrays_in(values: Any) -> list[ndarray]:
+    found = []
+    for value in values:
+        if isinstance(value, ndarray):
+            found.append(value)
+        elif isinstance(value, tuple | list):
+            found += arrays_in(value)
+    return found
+
+
+def _index(key: Any) -> tuple[Any, ...]:
+    """A key of NumPy; what the host or the device has to be told for it is counted."""
+    keys = key if isinstance(key, tuple) else (key,)
+    for part in keys:
+        if isinstance(part, np.ndarray):
+            raise TypeError("a CuPy array is indexed with a NumPy array")
+        if isinstance(part, list):
+            cuda.transfers.to_device += 1
+        if isinstance(part, ndarray) and part.dtype == bool:
+            cuda.transfers.synchronisations += 1
+    return tuple(host(part) for part in keys)

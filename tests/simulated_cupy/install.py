@@ -1,0 +1,78 @@
+"""Put the stand-in in CuPy's place, and take it away again without a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import shutil
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+from . import cuda, kernels, module
+
+OPS = "rnnlab.ops"
+CUPY = ("cupy", "cupyx", "cupy_backends")
+
+
+def missing() -> str:
+    """What this machine lacks for the stand-in, or nothing."""
+    return "" if shutil.which(kernels.COMPILER) else f"{kernels.COMPILER} is not installed"
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[ModuleType]:
+    """In the block, ``import cupy`` gives the stand-in, with its counters at zero and no limit of memory."""
+    importlib.import_module("rnnlab.ops")
+    kept = _knowing_cupy()
+    _remove(kept)
+    _reset()
+    sys.modules.update({"cupy": module, "cupy.cuda": cuda, "cupyx": None, "cupy_backends": None})
+    try:
+        yield module
+    finally:
+        _reset()
+        _remove(_knowing_cupy())
+        for name, each in kept.items():
+            sys.modules[name] = each
+            package, _, attribute = name.rpartition(".")
+            if package == OPS:
+                setattr(sys.modules[OPS], attribute, each)
+
+
+def _reset() -> None:
+    cuda.limit = None
+    cuda.transfers.reset()
+    kernels.launches.clear()
+    cuda.Stream.null.use()
+
+
+def _knowing_cupy() -> dict[str, ModuleType]:
+    """The modules of CuPy, and those of the primitives that use it or one another's parts that do."""
+    found = {name: each for name, each in sys.modules.items() if name.partition(".")[0] in CUPY}
+    primitives = {name: each for name, each in sys.modules.items() if name.startswith(f"{OPS}.")}
+    while True:
+        known = {id(each) for each in found.values() if each is not None}
+        more = {
+            name: each
+            for name, each in primitives.items()
+            if name not in found
+            and any(
+                id(value) in known or getattr(value, "__module__", None) in found
+                for value in vars(each).values()
+            )
+        }
+        if not more:
+            return found
+        found |= more
+
+
+def _remove(modules: dict[str, ModuleType]) -> None:
+    for name in modules:
+        del sys.modules[name]
+        package, _, attribute = name.rpartition(".")
+        if package == OPS:
+            vars(sys.modules[OPS]).pop(attribute, None)
+    for value in vars(sys.modules[OPS]).values():
+        if hasattr(value, "cache_clear"):  # a choice of primitives made with, or without, the stand-in
+            value.cache_clear()

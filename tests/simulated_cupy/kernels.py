@@ -1,0 +1,310 @@
+"""The stand-in of ``cupy.RawModule``: compiles CUDA source with g++ and launches what is in it."""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import functools
+import hashlib
+import math
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import cuda
+from .array import ndarray
+
+SHIM = Path(__file__).with_name("host_shim.h")
+COMPILER = "g++"
+FLAGS = (
+    *("-O1", "-std=c++17", "-shared", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE"),
+    *("-Wno-unknown-pragmas", "-Werror=return-type", "-Werror=uninitialized"),
+)
+KERNEL = re.compile(r"^(KERNEL|BLOCK_KERNEL|GRID_KERNEL)\((\w+)\)\s*\(([^)]*)\)\s*\{", re.MULTILINE)
+TYPEDEF = re.compile(r"^typedef ([\w ]+?) (\w+);", re.MULTILINE)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+TYPES = {
+    "float": np.float32,
+    "double": np.float64,
+    "int": np.int32,
+    "unsigned": np.uint32,
+    "unsigned int": np.uint32,
+    "long long": np.int64,
+    "unsigned long long": np.uint64,
+    "bool": np.bool_,
+    "signed char": np.int8,
+    "unsigned char": np.uint8,
+}
+
+launches: collections.Counter[str] = collections.Counter()
+
+
+class Parameter(NamedTuple):
+    declaration: str
+    name: str
+    dtype: np.dtype
+    pointer: bool
+
+    def convert(self, kernel: str, value: Any) -> Any:
+        """The argument as ctypes takes it; TypeError unless it is exactly what the kernel reads."""
+        if self.pointer:
+            if value is None:
+                return None
+            if isinstance(value, ndarray) and value.dtype in self._pointed():
+                return value._array.ctypes.data
+            expected = " or ".join(f"CuPy array of {dtype}" for dtype in self._pointed())
+        else:
+            if isinstance(value, np.generic) and value.dtype == self.dtype:
+                return value.item()
+            expected = f"np.{self.dtype}"
+        got = type(value).__name__ + (f" of {value.dtype}" if isinstance(value, np.ndarray | ndarray) else "")
+        raise TypeError(
+            f"{kernel}: parameter {self.declaration} got {got} {value!r:.40}, expected {expected}"
+        )
+
+    def _pointed(self) -> tuple[np.dtype, ...]:
+        return (self.dtype, np.dtype(bool)) if self.dtype == np.uint8 else (self.dtype,)
+
+
+class Kernel(NamedTuple):
+    kind: str
+    parameters: tuple[Parameter, ...]
+    launch: Any
+    error: Any
+
+
+def parse(code: str, defines: tuple[str, ...]) -> dict[str, tuple[str, tuple[Parameter, ...]]]:
+    """The kernels in the source: name -> (macro, parameters)."""
+    types = dict(TYPES)
+    for define in defines:
+        name, _, value = define.removeprefix("-D").partition("=")
+        if value in TYPES:
+            types[name] = TYPES[value]
+    code = COMMENT.sub("", code)
+    types |= {name: types[meaning] for meaning, name in TYPEDEF.findall(code) if meaning in types}
+    kernels = {}
+    for match in KERNEL.finditer(code):
+        kind, name, declarations = match.groups()
+        if kind == "GRID_KERNEL" and "__shared__" in _body(code, match.end()):
+            raise cuda.CompileException(
+                f"{name}: a GRID_KERNEL has its shared memory by SHARED(), not __shared__"
+            )
+        parameters = tuple(_parameter(name, part, types) for part in declarations.split(",") if part.strip())
+        kernels[name] = kind, parameters
+    return kernels
+
+
+def _body(code: str, start: int) -> str:
+    depth, end = 1, start
+    while depth and end < len(code):
+        depth += {"{": 1, "}": -1}.get(code[end], 0)
+        end += 1
+    return code[start:end]
+
+
+def _parameter(kernel: str, declaration: str, types: dict[str, Any]) -> Parameter:
+    declaration = " ".join(declaration.split())
+    match = re.fullmatch(
+        r"([\w ]+?)(\s*\*)?\s*(\w+)", re.sub(r"\bconst\b|\b__restrict__\b", "", declaration).strip()
+    )
+    if not match or " ".join(match[1].split()) not in types:
+        raise cuda.CompileException(f"{kernel}: parameter {declaration!r} has a type that is not known here")
+    return Parameter(declaration, match[3], np.dtype(types[" ".join(match[1].split())]), bool(match[2]))
+
+
+@functools.cache
+def load(code: str, options: tuple[str, ...]) -> dict[str, Kernel]:
+    """Compile the source, unless that was done before, and load it."""
+    defines = tuple(option for option in options if option.startswith("-D"))
+    signatures = parse(code, defines)
+    source = code + "\n" + "".join(_launcher(name, *signatures[name]) for name in signatures)
+    key = hashlib.sha256("\0".join((source, SHIM.read_text(), *FLAGS, *defines, platform.machine())).encode())
+    folder = Path(tempfile.gettempdir()) / f"simulated_cupy_{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / f"{key.hexdigest()[:32]}.so"
+    if not path.exists():
+        _compile(source, defines, path)
+    library = ctypes.PyDLL(str(path))  # keeps the interpreter's lock: the threads' state is global
+    library.shim_error.restype = ctypes.c_char_p
+    kernels = {}
+    for name, (kind, parameters) in signatures.items():
+        launch = library[f"launch_{name}"]
+        dimensions = ctypes.POINTER(ctypes.c_uint)
+        launch.argtypes = [dimensions, dimensions, ctypes.c_size_t] + [
+            ctypes.c_void_p if parameter.pointer else np.ctypeslib.as_ctypes_type(parameter.dtype)
+            for parameter in parameters
+        ]
+        kernels[name] = Kernel(kind, parameters, launch, library.shim_error)
+    return kernels
+
+
+def _launcher(name: str, kind: str, parameters: tuple[Parameter, ...]) -> str:
+    declarations = "".join(f", {parameter.declaration}" for parameter in parameters)
+    names = ", ".join(parameter.name for parameter in parameters)
+    kind = "PLAIN" if kind == "KERNEL" else kind.removesuffix("_KERNEL")
+    return (
+        f'extern "C" int launch_{name}'
+        f"(const unsigned* grid_, const unsigned* block_, size_t shared_{declarations}) {{\n"
+        f'    return shim::launch(shim::{kind}, "{name}", grid_, block_, shared_, '
+        f"[=] {{ {name}({names}); }});\n}}\n"
+    )
+
+
+def _compile(source: str, defines: tuple[str, ...], path: Path) -> None:
+    if shutil.which(COMPILER) is None:
+        raise cuda.CompileException(f"{COMPILER} is not installed")
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        input, output = Path(folder, "kernels.cu.cpp"), Path(folder, path.name)
+        input.write_text(source)
+        command = [
+            COMPILER,
+            *FLAGS,
+            *defines,
+            "-DHOST_SHIM",
+            "-include",
+            str(SHIM),
+            str(input),
+            "-o",
+            str(output),
+        ]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise cuda.CompileException(result.stderr)
+        os.replace(output, path)
+
+
+class RawKernel:
+    """A kernel; its arguments are checked against the parameters that the source declares."""
+
+    def __init__(
+        self,
+        code: str,
+        name: str,
+        options: tuple[str, ...] = (),
+        backend: str = "nvrtc",
+        *,
+        enable_cooperative_groups: bool = False,
+    ) -> None:
+        kernels = load(code, _checked_options(options))
+        if name not in kernels:
+            raise cuda.CUDADriverError("CUDA_ERROR_NOT_FOUND: named symbol not found")
+        self.name = name
+        self.enable_cooperative_groups = enable_cooperative_groups
+        self._kernel = kernels[name]
+        self._shared_limit = 48 * 1024
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        return self._shared_limit
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, size: int) -> None:
+        if size > cuda.SHARED_MEMORY:
+            raise _invalid_value(
+                f"{self.name}: {size} bytes of shared memory, a block has {cuda.SHARED_MEMORY}"
+            )
+        self._shared_limit = int(size)
+
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: Any,
+        *,
+        shared_mem: int = 0,
+        stream: Any = None,
+    ) -> None:
+        grid, block = _dimensions(self.name, "grid", grid), _dimensions(self.name, "block", block)
+        self._check_size(grid, block, shared_mem)
+        kernel = self._kernel
+        if len(args) != len(kernel.parameters):
+            raise TypeError(f"{self.name}: got {len(args)} arguments, expected {len(kernel.parameters)}")
+        pairs = list(zip(kernel.parameters, args, strict=True))
+        values = [parameter.convert(self.name, value) for parameter, value in pairs]
+        launches[self.name] += 1
+        failed = kernel.launch((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), shared_mem, *values)
+        if failed:
+            raise cuda.CUDARuntimeError(kernel.error().decode())
+        for parameter, value in pairs:
+            if isinstance(value, ndarray):
+                value._memory.check(f"{self.name}: the array of parameter {parameter.name}")
+
+    def _check_size(self, grid: tuple[int, ...], block: tuple[int, ...], shared_mem: int) -> None:
+        threads = math.prod(block)
+        if threads > 1024:
+            raise _invalid_value(f"{self.name}: a block of {threads} threads, at most 1024 are possible")
+        if shared_mem > max(self._shared_limit, 48 * 1024):
+            raise _invalid_value(
+                f"{self.name}: {shared_mem} bytes of shared memory, "
+                f"max_dynamic_shared_size_bytes is {self._shared_limit}"
+            )
+        if self._kernel.kind == "GRID_KERNEL" and not self.enable_cooperative_groups:
+            raise RuntimeError(
+                f"{self.name} is a GRID_KERNEL: it needs a module with enable_cooperative_groups=True"
+            )
+        if self.enable_cooperative_groups:  # what a multiprocessor of compute capability 9.0 holds
+            each = min(2048 // (-(-threads // 32) * 32), 32, 233472 // (shared_mem + 1024))
+            if math.prod(grid) > each * cuda.MULTIPROCESSORS:
+                raise cuda.CUDADriverError(
+                    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: too many blocks in cooperative launch "
+                    f"({self.name}: {math.prod(grid)} blocks, {each * cuda.MULTIPROCESSORS} fit)"
+                )
+
+
+class RawModule:
+    """CUDA source; of the options only definitions (-D) count here."""
+
+    def __init__(
+        self,
+        code: str | None = None,
+        *,
+        options: tuple[str, ...] = (),
+        backend: str = "nvrtc",
+        enable_cooperative_groups: bool = False,
+        name_expressions: None = None,
+    ) -> None:
+        if code is None or name_expressions is not None:
+            raise TypeError("RawModule: only code=, without name_expressions, is simulated")
+        self.code = code
+        self.options = _checked_options(options)
+        self.backend = backend
+        self.enable_cooperative_groups = enable_cooperative_groups
+
+    def compile(self, log_stream: Any = None) -> None:
+        load(self.code, self.options)
+
+    def get_function(self, name: str) -> RawKernel:
+        return RawKernel(
+            self.code,
+            name,
+            self.options,
+            self.backend,
+            enable_cooperative_groups=self.enable_cooperative_groups,
+        )
+
+
+def _checked_options(options: Any) -> tuple[str, ...]:
+    if not isinstance(options, tuple) or not all(isinstance(option, str) for option in options):
+        raise TypeError(f"options are {options!r}, expected a tuple of strings")
+    return options
+
+
+def _dimensions(kernel: str, what: str, sizes: Any) -> tuple[int, ...]:
+    if not isinstance(sizes, tuple) or not 1 <= len(sizes) <= 3:
+        raise TypeError(f"{kernel}: {what} is {sizes!r}, expected a tuple of one to three integers")
+    sizes = tuple(size.__index__() for size in sizes)
+    most = (2**31 - 1, 65535, 65535) if what == "grid" else (1024, 1024, 64)
+    if not all(1 <= size <= limit for size, limit in zip(sizes, most, strict=False)):
+        raise _invalid_value(f"{kernel}: {what} is {sizes}, each has to be from 1 to {most}")
+    return (*sizes, 1, 1)[:3]
+
+
+def _invalid_value(reason: str) -> cuda.CUDADriverError:
+    return cuda.CUDADriverError(f"CUDA_ERROR_INVALID_VALUE: invalid argument ({reason})")

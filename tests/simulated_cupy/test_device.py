@@ -1,0 +1,87 @@
+"""The stand-in's device, and that it leaves no trace."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from rnnlab import ops
+
+from .install import installed
+
+
+def test_memory_limit(simulated):
+    pool = simulated.get_default_memory_pool()
+    before = pool.used_bytes()
+    x = simulated.zeros(100)
+    assert pool.used_bytes() == before + 1024
+    simulated.cuda.limit = before + 1536
+    with pytest.raises(
+        simulated.cuda.memory.OutOfMemoryError, match=r"allocating 1,024 bytes \(allocated so far: "
+    ):
+        x + 1
+    view = x[:50]
+    del x
+    assert pool.used_bytes() == before + 1024
+    del view
+    assert pool.used_bytes() == before
+
+
+def test_streams_and_events(device):
+    start, end = device.cuda.Event(), device.cuda.Event()
+    with device.cuda.Stream(non_blocking=True) as stream:
+        assert device.cuda.get_current_stream() == stream
+        start.record()
+        device.zeros(10)
+        end.record(stream)
+    stream.synchronize()
+    end.synchronize()
+    assert device.cuda.get_current_stream() == device.cuda.Stream.null
+    assert device.cuda.get_elapsed_time(start, end) >= 0
+
+
+def test_device(device):
+    with device.cuda.Device(0) as here:
+        assert here.id == 0
+        free, total = here.mem_info
+        assert 0 < free <= total
+        assert here.attributes["MultiProcessorCount"] > 0
+    assert device.zeros(1).device.id == 0
+    assert device.cuda.runtime.getDeviceCount() > 0
+
+
+def test_pinned_memory(device):
+    memory = device.cuda.alloc_pinned_memory(24)
+    host = np.frombuffer(memory, np.float64, 3)
+    device.arange(3.0).get(out=host)
+    assert host.tolist() == [0, 1, 2]
+
+
+def test_nothing_is_left_behind():
+    before = dict(sys.modules)
+    with installed() as cupy:
+        assert importlib.import_module("cupy") is cupy
+        ops.part, ops.user = ModuleType("rnnlab.ops.part"), ModuleType("rnnlab.ops.user")
+        ops.part.cp, ops.user.part = cupy, ops.part
+        sys.modules.update({"rnnlab.ops.part": ops.part, "rnnlab.ops.user": ops.user})
+    assert sys.modules == before
+    assert not hasattr(ops, "part")
+    assert not hasattr(ops, "user")
+
+
+def test_what_was_there_comes_back(monkeypatch):
+    real = ModuleType("cupy")
+    part = ModuleType("rnnlab.ops.part")
+    part.cp = real
+    monkeypatch.setitem(sys.modules, "cupy", real)
+    monkeypatch.setitem(sys.modules, "rnnlab.ops.part", part)
+    monkeypatch.setattr(ops, "part", part, raising=False)
+    with installed():
+        assert "rnnlab.ops.part" not in sys.modules
+        assert not hasattr(ops, "part")
+    assert sys.modules["cupy"] is real
+    assert sys.modules["rnnlab.ops.part"] is ops.part is part
