@@ -13,6 +13,7 @@ from rnnlab.ops import device_of, ops_for, ops_on
 from rnnlab.parameters import Parameters
 
 Array = Any
+Batch = tuple[int, int]  # the examples and the tokens of a batch
 
 LOSSES = ("reconstruction", "encoder_reconstruction", "label_smoothing", "doubly_stochastic")
 
@@ -104,9 +105,28 @@ class Model:
         """The dtype of the parameters, and of all arithmetic."""
         return self.params.dtype
 
-    def _room(self, grads: Parameters | None) -> Parameters:
-        """Zeros to add gradients into, in ``grads`` if it is given."""
+    def _room(self, grads: Parameters | None, part_of: Batch | None = None) -> Parameters:
+        """Where to add gradients: ``grads`` or, without it, fresh ones; zeros but for ``grads`` of a part."""
         if grads is None:
             return self.params.zeros_like()
-        grads.flat[...] = 0
+        if part_of is None:
+            grads.flat[...] = 0
         return grads
+
+
+def averaged_over(function: str, examples: int, tokens: int, part_of: Batch | None) -> Batch:
+    """What losses are averaged over: a batch's own examples and tokens, or those of the one it is a part of.
+
+    Raises
+    ------
+    ValueError
+        If that one is smaller.
+    """
+    if part_of is None:
+        return examples, tokens
+    if part_of[0] < examples or part_of[1] < tokens:
+        raise ValueError(
+            f"{function}: part_of is {part_of}, expected at least the part's own {examples} examples "
+            f"and {tokens} tokens"
+        )
+    return int(part_of[0]), int(part_of[1])  # NumPy's own would turn float32 into float64

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from rnnlab import decoding
 from rnnlab.layers.regularisation import Regularisation
-from rnnlab.models.base import arguments_of
+from rnnlab.models.base import Batch, arguments_of
 from rnnlab.models.captioning_parts import IMAGE_INPUTS, check_options, decoder_of, encoder_of, output_of
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.encoder_decoder import EncoderDecoder
@@ -181,6 +181,7 @@ class CaptioningRNN(EncoderDecoder):
         rng: np.random.Generator | None = None,
         grads: Parameters | None = None,
         sampling: float = 0.0,
+        part_of: Batch | None = None,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
@@ -197,6 +198,9 @@ class CaptioningRNN(EncoderDecoder):
         sampling : float in [0, 1]
             Scheduled sampling: the probability that a word which the decoder reads, any but the first, is
             drawn from the model's own distribution (:mod:`rnnlab.models.scheduled_sampling`). Needs ``rng``.
+        part_of : (int, int), optional
+            The examples and the tokens of the batch that this one is a part of. All averages are then that
+            batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.
 
         Returns
         -------
@@ -212,7 +216,7 @@ class CaptioningRNN(EncoderDecoder):
         """
         features, rows = self._inputs("loss", features)
         taught = self._taught("loss", "captions", captions, rows)
-        return self._loss(features, taught, rng, grads, sampling)
+        return self._loss(features, taught, rng, grads, sampling, part_of)
 
     def nll(self, features: Features, captions: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.

@@ -23,7 +23,7 @@ from rnnlab.layers import (
 )
 from rnnlab.layers.checks import check_probability, check_rng, check_size
 from rnnlab.layers.regularisation import Regularisation
-from rnnlab.models.base import Model, arguments_of
+from rnnlab.models.base import Batch, Model, arguments_of, averaged_over
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.encoders import Random
 from rnnlab.models.initialisation import initialise
@@ -133,6 +133,7 @@ class SequenceClassifier(Model):
         *,
         rng: Random = None,
         grads: Parameters | None = None,
+        part_of: Batch | None = None,
     ) -> tuple[float, Parameters]:
         """The mean cross-entropy of a batch, and the gradient of every parameter.
 
@@ -146,6 +147,9 @@ class SequenceClassifier(Model):
             Where the noise of dropout and of the recurrence comes from; none without it.
         grads : Parameters, optional
             Overwritten with the gradients; fresh ones are made if left out.
+        part_of : (int, int), optional
+            The examples and the labels of the batch that this one is a part of. All averages are then that
+            batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.
 
         Returns
         -------
@@ -165,18 +169,20 @@ class SequenceClassifier(Model):
         x = self._inputs("loss", x)
         labels = self._labels("loss", labels, len(x))
         params = self.params
-        grads = self._room(grads)
+        N, _ = averaged_over("SequenceClassifier.loss", len(x), len(x), part_of)
+        grads = self._room(grads, part_of)
         h, ran = self.layers.forward(params, x, lengths, rng)
         weights = self._weights(h, lengths)
         read, dropped = dropout_forward(_read(h, weights), self.output_dropout, rng=rng)
         scores, projected = affine_forward(read, params["W_class"], params["b_class"])
-        loss, dscores = softmax_loss(scores, labels, label_smoothing=self.label_smoothing)
+        loss, dscores = softmax_loss(scores, labels, divisor=max(1, N), label_smoothing=self.label_smoothing)
         dread, _, _ = affine_backward(dscores, projected, into=(grads["W_class"], grads["b_class"]))
         dh = _read_backward(dropout_backward(dread, dropped), weights)
         if self.reconstruction:
             real = np.full(len(x), x.shape[1]) if lengths is None else np.asarray(lengths)
+            weight = self.reconstruction * (len(x) / max(1, N))
             term, dterm, _ = required(self, "reconstruction", self.reconstructor).loss(
-                params, h, None, real, weight=self.reconstruction, grads=grads
+                params, h, None, real, weight=weight, grads=grads
             )
             loss += term
             dh += dterm

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from types import ModuleType
 
-from . import cuda, kernels, module
+from . import cublas, cuda, kernels, module
 
 OPS = "rnnlab.ops"
 CUPY = ("cupy", "cupyx", "cupy_backends")
@@ -27,7 +27,8 @@ def installed() -> Iterator[ModuleType]:
     kept = _knowing_cupy()
     _remove(kept)
     _reset()
-    sys.modules.update({"cupy": module, "cupy.cuda": cuda, "cupyx": None, "cupy_backends": None})
+    stand_ins = {"cupy": module, "cupy.cublas": cublas, "cupy.cuda": cuda}
+    sys.modules.update(stand_ins | {"cupyx": None, "cupy_backends": None})
     try:
         yield module
     finally:
