@@ -7,7 +7,7 @@ is one pass, an all-reduce is one call and a checkpoint is one data set with an 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from math import prod
 from typing import Any
 
@@ -82,10 +82,14 @@ class Parameters(MutableMapping[str, Array]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         view = self[name]
-        shape = np.shape(value)
-        if shape != view.shape:
-            raise ValueError(f"parameter {name!r} has shape {view.shape}, the array given has {shape}")
-        view[...] = value
+        if not isinstance(value, type(view)):
+            value = np.asarray(value, view.dtype)
+        if value.shape != view.shape:
+            raise ValueError(f"parameter {name!r} has shape {view.shape}, the array given has {value.shape}")
+        if isinstance(value, type(view)):
+            view[...] = value
+        else:
+            view.set(value)  # a device's array, by the name that CuPy has for it
 
     def __delitem__(self, name: str) -> None:
         raise TypeError(f"parameter {name!r} is a view of a shared buffer and cannot be deleted")
@@ -107,6 +111,10 @@ class Parameters(MutableMapping[str, Array]):
     def copy(self) -> Parameters:
         """A deep copy."""
         return Parameters(self.shapes, self.dtype, flat=self.flat.copy())
+
+    def on(self, asarray: Callable[[Array], Array]) -> Parameters:
+        """A copy in what ``asarray`` makes of the buffer: on another device."""
+        return Parameters(self.shapes, self.dtype, flat=asarray(self.flat))
 
     def place(self, name: str) -> slice:
         """Where the numbers of a parameter lie in :attr:`flat`."""

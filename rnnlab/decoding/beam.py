@@ -28,6 +28,7 @@ from rnnlab.decoding.search import (
     select,
 )
 from rnnlab.decoding.sentences import Sentences
+from rnnlab.ops import ops_for
 
 _NORMALISATIONS = {
     "power": lambda length, exponent: length**exponent,
@@ -188,6 +189,7 @@ def _step(
     K, groups = options.size, options.groups
     if groups == 1:
         return continuations(totals, log_probs, K, end_token)
+    log_probs = ops_for(log_probs).asnumpy(log_probs)
     sources = active // groups
     chosen = np.zeros((sources[-1] + 1, log_probs.shape[2]), log_probs.dtype)  # how often each word was
     parts, order = [], []

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.decoding.search import StepModel, check_count
+from rnnlab.ops import ops_for
 
 Array = Any
 
@@ -79,16 +80,17 @@ class Constraints:
         ValueError
             If a forbidden token is not in the vocabulary.
         """
-        V = log_probs.shape[1]
+        ops, V = ops_for(log_probs), log_probs.shape[1]
         if self.forbid and self.forbid[-1] >= V:
             raise ValueError(f"{self.function}: forbid holds {self.forbid[-1]}, the vocabulary has {V} words")
         log_probs = log_probs.copy()
-        log_probs[:, self.forbid] = -np.inf
+        if self.forbid:
+            log_probs[:, ops.asarray(self.forbid)] = -np.inf
         if length < self.min_length:
             log_probs[:, self.end_token] = -np.inf
         if history is not None and 0 < self.no_repeat_ngram <= length:
             rows, words = repeated(history, self.no_repeat_ngram)
-            log_probs[rows, words] = -np.inf
+            log_probs[ops.asarray(rows), ops.asarray(words)] = -np.inf
         return log_probs
 
 

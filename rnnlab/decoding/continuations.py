@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.decoding.search import check_numbers
+from rnnlab.ops import ops_for
 
 Array = Any
 
@@ -49,7 +50,8 @@ def continuations(
     b, slots, V = log_probs.shape
     ranked = log_probs if penalty is None else log_probs - penalty[:, None]
     # of one sentence's words, K at most go on, and its end may be more probable than they
-    words, values = _top(ranked.reshape(b * slots, V), K + 1)
+    ops = ops_for(ranked)
+    words, values = map(ops.asnumpy, ops.top(ranked.reshape(b * slots, V), K + 1))
     check_numbers("beam_search", values)
     words, values = words.reshape(b, slots, K + 1), values.reshape(b, slots, K + 1)
     gained = values
@@ -71,18 +73,3 @@ def continuations(
         np.take_along_axis(parents, going_on, axis=1),
         np.take_along_axis(words, going_on, axis=1),
     )
-
-
-def _top(scores: Array, count: int) -> tuple[Array, Array]:
-    """The columns and values (n, count) of the largest scores of each row (n, V), largest first.
-
-    Among equals it is the first. Where there are fewer columns, the values after the last are minus infinity.
-    ``scores`` is overwritten.
-    """
-    rows = np.arange(scores.shape[0])
-    columns, values = np.empty((rows.size, count), np.intp), np.empty((rows.size, count))
-    for rank in range(count):  # few passes; a partition is not faster, and picks any of several equals
-        best = scores.argmax(axis=1)
-        columns[:, rank], values[:, rank] = best, scores[rows, best]
-        scores[rows, best] = -np.inf
-    return columns, values

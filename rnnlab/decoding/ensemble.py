@@ -73,7 +73,7 @@ class Ensemble:
     def _attention(self, state: State) -> Array:
         """The mean of the members' attention (N, L)."""
         weights = [model.attention(part) for model, part in zip(self.models, state, strict=True)]  # type: ignore[attr-defined]
-        return np.mean(weights, axis=0)
+        return sum(weights[1:], weights[0]) / len(weights)
 
 
 def _log_mean(log_probs: Sequence[Array]) -> Array:

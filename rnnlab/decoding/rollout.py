@@ -22,8 +22,10 @@ from rnnlab.decoding.search import (
     placed,
     select,
 )
+from rnnlab.ops import ops_for
 
-Choose = Callable[[Array, Array, int], Array]  # log-probabilities (n, V), the sources (n,), the step -> (n,)
+# Log-probabilities (n, V), to be overwritten, the sources (n,) and the step -> tokens and their values, (n,)
+Choose = Callable[[Array, Array, int], tuple[Array, Array]]
 
 
 def greedy(
@@ -71,7 +73,7 @@ def greedy(
         no_repeat_ngram=no_repeat_ngram,
     )
     attention = attention_of("greedy", model, return_alignments)
-    return _rollout(model, model.start(source), constraints, attention, lambda x, *_: x.argmax(axis=1))
+    return _rollout(model, model.start(source), constraints, attention, _best)
 
 
 def sample(
@@ -143,11 +145,19 @@ def sample(
     state = model.start(source)
     N, seed = num_rows(state), int(rng.integers(2**63))
 
-    def choose(log_probs: Array, sources: Array, step: int) -> Array:
+    def choose(log_probs: Array, sources: Array, step: int) -> tuple[Array, Array]:
+        log_probs = ops_for(log_probs).asnumpy(log_probs)
         uniform = np.random.default_rng((seed, step)).random(N)[sources]
-        return draw_tokens(_likely(log_probs, temperature, top_k, top_p), uniform)
+        tokens = draw_tokens(_likely(log_probs, temperature, top_k, top_p), uniform)
+        return tokens, log_probs[np.arange(len(tokens)), tokens]
 
     return _rollout(model, state, constraints, attention, choose)
+
+
+def _best(log_probs: Array, sources: Array, step: int) -> tuple[Array, Array]:
+    ops = ops_for(log_probs)
+    tokens, values = map(ops.asnumpy, ops.top(log_probs, 1))
+    return tokens[:, 0], values[:, 0]
 
 
 def _likely(log_probs: Array, temperature: float, top_k: int, top_p: float) -> Array:
@@ -216,8 +226,7 @@ def _rollout_chunk(
         if attention is not None:
             weights.append(placed(attention(state), active, n))
         log_probs = constraints.apply(log_probs, t, tokens[active, :t])
-        last = choose(log_probs, sources[active], t)
-        gained = log_probs[np.arange(active.size), last]
+        last, gained = choose(log_probs, sources[active], t)
         check_numbers(constraints.function, gained)
         ends = last == model.end_token
         taken = (gained > -np.inf) & (ends | (t < max_length))

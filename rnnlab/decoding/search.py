@@ -22,6 +22,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from rnnlab.ops import ops_for
+
 Array = Any
 State = Any
 
@@ -60,7 +62,7 @@ def select(state: State, rows: Array) -> State:
     """The rows of a state, in the order asked for."""
     if isinstance(state, tuple):
         return tuple(select(part, rows) for part in state)
-    return state[rows] if hasattr(state, "shape") else state
+    return state[ops_for(state).asarray(rows)] if hasattr(state, "shape") else state
 
 
 def num_rows(state: State) -> int:
@@ -119,7 +121,7 @@ def check_count(function: str, name: str, value: int, least: int, most: int | No
 
 
 def attention_of(function: str, model: StepModel, wanted: bool) -> Callable[[State], Array] | None:
-    """The model's method ``attention`` if alignments are wanted, else None.
+    """The model's method ``attention``, its weights as NumPy arrays, if alignments are wanted, else None.
 
     Raises
     ------
@@ -133,7 +135,12 @@ def attention_of(function: str, model: StepModel, wanted: bool) -> Callable[[Sta
             f"{function}: return_alignments is True, but this {type(model).__name__} does not attend to its "
             "source"
         )
-    return model.attention  # type: ignore[attr-defined]
+
+    def attention(state: State) -> Array:
+        weights = model.attention(state)  # type: ignore[attr-defined]
+        return ops_for(weights).asnumpy(weights)
+
+    return attention
 
 
 def attends(model: StepModel) -> bool:

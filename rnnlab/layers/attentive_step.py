@@ -77,7 +77,7 @@ def attentive_start(
         keys = layout.parts["source"].keys.of(rows)
     if target:
         history = ops_for(like).asarray(np.empty((like.shape[0], 0), np.int64))
-    origins = ops_for(like).asarray(np.arange(like.shape[0]))
+    origins = np.arange(like.shape[0])
     return state, origins, cells, history, None, _Decoder(layout, rows, keys)
 
 
@@ -136,11 +136,10 @@ def attentive_step(x: Array, state: DecodingState) -> tuple[Array, Array, dict[s
     gates += layout.b
     after, kept = tuple(ops.empty((n, H), x.dtype) for _ in recurrent), ops.empty((n, H), x.dtype)
     layout.recur(gates, recurrent, after, kept, slice(n))
-    origins = ops.asarray(np.arange(n))
-    return after[0], context, weights, (after, origins, cells, history, past, decoder)
+    return after[0], context, weights, (after, np.arange(n), cells, history, past, decoder)
 
 
 def _distinct(ops: Any, origins: Array) -> tuple[Array, Array | None]:
     """One row of each origin, and for each row which of these it is; None if all differ."""
-    _, distinct, copies = np.unique(np.asarray(origins), return_index=True, return_inverse=True)
+    _, distinct, copies = np.unique(origins, return_index=True, return_inverse=True)
     return ops.asarray(distinct), None if len(distinct) == len(copies) else ops.asarray(copies)

@@ -26,7 +26,7 @@ def word_embedding_forward(x: Array, W: Array) -> tuple[Array, WordEmbeddingCach
     Parameters
     ----------
     x : (N, T) integers in [0, V)
-        Tokens; any other number of axes works the same.
+        Tokens; any other number of axes works the same. NumPy's go with a W of any library.
     W : (V, D)
         A word vector in each row.
 
@@ -42,9 +42,10 @@ def word_embedding_forward(x: Array, W: Array) -> tuple[Array, WordEmbeddingCach
     ValueError, TypeError
         If a shape or a dtype does not fit.
     """
-    ops = ops_for(x, W)
+    ops = ops_for(W)
     V = check_shapes("word_embedding_forward", W=(W, "V D"))["V"]
     check_tokens("word_embedding_forward", "x", x, V)
+    x = ops.asarray(x)
     out = ops.empty((x.size, W.shape[1]), W.dtype)
     ops.take(W, x.reshape(-1), out)
     return out.reshape(*x.shape, W.shape[1]), WordEmbeddingCache(x, W)

@@ -142,7 +142,7 @@ class Steps(NamedTuple):
 
     def unpack(self, rows: Array, chunk: Chunk, x: Array) -> None:
         """The inverse of :meth:`pack`: write rows (m, D) to their places in x (N T, D)."""
-        x[self.source[chunk.rows]] = rows
+        ops_for(x).put(rows, self.source[chunk.rows], x)
 
     def unpacked(self, columns: int, like: Array) -> Array:
         """Room for :meth:`unpack`, zero where there is padding, (N T, D)."""
@@ -175,8 +175,9 @@ class Steps(NamedTuple):
 
     def unsort(self, rows: Array) -> Array:
         """Rows in the order of length back in the order of the batch, (N, H) -> (N, H)."""
-        out = ops_for(rows).empty(rows.shape, rows.dtype)
-        out[self.order] = rows
+        ops = ops_for(rows)
+        out = ops.empty(rows.shape, rows.dtype)
+        ops.put(rows, self.order, out)
         return out
 
     def incoming(
@@ -194,7 +195,9 @@ class Steps(NamedTuple):
                     f"{function}: {name} gradient has shape {gradient.shape} and dtype {gradient.dtype}, "
                     f"expected {expected} and {like.dtype}"
                 )
-        out = ops.zeros((N, H), like.dtype) if dfinal is None else dfinal[self.order]
+        out = ops.zeros((N, H), like.dtype)
+        if dfinal is not None:
+            ops.take(dfinal, self.order, out)
         if dstates is not None and self.frozen is not None:
             standing = ops.empty((self.frozen.size, H), like.dtype)
             ops.take(as_rows(dstates), self.frozen, standing)

@@ -14,7 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rnnlab.layers.checks import check_probability, check_shapes, check_tokens
+from rnnlab.layers.recurrence import as_rows
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -32,7 +35,7 @@ def softmax_loss(
     x : (M, V)
         Scores before the softmax.
     y : (M,) integers in [0, V)
-        The true class of each row.
+        The true class of each row; NumPy's go with an x of any library.
     divisor : float, optional
         What the sum of the rows' losses is divided by, M if left out.
     label_smoothing : float in [0, 1)
@@ -50,7 +53,7 @@ def softmax_loss(
     ValueError, TypeError
         If a shape, a dtype or an option does not fit.
     """
-    ops = ops_for(x, y)
+    ops = ops_for(x)
     check_probability("softmax_loss", "label_smoothing", label_smoothing)
     M, V = check_shapes("softmax_loss", x=(x, "M V")).values()
     if y.shape != (M,):
@@ -58,7 +61,7 @@ def softmax_loss(
     check_tokens("softmax_loss", "y", y, V)
     divisor = max(M, 1) if divisor is None else divisor
     dx = ops.empty(x.shape, x.dtype)
-    losses = ops.softmax_cross_entropy(x, y, 1 / divisor, dx, label_smoothing)
+    losses = ops.softmax_cross_entropy(x, ops.asarray(y), 1 / divisor, dx, label_smoothing)
     return float(losses.sum(dtype="float64")) / divisor, dx
 
 
@@ -80,7 +83,7 @@ def temporal_softmax_loss(
     y : (N, T) integers in [0, V)
         The true token at each step.
     mask : (N, T)
-        True (or nonzero) where y is a real token; the others count for nothing.
+        True (or nonzero) where y is a real token; the others count for nothing. Like y it may be NumPy's.
     verbose : bool
         Print the shapes of x and of the gradient, as in the course.
     average : "batch" or "token"
@@ -100,7 +103,7 @@ def temporal_softmax_loss(
     ValueError, TypeError
         If a shape, a dtype or an option does not fit.
     """
-    ops = ops_for(x, y, mask)
+    ops = ops_for(x)
     check_shapes("temporal_softmax_loss", x=(x, "N T V"))
     N, T, V = x.shape
     for name, array in (("y", y), ("mask", mask)):
@@ -108,15 +111,14 @@ def temporal_softmax_loss(
             raise ValueError(
                 f"temporal_softmax_loss: {name} has shape {array.shape}, expected (N, T) = {(N, T)}"
             )
-    real = mask.reshape(-1).astype(bool)
+    y, mask = (ops_for(array).asnumpy(array).reshape(-1) for array in (y, mask))
+    real = np.flatnonzero(mask)
+    rows, scores = ops.asarray(real), ops.empty((real.size, V), x.dtype)
+    ops.take(as_rows(x), rows, scores)
+    divisor = loss_divisor("temporal_softmax_loss", average, N, real.size)
+    loss, dscores = softmax_loss(scores, y[real], divisor=divisor, label_smoothing=label_smoothing)
     dx = ops.zeros((N * T, V), x.dtype)
-    divisor = loss_divisor("temporal_softmax_loss", average, N, int(real.sum()))
-    loss, dx[real] = softmax_loss(
-        x.reshape(N * T, V)[real],
-        y.reshape(-1)[real],
-        divisor=divisor,
-        label_smoothing=label_smoothing,
-    )
+    ops.put(dscores, rows, dx)
     dx = dx.reshape(N, T, V)
     if verbose:
         print(f"x: {x.shape} dx: {dx.shape}")

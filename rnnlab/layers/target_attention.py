@@ -164,7 +164,7 @@ def histories(steps: Steps) -> Array:
 def spread(steps: Steps, rows: Array) -> Array:
     """Packed rows (M, D) at their places in (N, T, D), zero where there is padding."""
     out = steps.unpacked(rows.shape[1], rows)
-    out[steps.source] = rows
+    ops_for(rows).put(rows, steps.source, out)
     return out.reshape(*steps.shape, rows.shape[1])
 
 

@@ -9,13 +9,17 @@ import numpy as np
 
 from rnnlab.layers.checks import check_probability, check_weight
 from rnnlab.layers.regularisation import Regularisation
+from rnnlab.ops import device_of, ops_for, ops_on
 from rnnlab.parameters import Parameters
+
+Array = Any
+Batch = tuple[int, int]  # the examples and the tokens of a batch
 
 LOSSES = ("reconstruction", "encoder_reconstruction", "label_smoothing", "doubly_stochastic")
 
 
 def arguments_of(constructor: Mapping[str, Any]) -> dict[str, Any]:
-    """A constructor's arguments but for ``rng``, fit for JSON, from its ``locals()`` when it begins.
+    """A constructor's arguments but for ``rng`` and ``device``, from its ``locals()``, fit for JSON.
 
     Raises
     ------
@@ -25,7 +29,7 @@ def arguments_of(constructor: Mapping[str, Any]) -> dict[str, Any]:
     options = {
         name: dict(value) if isinstance(value, Mapping) else value
         for name, value in constructor.items()
-        if name not in ("self", "__class__", "rng")
+        if name not in ("self", "__class__", "rng", "device")
     }
     regularisation = Regularisation.of(constructor["regularisation"])._asdict()
     return options | {"dtype": np.dtype(constructor["dtype"]).name, "regularisation": regularisation}
@@ -66,14 +70,63 @@ class Model:
         """A model with fresh parameters from what :meth:`config` gave."""
         return cls(**config, rng=rng)  # type: ignore[call-arg]
 
+    def to(self, device: str) -> Self:
+        """Move the parameters to a device, in place: "cpu", "gpu" (the first), or "gpu:N".
+
+        All arithmetic follows them. Whatever comes in may be NumPy's; tokens, labels and lengths are.
+
+        Raises
+        ------
+        ValueError, ImportError
+            If the name is none of these, or there is no such device.
+        """
+        ops = ops_on(device)
+        here = ops_for(self.params.flat)
+        if ops is not here or device_of(self.params.flat) != device_of(ops.empty(0)):
+            self.params = self.params.on(lambda flat: ops.asarray(here.asnumpy(flat)))
+        return self
+
+    @property
+    def device(self) -> str:
+        """Where the parameters are: "cpu" or "gpu:N"."""
+        return device_of(self.params.flat)
+
+    @property
+    def _ops(self) -> Any:
+        """The primitives of the parameters' library."""
+        return ops_for(self.params.flat)
+
+    def _floats(self, array: Any) -> Array:
+        """An array of numbers on the model's device, in its dtype."""
+        return self._ops.asarray(array, dtype=self.dtype)
+
     @property
     def dtype(self) -> np.dtype:
         """The dtype of the parameters, and of all arithmetic."""
         return self.params.dtype
 
-    def _room(self, grads: Parameters | None) -> Parameters:
-        """Zeros to add gradients into, in ``grads`` if it is given."""
+    def _room(self, grads: Parameters | None, part_of: Batch | None = None) -> Parameters:
+        """Where to add gradients: ``grads`` or, without it, fresh ones; zeros but for ``grads`` of a part."""
         if grads is None:
             return self.params.zeros_like()
-        grads.flat[...] = 0
+        if part_of is None:
+            grads.flat[...] = 0
         return grads
+
+
+def averaged_over(function: str, examples: int, tokens: int, part_of: Batch | None) -> Batch:
+    """What losses are averaged over: a batch's own examples and tokens, or those of the one it is a part of.
+
+    Raises
+    ------
+    ValueError
+        If that one is smaller.
+    """
+    if part_of is None:
+        return examples, tokens
+    if part_of[0] < examples or part_of[1] < tokens:
+        raise ValueError(
+            f"{function}: part_of is {part_of}, expected at least the part's own {examples} examples "
+            f"and {tokens} tokens"
+        )
+    return int(part_of[0]), int(part_of[1])  # NumPy's own would turn float32 into float64

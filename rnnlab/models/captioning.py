@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from rnnlab import decoding
 from rnnlab.layers.regularisation import Regularisation
-from rnnlab.models.base import arguments_of
+from rnnlab.models.base import Batch, arguments_of
 from rnnlab.models.captioning_parts import IMAGE_INPUTS, check_options, decoder_of, encoder_of, output_of
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.encoder_decoder import EncoderDecoder
@@ -93,6 +93,8 @@ class CaptioningRNN(EncoderDecoder):
         ``recurrent_dropout_on``, ``weight_dropout``, see :class:`rnnlab.layers.Regularisation`.
     rng : numpy Generator or seed
         Where the initial parameters come from.
+    device : str
+        Where the parameters are, and all arithmetic is done: "cpu", "gpu" or "gpu:N"; see :meth:`to`.
 
     Attributes
     ----------
@@ -136,6 +138,7 @@ class CaptioningRNN(EncoderDecoder):
         init_scale: float = 0.08,
         regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
+        device: str = "cpu",
     ) -> None:
         self._options = arguments_of(locals())
         check_options(self._options)
@@ -158,6 +161,7 @@ class CaptioningRNN(EncoderDecoder):
             init_scale=init_scale,
             dtype=dtype,
             rng=rng,
+            device=device,
         )
 
     def __repr__(self) -> str:
@@ -177,6 +181,7 @@ class CaptioningRNN(EncoderDecoder):
         rng: np.random.Generator | None = None,
         grads: Parameters | None = None,
         sampling: float = 0.0,
+        part_of: Batch | None = None,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
@@ -193,6 +198,9 @@ class CaptioningRNN(EncoderDecoder):
         sampling : float in [0, 1]
             Scheduled sampling: the probability that a word which the decoder reads, any but the first, is
             drawn from the model's own distribution (:mod:`rnnlab.models.scheduled_sampling`). Needs ``rng``.
+        part_of : (int, int), optional
+            The examples and the tokens of the batch that this one is a part of. All averages are then that
+            batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.
 
         Returns
         -------
@@ -208,7 +216,7 @@ class CaptioningRNN(EncoderDecoder):
         """
         features, rows = self._inputs("loss", features)
         taught = self._taught("loss", "captions", captions, rows)
-        return self._loss(features, taught, rng, grads, sampling)
+        return self._loss(features, taught, rng, grads, sampling, part_of)
 
     def nll(self, features: Features, captions: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.
@@ -279,7 +287,7 @@ class CaptioningRNN(EncoderDecoder):
     def _array(self, name: str, features: Any, axes: str, numbers: int) -> Array:
         if isinstance(features, tuple):
             raise TypeError(f"{name} is a tuple, expected an array {axes}: the model has no global_dim")
-        array = np.asarray(features, dtype=self.dtype)
+        array = self._floats(features)
         if array.ndim != axes.count(",") + 1 or array.shape[-1] != numbers or not all(array.shape[1:]):
             raise ValueError(f"{name} has shape {array.shape}, expected {axes} with {axes[-2]} = {numbers}")
         return array

@@ -23,7 +23,7 @@ from rnnlab.layers import (
 )
 from rnnlab.layers.checks import check_probability, check_rng, check_size
 from rnnlab.layers.regularisation import Regularisation
-from rnnlab.models.base import Model, arguments_of
+from rnnlab.models.base import Batch, Model, arguments_of, averaged_over
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.encoders import Random
 from rnnlab.models.initialisation import initialise
@@ -65,7 +65,7 @@ class SequenceClassifier(Model):
         Units of ARNet, ``hidden_dim`` if left out. If given, there is an ARNet even where its weight is 0.
     detach_target : bool
         Whether what ARNet reconstructs gets no gradient from it.
-    initialisation, init_scale, regularisation, rng
+    initialisation, init_scale, regularisation, rng, device
         As of :class:`~rnnlab.models.CaptioningRNN`.
 
     Attributes
@@ -99,6 +99,7 @@ class SequenceClassifier(Model):
         init_scale: float = 0.08,
         regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
+        device: str = "cpu",
     ) -> None:
         self._options = arguments_of(locals())
         _check_options(self._options)
@@ -115,6 +116,7 @@ class SequenceClassifier(Model):
         if forget_bias:
             for layer in self.layers.names:
                 self.params[f"b{layer}"][hidden_dim : 2 * hidden_dim] = forget_bias  # of i, f, o, g
+        self.to(device)
 
     def __repr__(self) -> str:
         names = ("num_classes", "input_dim", "hidden_dim", "cell_type", "readout", "num_layers")
@@ -131,6 +133,7 @@ class SequenceClassifier(Model):
         *,
         rng: Random = None,
         grads: Parameters | None = None,
+        part_of: Batch | None = None,
     ) -> tuple[float, Parameters]:
         """The mean cross-entropy of a batch, and the gradient of every parameter.
 
@@ -144,6 +147,9 @@ class SequenceClassifier(Model):
             Where the noise of dropout and of the recurrence comes from; none without it.
         grads : Parameters, optional
             Overwritten with the gradients; fresh ones are made if left out.
+        part_of : (int, int), optional
+            The examples and the labels of the batch that this one is a part of. All averages are then that
+            batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.
 
         Returns
         -------
@@ -163,18 +169,20 @@ class SequenceClassifier(Model):
         x = self._inputs("loss", x)
         labels = self._labels("loss", labels, len(x))
         params = self.params
-        grads = self._room(grads)
+        N, _ = averaged_over("SequenceClassifier.loss", len(x), len(x), part_of)
+        grads = self._room(grads, part_of)
         h, ran = self.layers.forward(params, x, lengths, rng)
         weights = self._weights(h, lengths)
         read, dropped = dropout_forward(_read(h, weights), self.output_dropout, rng=rng)
         scores, projected = affine_forward(read, params["W_class"], params["b_class"])
-        loss, dscores = softmax_loss(scores, labels, label_smoothing=self.label_smoothing)
+        loss, dscores = softmax_loss(scores, labels, divisor=max(1, N), label_smoothing=self.label_smoothing)
         dread, _, _ = affine_backward(dscores, projected, into=(grads["W_class"], grads["b_class"]))
         dh = _read_backward(dropout_backward(dread, dropped), weights)
         if self.reconstruction:
             real = np.full(len(x), x.shape[1]) if lengths is None else np.asarray(lengths)
+            weight = self.reconstruction * (len(x) / max(1, N))
             term, dterm, _ = required(self, "reconstruction", self.reconstructor).loss(
-                params, h, None, real, weight=self.reconstruction, grads=grads
+                params, h, None, real, weight=weight, grads=grads
             )
             loss += term
             dh += dterm
@@ -204,7 +212,8 @@ class SequenceClassifier(Model):
         """
         x = self._inputs("nll", x)
         labels, scores = self._labels("nll", labels, len(x)), self.scores(x, lengths)
-        losses = ops_for(scores).softmax_cross_entropy(scores, labels, 1.0, scores)
+        targets = self._ops.asarray(labels)
+        losses = self._ops.softmax_cross_entropy(scores, targets, 1.0, scores)
         return float(losses.sum(dtype=np.float64)), len(labels)
 
     # ------------------------------------------------------------------ inference
@@ -217,7 +226,7 @@ class SequenceClassifier(Model):
 
     def predict(self, x: Array, lengths: Array | None = None) -> Array:
         """The likeliest class of each sequence, (N,) integers."""
-        return self.scores(x, lengths).argmax(axis=1)
+        return self._ops.asnumpy(self.scores(x, lengths).argmax(axis=1))
 
     def _weights(self, h: Array, lengths: Array | None) -> Array:
         """What each state counts for in what is read, (N, T); the cell has checked the lengths."""
@@ -227,7 +236,7 @@ class SequenceClassifier(Model):
         return ops_for(h).asarray(weights.astype(h.dtype))
 
     def _inputs(self, function: str, x: Array) -> Array:
-        x = np.asarray(x, dtype=self.dtype)
+        x = self._floats(x)
         if x.ndim != 3 or x.shape[2] != self.input_dim or not x.shape[1]:
             raise ValueError(
                 f"SequenceClassifier.{function}: x has shape {x.shape}, "
@@ -246,7 +255,7 @@ class SequenceClassifier(Model):
             raise IndexError(
                 f"{function}: labels holds {wrong[0]}, expected classes from 0 to {self.num_classes - 1}"
             )
-        return labels
+        return labels.astype(np.int64)
 
 
 def _read(h: Array, weights: Array) -> Array:

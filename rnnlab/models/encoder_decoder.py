@@ -22,7 +22,7 @@ from rnnlab.layers.attention import doubly_stochastic_loss
 from rnnlab.layers.checks import check_probability, check_rng, check_tokens, check_weight
 from rnnlab.layers.recurrence import as_rows
 from rnnlab.layers.softmax import loss_divisor
-from rnnlab.models.base import Model
+from rnnlab.models.base import Batch, Model, averaged_over
 from rnnlab.models.cells import Array
 from rnnlab.models.decoders import Decoded
 from rnnlab.models.encoders import Random, Source
@@ -36,12 +36,19 @@ from rnnlab.parameters import Parameters
 
 
 class Teaching(NamedTuple):
-    """A batch of sentences as teacher forcing wants it."""
+    """A batch of sentences as teacher forcing wants it; the last two are on the model's device."""
 
     inputs: Array  # (N, T) tokens that are read
     lengths: Array  # (N,) up to the last real target
     real: Array  # (M,) places of the real targets in an (N T,) array
     targets: Array  # (M,) the tokens there
+
+
+class Averages(NamedTuple):
+    """How losses of a batch, or of a part of one, become averages over the whole."""
+
+    divisor: int  # of the sum over tokens
+    share: float  # of the whole's examples: the factor of what is a mean over the part's own
 
 
 class EncoderDecoder(Model):
@@ -63,7 +70,7 @@ class EncoderDecoder(Model):
         The ARNet of the decoder's hidden states.
     encoder_reconstruction, encoder_reconstructor
         The same of what a token encoder makes.
-    initialisation, init_scale, rng, dtype
+    initialisation, init_scale, rng, dtype, device
         Of the parameters.
     """
 
@@ -86,6 +93,7 @@ class EncoderDecoder(Model):
         init_scale: float,
         dtype: DTypeLike,
         rng: np.random.Generator | int,
+        device: str,
         encoder_reconstruction: float = 0.0,
         encoder_reconstructor: EncoderReconstructor | None = None,
     ) -> None:
@@ -116,11 +124,18 @@ class EncoderDecoder(Model):
                 shapes |= part.shapes()
         self.params = Parameters(shapes, dtype)
         initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
+        self.to(device)
 
     # ------------------------------------------------------------------ training
 
     def _loss(
-        self, inputs: Any, taught: Teaching, rng: Random, grads: Parameters | None, sampling: float = 0.0
+        self,
+        inputs: Any,
+        taught: Teaching,
+        rng: Random,
+        grads: Parameters | None,
+        sampling: float,
+        part_of: Batch | None,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
@@ -132,19 +147,21 @@ class EncoderDecoder(Model):
         check_sampling(f"{type(self).__name__}.loss", sampling, rng)
         if rng is not None and sampling:
             taught = self._with_samples(inputs, taught, sampling, rng)
-        grads = self._room(grads)
+        averages = self._averages(taught, part_of)
+        grads = self._room(grads, part_of)
         source, encoded = self.encoder.forward(params, inputs, rng=rng)
         words, embedded = self.embedding.forward(params, taught.inputs, rng=rng)
         decoded, cache = self.decoder.forward(params, words, source, taught.lengths, rng)
-        loss, ddecoded, dread = self._score(decoded, words, source, taught, grads, rng)
+        loss, ddecoded, dread = self._score(decoded, words, source, taught, averages, grads, rng)
         del decoded  # its memory serves the backward
         dwords, dsource = self.decoder.backward(ddecoded, cache, grads)
         if dread is not None:
             dwords += dread
         self.embedding.backward(dwords, embedded, grads)
         if self.encoder_reconstruction:
+            weight = self.encoder_reconstruction * averages.share
             term, dmemory = required(self, "encoder_reconstruction", self.encoder_reconstructor).loss(
-                params, source.memory, inputs, weight=self.encoder_reconstruction, grads=grads
+                params, source.memory, inputs, weight=weight, grads=grads
             )
             loss += term
             if dsource.memory is not None:
@@ -164,29 +181,42 @@ class EncoderDecoder(Model):
             return taught
         return taught._replace(inputs=sampled_inputs(self, self._start(inputs), tokens, places, points))
 
+    def _averages(self, taught: Teaching, part_of: Batch | None) -> Averages:
+        """Those of a batch, or of a part of one."""
+        rows = len(taught.lengths)
+        N, tokens = averaged_over(f"{type(self).__name__}.loss", rows, taught.real.size, part_of)
+        return Averages(loss_divisor("loss", self.loss_average, N, tokens), rows / max(1, N))
+
     def _score(
-        self, decoded: Decoded, words: Array, source: Source, taught: Teaching, grads: Parameters, rng: Random
+        self,
+        decoded: Decoded,
+        words: Array,
+        source: Source,
+        taught: Teaching,
+        averages: Averages,
+        grads: Parameters,
+        rng: Random,
     ) -> tuple[float, Decoded, Array | None]:
         """The loss of what was decoded; its gradient, and that of the words that the output read."""
-        divisor = loss_divisor("loss", self.loss_average, len(taught.lengths), taught.real.size)
         readout = self._readout(decoded, words, taught.real)
         loss, dreadout = output_loss(
             self.output,
             self.params,
             readout,
             taught.targets,
-            divisor=divisor,
+            divisor=averages.divisor,
             grads=grads,
             label_smoothing=self.label_smoothing,
             rng=rng,
         )
         dweights = {}
         if self.doubly_stochastic:
+            weight = self.doubly_stochastic * averages.share
             term, dterm = doubly_stochastic_loss(
                 decoded.weights["source"], taught.lengths, memory_mask=source.mask
             )
-            loss += self.doubly_stochastic * term
-            dweights["source"] = self.doubly_stochastic * dterm
+            loss += weight * term
+            dweights["source"] = weight * dterm
         dhidden, dcontexts, dread = (
             None if rows is None else _spread(rows, taught.real, words.shape) for rows in dreadout
         )
@@ -197,7 +227,7 @@ class EncoderDecoder(Model):
                 decoded.hidden,
                 decoded.first,
                 taught.lengths,
-                weight=self.reconstruction,
+                weight=self.reconstruction * averages.share,
                 grads=grads,
             )
             loss += term
@@ -217,7 +247,7 @@ class EncoderDecoder(Model):
         """The attention (N, T, L) to the source under teacher forcing."""
         if not self.attends_to_source:
             raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
-        return self._decoded(inputs, taught).weights["source"]
+        return self._ops.asnumpy(self._decoded(inputs, taught).weights["source"])
 
     def _decoded(self, inputs: Any, taught: Teaching) -> Decoded:
         """What the decoder makes under teacher forcing, without noise."""
@@ -252,8 +282,9 @@ class EncoderDecoder(Model):
             raise ValueError(
                 f"{type(self).__name__}.last_states: sentence {row} has no token after its first"
             )
-        decoded = self._decoded(inputs, taught)
-        return decoded.hidden[np.arange(N), taught.lengths - 1]
+        hidden, T = self._decoded(inputs, taught).hidden, taught.inputs.shape[1]
+        last = _gather(hidden, self._ops.asarray(np.arange(N) * T + taught.lengths - 1))
+        return self._ops.asnumpy(last)
 
     def _readout(self, decoded: Decoded, words: Array, real: Array) -> Readout:
         """What is scored, at the real targets."""
@@ -276,7 +307,8 @@ class EncoderDecoder(Model):
         lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1)
         T = int(lengths.max(initial=0))
         places = np.flatnonzero(real[:, :T])
-        return Teaching(tokens[:, :T], lengths, places, targets[:, :T].reshape(-1)[places])
+        scored = targets[:, :T].reshape(-1)[places].astype(np.int64)
+        return Teaching(tokens[:, :T], lengths, *map(self._ops.asarray, (places, scored)))
 
     # ------------------------------------------------------------------ decoding
 
@@ -337,6 +369,7 @@ def _gather(array: Array, places: Array) -> Array:
 def _spread(rows: Array, places: Array, shape: tuple[int, ...]) -> Array:
     """The inverse of :func:`_gather`, zero elsewhere: (M, D) to (N, T, D) of the N and T of ``shape``."""
     N, T, _ = shape
-    out = ops_for(rows).zeros((N * T, rows.shape[1]), rows.dtype)
-    out[places] = rows
+    ops = ops_for(rows)
+    out = ops.zeros((N * T, rows.shape[1]), rows.dtype)
+    ops.put(rows, places, out)
     return out.reshape(N, T, rows.shape[1])

@@ -102,4 +102,5 @@ def sampled_inputs(model: Any, state: State, inputs: Array, places: Array, point
 def _draw(model: Any, readout: Readout, points: Array) -> Array:
     """A word (m,) of the distribution after each row of a readout."""
     scores, _ = model.output.forward(model.params, readout)
-    return draw_tokens(np.exp(ops_for(scores).log_softmax(scores)), points)
+    ops = ops_for(scores)
+    return draw_tokens(np.exp(ops.asnumpy(ops.log_softmax(scores))), points)

@@ -119,7 +119,8 @@ class TokenEncoder:
             caches.append((dropped, [cache for _, cache in runs]))
         a, projected = affine_forward(self._read(x, batch), params["W_init"], params["b_init"])
         started, activated = tanh_forward(a)
-        state = tuple(_copy(part) for part in np.split(started, self._decoder_states, axis=1))
+        width = self._decoder_dim
+        state = tuple(_copy(started[:, k * width : (k + 1) * width]) for k in range(self._decoder_states))
         return Source(state, memory=x, mask=batch.mask), (
             batch,
             embedded,
@@ -139,8 +140,8 @@ class TokenEncoder:
         da = tanh_backward(dstarted, activated)
         dread, _, _ = affine_backward(da, projected, into=(grads["W_init"], grads["b_init"]))
         dx = ops.zeros(shape, dtype) if dsource.memory is None else _copy(dsource.memory)
-        H, rows = self.hidden_dim, np.arange(shape[0])
-        dx[rows, _last(batch), :H] += dread[:, :H]
+        H, (rows, last) = self.hidden_dim, _last(ops, batch)
+        dx[rows, last, :H] += dread[:, :H]
         dx[:, 0, H:] += dread[:, H:]
         for layer, (dropped, runs) in zip(reversed(self.layers), reversed(caches), strict=True):
             dinputs = None
@@ -153,7 +154,7 @@ class TokenEncoder:
 
     def _read(self, x: Array, batch: Tokens) -> Array:
         """The states of both directions once they have read all, (N, L, 2H) -> (N, 2H), or of the one."""
-        out = _copy(x[np.arange(x.shape[0]), _last(batch)])
+        out = _copy(x[_last(ops_for(x), batch)])
         out[:, self.hidden_dim :] = x[:, 0, self.hidden_dim :]
         return out
 
@@ -188,9 +189,10 @@ def _beside(parts: list[Array]) -> Array:
     return out
 
 
-def _last(batch: Tokens) -> Array:
-    """The place of each sentence's last token."""
-    return np.maximum(batch.lengths - 1, 0)
+def _last(ops: Any, batch: Tokens) -> tuple[Array, Array]:
+    """Where each sentence's last token is: indices of a batch of sequences."""
+    places = np.maximum(batch.lengths - 1, 0)
+    return ops.asarray(np.arange(len(places))), ops.asarray(places)
 
 
 def _copy(view: Array) -> Array:

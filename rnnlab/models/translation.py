@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 
 from rnnlab.layers.checks import check_probability, check_size, check_tokens
 from rnnlab.layers.regularisation import Regularisation
-from rnnlab.models.base import arguments_of
+from rnnlab.models.base import Batch, arguments_of
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, RecurrentDecoder
 from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
@@ -68,7 +68,7 @@ class Seq2Seq(EncoderDecoder):
         The share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "token" or "batch"
         The loss is the sum over all real tokens over their number, or over the batch size.
-    initialisation, init_scale, rng
+    initialisation, init_scale, rng, device
         As of :class:`~rnnlab.models.CaptioningRNN`.
     regularisation : mapping, optional
         Noise in the recurrence of encoder and decoder, likewise.
@@ -113,6 +113,7 @@ class Seq2Seq(EncoderDecoder):
         init_scale: float = 0.08,
         regularisation: Mapping[str, Any] | Regularisation | None = None,
         rng: np.random.Generator | int = 0,
+        device: str = "cpu",
     ) -> None:
         self._options = arguments_of(locals())
         _check_options(self._options)
@@ -158,6 +159,7 @@ class Seq2Seq(EncoderDecoder):
             init_scale=init_scale,
             dtype=dtype,
             rng=rng,
+            device=device,
             encoder_reconstruction=encoder_reconstruction,
             encoder_reconstructor=encoder_reconstructor("Seq2Seq", encoder, self._options),
         )
@@ -176,6 +178,7 @@ class Seq2Seq(EncoderDecoder):
         rng: np.random.Generator | None = None,
         grads: Parameters | None = None,
         sampling: float = 0.0,
+        part_of: Batch | None = None,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
@@ -192,6 +195,9 @@ class Seq2Seq(EncoderDecoder):
         sampling : float in [0, 1]
             Scheduled sampling: the probability that a word which the decoder reads, any but the first, is
             drawn from the model's own distribution (:mod:`rnnlab.models.scheduled_sampling`). Needs ``rng``.
+        part_of : (int, int), optional
+            The examples and the tokens of the batch that this one is a part of. All averages are then that
+            batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.
 
         Returns
         -------
@@ -207,7 +213,7 @@ class Seq2Seq(EncoderDecoder):
         """
         batch, rows = self._inputs("loss", source)
         taught = self._taught("loss", "target", target, rows)
-        return self._loss(batch, taught, rng, grads, sampling)
+        return self._loss(batch, taught, rng, grads, sampling, part_of)
 
     def nll(self, source: Array, target: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.

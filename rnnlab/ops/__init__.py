@@ -7,6 +7,8 @@ primitive that a module lacks is an AttributeError.
 For NumPy arrays there are two: :mod:`~rnnlab.ops.numpy_ops`, the reference, and, where the extra ``[fast]``
 is installed, :mod:`~rnnlab.ops.fused_ops`, the same on compiled kernels. The environment variable
 RNNLAB_OPS, "numpy" or "fused", insists on one of them; :func:`describe` tells which one is in use and why.
+For CuPy arrays there is :mod:`~rnnlab.ops.cupy_ops`, with kernels of its own, imported when it is first asked
+for. :func:`ops_on` has the module for a device that is named.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import warnings
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -22,7 +25,7 @@ import numpy as np
 
 from rnnlab.ops import numpy_ops
 
-__all__ = ["describe", "ops_for", "warm_up"]
+__all__ = ["describe", "device_of", "ops_for", "ops_on", "warm_up"]
 
 _NUMPY = (np.ndarray, np.generic)
 
@@ -38,10 +41,42 @@ def ops_for(*arrays: Any) -> ModuleType:
     if arrays and all(isinstance(array, _NUMPY) for array in arrays):
         return _for_numpy().module
     libraries = {type(array).__module__.partition(".")[0] for array in arrays}
-    if len(libraries) > 1 and libraries <= {"numpy", "cupy"}:
+    if libraries == {"cupy"}:
+        return importlib.import_module("rnnlab.ops.cupy_ops")
+    if libraries == {"numpy", "cupy"}:
         raise TypeError("expected arrays of one library, got NumPy and CuPy arrays together")
     kinds = sorted({f"{type(array).__module__}.{type(array).__name__}" for array in arrays})
-    raise TypeError(f"expected NumPy arrays, got {', '.join(kinds)}")
+    raise TypeError(f"expected NumPy or CuPy arrays, got {', '.join(kinds)}")
+
+
+def ops_on(device: str) -> ModuleType:
+    """The module of primitives for "cpu", "gpu" (the first), or "gpu:N", which becomes the one in use.
+
+    Raises
+    ------
+    ValueError
+        If the name is none of these, or there is no GPU of that number.
+    ImportError
+        If a GPU is asked for, and CuPy is missing or finds no driver.
+    """
+    if device == "cpu":
+        return _for_numpy().module
+    found = re.fullmatch(r"gpu(?::(\d+))?", device) if isinstance(device, str) else None
+    if found is None:
+        raise ValueError(f"device is {device!r}, expected 'cpu', 'gpu' or 'gpu:N'")
+    try:
+        devices = importlib.import_module("rnnlab.ops.cupy_devices")
+    except ModuleNotFoundError as error:
+        if error.name != "cupy":
+            raise
+        raise ImportError(f"device is {device!r}, which needs CuPy: {_INSTALL_CUPY}") from None
+    devices.use(int(found[1] or 0), device)
+    return importlib.import_module("rnnlab.ops.cupy_ops")
+
+
+def device_of(array: Any) -> str:
+    """The name of the device that an array is on: "cpu", or "gpu:N"."""
+    return "cpu" if isinstance(array, _NUMPY) else f"gpu:{array.device.id}"
 
 
 def describe() -> str:
@@ -86,6 +121,7 @@ def _for_numpy() -> _Choice:
 
 
 _INSTALL = "pip install 'rnnlab[fast]'"
+_INSTALL_CUPY = "pip install 'rnnlab[cuda12]' or 'rnnlab[cuda13]', as your driver is"
 
 
 def _reference(reason: str) -> _Choice:

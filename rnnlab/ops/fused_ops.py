@@ -58,11 +58,14 @@ from rnnlab.ops.fused_optim import (
 from rnnlab.ops.fused_scores import embedding_gradient, log_softmax, softmax_cross_entropy
 from rnnlab.ops.numpy_ops import (
     asarray,
+    asnumpy,
     concatenate,
     first_non_finite,
+    put,
     sigmoid,
     take,
     tanh,
+    top,
 )
 
 __all__ = [
@@ -75,6 +78,7 @@ __all__ = [
     "affine",
     "affine_into",
     "asarray",
+    "asnumpy",
     "attention_memory_gradient",
     "clip_values",
     "concatenate",
@@ -102,6 +106,7 @@ __all__ = [
     "matmul_into",
     "momentum",
     "packed",
+    "put",
     "rmsprop",
     "rnn_backward",
     "rnn_forward",
@@ -115,6 +120,7 @@ __all__ = [
     "sum_of_squares",
     "take",
     "tanh",
+    "top",
     "zeros",
     "zoneout_backward",
     "zoneout_forward",

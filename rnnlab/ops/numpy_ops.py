@@ -68,6 +68,7 @@ __all__ = [
     "affine",
     "affine_into",
     "asarray",
+    "asnumpy",
     "attention_memory_gradient",
     "clip_values",
     "concatenate",
@@ -95,6 +96,7 @@ __all__ = [
     "matmul_into",
     "momentum",
     "packed",
+    "put",
     "rmsprop",
     "rnn_backward",
     "rnn_forward",
@@ -108,6 +110,7 @@ __all__ = [
     "sum_of_squares",
     "take",
     "tanh",
+    "top",
     "zeros",
     "zoneout_backward",
     "zoneout_forward",
@@ -116,6 +119,7 @@ __all__ = [
 Array = Any
 
 asarray = np.asarray
+asnumpy = np.asarray  # where a Python program, or NumPy, goes on with the numbers
 concatenate = np.concatenate
 empty = np.empty
 matmul = np.matmul
@@ -154,6 +158,11 @@ def matmul_add(x: Array, w: Array, out: Array) -> None:
 def take(x: Array, rows: Array, out: Array) -> None:
     """out = x[rows], (M, D) (n,) -> (n, D)."""
     np.take(x, rows, axis=0, out=out, mode="clip")  # the mode that needs no second copy
+
+
+def put(x: Array, rows: Array, out: Array) -> None:
+    """out[rows] = x, (n, D) (n,) -> (M, D); no row twice."""
+    out[rows] = x
 
 
 # ---------------------------------------------------------------- words
@@ -211,3 +220,18 @@ def log_softmax(scores: Array) -> Array:
     shifted = scores - scores.max(axis=1, keepdims=True)
     shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return shifted
+
+
+def top(scores: Array, count: int) -> tuple[Array, Array]:
+    """The columns and values (n, count) of the largest scores of each row (n, V), largest first.
+
+    Among equals it is the first; NaN is the largest. Where there are fewer columns, the values after the last
+    are minus infinity. ``scores`` is overwritten.
+    """
+    rows = np.arange(scores.shape[0])
+    columns, values = np.empty((rows.size, count), np.int64), np.empty((rows.size, count), scores.dtype)
+    for rank in range(count):  # few passes; a partition is not faster, and picks any of several equals
+        best = scores.argmax(axis=1)
+        columns[:, rank], values[:, rank] = best, scores[rows, best]
+        scores[rows, best] = -np.inf
+    return columns, values

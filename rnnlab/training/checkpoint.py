@@ -29,6 +29,7 @@ import numpy as np
 import rnnlab
 from rnnlab import models
 from rnnlab.files import atomic_write
+from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 
 PathLike = str | os.PathLike[str]
@@ -111,17 +112,21 @@ def save_checkpoint(path: PathLike, checkpoint: Checkpoint) -> None:
     with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
         file.attrs["format"] = np.bytes_(_FORMAT)
         file.attrs["rnnlab_version"] = np.bytes_(checkpoint.version)
-        parameters = file.create_dataset("parameters", data=np.asarray(checkpoint.parameters.flat))
+        parameters = file.create_dataset("parameters", data=_on_host(checkpoint.parameters.flat))
         parameters.attrs["index"] = np.bytes_(json.dumps(list(checkpoint.parameters.shapes.items())))
         optimiser = file.create_group("optimiser")
         for name, value in checkpoint.optimiser.items():
             if name == "steps":
                 optimiser.attrs[name] = value
             else:
-                optimiser.create_dataset(name, data=np.asarray(value))
+                optimiser.create_dataset(name, data=_on_host(value))
         file.create_dataset("losses", data=np.asarray(checkpoint.losses, np.float64))
         for name in _JSON:
             file.create_dataset(name, data=np.bytes_(json.dumps(getattr(checkpoint, name))))
+
+
+def _on_host(array: Any) -> np.ndarray:
+    return ops_for(array).asnumpy(array)
 
 
 def load_checkpoint(path: PathLike) -> Checkpoint:

@@ -18,6 +18,7 @@ CHANGEABLE = (
     "patience",
     "restore_best",
     "checkpoint_every",
+    "accumulate",
     "prefetch",
     "verbose",
     "print_every",
@@ -45,6 +46,7 @@ class Options:
     trains: Sequence[str] | None
     num_epochs: int
     batch_size: int
+    accumulate: int
     clip_norm: float | None
     clip_value: float | None
     monitor: str
@@ -64,7 +66,7 @@ class Options:
             self.scheduled_sampling = make_sampling_schedule(self.scheduled_sampling).config()
         if self.trains is not None:
             self.trains = _patterns("trains", self.trains)
-        for name in ("num_epochs", "batch_size", "print_every"):
+        for name in ("num_epochs", "batch_size", "accumulate", "print_every"):
             setattr(self, name, _integer(name, getattr(self, name), 1))
         for name in ("seed", "prefetch"):
             setattr(self, name, _integer(name, getattr(self, name), 0))

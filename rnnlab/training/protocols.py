@@ -27,6 +27,11 @@ class Model(Protocol):
 
         Noise such as dropout only if ``rng`` is given; the gradient is written into ``grads`` if that is. A
         model that can be trained with scheduled sampling takes its probability as ``sampling`` too.
+
+        One whose gradient can be accumulated takes ``part_of``: the numbers of examples and tokens of the
+        batch that this one is a part of, or None. If it is given, sums are divided by these numbers rather
+        than the part's own, and the gradient is added into ``grads`` instead of overwriting it, so that
+        losses and gradients of the parts add up to the batch's.
         """
         ...
 
@@ -58,5 +63,9 @@ class Data(Protocol):
 
     @property
     def num_tokens(self) -> Callable[..., int]:
-        """``num_tokens(batch)``: the number of target tokens in a batch, padding left out."""
+        """``num_tokens(batch)``: the number of target tokens in a batch, padding left out.
+
+        It is what an accumulated loss that is a mean over tokens is divided by, so that it has to be the
+        number that the model counts.
+        """
         ...

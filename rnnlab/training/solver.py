@@ -61,6 +61,11 @@ class Solver:
         What multiplies the learning rate: ``{"name": "exponential", "decay": 0.95}``, see
         :mod:`rnnlab.training.schedules`; constant if left out.
     num_epochs, batch_size : int
+    accumulate : int
+        Compute the gradient of a batch in so many parts, one after another, for a single update: the same
+        loss and gradient but for rounding, with the memory of the activations of one part. Noise is drawn
+        for each part, so that with noise it is not the same draw as for the whole batch. More than 1 needs a
+        ``model.loss`` that takes ``part_of``; a batch of fewer examples has as many parts as examples.
     scheduled_sampling : mapping, optional
         How often a word that the model reads is its own: ``{"name": "constant", "value": 0.25}``, see
         :mod:`rnnlab.training.sampling_schedules`. Passed on to ``model.loss`` as ``sampling``; never if left
@@ -130,6 +135,7 @@ class Solver:
         trains: Sequence[str] | None = None,
         num_epochs: int = 10,
         batch_size: int = 64,
+        accumulate: int = 1,
         clip_norm: float | None = None,
         clip_value: float | None = None,
         evaluate: Evaluate | None = None,
@@ -155,6 +161,7 @@ class Solver:
             trains=trains,
             num_epochs=num_epochs,
             batch_size=batch_size,
+            accumulate=accumulate,
             clip_norm=clip_norm,
             clip_value=clip_value,
             monitor=monitor,
@@ -206,7 +213,7 @@ class Solver:
         config : mapping, optional
             Kept with the run from now on instead of its own.
         **changes
-            New values of num_epochs, patience, restore_best, checkpoint_every, prefetch, verbose,
+            New values of num_epochs, patience, restore_best, checkpoint_every, accumulate, prefetch, verbose,
             print_every, progress.
 
         Raises
@@ -313,8 +320,8 @@ class Solver:
 
     def _iterate(self, batch: tuple[Array, ...], started: float) -> float:
         """One update by a batch that was waited for since ``started``; returns the loss."""
-        loss, norm = self._update(batch, self._state)
         tokens = self.data.num_tokens(batch)
+        loss, norm = self._update(batch, tokens, self._state)
         self._state.count(
             loss,
             loss_of_tokens=loss * (tokens if self._averages_tokens else len(batch[-1])),

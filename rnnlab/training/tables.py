@@ -20,6 +20,7 @@ class TrainingConfig:
     seed: Natural = 0  # of the initial parameters, the order of the data, and dropout
     num_epochs: Count = 10
     batch_size: Count = 64
+    accumulate: Count = 1  # parts in which a batch's gradient is computed, one after another: less memory
     update_rule: str = "adam"  # sgd, momentum, rmsprop, adagrad, adadelta, adam or adamw
     optim_config: dict[str, Any] = field(default_factory=dict)  # learning_rate and what else the rule has
     schedule: dict[str, Any] | None = None  # name = constant, exponential, step or plateau, and its options

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rnnlab.ops import ops_for
 from rnnlab.training.checkpoint import CheckpointError, PathLike, load_checkpoint
 
 
@@ -68,7 +69,8 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
     if not common:
         raise CheckpointError(path, "parameters", ", ".join(source.shapes), f"some of {', '.join(target)}")
     for name in common:
-        target[name][: source.shapes[name][0]] = source[name]
+        rows = target[name][: source.shapes[name][0]]
+        rows[...] = ops_for(rows).asarray(source[name], dtype=rows.dtype)
     widened = tuple(name for name in common if source.shapes[name] != target.shapes[name])
     return WarmStart(
         path,

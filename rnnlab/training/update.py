@@ -1,4 +1,4 @@
-"""One update: the gradient of a batch, looked at and clipped, and the update rule's step."""
+"""One update: the gradient of a batch, whole or in parts, looked at and clipped, and the rule's step."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rnnlab.parameters import Parameters
+from rnnlab.training.accumulation import num_examples, parts_of
 from rnnlab.training.clipping import clip_by_value, gradient_norm, norm_scale
 from rnnlab.training.finite import check_iteration
 from rnnlab.training.freezing import Trained
@@ -17,13 +18,15 @@ from rnnlab.training.state import TrainingState
 
 def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
     """Raise TypeError if there is to be scheduled sampling, and the model's loss takes no ``sampling``."""
-    if scheduled_sampling is None:
-        return
+    if scheduled_sampling is not None:
+        _check_takes(model, "sampling", "scheduled_sampling is given")
+
+
+def _check_takes(model: Model, keyword: str, reason: str) -> None:
+    """Raise TypeError if the model's loss does not take a keyword, which it needs for this reason."""
     arguments = inspect.signature(model.loss).parameters
-    if "sampling" not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
-        raise TypeError(
-            f"scheduled_sampling is given, but the loss of this {type(model).__name__} takes no sampling"
-        )
+    if keyword not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
+        raise TypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
 
 
 class Update:
@@ -39,17 +42,20 @@ class Update:
     ValueError
         If ``trains`` has a pattern that matches no parameter.
     TypeError
-        If there is to be scheduled sampling, and the model's loss takes no ``sampling``.
+        If there is to be scheduled sampling, and the model's loss takes no ``sampling``; or accumulation, and
+        it takes no ``part_of``.
     """
 
     def __init__(self, model: Model, options: Options) -> None:
         self._trained = Trained(model.params, options.trains)
         check_sampled(model, options.scheduled_sampling)
+        if options.accumulate > 1:
+            _check_takes(model, "part_of", f"accumulate is {options.accumulate}")
         self._model, self._options = model, options
         self._grads = model.params.zeros_like()
 
-    def __call__(self, batch: tuple[Array, ...], state: TrainingState) -> tuple[float, float]:
-        """Update by a batch; return the loss, and the norm of the gradient before clipping.
+    def __call__(self, batch: tuple[Array, ...], tokens: int, state: TrainingState) -> tuple[float, float]:
+        """Update by a batch of so many tokens; return the loss, and the gradient's norm before clipping.
 
         Raises
         ------
@@ -57,10 +63,9 @@ class Update:
             If the loss or the gradient is not finite. Nothing is updated then.
         """
         params, options = self._model.params, self._options
-        sampling: dict[str, Any] = {} if state.sampling is None else {"sampling": state.sampling}
-        loss, grads = self._model.loss(*batch, rng=state.noise, grads=self._grads, **sampling)
+        loss, grads = self._gradient(batch, tokens, state)
         self._trained.clear_frozen(grads)
-        loss, norm = float(loss), gradient_norm(grads)
+        norm = gradient_norm(grads)
         check_iteration(state.iteration + 1, loss, norm, params, grads)
         state.rule.step(
             params.flat,
@@ -70,6 +75,21 @@ class Update:
             parts=self._trained.parts,
         )
         return loss, norm
+
+    def _gradient(
+        self, batch: tuple[Array, ...], tokens: int, state: TrainingState
+    ) -> tuple[float, Parameters]:
+        """The loss of a batch and its gradient; in parts, if it is to be accumulated."""
+        options: dict[str, Any] = {"rng": state.noise, "grads": self._grads}
+        if state.sampling is not None:
+            options["sampling"] = state.sampling
+        if self._options.accumulate == 1:
+            loss, grads = self._model.loss(*batch, **options)
+            return float(loss), grads
+        options["part_of"] = (num_examples(batch), tokens)
+        self._grads.flat[...] = 0
+        parts = parts_of(batch, self._options.accumulate)
+        return sum(float(self._model.loss(*part, **options)[0]) for part in parts), self._grads
 
 
 def _clip(grads: Parameters, norm: float, options: Options) -> float:

@@ -5,7 +5,7 @@ import pytest
 
 from rnnlab.layers import relu_backward, relu_forward, tanh_backward, tanh_forward
 
-from .reference import CupyArray, assert_gradients, assert_same, every_dtype, spoil
+from .reference import assert_gradients, assert_same, every_dtype, spoil
 
 LAYERS = {"relu": (relu_forward, relu_backward), "tanh": (tanh_forward, tanh_backward)}
 every_activation = pytest.mark.parametrize("name", LAYERS)
@@ -52,8 +52,8 @@ def test_outputs_may_be_overwritten(name, rng):
 @every_activation
 def test_what_does_not_fit(name, rng):
     forward, backward = LAYERS[name]
-    with pytest.raises(TypeError, match=r"expected NumPy arrays, got cupy.CupyArray"):
-        forward(CupyArray())
+    with pytest.raises(TypeError, match=r"expected NumPy or CuPy arrays, got builtins.list"):
+        forward([1.0])
     _, cache = forward(rng.standard_normal((2, 3)))
     message = f"{name}_backward: dout has shape (3, 2), expected (2, 3)"
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -87,7 +87,7 @@ def test_two_libraries_together():
     ],
 )
 def test_no_library_with_primitives(arrays, got):
-    with pytest.raises(TypeError, match=rf"expected NumPy arrays, got {got}$"):
+    with pytest.raises(TypeError, match=rf"expected NumPy or CuPy arrays, got {got}$"):
         ops_for(*arrays)
 
 

@@ -27,14 +27,8 @@ def installed() -> Iterator[ModuleType]:
     kept = _knowing_cupy()
     _remove(kept)
     _reset()
-    stand_ins = {
-        "cupy": module,
-        "cupy.cublas": cublas,
-        "cupy.cuda": cuda,
-        "cupyx": None,
-        "cupy_backends": None,
-    }
-    sys.modules.update(stand_ins)
+    stand_ins = {"cupy": module, "cupy.cublas": cublas, "cupy.cuda": cuda}
+    sys.modules.update(stand_ins | {"cupyx": None, "cupy_backends": None})
     try:
         yield module
     finally:

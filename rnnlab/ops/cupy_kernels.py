@@ -1,0 +1,79 @@
+"""Launches of the kernels in ``kernels.cu``, compiled for each dtype when it is first used.
+
+CuPy keeps what it compiled on disk.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+__all__ = ["THREADS", "WARP", "by_rows", "check_whole", "each", "launch", "stride"]
+
+Array = Any
+
+THREADS = 256  # of a block
+_BLOCKS = 4096  # of a grid at most: threads go on to further numbers
+WARP = 32
+
+
+@functools.cache
+def _module(dtype: str) -> Any:
+    source = resources.files(__package__).joinpath("kernels.cu").read_text("utf-8")
+    real = {"float32": "float", "float64": "double"}[dtype]
+    return cp.RawModule(code=source, options=(f"-DREAL={real}", "--std=c++17"))
+
+
+@functools.cache
+def _kernel(name: str, dtype: str) -> Any:
+    return _module(dtype).get_function(name)
+
+
+def launch(
+    name: str, dtype: np.dtype, blocks: int, threads: int, arguments: tuple[Any, ...], shared: int = 0
+) -> None:
+    """Launch a kernel compiled for a dtype: ints are passed as 64-bit, floats in that dtype."""
+    real, values = dtype.type, []
+    for value in arguments:
+        if isinstance(value, int):
+            value = np.int64(value)
+        elif isinstance(value, float):
+            value = real(value)
+        values.append(value)
+    _kernel(name, dtype.name)((blocks,), (threads,), tuple(values), shared_mem=shared)
+
+
+def each(name: str, size: int, like: Array, *arguments: Any) -> None:
+    """Launch a kernel whose threads work each by itself, on so many numbers."""
+    if size:
+        blocks = min(-(-size // THREADS), _BLOCKS)
+        launch(name, like.dtype, blocks, THREADS, arguments)
+
+
+def by_rows(name: str, rows: int, columns: int, like: Array, *arguments: Any, room: int = 0) -> None:
+    """Launch a kernel with a block for each row, of threads for so many columns.
+
+    ``room`` is the number of elements of shared memory, beside one for each warp.
+    """
+    if rows:
+        threads = min(max(WARP, 1 << max(columns - 1, 0).bit_length()), THREADS)
+        shared = (room + THREADS // WARP) * like.dtype.itemsize
+        launch(name, like.dtype, min(rows, _BLOCKS), threads, arguments, shared)
+
+
+def check_whole(*arrays: Array | None) -> None:
+    """Check that rows lie one after another, as most kernels have it."""
+    for array in arrays:
+        if array is not None and not array.flags.c_contiguous:
+            raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
+
+
+def stride(array: Array) -> int:
+    """How many elements from one row (n, columns) to the next, once the columns are seen to be neighbours."""
+    if array.shape[1] > 1 and array.strides[1] != array.itemsize:
+        raise ValueError(f"expected columns one after another, got strides {array.strides}")
+    return array.strides[0] // array.itemsize

@@ -1,0 +1,235 @@
+"""The primitives on CuPy arrays: kernels of our own, matrix products by cuBLAS, the rest by CuPy.
+
+The names and signatures are those of :mod:`rnnlab.ops.numpy_ops`, whose docstrings tell what each does. No
+module but this one and those that it is made of imports CuPy, and it is imported when a CuPy array arrives.
+
+Index arrays, such as ``tokens`` and ``rows``, are int64. Nothing waits for the device but what returns a
+Python number, and :func:`asnumpy`. The noise is that of NumPy, to the bit; other numbers differ in rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy as cp
+import numpy as np
+from cupy import cublas
+
+from rnnlab.ops.cupy_attention import (
+    additive_attention_backward,
+    additive_attention_forward,
+    attention_memory_gradient,
+    dot_attention_backward,
+    dot_attention_forward,
+)
+from rnnlab.ops.cupy_cells import (
+    gru_candidate_backward,
+    gru_candidate_dropped_backward,
+    gru_candidate_dropped_forward,
+    gru_candidate_forward,
+    gru_gates_backward,
+    gru_gates_forward,
+    lstm_backward,
+    lstm_dropped_backward,
+    lstm_dropped_forward,
+    lstm_forward,
+    rnn_backward,
+    rnn_forward,
+    simplified_gru_backward,
+    simplified_gru_dropped_backward,
+    simplified_gru_dropped_forward,
+    simplified_gru_forward,
+)
+from rnnlab.ops.cupy_kernels import THREADS, by_rows, check_whole, each, stride
+from rnnlab.ops.cupy_noise import dropout, keep_mask, zoneout_backward, zoneout_forward
+from rnnlab.ops.cupy_optim import (
+    adadelta,
+    adagrad,
+    adam,
+    adamw,
+    clip_values,
+    first_non_finite,
+    flush_subnormals,
+    momentum,
+    rmsprop,
+    sgd,
+    sum_of_squares,
+)
+
+__all__ = [
+    "adadelta",
+    "adagrad",
+    "adam",
+    "adamw",
+    "additive_attention_backward",
+    "additive_attention_forward",
+    "affine",
+    "affine_into",
+    "asarray",
+    "asnumpy",
+    "attention_memory_gradient",
+    "clip_values",
+    "concatenate",
+    "dot_attention_backward",
+    "dot_attention_forward",
+    "dropout",
+    "embedding_gradient",
+    "empty",
+    "first_non_finite",
+    "flush_subnormals",
+    "gru_candidate_backward",
+    "gru_candidate_dropped_backward",
+    "gru_candidate_dropped_forward",
+    "gru_candidate_forward",
+    "gru_gates_backward",
+    "gru_gates_forward",
+    "keep_mask",
+    "log_softmax",
+    "lstm_backward",
+    "lstm_dropped_backward",
+    "lstm_dropped_forward",
+    "lstm_forward",
+    "matmul",
+    "matmul_add",
+    "matmul_into",
+    "momentum",
+    "packed",
+    "put",
+    "rmsprop",
+    "rnn_backward",
+    "rnn_forward",
+    "sgd",
+    "sigmoid",
+    "simplified_gru_backward",
+    "simplified_gru_dropped_backward",
+    "simplified_gru_dropped_forward",
+    "simplified_gru_forward",
+    "softmax_cross_entropy",
+    "sum_of_squares",
+    "take",
+    "tanh",
+    "top",
+    "zeros",
+    "zoneout_backward",
+    "zoneout_forward",
+]
+
+Array = Any
+
+asarray = cp.asarray
+asnumpy = cp.asnumpy
+concatenate = cp.concatenate
+empty = cp.empty
+tanh = cp.tanh
+zeros = cp.zeros
+
+
+# ---------------------------------------------------------------- matrix products
+
+
+def _gemm(x: Array, w: Array, out: Array, beta: float) -> None:
+    """out = x w + beta out."""
+    if out.size and x.shape[1]:
+        cublas.gemm("N", "N", x, w, out, 1.0, beta)
+    elif not beta:
+        out.fill(0)
+
+
+def matmul(x: Array, w: Array) -> Array:
+    """x w, (..., M, K) (..., K, N) -> (..., M, N)."""
+    return cp.matmul(x, w)
+
+
+def affine(x: Array, w: Array, b: Array) -> Array:
+    """x w + b, (M, D) (D, H) (H,) -> (M, H)."""
+    out = cp.empty((x.shape[0], w.shape[1]), x.dtype)
+    affine_into(x, w, b, out)
+    return out
+
+
+def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
+    """Write x w + b."""
+    out[...] = b
+    _gemm(x, w, out, 1.0)
+
+
+def packed(w: Array) -> Array:
+    """The matrix as it is: cuBLAS needs no other form."""
+    return w
+
+
+def matmul_into(x: Array, w: Array, out: Array) -> None:
+    """Write x w."""
+    _gemm(x, w, out, 0.0)
+
+
+def matmul_add(x: Array, w: Array, out: Array) -> None:
+    """Add x w to out."""
+    _gemm(x, w, out, 1.0)
+
+
+# ---------------------------------------------------------------- rows
+
+
+def take(x: Array, rows: Array, out: Array) -> None:
+    """Write x[rows]."""
+    _move("take", x, rows, out)
+
+
+def put(x: Array, rows: Array, out: Array) -> None:
+    """Write the rows of x to out[rows]."""
+    _move("put", x, rows, out)
+
+
+def _move(name: str, x: Array, rows: Array, out: Array) -> None:
+    check_whole(rows)
+    strides = stride(x), stride(out)
+    each(name, rows.size * x.shape[1], x, x, rows, out, rows.size, x.shape[1], *strides)
+
+
+def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
+    """Add rows to rows, those of one token in their order: without atomics, the same bits every time."""
+    check_whole(dout, tokens, dW)
+    M, W = dout.shape
+    by_rows("embedding_gradient", M, max(W, M), dout, dout, tokens, dW, M, W, room=THREADS)
+
+
+# ---------------------------------------------------------------- scores
+
+
+def sigmoid(x: Array, out: Array | None = None) -> Array:
+    """1 / (1 + exp(-x)), written as a tanh."""
+    out = cp.multiply(x, 0.5, out=out)
+    cp.tanh(out, out=out)
+    out *= 0.5
+    out += 0.5
+    return out
+
+
+def softmax_cross_entropy(
+    scores: Array, targets: Array, scale: float, dscores: Array, smoothing: float = 0.0
+) -> Array:
+    """Cross-entropy of each row, and its gradient times ``scale``."""
+    check_whole(scores, targets, dscores)
+    M, V = scores.shape
+    losses = cp.empty(M, scores.dtype)
+    arguments = scores, targets, dscores, losses, M, V, float(scale), float(smoothing)
+    by_rows("softmax_cross_entropy", M, V, scores, *arguments)
+    return losses
+
+
+def log_softmax(scores: Array) -> Array:
+    """Log-probabilities of each row."""
+    check_whole(scores)
+    out = cp.empty(scores.shape, scores.dtype)
+    by_rows("log_softmax", scores.shape[0], scores.shape[1], scores, scores, out, *scores.shape)
+    return out
+
+
+def top(scores: Array, count: int) -> tuple[Array, Array]:
+    """Columns and values of the largest scores of each row."""
+    check_whole(scores)
+    n, V = scores.shape
+    columns, values = cp.empty((n, count), np.int64), cp.empty((n, count), scores.dtype)
+    by_rows("top", n, V, scores, scores, columns, values, n, V, count, room=3 * THREADS)
+    return columns, values

@@ -1,0 +1,555 @@
+// The primitives that cupy_ops does not leave to CuPy, as plain CUDA C. Each kernel is the function of the
+// same name in numpy_ops, whose docstring says what it does; arrays are C-contiguous unless a kernel is given
+// the distance between their rows. Compiled for one dtype at a time: REAL is float or double.
+//
+//     KERNEL         every thread by itself; a grid of any size does all the work
+//     BLOCK_KERNEL   the threads of a block work on a row together
+//     GRID_KERNEL    all blocks run at once, and wait for each other
+//
+// No atomics on floating-point numbers anywhere: two runs give the same bits. Without a GPU the same source
+// is compiled for the host, where HOST_SHIM is defined and has what CUDA has built in.
+
+#ifndef HOST_SHIM
+#define KERNEL(name) extern "C" __global__ void name
+#define BLOCK_KERNEL(name) extern "C" __global__ void name
+#define GRID_KERNEL(name) extern "C" __global__ void name
+#define SHARED(type, name)                                                                                   \
+    extern __shared__ __align__(16) unsigned char dynamic_shared[];                                          \
+    type* name = reinterpret_cast<type*>(dynamic_shared)
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7f800000)
+#endif
+#endif
+
+typedef long long Size;           // of arrays, and the type of indices in them
+typedef unsigned long long Key;   // of noise
+
+// The numbers that a thread works on, whatever the size of the grid.
+#define FOR_EACH(i, size)                                                                                    \
+    for (Size i = static_cast<Size>(blockIdx.x) * blockDim.x + threadIdx.x; i < (size);                      \
+         i += static_cast<Size>(gridDim.x) * blockDim.x)
+
+#define WARP 32
+
+// ---------------------------------------------------------------- arithmetic
+
+__device__ inline REAL sigmoid_of(REAL x) { return REAL(0.5) * tanh(REAL(0.5) * x) + REAL(0.5); }
+
+__device__ inline REAL largest(REAL x, REAL y) { return x > y || x != x ? x : y; }  // NaN if x is
+
+__device__ inline REAL sum(REAL x, REAL y) { return x + y; }
+
+// What the threads of a block have, combined: every thread gets it. `room` has a number for each warp.
+#define REDUCTION(name, combine, neutral, type)                                                              \
+    __device__ inline type name(type value, type* room) {                                                    \
+        int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = (blockDim.x + WARP - 1) / WARP;    \
+        for (int distance = WARP / 2; distance; distance /= 2)                                               \
+            value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));                           \
+        if (warps == 1) return value;                                                                        \
+        __syncthreads(); /* the room may still be read from the last time */                                 \
+        if (lane == 0) room[warp] = value;                                                                   \
+        __syncthreads();                                                                                     \
+        value = neutral;                                                                                     \
+        for (int k = 0; k < warps; ++k) value = combine(value, room[k]);                                     \
+        return value;                                                                                        \
+    }
+
+__device__ inline double sum_double(double x, double y) { return x + y; }
+
+REDUCTION(block_max, largest, REAL(-INFINITY), REAL)
+REDUCTION(block_sum, sum, REAL(0), REAL)
+REDUCTION(block_sum_double, sum_double, 0.0, double)
+
+__device__ inline REAL warp_sum(REAL value) {
+    for (int distance = WARP / 2; distance; distance /= 2)
+        value += __shfl_xor_sync(0xffffffffu, value, distance);
+    return value;
+}
+
+// ---------------------------------------------------------------- rows
+
+KERNEL(take)(const REAL* x, const Size* rows, REAL* out, Size n, Size columns, Size x_stride, Size out_stride) {
+    FOR_EACH(i, n * columns) {
+        Size row = i / columns, j = i % columns;
+        out[row * out_stride + j] = x[rows[row] * x_stride + j];
+    }
+}
+
+KERNEL(put)(const REAL* x, const Size* rows, REAL* out, Size n, Size columns, Size x_stride, Size out_stride) {
+    FOR_EACH(i, n * columns) {
+        Size row = i / columns, j = i % columns;
+        out[rows[row] * out_stride + j] = x[row * x_stride + j];
+    }
+}
+
+// A block for each place in `tokens`: the first place of a token adds the rows of all its places, in order.
+BLOCK_KERNEL(embedding_gradient)(const REAL* dout, const Size* tokens, REAL* dW, Size M, Size columns) {
+    SHARED(int, here);  // (threads,)
+    for (Size row = blockIdx.x; row < M; row += gridDim.x) {
+        Size token = tokens[row];
+        int before = 0;
+        for (Size j = threadIdx.x; j < row; j += blockDim.x) before |= tokens[j] == token;
+        if (__syncthreads_or(before)) continue;
+        for (Size start = row; start < M; start += blockDim.x) {
+            Size j = start + threadIdx.x;
+            int same = j < M && tokens[j] == token;
+            here[threadIdx.x] = same;
+            if (!__syncthreads_or(same)) continue;
+            for (Size column = threadIdx.x; column < columns; column += blockDim.x) {
+                REAL total = dW[token * columns + column];
+                for (int k = 0; k < static_cast<int>(blockDim.x); ++k)
+                    if (here[k]) total += dout[(start + k) * columns + column];
+                dW[token * columns + column] = total;
+            }
+            __syncthreads();  // before `here` is written again
+        }
+    }
+}
+
+// ---------------------------------------------------------------- cells
+
+KERNEL(rnn_forward)(const REAL* a, REAL* h, Size size) {
+    FOR_EACH(i, size) h[i] = tanh(a[i]);
+}
+
+KERNEL(rnn_backward)(const REAL* dh, const REAL* h, REAL* da, Size size) {
+    FOR_EACH(i, size) da[i] = dh[i] * (REAL(1) - h[i] * h[i]);
+}
+
+KERNEL(lstm_forward)(REAL* gates, const REAL* keep, const REAL* prev_c, REAL* c, REAL* tanh_c, REAL* h,
+                     Size n, Size H) {
+    FOR_EACH(i, n * H) {
+        REAL* a = gates + (i / H) * 4 * H + i % H;
+        REAL in = sigmoid_of(a[0]), f = sigmoid_of(a[H]), o = sigmoid_of(a[2 * H]), g = tanh(a[3 * H]);
+        REAL now = f * prev_c[i] + in * (keep ? keep[i] * g : g), squashed = tanh(now);
+        a[0] = in;
+        a[H] = f;
+        a[2 * H] = o;
+        a[3 * H] = g;
+        c[i] = now;
+        tanh_c[i] = squashed;
+        h[i] = o * squashed;
+    }
+}
+
+KERNEL(lstm_backward)(const REAL* dh, REAL* dc, const REAL* gates, const REAL* keep, const REAL* prev_c,
+                      const REAL* tanh_c, REAL* da, Size n, Size H) {
+    FOR_EACH(i, n * H) {
+        const REAL* a = gates + (i / H) * 4 * H + i % H;
+        REAL* d = da + (i / H) * 4 * H + i % H;
+        REAL in = a[0], f = a[H], o = a[2 * H], g = a[3 * H], kept = keep ? keep[i] : REAL(1);
+        REAL dnow = dc[i] + dh[i] * o * (REAL(1) - tanh_c[i] * tanh_c[i]);
+        d[0] = dnow * kept * g * in * (REAL(1) - in);
+        d[H] = dnow * prev_c[i] * f * (REAL(1) - f);
+        d[2 * H] = dh[i] * tanh_c[i] * o * (REAL(1) - o);
+        d[3 * H] = dnow * kept * in * (REAL(1) - g * g);
+        dc[i] = dnow * f;
+    }
+}
+
+KERNEL(gru_gates_forward)(REAL* gates, const REAL* prev_h, REAL* reset_h, Size n, Size H) {
+    FOR_EACH(i, n * H) {
+        REAL* a = gates + (i / H) * 3 * H + i % H;
+        a[0] = sigmoid_of(a[0]);
+        REAL r = a[H] = sigmoid_of(a[H]);
+        reset_h[i] = r * prev_h[i];
+    }
+}
+
+KERNEL(gru_gates_backward)(REAL* dreset_h, REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n,
+                           Size H) {
+    FOR_EACH(i, n * H) {
+        REAL r = gates[(i / H) * 3 * H + H + i % H];
+        da[(i / H) * 3 * H + H + i % H] = r * (REAL(1) - r) * prev_h[i] * dreset_h[i];
+        dh[i] += dreset_h[i] * r;
+    }
+}
+
+// The candidate g is activated and mixed with prev_h by z. A cell's gates lie `width` apart, z first; g is
+// `candidate` further on. With `activate_z`, z comes in as a pre-activation too.
+__device__ inline void interpolate(REAL* gates, const REAL* keep, const REAL* prev_h, REAL* h, Size n, Size H,
+                                   int width, bool activate_z) {
+    FOR_EACH(i, n * H) {
+        REAL* a = gates + (i / H) * width * H + i % H;
+        REAL z = activate_z ? sigmoid_of(a[0]) : a[0], g = tanh(a[(width - 1) * H]);
+        REAL mixed = keep ? keep[i] * g : g;
+        if (activate_z) a[0] = z;
+        a[(width - 1) * H] = g;
+        h[i] = mixed + z * (prev_h[i] - mixed);
+    }
+}
+
+__device__ inline void interpolate_backward(REAL* dh, const REAL* gates, const REAL* keep, const REAL* prev_h,
+                                            REAL* da, Size n, Size H, int width) {
+    FOR_EACH(i, n * H) {
+        const REAL* a = gates + (i / H) * width * H + i % H;
+        REAL* d = da + (i / H) * width * H + i % H;
+        REAL z = a[0], g = a[(width - 1) * H], kept = keep ? keep[i] : REAL(1);
+        d[0] = (prev_h[i] - kept * g) * z * (REAL(1) - z) * dh[i];
+        d[(width - 1) * H] = (REAL(1) - z) * dh[i] * (REAL(1) - g * g) * kept;
+        dh[i] *= z;
+    }
+}
+
+KERNEL(gru_candidate_forward)(REAL* gates, const REAL* keep, const REAL* prev_h, REAL* h, Size n, Size H) {
+    interpolate(gates, keep, prev_h, h, n, H, 3, false);
+}
+
+KERNEL(gru_candidate_backward)(REAL* dh, const REAL* gates, const REAL* keep, const REAL* prev_h, REAL* da,
+                               Size n, Size H) {
+    interpolate_backward(dh, gates, keep, prev_h, da, n, H, 3);
+}
+
+KERNEL(simplified_gru_forward)(REAL* gates, const REAL* keep, const REAL* prev_h, REAL* h, Size n, Size H) {
+    interpolate(gates, keep, prev_h, h, n, H, 2, true);
+}
+
+KERNEL(simplified_gru_backward)(REAL* dh, const REAL* gates, const REAL* keep, const REAL* prev_h, REAL* da,
+                                Size n, Size H) {
+    interpolate_backward(dh, gates, keep, prev_h, da, n, H, 2);
+}
+
+// ---------------------------------------------------------------- noise
+
+// Whether number i of an array is drawn: as numpy_noise says, to the bit.
+__device__ inline bool drawn(Key limit, Key key, Key i) {
+    Key z = (i + 1) * 0x9E3779B97F4A7C15ull + key;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return ((z ^ (z >> 31)) >> 32) < limit;
+}
+
+__device__ inline bool drawn_of_step(unsigned limit, Key key, Key i) {
+    unsigned z = static_cast<unsigned>(i + 1) * 0x9E3779B9u + static_cast<unsigned>(key);
+    z = (z ^ (z >> 17)) * 0xED5AD4BBu + static_cast<unsigned>(key >> 32);
+    z = (z ^ (z >> 11)) * 0xAC4C1B51u;
+    z = (z ^ (z >> 15)) * 0x31848BABu;
+    return (z ^ (z >> 14)) < limit;
+}
+
+KERNEL(dropout)(const REAL* x, REAL* out, Size size, REAL scale, Key limit, Key key) {
+    FOR_EACH(i, size) out[i] = drawn(limit, key, i) ? REAL(0) : x[i] * scale;
+}
+
+KERNEL(keep_mask)(REAL* out, Size size, REAL scale, unsigned limit, Key key, Key start) {
+    FOR_EACH(i, size) out[i] = drawn_of_step(limit, key, start + i) ? REAL(0) : scale;
+}
+
+KERNEL(zoneout_forward)(const REAL* prev, REAL* h, Size size, unsigned limit, Key key, Key start) {
+    FOR_EACH(i, size) if (drawn_of_step(limit, key, start + i)) h[i] = prev[i];
+}
+
+KERNEL(zoneout_backward)(REAL* dh, REAL* dprev, Size size, unsigned limit, Key key, Key start) {
+    FOR_EACH(i, size) {
+        bool stays = drawn_of_step(limit, key, start + i);
+        dprev[i] = stays ? dh[i] : REAL(0);
+        if (stays) dh[i] = REAL(0);
+    }
+}
+
+// ---------------------------------------------------------------- scores
+
+BLOCK_KERNEL(softmax_cross_entropy)(const REAL* scores, const Size* targets, REAL* dscores, REAL* losses,
+                                    Size M, Size V, REAL scale, REAL smoothing) {
+    SHARED(REAL, room);
+    REAL certain = REAL(1) - smoothing, shared = smoothing / REAL(V);
+    for (Size row = blockIdx.x; row < M; row += gridDim.x) {
+        const REAL* x = scores + row * V;
+        REAL* d = dscores + row * V;
+        REAL most = REAL(-INFINITY), total = 0, shifted = 0;
+        for (Size j = threadIdx.x; j < V; j += blockDim.x) most = largest(x[j], most);
+        most = block_max(most, room);
+        for (Size j = threadIdx.x; j < V; j += blockDim.x) {
+            total += exp(x[j] - most);
+            shifted += x[j] - most;
+        }
+        total = block_sum(total, room);
+        REAL expected = certain * (x[targets[row]] - most);
+        if (smoothing != REAL(0)) expected += shared * block_sum(shifted, room);
+        __syncthreads();  // dscores may be scores
+        for (Size j = threadIdx.x; j < V; j += blockDim.x)
+            d[j] = exp(x[j] - most) * (scale / total) - scale * shared - (j == targets[row] ? scale * certain : 0);
+        if (threadIdx.x == 0) losses[row] = log(total) - expected;
+    }
+}
+
+BLOCK_KERNEL(log_softmax)(const REAL* scores, REAL* out, Size M, Size V) {
+    SHARED(REAL, room);
+    for (Size row = blockIdx.x; row < M; row += gridDim.x) {
+        const REAL* x = scores + row * V;
+        REAL most = REAL(-INFINITY), total = 0;
+        for (Size j = threadIdx.x; j < V; j += blockDim.x) most = largest(x[j], most);
+        most = block_max(most, room);
+        for (Size j = threadIdx.x; j < V; j += blockDim.x) total += exp(x[j] - most);
+        total = log(block_sum(total, room));
+        for (Size j = threadIdx.x; j < V; j += blockDim.x) out[row * V + j] = x[j] - most - total;
+    }
+}
+
+// ---------------------------------------------------------------- attention
+
+// A query is a block's. Its scores lie in shared memory, a number for each of L cells; the room of the
+// reductions follows. Rows of cells, weights and dscores lie so far apart as the strides say.
+
+__device__ inline REAL additive_score(const REAL* query, const REAL* key, const REAL* v, Size A) {
+    REAL total = 0;
+    for (Size j = threadIdx.x % WARP; j < A; j += WARP) total += v[j] * tanh(query[j] + key[j]);
+    return warp_sum(total);
+}
+
+__device__ inline REAL dot(const REAL* x, const REAL* y, Size size) {
+    REAL total = 0;
+    for (Size j = threadIdx.x % WARP; j < size; j += WARP) total += x[j] * y[j];
+    return warp_sum(total);
+}
+
+// Softmax over the cells that there are, whose scores are given, and the memory's sum by these weights.
+__device__ inline void attend(REAL* scores, const REAL* memory, const Size* cells, REAL* weights, REAL* context,
+                              Size L, Size C) {
+    REAL* room = scores + L;
+    REAL most = REAL(-INFINITY), total = 0;
+    for (Size i = threadIdx.x; i < L; i += blockDim.x)
+        if (cells[i] >= 0) most = largest(scores[i], most);
+    most = block_max(most, room);
+    for (Size i = threadIdx.x; i < L; i += blockDim.x) {
+        scores[i] = cells[i] >= 0 ? exp(scores[i] - most) : REAL(0);
+        total += scores[i];
+    }
+    total = block_sum(total, room);
+    for (Size i = threadIdx.x; i < L; i += blockDim.x)
+        weights[i] = scores[i] = cells[i] >= 0 ? scores[i] / total : REAL(0);
+    __syncthreads();
+    for (Size j = threadIdx.x; j < C; j += blockDim.x) {
+        REAL sum = 0;
+        for (Size i = 0; i < L; ++i)
+            if (cells[i] >= 0) sum += scores[i] * memory[cells[i] * C + j];
+        context[j] = sum;
+    }
+    __syncthreads();  // before the scores are written again
+}
+
+BLOCK_KERNEL(additive_attention_forward)(const REAL* query, const REAL* keys, const REAL* v, const REAL* memory,
+                                         const Size* cells, REAL* weights, REAL* context, Size n, Size L, Size A,
+                                         Size C, Size cells_stride, Size weights_stride) {
+    SHARED(REAL, scores);
+    for (Size row = blockIdx.x; row < n; row += gridDim.x) {
+        const Size* own = cells + row * cells_stride;
+        for (Size i = threadIdx.x / WARP; i < L; i += blockDim.x / WARP) {
+            if (own[i] < 0) continue;
+            REAL score = additive_score(query + row * A, keys + own[i] * A, v, A);
+            if (threadIdx.x % WARP == 0) scores[i] = score;
+        }
+        __syncthreads();
+        attend(scores, memory, own, weights + row * weights_stride, context + row * C, L, C);
+    }
+}
+
+BLOCK_KERNEL(dot_attention_forward)(const REAL* query, const REAL* keys, const REAL* memory, const Size* cells,
+                                    REAL* weights, REAL* context, Size n, Size L, Size A, Size C,
+                                    Size cells_stride, Size weights_stride) {
+    SHARED(REAL, scores);
+    for (Size row = blockIdx.x; row < n; row += gridDim.x) {
+        const Size* own = cells + row * cells_stride;
+        for (Size i = threadIdx.x / WARP; i < L; i += blockDim.x / WARP) {
+            if (own[i] < 0) continue;
+            REAL score = dot(query + row * A, keys + own[i] * A, A);
+            if (threadIdx.x % WARP == 0) scores[i] = score;
+        }
+        __syncthreads();
+        attend(scores, memory, own, weights + row * weights_stride, context + row * C, L, C);
+    }
+}
+
+// From the gradient of the weights, in dscores, and of the context to that of the scores.
+__device__ inline void scores_gradient(REAL* scores, const REAL* dcontext, const REAL* memory, const Size* cells,
+                                       const REAL* weights, REAL* dscores, Size L, Size C) {
+    REAL* room = scores + L;
+    for (Size i = threadIdx.x / WARP; i < L; i += blockDim.x / WARP) {
+        if (cells[i] < 0) continue;
+        REAL through_context = dot(dcontext, memory + cells[i] * C, C);
+        if (threadIdx.x % WARP == 0) scores[i] = weights[i] * (dscores[i] + through_context);
+    }
+    __syncthreads();
+    REAL total = 0;
+    for (Size i = threadIdx.x; i < L; i += blockDim.x)
+        if (cells[i] >= 0) total += scores[i];
+    total = block_sum(total, room);
+    for (Size i = threadIdx.x; i < L; i += blockDim.x)
+        dscores[i] = scores[i] = cells[i] >= 0 ? scores[i] - weights[i] * total : REAL(0);
+    __syncthreads();
+}
+
+BLOCK_KERNEL(additive_attention_backward)(const REAL* dcontext, const REAL* query, const REAL* keys, const REAL* v,
+                                          const REAL* memory, const Size* cells, const REAL* weights,
+                                          REAL* dscores, REAL* dquery, REAL* dkeys, REAL* dv, Size n, Size L,
+                                          Size A, Size C, Size cells_stride, Size weights_stride,
+                                          Size dscores_stride) {
+    SHARED(REAL, scores);
+    for (Size row = blockIdx.x; row < n; row += gridDim.x) {
+        const Size* own = cells + row * cells_stride;
+        scores_gradient(scores, dcontext + row * C, memory, own, weights + row * weights_stride,
+                        dscores + row * dscores_stride, L, C);
+        for (Size j = threadIdx.x; j < A; j += blockDim.x) {
+            REAL q = query[row * A + j], dq = 0, dv_ = 0;
+            for (Size i = 0; i < L; ++i) {
+                if (own[i] < 0) continue;
+                REAL hidden = tanh(q + keys[own[i] * A + j]);
+                REAL da = scores[i] * v[j] * (REAL(1) - hidden * hidden);
+                dv_ += scores[i] * hidden;
+                dq += da;
+                dkeys[own[i] * A + j] += da;
+            }
+            dquery[row * A + j] += dq;
+            dv[row * A + j] += dv_;
+        }
+        __syncthreads();
+    }
+}
+
+BLOCK_KERNEL(dot_attention_backward)(const REAL* dcontext, const REAL* query, const REAL* keys, const REAL* memory,
+                                     const Size* cells, const REAL* weights, REAL* dscores, REAL* dquery,
+                                     REAL* dkeys, Size n, Size L, Size A, Size C, Size cells_stride,
+                                     Size weights_stride, Size dscores_stride) {
+    SHARED(REAL, scores);
+    for (Size row = blockIdx.x; row < n; row += gridDim.x) {
+        const Size* own = cells + row * cells_stride;
+        scores_gradient(scores, dcontext + row * C, memory, own, weights + row * weights_stride,
+                        dscores + row * dscores_stride, L, C);
+        for (Size j = threadIdx.x; j < A; j += blockDim.x) {
+            REAL q = query[row * A + j], dq = 0;
+            for (Size i = 0; i < L; ++i) {
+                if (own[i] < 0) continue;
+                dq += scores[i] * keys[own[i] * A + j];
+                dkeys[own[i] * A + j] += scores[i] * q;
+            }
+            dquery[row * A + j] += dq;
+        }
+        __syncthreads();
+    }
+}
+
+KERNEL(attention_memory_gradient)(const REAL* dcontext, const REAL* weights, const Size* cells, REAL* dmemory,
+                                  Size n, Size L, Size C, Size weights_stride, Size cells_stride) {
+    FOR_EACH(k, n * C) {
+        Size row = k / C, j = k % C;
+        for (Size i = 0; i < L; ++i) {
+            Size cell = cells[row * cells_stride + i];
+            if (cell >= 0) dmemory[cell * C + j] += weights[row * weights_stride + i] * dcontext[k];
+        }
+    }
+}
+
+// ---------------------------------------------------------------- search
+
+// Whether x in column i comes before y in column j: the larger first, NaN before all, the first of equals.
+__device__ inline bool beats(REAL x, Size i, REAL y, Size j) {
+    bool larger = x > y || (x != x && y == y), smaller = y > x || (y != y && x == x);
+    return larger || (!smaller && i < j);
+}
+
+// The columns and values (n, count) of the best scores of each row, in their order; scores are overwritten.
+BLOCK_KERNEL(top)(REAL* scores, Size* columns, REAL* values, Size n, Size V, Size count) {
+    SHARED(Size, best_columns);  // (threads,), and as many values; the number of threads is a power of two
+    REAL* best_values = reinterpret_cast<REAL*>(best_columns + blockDim.x);
+    for (Size row = blockIdx.x; row < n; row += gridDim.x) {
+        REAL* x = scores + row * V;
+        for (Size rank = 0; rank < count; ++rank) {
+            REAL best = REAL(-INFINITY);
+            Size column = V;
+            for (Size j = threadIdx.x; j < V; j += blockDim.x)
+                if (beats(x[j], j, best, column)) best = x[j], column = j;
+            best_values[threadIdx.x] = best;
+            best_columns[threadIdx.x] = column;
+            __syncthreads();
+            for (unsigned half = blockDim.x / 2; half; half /= 2) {
+                unsigned mine = threadIdx.x, other = mine + half;
+                if (mine < half && beats(best_values[other], best_columns[other], best_values[mine], best_columns[mine])) {
+                    best_values[mine] = best_values[other];
+                    best_columns[mine] = best_columns[other];
+                }
+                __syncthreads();
+            }
+            if (threadIdx.x == 0) {
+                columns[row * count + rank] = best_columns[0];
+                values[row * count + rank] = best_values[0];
+                x[best_columns[0]] = REAL(-INFINITY);
+            }
+            __syncthreads();
+        }
+    }
+}
+
+// ---------------------------------------------------------------- update rules
+
+KERNEL(sgd)(REAL* w, const REAL* dw, Size size, REAL rate) {
+    FOR_EACH(i, size) w[i] -= dw[i] * rate;
+}
+
+KERNEL(momentum)(REAL* w, const REAL* dw, REAL* velocity, Size size, REAL rate, REAL mu) {
+    FOR_EACH(i, size) {
+        velocity[i] = mu * velocity[i] - dw[i] * rate;
+        w[i] += velocity[i];
+    }
+}
+
+// `fresh` is what a new square counts for in a mean, (1 - decay) scale^2: computed by the caller, since 1 - decay
+// has few digits left in single precision.
+
+KERNEL(rmsprop)(REAL* w, const REAL* dw, REAL* cache, Size size, REAL rate, REAL decay, REAL fresh, REAL epsilon) {
+    FOR_EACH(i, size) {
+        cache[i] = decay * cache[i] + fresh * (dw[i] * dw[i]);
+        w[i] -= rate * (dw[i] / (sqrt(cache[i]) + epsilon));
+    }
+}
+
+KERNEL(adagrad)(REAL* w, const REAL* dw, REAL* cache, Size size, REAL rate, REAL fresh, REAL epsilon) {
+    FOR_EACH(i, size) {
+        cache[i] += fresh * (dw[i] * dw[i]);
+        w[i] -= rate * (dw[i] / (sqrt(cache[i]) + epsilon));
+    }
+}
+
+KERNEL(adadelta)(REAL* w, const REAL* dw, REAL* cache, REAL* delta_cache, Size size, REAL rate, REAL decay,
+                 REAL fresh, REAL fresh_delta, REAL epsilon, REAL scale) {
+    FOR_EACH(i, size) {
+        cache[i] = decay * cache[i] + fresh * (dw[i] * dw[i]);
+        REAL delta = sqrt((delta_cache[i] + epsilon) / (cache[i] + epsilon)) * dw[i] * scale;
+        delta_cache[i] = decay * delta_cache[i] + fresh_delta * (delta * delta);
+        w[i] -= rate * delta;
+    }
+}
+
+// `rate` and `epsilon` have Adam's corrections of both averages in them.
+KERNEL(adamw)(REAL* w, const REAL* dw, REAL* m, REAL* v, Size size, REAL rate, REAL beta1, REAL fresh_m,
+              REAL beta2, REAL fresh_v, REAL epsilon, REAL keep) {
+    FOR_EACH(i, size) {
+        m[i] = beta1 * m[i] + fresh_m * dw[i];
+        v[i] = beta2 * v[i] + fresh_v * (dw[i] * dw[i]);
+        w[i] = keep * w[i] - rate * (m[i] / (sqrt(v[i]) + epsilon));
+    }
+}
+
+// The sum of squares of each block's share, in double precision; a second launch, of one block, adds those.
+BLOCK_KERNEL(sum_of_squares)(const REAL* x, double* partial, Size size) {
+    SHARED(double, room);
+    double total = 0;
+    FOR_EACH(i, size) total += static_cast<double>(x[i]) * x[i];
+    total = block_sum_double(total, room);
+    if (threadIdx.x == 0) partial[blockIdx.x] = total;
+}
+
+BLOCK_KERNEL(sum)(const double* partial, double* total, Size size) {
+    SHARED(double, room);
+    double mine = 0;
+    for (Size i = threadIdx.x; i < size; i += blockDim.x) mine += partial[i];
+    mine = block_sum_double(mine, room);
+    if (threadIdx.x == 0) *total = mine;
+}
+
+KERNEL(clip_values)(REAL* x, Size size, REAL bound) {
+    FOR_EACH(i, size) x[i] = x[i] > bound ? bound : x[i] < -bound ? -bound : x[i];
+}
+
+KERNEL(flush_subnormals)(REAL* x, Size size, REAL threshold) {
+    FOR_EACH(i, size) if (x[i] < threshold && x[i] > -threshold) x[i] = REAL(0);
+}

@@ -1,0 +1,336 @@
+"""Gradient accumulation: parts of a batch add up to the whole, in every model and through a training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnlab.config import load_config
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.training import load_checkpoint
+from rnnlab.training.accumulation import num_examples, parts_of
+from rnnlab.training.solver import Solver
+
+WORDS = {word: index for index, word in enumerate(["<NULL>", "<START>", "<END>", "a", "b", "c", "d"])}
+N, L, D, G, W, H = 11, 3, 4, 5, 3, 4
+
+# ------------------------------------------------------------------ parts
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 100])
+def test_parts_are_the_batch_in_order(count):
+    x, regions, vectors = np.arange(14).reshape(7, 2), np.zeros((7, 3, 2)), np.arange(7)
+    parts = parts_of((x, (regions, (vectors, None)), None), count)
+    sizes = [num_examples(part) for part in parts]
+    assert len(parts) == min(count, 7)
+    assert max(sizes) - min(sizes) <= 1
+    np.testing.assert_array_equal(np.concatenate([part[0] for part in parts]), x)
+    np.testing.assert_array_equal(np.concatenate([part[1][1][0] for part in parts]), vectors)
+    for part in parts:
+        assert np.shares_memory(part[1][0], regions)
+        assert part[1][1][1] is None
+        assert part[2] is None
+
+
+@pytest.mark.parametrize(
+    ("batch", "found"), [((np.zeros(3), (np.zeros(2), None)), "2, 3"), ((None, ()), "none")]
+)
+def test_arrays_without_one_length(batch, found):
+    with pytest.raises(ValueError, match=f"the lengths of the arrays of a batch are {found}, expected one"):
+        parts_of(batch, 2)
+
+
+# ------------------------------------------------------------------ the gradient of every model
+
+
+def sentences(lengths, rng):
+    """<START>, words, <END>, then <NULL>; nothing but <NULL> where the length is 0."""
+    tokens = np.zeros((len(lengths), max(lengths) + 2), np.int32)
+    for row, length in zip(tokens, lengths, strict=True):
+        if length:
+            row[: length + 2] = [1, *rng.integers(3, len(WORDS), length), 2]
+    return tokens
+
+
+# The last of three or four parts has short sentences only, the last of eleven no token at all.
+TARGETS = [6, 1, 9, 4, 4, 2, 7, 3, 1, 1, 0]
+SOURCES = [2, 7, 1, 5, 0, 3, 3, 8, 2, 1, 1]
+AVERAGES = ("batch", "token")
+ARNET = {"reconstruction": 0.3, "reconstructor_dim": 3}
+CAPTIONERS = [
+    {"cell_type": "rnn"},
+    {"cell_type": "lstm", "image_input": "second_layer", **ARNET},
+    {"cell_type": "gru", "image_input": "first_input", "label_smoothing": 0.1, **ARNET},
+    {"cell_type": "simplified_gru", "image_input": "every_step", "output": "deep"},
+    {"cell_type": "lstm", "attention": "additive", "selector": True, "doubly_stochastic": 0.5},
+    {"cell_type": "gru", "attention": "bilinear", "global_dim": G, "output": "deep", **ARNET},
+    {
+        "cell_type": "lstm",
+        "attention": "dot",
+        "target_attention": True,
+        "project_cell": True,
+        "output": "deep",
+        "doubly_stochastic": 0.5,
+        "label_smoothing": 0.2,
+        **ARNET,
+    },
+]
+TRANSLATORS = [
+    {"attention": None, "label_smoothing": 0.1},
+    {"cell_type": "lstm", "num_layers": 2, "encoder_reconstruction": 0.2, **ARNET},
+    {"target_attention": True, "bidirectional": False, "encoder_reconstruction": 0.2, "output": "linear"},
+]
+CLASSIFIERS = [
+    {},
+    {"readout": "mean", "cell_type": "gru", "num_layers": 2, "label_smoothing": 0.1, **ARNET},
+]
+
+
+def captioner(options, rng):
+    model = CaptioningRNN(WORDS, D, W, **{"hidden_dim": H, "dtype": np.float64} | options)
+    features = rng.standard_normal((N, L, D) if "attention" in options else (N, D))
+    if "global_dim" in options:
+        features = (features, rng.standard_normal((N, G)))
+    return model, (features, sentences(TARGETS, rng))
+
+
+def translator(options, rng):
+    return Seq2Seq(WORDS, WORDS, W, H, dtype=np.float64, **options), (
+        sentences(SOURCES, rng),
+        sentences(TARGETS, rng),
+    )
+
+
+def classifier(options, rng, lengths=True):
+    model = SequenceClassifier(3, D, H, dtype=np.float64, **options)
+    x, labels = rng.standard_normal((N, 6, D)), rng.integers(0, 3, N)
+    return model, (x, labels, rng.integers(0, 7, N) if lengths else None)
+
+
+CASES = [
+    *((captioner, each | {"loss_average": average}) for each in CAPTIONERS for average in AVERAGES),
+    *((translator, each | {"loss_average": average}) for each in TRANSLATORS for average in AVERAGES),
+    *((classifier, each) for each in CLASSIFIERS),
+]
+
+
+def name_of(value):
+    return "-".join(map(str, value.values())) if isinstance(value, dict) else getattr(value, "__name__", "")
+
+
+def tokens_of(batch):
+    return len(batch[1]) if batch[1].ndim == 1 else int(np.count_nonzero(batch[1][:, 1:]))
+
+
+def accumulated(model, batch, count, rng=None):
+    grads, part_of = model.params.zeros_like(), (num_examples(batch), tokens_of(batch))
+    parts = parts_of(batch, count)
+    return sum(model.loss(*part, rng=rng, grads=grads, part_of=part_of)[0] for part in parts), grads
+
+
+@pytest.mark.parametrize(("make", "options"), CASES, ids=name_of)
+@pytest.mark.parametrize("count", [2, 3, 4, N])
+def test_the_gradient_of_the_whole(make, options, count, rng):
+    model, batch = make(options, rng)
+    model.params.flat[...] = rng.uniform(-0.8, 0.8, model.params.flat.size)
+    expected, whole = model.loss(*batch)
+    loss, grads = accumulated(model, batch, count)
+    assert loss == pytest.approx(expected, rel=1e-12)
+    for name, grad in whole.items():
+        assert grad.any(), name
+        np.testing.assert_allclose(grads[name], grad, rtol=0, atol=1e-12 * np.abs(grad).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("options", [CAPTIONERS[1], CAPTIONERS[-1]], ids=name_of)
+def test_in_single_precision_with_numpy_s_own_integers(options, rng):
+    model, batch = captioner(options | {"dtype": np.float32, "loss_average": "token"}, rng)
+    expected, whole = model.loss(*batch)
+    grads, part_of = model.params.zeros_like(), (np.int64(N), np.int64(tokens_of(batch)))
+    loss = sum(model.loss(*part, grads=grads, part_of=part_of)[0] for part in parts_of(batch, 3))
+    assert loss == pytest.approx(expected, rel=1e-5)
+    np.testing.assert_allclose(grads.flat, whole.flat, rtol=1e-3, atol=1e-5)
+
+
+def test_without_lengths(rng):
+    model, batch = classifier({}, rng, lengths=False)
+    expected, whole = model.loss(*batch)
+    loss, grads = accumulated(model, batch, 4)
+    assert loss == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(grads.flat, whole.flat, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize(("make", "options"), CASES[-4:] + CASES[:2], ids=name_of)
+def test_a_part_that_is_the_whole_is_bit_for_bit(make, options, rng):
+    model, batch = make(options, rng)
+    expected, whole = model.loss(*batch, rng=np.random.default_rng(3))
+    loss, grads = accumulated(model, batch, 1, rng=np.random.default_rng(3))
+    assert loss == expected
+    np.testing.assert_array_equal(grads.flat, whole.flat)
+
+
+def test_without_room_a_part_has_its_own_gradient(rng):
+    model, batch = captioner(CAPTIONERS[-1], rng)
+    grads = [model.loss(*part, part_of=(N, tokens_of(batch)))[1].flat for part in parts_of(batch, 3)]
+    np.testing.assert_allclose(sum(grads), model.loss(*batch)[1].flat, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("make", "part_of"), [(captioner, (N - 1, 100)), (translator, (N, 3)), (classifier, (N - 1, N))]
+)
+def test_a_batch_smaller_than_its_part(make, part_of, rng):
+    model, batch = make({}, rng)
+    with pytest.raises(ValueError, match=rf"loss: part_of is \({part_of[0]}, .*, expected at least the part"):
+        model.loss(*batch, part_of=part_of)
+
+
+# ------------------------------------------------------------------ training
+
+
+class Captions:
+    """23 captions to train on, so that the last batch of 5 has 3."""
+
+    in_memory = True
+
+    def __init__(self, attention=False):
+        rng = np.random.default_rng(4)
+        features = rng.standard_normal((23, L, D) if attention else (23, D))
+        captions = sentences(rng.integers(1, 8, 23), rng)
+        self.splits = {"train": (features, captions), "val": (features[:6], captions[:6])}
+
+    def epoch(self, split, batch_size, rng):
+        order = np.arange(len(self.splits[split][1]))
+        if rng is not None:
+            rng.shuffle(order)
+        return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+
+    def batch(self, split, indices):
+        return tuple(array[indices] for array in self.splits[split])
+
+    def num_tokens(self, batch):
+        return tokens_of(batch)
+
+
+def new_model(**options):
+    return CaptioningRNN(WORDS, D, W, H, "lstm", np.float64, rng=2, **options)
+
+
+OPTIONS = {
+    "num_epochs": 3,
+    "batch_size": 5,
+    "optim_config": {"learning_rate": 0.01},
+    "schedule": {"name": "exponential", "decay": 0.9},
+    "clip_norm": 1.0,
+    "trains": ["W*", "arnet*"],
+    "verbose": False,
+}
+LOSSES = {"attention": "additive", "doubly_stochastic": 0.5, "label_smoothing": 0.1, **ARNET}
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
+
+def assert_close(one, other):
+    """Two solvers with the same losses and history, the time aside."""
+    assert one.loss_history == pytest.approx(other.loss_history, rel=1e-10)
+    for row, expected in zip(one.history, other.history, strict=True):
+        assert list(row) == list(expected)
+        for name in row.keys() - {"seconds", "tokens_per_second"}:
+            assert row[name] == pytest.approx(expected[name], rel=1e-10), name
+    np.testing.assert_allclose(one.model.params.flat, other.model.params.flat, rtol=1e-6, atol=1e-9)
+
+
+def copy_of(solver):
+    """The model of a solver as it was before training."""
+    return CaptioningRNN.from_config(solver.model.config(), rng=2)
+
+
+@pytest.fixture(scope="module", params=AVERAGES)
+def reference(request):
+    model = new_model(loss_average=request.param, **LOSSES)
+    solver = Solver(model, Captions(attention=True), **OPTIONS)
+    solver.train()
+    return solver
+
+
+@pytest.mark.parametrize("accumulate", [2, 4, 50])
+def test_the_same_training(reference, accumulate):
+    solver = Solver(copy_of(reference), Captions(attention=True), accumulate=accumulate, **OPTIONS)
+    solver.train()
+    assert_close(solver, reference)
+
+
+@pytest.mark.parametrize("change", [{}, {"accumulate": 1}, {"accumulate": 2}])
+def test_resume_in_the_middle(reference, change, tmp_path):
+    class Killed(Exception):
+        """In the middle of the batch after the eighth."""
+
+    def loss(*batch, **options):
+        calls.append(batch)
+        if len(calls) == 4 + 4 + 4 + 4 + 3 + 4 + 4 + 4 + 2:
+            raise Killed
+        return whole_loss(*batch, **options)
+
+    calls, model = [], copy_of(reference)
+    whole_loss, model.loss = model.loss, loss
+    options = OPTIONS | {"accumulate": 4, "checkpoint_every": 1, "run_dir": tmp_path}
+    with pytest.raises(Killed):
+        Solver(model, Captions(attention=True), **options).train()
+    solver = Solver.resume(tmp_path, copy_of(reference), Captions(attention=True), **change)
+    assert len(solver.loss_history) == 8
+    assert solver.options.accumulate == change.get("accumulate", 4)
+    solver.train()
+    assert_close(solver, reference)
+
+
+def test_a_resumed_run_with_noise_is_bit_for_bit(tmp_path):
+    data, noise = Captions(), {"word_dropout": 0.3, "output_dropout": 0.3}
+    options = OPTIONS | {"accumulate": 3, "trains": None}
+    sampling = {"scheduled_sampling": {"name": "constant", "value": 0.5}}
+    whole = Solver(new_model(**noise), data, **options, **sampling)
+    whole.train()
+    Solver(new_model(**noise), data, run_dir=tmp_path, **options | {"num_epochs": 1}, **sampling).train()
+    resumed = Solver.resume(tmp_path, new_model(**noise), data, num_epochs=3)
+    resumed.train()
+    assert resumed.loss_history == whole.loss_history
+    np.testing.assert_array_equal(resumed.model.params.flat, whole.model.params.flat)
+
+
+def test_a_run_from_before_there_was_accumulation(make_model, data, tmp_path, monkeypatch):
+    options = {"num_epochs": 1, "batch_size": 8, "verbose": False}
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "rnnlab.training.solver.asdict",
+            lambda options: {name: value for name, value in vars(options).items() if name != "accumulate"},
+        )
+        Solver(make_model(), data, run_dir=tmp_path, **options).train()
+    assert "accumulate" not in load_checkpoint(tmp_path / "last.h5").solver["options"]
+    solver = Solver.resume(tmp_path, make_model(), data, num_epochs=2)
+    assert solver.options.accumulate == 1
+    solver.train()
+
+
+# ------------------------------------------------------------------ options
+
+
+def test_a_model_without_part_of(make_model, data):
+    options = {"num_epochs": 1, "verbose": False}
+    message = "accumulate is 4, but the loss of this LinearModel takes no part_of"
+    with pytest.raises(TypeError, match=message):
+        Solver(make_model(), data, accumulate=4, **options)
+    Solver(make_model(), data, accumulate=1, **options).train()
+
+
+@pytest.mark.parametrize("accumulate", [0, -1, 1.5, "2", True, None])
+def test_bad_counts(model, data, accumulate):
+    with pytest.raises(ValueError, match=r"accumulate is .*, expected an integer of at least 1"):
+        Solver(model, data, accumulate=accumulate)
+
+
+def test_the_key_of_a_recipe():
+    recipe = Path(__file__).parents[2] / "recipes/shapes.toml"
+    assert load_config(recipe).training.accumulate == 1
+    stage = load_config(recipe, ["training.accumulate=4"]).stages()[0]
+    assert stage.options()["accumulate"] == 4
+    with pytest.raises(ValueError, match=r"training.accumulate is 0, expected an integer in \[1, inf\)"):
+        load_config(recipe, ["training.accumulate=0"])
