@@ -188,7 +188,7 @@ class SequenceClassifier(Model):
             dh += dterm
         del h  # its memory serves the backward
         self.layers.backward(dh, ran, grads)
-        return loss, grads
+        return float(loss), grads
 
     def nll(self, x: Array, labels: Array, lengths: Array | None = None) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.

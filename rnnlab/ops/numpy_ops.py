@@ -107,6 +107,7 @@ __all__ = [
     "simplified_gru_dropped_forward",
     "simplified_gru_forward",
     "softmax_cross_entropy",
+    "staged",
     "sum_of_squares",
     "take",
     "tanh",
@@ -125,6 +126,11 @@ empty = np.empty
 matmul = np.matmul
 tanh = np.tanh
 zeros = np.zeros
+
+
+def staged(x: Array, like: Array) -> Array:
+    """The numbers of x in the dtype and on the device of ``like``, ahead of the work that needs them."""
+    return np.asarray(x, like.dtype)
 
 
 def affine(x: Array, w: Array, b: Array) -> Array:
