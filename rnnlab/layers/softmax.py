@@ -61,7 +61,7 @@ def softmax_loss(
     check_tokens("softmax_loss", "y", y, V)
     divisor = max(M, 1) if divisor is None else divisor
     dx = ops.empty(x.shape, x.dtype)
-    losses = ops.softmax_cross_entropy(x, ops.asarray(y), 1 / divisor, dx, label_smoothing)
+    losses = ops.softmax_cross_entropy(x, ops.indices(y), 1 / divisor, dx, label_smoothing)
     return losses.sum(dtype="float64") / divisor, dx
 
 

@@ -85,6 +85,7 @@ __all__ = [
     "gru_candidate_forward",
     "gru_gates_backward",
     "gru_gates_forward",
+    "indices",
     "keep_mask",
     "log_softmax",
     "lstm_backward",
@@ -129,6 +130,11 @@ zeros = cp.zeros
 _TF32 = os.environ.get("RNNLAB_TF32", "0")
 if _TF32 not in ("0", "1"):
     raise ValueError(f"RNNLAB_TF32 is {_TF32!r}, expected '0' or '1'")
+
+
+def indices(x: Array) -> Array:
+    """Integers of any width as the primitives take them, of 64 bits."""
+    return cp.asarray(x, np.int64)
 
 
 def staged(x: Array, like: Array) -> Array:

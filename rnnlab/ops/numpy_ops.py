@@ -85,6 +85,7 @@ __all__ = [
     "gru_candidate_forward",
     "gru_gates_backward",
     "gru_gates_forward",
+    "indices",
     "keep_mask",
     "log_softmax",
     "lstm_backward",
@@ -123,6 +124,7 @@ asarray = np.asarray
 asnumpy = np.asarray  # where a Python program, or NumPy, goes on with the numbers
 concatenate = np.concatenate
 empty = np.empty
+indices = np.asarray  # integers of any width as the primitives take them
 matmul = np.matmul
 tanh = np.tanh
 zeros = np.zeros
