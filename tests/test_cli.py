@@ -201,10 +201,6 @@ def test_commands_on_a_device(run, recipe, tmp_path, capsys, device):
     for name in ("cpu", "gpu"):
         for command in commands:
             assert cli.main([*command, "--device", name]) == 0
-        assert cli.main(["evaluate", str(run), "--first", "6", "--metrics", "BLEU", "--device", name]) in (
-            0,
-            2,
-        )
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
     out = str(tmp_path / "run")
