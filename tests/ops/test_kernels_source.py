@@ -65,7 +65,7 @@ def check(status):
 
 
 def launched():
-    """The kernels that the primitives launch, by name: the first argument of a function whose first is ``name``.
+    """The kernels that the primitives launch: the first argument of a function whose first is ``name``.
 
     ``launch`` is one, and so are the functions that hand their ``name`` on to it.
     """
