@@ -65,10 +65,7 @@ def check(status):
 
 
 def launched():
-    """The kernels that the primitives launch, by name: the first argument of a function whose first is ``name``.
-
-    ``launch`` is one, and so are the functions that hand their ``name`` on to it.
-    """
+    """The kernels that are handed to ``launch``, or to a function that hands its first argument, name, on."""
     trees = [ast.parse(path.read_text("utf-8")) for path in sorted(FOLDER.glob("cupy_*.py"))]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     launchers = {
