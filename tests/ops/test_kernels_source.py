@@ -65,7 +65,10 @@ def check(status):
 
 
 def launched():
-    """The kernels that are handed to ``launch``, or to a function that hands its first argument, name, on."""
+    """The kernels that the primitives launch: the first argument of a function whose first is ``name``.
+
+    ``launch`` is one, and so are the functions that hand their ``name`` on to it.
+    """
     trees = [ast.parse(path.read_text("utf-8")) for path in sorted(FOLDER.glob("cupy_*.py"))]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     launchers = {
