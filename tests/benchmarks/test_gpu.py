@@ -112,10 +112,14 @@ def test_the_clock_waits_before_and_after_and_takes_the_median(monkeypatch):
 def test_a_side_begins_with_its_precision_and_its_clock(simulated, monkeypatch):
     monkeypatch.setenv("RNNLAB_TF32", "")
     case = next(case for case, sizes in lstm.GPU.cases.items() if sizes.tf32)
-    plan = lstm.GPU._replace(cases={case: TINY[lstm](lstm.GPU.cases[case])})
-    work, measure = gpu.begin(SimpleNamespace(GPU=plan, prepare=lstm.prepare), "rnnlab", case)
-    assert os.environ["RNNLAB_TF32"] == "1"
-    simulated.transfers.reset()
+    prepared = []
+
+    def prepare(side, sizes, device):
+        prepared.append((side, sizes, device, os.environ["RNNLAB_TF32"]))
+        return lambda: simulated.zeros(1)
+
+    work, measure = gpu.begin(SimpleNamespace(GPU=lstm.GPU, prepare=prepare), "rnnlab", case)
+    assert prepared == [("rnnlab", lstm.GPU.cases[case], "gpu", "1")]
     assert measure(work) > 0
     assert simulated.transfers.synchronisations >= 6
 
