@@ -118,7 +118,7 @@ class Steps(NamedTuple):
 
     def chunks(self, columns: int) -> list[Chunk]:
         """All steps, in chunks for pre-activations of so many columns."""
-        most = max(_CHUNK_ROWS, _CHUNK_NUMBERS // max(columns, 1))
+        most = max(_CHUNK_ROWS, ops_for(self.order).CHUNK * _CHUNK_NUMBERS // max(columns, 1))
         chunks: list[Chunk] = []
         start = 0
         for t in range(1, len(self.offsets)):

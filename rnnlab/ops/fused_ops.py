@@ -57,6 +57,7 @@ from rnnlab.ops.fused_optim import (
 )
 from rnnlab.ops.fused_scores import embedding_gradient, log_softmax, softmax_cross_entropy
 from rnnlab.ops.numpy_ops import (
+    CHUNK,
     asarray,
     asnumpy,
     concatenate,
@@ -67,6 +68,7 @@ from rnnlab.ops.numpy_ops import (
     tanh,
     top,
 )
+from rnnlab.ops.steps import lstm_step_by_step
 
 __all__ = [
     "adadelta",
@@ -101,6 +103,8 @@ __all__ = [
     "lstm_dropped_backward",
     "lstm_dropped_forward",
     "lstm_forward",
+    "lstm_steps_backward",
+    "lstm_steps_forward",
     "matmul",
     "matmul_add",
     "matmul_into",
@@ -125,5 +129,9 @@ __all__ = [
     "zoneout_backward",
     "zoneout_forward",
 ]
+
+lstm_steps_forward, lstm_steps_backward = lstm_step_by_step(
+    matmul_into, matmul_add, lstm_forward, lstm_backward
+)
 
 DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {THREADS}; {fused_blas.DESCRIPTION}"

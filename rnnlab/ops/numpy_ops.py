@@ -57,6 +57,7 @@ from rnnlab.ops.numpy_optim import (
     sgd,
     sum_of_squares,
 )
+from rnnlab.ops.steps import lstm_step_by_step
 
 __all__ = [
     "adadelta",
@@ -91,6 +92,8 @@ __all__ = [
     "lstm_dropped_backward",
     "lstm_dropped_forward",
     "lstm_forward",
+    "lstm_steps_backward",
+    "lstm_steps_forward",
     "matmul",
     "matmul_add",
     "matmul_into",
@@ -126,6 +129,8 @@ matmul = np.matmul
 tanh = np.tanh
 zeros = np.zeros
 
+CHUNK = 1  # how many times as large as they are made to be the chunks of a sequence serve best
+
 
 def affine(x: Array, w: Array, b: Array) -> Array:
     """x w + b, (M, D) (D, H) (H,) -> (M, H)."""
@@ -153,6 +158,11 @@ def matmul_into(x: Array, w: Array, out: Array) -> None:
 def matmul_add(x: Array, w: Array, out: Array) -> None:
     """out += x w, (n, K) (K, G) -> (n, G), w as it is or from :func:`packed`."""
     out += np.matmul(x, w)
+
+
+lstm_steps_forward, lstm_steps_backward = lstm_step_by_step(
+    matmul_into, matmul_add, lstm_forward, lstm_backward
+)
 
 
 def take(x: Array, rows: Array, out: Array) -> None:
