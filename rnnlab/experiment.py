@@ -26,6 +26,7 @@ from rnnlab.config import (
 )
 from rnnlab.data import CaptionData, ParallelData, PixelData
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.ops import ops_on
 from rnnlab.tasks import captioning, classification, translation
 from rnnlab.tasks.discrepancy import Discrepancy
 from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
@@ -50,7 +51,9 @@ class Run:
     interrupted: bool = False  # whether its training was ended by Ctrl-C
 
 
-def train(config: Recipe, directory: str | os.PathLike[str], *, progress: bool = True) -> Run:
+def train(
+    config: Recipe, directory: str | os.PathLike[str], *, progress: bool = True, device: str = "cpu"
+) -> Run:
     """Train what the recipe describes in a new run directory.
 
     Stages are trained one after another: the last in the directory itself, the others in ``stage1``,
@@ -63,6 +66,8 @@ def train(config: Recipe, directory: str | os.PathLike[str], *, progress: bool =
         Must not hold a run already.
     progress : bool
         Show a progress bar rather than lines.
+    device : str
+        "cpu", "gpu" or "gpu:N"; no part of the run, which goes on anywhere.
 
     Returns
     -------
@@ -74,7 +79,8 @@ def train(config: Recipe, directory: str | os.PathLike[str], *, progress: bool =
     FileExistsError
         If the directory holds a run.
     ImportError
-        If the recipe asks for scores after every epoch and the extra that computes them is not installed.
+        If the recipe asks for scores after every epoch and the extra that computes them is not installed; or
+        there is no such device.
     FileNotFoundError, CheckpointError
         If the recipe's ``warm_start`` is not there, or is of a model that does not fit.
     KeyError
@@ -87,14 +93,21 @@ def train(config: Recipe, directory: str | os.PathLike[str], *, progress: bool =
         raise FileExistsError(f"{path} already holds a run: resume it, or choose another directory")
     start = stages[0].training.warm_start
     checkpoint = None if start is None else _start_of(Path(start))
+    ops_on(device)  # what is wrong with it is said before the data are read
     data = open_data(config.data)
     data.split(config.evaluation.split)  # what is wrong with it is said before hours of training
     if config.stage:
         check_stages(stages, new_model(config, data))
-    return _train_stages(Run(path, config, data, None), stages, checkpoint, progress, {})
+    return _train_stages(Run(path, config, data, None), stages, checkpoint, progress, device, {})
 
 
-def resume(directory: str | os.PathLike[str], *, progress: bool = True, num_epochs: int | None = None) -> Run:
+def resume(
+    directory: str | os.PathLike[str],
+    *,
+    progress: bool = True,
+    num_epochs: int | None = None,
+    device: str = "cpu",
+) -> Run:
     """Go on with a run where it stopped, bit for bit, and through the stages that are left.
 
     Parameters
@@ -105,6 +118,8 @@ def resume(directory: str | os.PathLike[str], *, progress: bool = True, num_epoc
         Show a progress bar rather than lines.
     num_epochs : int, optional
         Train for so many epochs in all, as :func:`with_epochs` has it.
+    device : str
+        "cpu", "gpu" or "gpu:N", whichever it was before.
 
     Returns
     -------
@@ -127,11 +142,16 @@ def resume(directory: str | os.PathLike[str], *, progress: bool = True, num_epoc
     _check_is_whole(path, len(stages))
     left = stages[[stage.directory(path) for stage in stages].index(under_way) :]
     run = Run(path, config, open_data(config.data), None)
-    return _train_stages(run, left, None, progress, changes)
+    return _train_stages(run, left, None, progress, device, changes)
 
 
 def _train_stages(
-    run: Run, stages: Sequence[Stage], start: Path | None, progress: bool, changes: Mapping[str, Any]
+    run: Run,
+    stages: Sequence[Stage],
+    start: Path | None,
+    progress: bool,
+    device: str,
+    changes: Mapping[str, Any],
 ) -> Run:
     """Train stages, the first of them from the checkpoint ``start`` or from where it stopped itself.
 
@@ -142,6 +162,7 @@ def _train_stages(
         "evaluate": _task(config).epoch_scores(config, data),
         "config": config.to_dict(),
         "progress": progress,
+        "device": device,
     }
     for stage in stages:
         directory, model = stage.directory(run.directory), new_model(config, data)
@@ -169,7 +190,7 @@ def with_epochs(config: Recipe, num_epochs: int) -> Recipe:
     return replace(config, training=replace(config.training, num_epochs=num_epochs))
 
 
-def load_run(directory: str | os.PathLike[str], *, with_data: bool = True) -> Run:
+def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, device: str = "cpu") -> Run:
     """Open a run directory: its best checkpoint, or the last where there was no validation.
 
     Parameters
@@ -177,6 +198,8 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True) -> Ru
     directory : path
     with_data : bool
         Whether to open the data as well, which a model can do without.
+    device : str
+        Where the model is to be: "cpu", "gpu" or "gpu:N".
 
     Raises
     ------
@@ -186,7 +209,8 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True) -> Ru
     path = Path(directory)
     checkpoint = checkpoint_of(path)
     config = _config_of(checkpoint)
-    return Run(path, config, open_data(config.data) if with_data else None, load_model(checkpoint))
+    model = load_model(checkpoint).to(device)
+    return Run(path, config, open_data(config.data) if with_data else None, model)
 
 
 def holds_run(directory: Path) -> bool:

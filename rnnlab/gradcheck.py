@@ -29,6 +29,7 @@ from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.cells import CELLS
 from rnnlab.models.classification import READOUTS
+from rnnlab.ops import ops_for, ops_on
 
 Array = Any
 
@@ -57,19 +58,54 @@ class Row(NamedTuple):
     passed: bool
 
 
-def check_layers(*, tolerance: float = 1e-7, seed: int = 0) -> Iterator[Row]:
-    """Check every case of :func:`layer_cases`, one row each."""
-    rng = np.random.default_rng(seed)
+def check_layers(*, tolerance: float = 1e-7, seed: int = 0, device: str = "cpu") -> Iterator[Row]:
+    """Check every case of :func:`layer_cases` on a device, one row each."""
+    rng, ops = np.random.default_rng(seed), ops_on(device)
     for case in layer_cases(rng):
-        yield check_case(case, tolerance=tolerance, rng=rng)
+        yield check_case(case if device == "cpu" else _on_device(case, ops), tolerance=tolerance, rng=rng)
 
 
-def check_models(*, tolerance: float = 1e-7, seed: int = 0) -> Iterator[Row]:
-    """Check every case of :func:`model_cases`, one row each."""
+def check_models(*, tolerance: float = 1e-7, seed: int = 0, device: str = "cpu") -> Iterator[Row]:
+    """Check every case of :func:`model_cases`, one row each.
+
+    Numeric gradients are those of the CPU; on another device the gradients are held against the CPU's.
+    """
+    ops_on(device)
     for name, model, batch in model_cases(np.random.default_rng(seed)):
+        if device != "cpu":
+            yield _check_against_cpu(name, model, batch, tolerance=tolerance, seed=seed, device=device)
+            continue
         rows = check_model(model, batch, tolerance=tolerance, seed=seed, verbose=False)
         worst = max(rows, key=lambda row: (not row.passed, row.error))  # a NaN is the worst
         yield Row(name, worst.error, worst.name, [], worst.passed)
+
+
+def _check_against_cpu(
+    name: str, model: Any, batch: tuple[Array, ...], *, tolerance: float, seed: int, device: str
+) -> Row:
+    """The same loss and the same gradients, under the same noise."""
+    expected_loss, expected = model.loss(*batch, rng=np.random.default_rng(seed))
+    loss, grads = model.to(device).loss(*batch, rng=np.random.default_rng(seed))
+    asnumpy = ops_for(grads.flat).asnumpy
+    errors = {key: relative_distance(asnumpy(grads[key]), expected[key]) for key in expected}
+    errors["the loss"] = abs(loss - expected_loss) / max(abs(expected_loss), 1e-8)
+    worst = max(errors, key=lambda key: (not errors[key] <= tolerance, errors[key]))
+    return Row(name, errors[worst], worst, [], errors[worst] <= tolerance)
+
+
+def _on_device(case: Case, ops: Any) -> Case:
+    """A case that takes and gives NumPy's arrays, while its work is done elsewhere."""
+
+    def forward(**inputs: Array) -> tuple[Any, ...]:
+        *outs, cache = case.forward(**{name: ops.asarray(array) for name, array in inputs.items()})
+        return *(ops.asnumpy(out) if hasattr(out, "shape") else out for out in outs), cache
+
+    def backward(*arguments: Any) -> tuple[Array, ...]:
+        *douts, cache = arguments
+        found = case.backward(*map(ops.asarray, douts), cache)
+        return tuple(map(ops.asnumpy, found if isinstance(found, tuple) else (found,)))
+
+    return case._replace(forward=forward, backward=backward)
 
 
 def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab import experiment, report
+from rnnlab.cli.devices import add_device
 from rnnlab.cli.kinds import recipe_of
 from rnnlab.cli.searching import add_search, search_options
 from rnnlab.config import Config
@@ -24,6 +25,7 @@ def add(commands: Any) -> None:
     caption = commands.add_parser("caption", help="caption images")
     caption.set_defaults(run=_caption)
     caption.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    add_device(caption)
     caption.add_argument(
         "images",
         nargs="+",
@@ -44,7 +46,7 @@ def add(commands: Any) -> None:
 
 
 def _caption(options: argparse.Namespace) -> int:
-    run = experiment.load_run(options.run_directory)
+    run = experiment.load_run(options.run_directory, device=options.device)
     config = recipe_of(run, Config)
     names, features = _images(run, options.images, options.global_features)
     if options.first is not None:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from rnnlab import gradcheck, ops, report
+from rnnlab.cli.devices import add_device
 
 
 def add(commands: Any) -> None:
@@ -14,6 +15,7 @@ def add(commands: Any) -> None:
     check.set_defaults(run=_gradcheck)
     check.add_argument("--tolerance", type=float, default=1e-7, help="the largest relative error that passes")
     check.add_argument("--seed", type=int, default=0, help="of the inputs")
+    add_device(check)
 
     kernels = commands.add_parser("kernels", help="show what works on arrays here, and compile it")
     kernels.set_defaults(run=_kernels)
@@ -24,9 +26,10 @@ def add(commands: Any) -> None:
 
 def _gradcheck(options: argparse.Namespace) -> int:
     passed = True
+    given = {"tolerance": options.tolerance, "seed": options.seed, "device": options.device}
     for title, rows in (
-        ("layer", gradcheck.check_layers(tolerance=options.tolerance, seed=options.seed)),
-        ("model", gradcheck.check_models(tolerance=options.tolerance, seed=options.seed)),
+        ("layer", gradcheck.check_layers(**given)),
+        ("model", gradcheck.check_models(**given)),
     ):
         table, good = report.checks_table(title, rows)
         print(table, end="\n\n")

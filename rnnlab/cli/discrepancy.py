@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from rnnlab import experiment, plots, report
+from rnnlab.cli.devices import add_device
 from rnnlab.cli.searching import count
 
 
@@ -19,6 +20,7 @@ def add(commands: Any) -> None:
     )
     discrepancy.set_defaults(run=_discrepancy)
     discrepancy.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    add_device(discrepancy)
     discrepancy.add_argument("--split", help="one of the data's, such as val; the recipe's if left out")
     discrepancy.add_argument(
         "--picture", metavar="FILE", help="write a PNG of all states, placed by t-SNE (the extra sklearn)"
@@ -32,7 +34,7 @@ def add(commands: Any) -> None:
 def _discrepancy(options: argparse.Namespace) -> int:
     if options.picture:
         plots.require_tsne()  # what is missing is said before the work
-    run = experiment.load_run(options.run_directory)
+    run = experiment.load_run(options.run_directory, device=options.device)
     found = experiment.discrepancy(run, options.split, first=options.first)
     print(report.discrepancy_table(found))
     if options.json:

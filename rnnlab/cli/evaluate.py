@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from rnnlab import experiment, report
+from rnnlab.cli.devices import add_device
 from rnnlab.cli.kinds import WORDS
 from rnnlab.cli.searching import add_search, given_search, search_options
 from rnnlab.config import ClassificationConfig, Config, Recipe, TranslationConfig
@@ -20,6 +21,7 @@ def add(commands: Any) -> None:
     evaluate = commands.add_parser("evaluate", help="score captions, translations or classes")
     evaluate.set_defaults(run=_evaluate)
     evaluate.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    add_device(evaluate)
     evaluate.add_argument("--split", help="one of the data's, such as val; the recipe's if left out")
     evaluate.add_argument("--json", metavar="FILE", help="write scores and what was scored")
     evaluate.add_argument("--metrics", nargs="+", choices=list(METRICS), help="the recipe's if left out")
@@ -33,7 +35,7 @@ _FOR: dict[str, type[Recipe]] = {"metrics": Config, "tokenizer": Config, "lexico
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    run = experiment.load_run(options.run_directory)
+    run = experiment.load_run(options.run_directory, device=options.device)
     given = {key: value for key in _FOR if (value := getattr(options, key)) is not None}
     for key in given:
         if not isinstance(run.config, _FOR[key]):

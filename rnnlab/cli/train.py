@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab import experiment, report
+from rnnlab.cli.devices import add_device
 from rnnlab.cli.kinds import recipe_of
 from rnnlab.cli.searching import count
 from rnnlab.config import ClassificationConfig, Config, TranslationConfig, load_config
@@ -31,6 +32,7 @@ def add(commands: Any) -> None:
     train.add_argument(
         "--epochs", type=count, help="train for so many epochs in all, of the last stage if there are several"
     )
+    add_device(train)
     train.add_argument(
         "--no-progress", dest="progress", action="store_false", help="print lines, not a progress bar"
     )
@@ -44,7 +46,9 @@ def _train(options: argparse.Namespace) -> int:
             raise ValueError(
                 "--set and --out belong to a new run, a resumed one keeps its recipe and directory"
             )
-        run = experiment.resume(options.resume, progress=options.progress, num_epochs=options.epochs)
+        run = experiment.resume(
+            options.resume, progress=options.progress, num_epochs=options.epochs, device=options.device
+        )
     else:
         config = load_config(options.recipe, options.set)
         if options.epochs is not None:
@@ -54,7 +58,7 @@ def _train(options: argparse.Namespace) -> int:
             raise ValueError(
                 f"{out} holds a run: go on with --resume {out}, or choose another place with --out"
             )
-        run = experiment.train(config, out, progress=options.progress)
+        run = experiment.train(config, out, progress=options.progress, device=options.device)
     if run.interrupted:
         print(f"Go on with: rnnlab train --resume {run.directory}")
         raise KeyboardInterrupt

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rnnlab import experiment, report
+from rnnlab.cli.devices import add_device
 from rnnlab.cli.kinds import recipe_of
 from rnnlab.cli.searching import add_search, search_options
 from rnnlab.config import TranslationConfig
@@ -22,6 +23,7 @@ def add(commands: Any) -> None:
     translate = commands.add_parser("translate", help="translate sentences")
     translate.set_defaults(run=_translate)
     translate.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    add_device(translate)
     translate.add_argument(
         "sentences",
         nargs="*",
@@ -41,11 +43,12 @@ def add(commands: Any) -> None:
     lexicon = commands.add_parser("lexicon", help="make a lexicon of a model's attention to training pairs")
     lexicon.set_defaults(run=_lexicon)
     lexicon.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    add_device(lexicon)
     lexicon.add_argument("file", metavar="FILE", help="what to write, for translate and evaluate --lexicon")
 
 
 def _translate(options: argparse.Namespace) -> int:
-    run, config = _translator(options.run_directory, with_data=False)
+    run, config = _translator(options, with_data=False)
     if options.sentences and options.file:
         raise ValueError("give either sentences or --file")
     sources = [translation.tokenize(config.data, line) for line in _lines(options)]
@@ -77,13 +80,13 @@ def _lines(options: argparse.Namespace) -> Sequence[str]:
 
 
 def _lexicon(options: argparse.Namespace) -> int:
-    run, config = _translator(options.run_directory)
+    run, config = _translator(options)
     found = translation.lexicon(run.model, run.data, batch_size=config.training.batch_size)
     write_lexicon(options.file, found)
     print(f"{options.file}: {len(found):,} source words")
     return 0
 
 
-def _translator(directory: str, *, with_data: bool = True) -> tuple[Run, TranslationConfig]:
-    run = experiment.load_run(directory, with_data=with_data)
+def _translator(options: argparse.Namespace, *, with_data: bool = True) -> tuple[Run, TranslationConfig]:
+    run = experiment.load_run(options.run_directory, with_data=with_data, device=options.device)
     return run, recipe_of(run, TranslationConfig)

@@ -340,7 +340,7 @@ def doubly_stochastic_loss(
 
     Returns
     -------
-    loss : float
+    loss : float, or an array () of CuPy weights
     dweights : (N, T, L)
 
     Raises
@@ -358,7 +358,7 @@ def doubly_stochastic_loss(
     steps = ops.asarray(real.astype(weights.dtype))
     counts = ops.asarray((counts & real.any(axis=1, keepdims=True)).astype(weights.dtype))
     missing = (1 - ops.matmul(steps[:, None], weights)[:, 0]) * counts  # (N, L)
-    loss = float((missing * missing).sum()) / max(N, 1)
+    loss = (missing * missing).sum(dtype="float64") / max(N, 1)
     return loss, steps[:, :, None] * (missing * (-2 / max(N, 1)))[:, None]
 
 

@@ -45,7 +45,7 @@ def word_embedding_forward(x: Array, W: Array) -> tuple[Array, WordEmbeddingCach
     ops = ops_for(W)
     V = check_shapes("word_embedding_forward", W=(W, "V D"))["V"]
     check_tokens("word_embedding_forward", "x", x, V)
-    x = ops.asarray(x)
+    x = ops.indices(x)
     out = ops.empty((x.size, W.shape[1]), W.dtype)
     ops.take(W, x.reshape(-1), out)
     return out.reshape(*x.shape, W.shape[1]), WordEmbeddingCache(x, W)

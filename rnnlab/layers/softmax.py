@@ -43,7 +43,7 @@ def softmax_loss(
 
     Returns
     -------
-    loss : float
+    loss : float, or an array () of a CuPy x, which nobody has waited for
     dx : (M, V)
 
     Raises
@@ -61,8 +61,8 @@ def softmax_loss(
     check_tokens("softmax_loss", "y", y, V)
     divisor = max(M, 1) if divisor is None else divisor
     dx = ops.empty(x.shape, x.dtype)
-    losses = ops.softmax_cross_entropy(x, ops.asarray(y), 1 / divisor, dx, label_smoothing)
-    return float(losses.sum(dtype="float64")) / divisor, dx
+    losses = ops.softmax_cross_entropy(x, ops.indices(y), 1 / divisor, dx, label_smoothing)
+    return losses.sum(dtype="float64") / divisor, dx
 
 
 def temporal_softmax_loss(
@@ -93,7 +93,7 @@ def temporal_softmax_loss(
 
     Returns
     -------
-    loss : float
+    loss : float, or an array () of a CuPy x, which nobody has waited for
     dx : (N, T, V)
 
     Raises

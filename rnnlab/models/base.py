@@ -86,6 +86,19 @@ class Model:
             self.params = self.params.on(lambda flat: ops.asarray(here.asnumpy(flat)))
         return self
 
+    def staged(self, batch: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A batch whose floating-point arrays are on the model's device, in its dtype.
+
+        :meth:`loss` does so itself; done before, in another thread, the copy need not be waited for.
+        """
+        return tuple(map(self._staged, batch))
+
+    def _staged(self, entry: Any) -> Any:
+        if isinstance(entry, tuple):
+            return self.staged(entry)
+        floats = getattr(entry, "dtype", np.dtype(int)).kind == "f"
+        return self._ops.staged(entry, self.params.flat) if floats else entry
+
     @property
     def device(self) -> str:
         """Where the parameters are: "cpu" or "gpu:N"."""

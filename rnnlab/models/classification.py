@@ -188,7 +188,7 @@ class SequenceClassifier(Model):
             dh += dterm
         del h  # its memory serves the backward
         self.layers.backward(dh, ran, grads)
-        return loss, grads
+        return float(loss), grads
 
     def nll(self, x: Array, labels: Array, lengths: Array | None = None) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.
@@ -212,7 +212,7 @@ class SequenceClassifier(Model):
         """
         x = self._inputs("nll", x)
         labels, scores = self._labels("nll", labels, len(x)), self.scores(x, lengths)
-        targets = self._ops.asarray(labels)
+        targets = self._ops.indices(labels)
         losses = self._ops.softmax_cross_entropy(scores, targets, 1.0, scores)
         return float(losses.sum(dtype=np.float64)), len(labels)
 
@@ -255,7 +255,7 @@ class SequenceClassifier(Model):
             raise IndexError(
                 f"{function}: labels holds {wrong[0]}, expected classes from 0 to {self.num_classes - 1}"
             )
-        return labels.astype(np.int64)
+        return labels
 
 
 def _read(h: Array, weights: Array) -> Array:

@@ -168,7 +168,7 @@ class EncoderDecoder(Model):
                 dmemory += dsource.memory
             dsource = dsource._replace(memory=dmemory)
         self.encoder.backward(dsource, encoded, grads)
-        return loss, grads
+        return float(loss), grads
 
     def _with_samples(
         self, inputs: Any, taught: Teaching, sampling: float, rng: np.random.Generator
@@ -307,8 +307,8 @@ class EncoderDecoder(Model):
         lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1)
         T = int(lengths.max(initial=0))
         places = np.flatnonzero(real[:, :T])
-        scored = targets[:, :T].reshape(-1)[places].astype(np.int64)
-        return Teaching(tokens[:, :T], lengths, *map(self._ops.asarray, (places, scored)))
+        scored = targets[:, :T].reshape(-1)[places]
+        return Teaching(tokens[:, :T], lengths, *map(self._ops.indices, (places, scored)))
 
     # ------------------------------------------------------------------ decoding
 

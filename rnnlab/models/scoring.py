@@ -54,7 +54,7 @@ def output_loss(
 
     Returns
     -------
-    loss : float
+    loss : float, or an array () on the device of the parameters
     dreadout : Readout
     """
     ops = ops_for(readout.hidden)
@@ -63,7 +63,7 @@ def output_loss(
     for rows in _chunks(len(targets), output.vocabulary_size):
         scores, cache = output.forward(params, _rows(readout, rows), rng=rng)
         losses = ops.softmax_cross_entropy(scores, targets[rows], 1 / divisor, scores, label_smoothing)
-        total += float(losses.sum(dtype=np.float64))
+        total += losses.sum(dtype=np.float64)
         for gradient, place in zip(output.backward(scores, cache, grads), room, strict=True):
             if gradient is not None:
                 place[rows] = gradient
@@ -76,8 +76,8 @@ def output_nll(output: Output, params: Parameters, readout: Readout, targets: Ar
     for rows in _chunks(len(targets), output.vocabulary_size):
         scores, _ = output.forward(params, _rows(readout, rows))
         losses = ops.softmax_cross_entropy(scores, targets[rows], 1.0, scores)
-        total += float(losses.sum(dtype=np.float64))
-    return total
+        total += losses.sum(dtype=np.float64)
+    return float(total)
 
 
 def _rows(readout: Readout, rows: slice) -> Readout:

@@ -9,6 +9,8 @@ Python number, and :func:`asnumpy`. The noise is that of NumPy, to the bit; othe
 
 from __future__ import annotations
 
+import functools
+import os
 from typing import Any
 
 import cupy as cp
@@ -85,6 +87,7 @@ __all__ = [
     "gru_candidate_forward",
     "gru_gates_backward",
     "gru_gates_forward",
+    "indices",
     "keep_mask",
     "log_softmax",
     "lstm_backward",
@@ -109,6 +112,7 @@ __all__ = [
     "simplified_gru_dropped_forward",
     "simplified_gru_forward",
     "softmax_cross_entropy",
+    "staged",
     "sum_of_squares",
     "take",
     "tanh",
@@ -130,15 +134,52 @@ zeros = cp.zeros
 CHUNK = 16  # launches cost more than what the cache of a CPU saves
 
 
+_TF32 = os.environ.get("RNNLAB_TF32", "0")
+if _TF32 not in ("0", "1"):
+    raise ValueError(f"RNNLAB_TF32 is {_TF32!r}, expected '0' or '1'")
+
+
+def indices(x: Array) -> Array:
+    """Integers of any width as the primitives take them, of 64 bits."""
+    return cp.asarray(x, np.int64)
+
+
+def staged(x: Array, like: Array) -> Array:
+    """Copy through pinned memory on a stream of its own, while others work; wait for this copy alone.
+
+    Its memory serves later copies once it is gone, so it has to live until the work that reads it is done.
+    """
+    if isinstance(x, cp.ndarray):
+        return x.astype(like.dtype, copy=False)
+    with like.device, _copying(like.device.id) as stream:
+        copied = cp.asarray(np.asarray(x, like.dtype))  # CuPy sends NumPy's arrays by way of pinned memory
+        stream.synchronize()
+    return copied
+
+
+@functools.cache
+def _copying(device: int) -> Any:
+    return cp.cuda.Stream(non_blocking=True)
+
+
 # ---------------------------------------------------------------- matrix products
 
 
 def _gemm(x: Array, w: Array, out: Array, beta: float) -> None:
     """out = x w + beta out."""
     if out.size and x.shape[1]:
+        if _TF32 == "1":
+            _allow_tf32()
         cublas.gemm("N", "N", x, w, out, 1.0, beta)
     elif not beta:
         out.fill(0)
+
+
+def _allow_tf32() -> None:
+    """Let cuBLAS round the factors of float32 products to 10 bits; a handle is a thread's and a device's."""
+    from cupy_backends.cuda.libs import cublas as library
+
+    library.setMathMode(cp.cuda.device.get_cublas_handle(), library.CUBLAS_TF32_TENSOR_OP_MATH)
 
 
 def matmul(x: Array, w: Array) -> Array:

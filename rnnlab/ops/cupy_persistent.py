@@ -146,10 +146,10 @@ def _limits(device: int) -> tuple[int, int]:
     return attributes["MultiProcessorCount"], attributes["MaxSharedMemoryPerBlockOptin"]
 
 
-def _launch(
-    name: str, layout: Layout, steps: Slices, like: Array, *arrays: Array, weight: Array
-) -> None:
-    places = [(rows.start, rows.stop - rows.start, before.start, after.start) for rows, before, after in steps]
+def _launch(name: str, layout: Layout, steps: Slices, like: Array, *arrays: Array, weight: Array) -> None:
+    places = [
+        (rows.start, rows.stop - rows.start, before.start, after.start) for rows, before, after in steps
+    ]
     strides = [stride // weight.itemsize for stride in weight.strides]
     arguments = (
         *(*arrays, weight, cp.asarray(np.array(places, np.int64))),

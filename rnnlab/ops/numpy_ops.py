@@ -86,6 +86,7 @@ __all__ = [
     "gru_candidate_forward",
     "gru_gates_backward",
     "gru_gates_forward",
+    "indices",
     "keep_mask",
     "log_softmax",
     "lstm_backward",
@@ -110,6 +111,7 @@ __all__ = [
     "simplified_gru_dropped_forward",
     "simplified_gru_forward",
     "softmax_cross_entropy",
+    "staged",
     "sum_of_squares",
     "take",
     "tanh",
@@ -125,11 +127,17 @@ asarray = np.asarray
 asnumpy = np.asarray  # where a Python program, or NumPy, goes on with the numbers
 concatenate = np.concatenate
 empty = np.empty
+indices = np.asarray  # integers of any width as the primitives take them
 matmul = np.matmul
 tanh = np.tanh
 zeros = np.zeros
 
 CHUNK = 1  # how many times as large as they are made to be the chunks of a sequence serve best
+
+
+def staged(x: Array, like: Array) -> Array:
+    """The numbers of x in the dtype and on the device of ``like``, ahead of the work that needs them."""
+    return np.asarray(x, like.dtype)
 
 
 def affine(x: Array, w: Array, b: Array) -> Array:

@@ -16,7 +16,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import rnnlab
@@ -53,6 +52,9 @@ class Solver:
     data : Data
         Has ``splits``, ``epoch(split, batch_size, rng)``, ``batch(split, indices)`` and
         ``num_tokens(batch)``. It needs a "train" split; a "val" split is validated on after every epoch.
+    device : str, optional
+        Where to train: "cpu", "gpu" or "gpu:N", which the model is moved to and stays on. Where the model is,
+        if left out. Checkpoints are the same files everywhere.
     update_rule : str
         One of sgd, momentum, rmsprop, adagrad, adadelta, adam, adamw.
     optim_config : mapping, optional
@@ -128,6 +130,7 @@ class Solver:
         model: Model,
         data: Data,
         *,
+        device: str | None = None,
         update_rule: str = "adam",
         optim_config: Mapping[str, float] | None = None,
         schedule: Mapping[str, Any] | None = None,
@@ -174,6 +177,9 @@ class Solver:
             print_every=print_every,
             progress=progress,
         )
+        if device is not None:
+            check_interface("model", model, ("to",))
+            model.to(device)  # type: ignore[attr-defined]
         self.model, self.data = model, data
         self.interrupted = self.told_to_stop = False
         self._state = TrainingState(self.options, data)
@@ -194,6 +200,7 @@ class Solver:
         model: Model,
         data: Data,
         *,
+        device: str | None = None,
         evaluate: Evaluate | None = None,
         config: Mapping[str, Any] | None = None,
         **changes: Any,
@@ -208,6 +215,8 @@ class Solver:
             Of the same configuration; its parameters are overwritten.
         data : Data
             The same data.
+        device : str, optional
+            As in the constructor; need not be the one before.
         evaluate : callable, optional
             As in the constructor; must be given if it was given there.
         config : mapping, optional
@@ -235,7 +244,9 @@ class Solver:
             raise ValueError("resume: this run was evaluated by a function of its own, pass it as evaluate")
         check_model(run.last, checkpoint, model)
         options = with_changes(checkpoint.solver["options"], changes)
-        solver = cls(model, data, evaluate=evaluate, config=config or checkpoint.config, **options)
+        solver = cls(
+            model, data, device=device, evaluate=evaluate, config=config or checkpoint.config, **options
+        )
         solver._run = run
         solver._state.load(run.last, checkpoint, model.params.flat)
         if len(solver.history) > solver.options.num_epochs:
@@ -305,8 +316,7 @@ class Solver:
         before = self._state.iteration - order.batch
         total = before + len(batches) * (self.options.num_epochs - order.epoch)
         ahead = 0 if getattr(self.data, "in_memory", False) else self.options.prefetch
-        prepare, left = partial(self.data.batch, "train"), batches[order.batch :]
-        with closing(prefetched(prepare, left, ahead)) as prepared:
+        with closing(prefetched(self._prepare, batches[order.batch :], ahead)) as prepared:
             started = time.perf_counter()
             for batch in prepared:
                 loss = self._iterate(batch, started)
@@ -317,6 +327,11 @@ class Solver:
                     self._save(self._run.last)
                 started = time.perf_counter()
         return True
+
+    def _prepare(self, indices: Array) -> tuple[Array, ...]:
+        """A batch, where the model wants to have it, if it says so."""
+        batch = self.data.batch("train", indices)
+        return self.model.staged(batch) if hasattr(self.model, "staged") else batch
 
     def _iterate(self, batch: tuple[Array, ...], started: float) -> float:
         """One update by a batch that was waited for since ``started``; returns the loss."""

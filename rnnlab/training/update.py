@@ -61,9 +61,14 @@ class Update:
         ------
         NonFiniteError
             If the loss or the gradient is not finite. Nothing is updated then.
+        MemoryError
+            If the batch is too large; says what would need less. Nothing is updated then.
         """
         params, options = self._model.params, self._options
-        loss, grads = self._gradient(batch, tokens, state)
+        try:
+            loss, grads = self._gradient(batch, tokens, state)
+        except MemoryError as error:
+            raise self._out_of_memory(batch, tokens, state, error) from error
         self._trained.clear_frozen(grads)
         norm = gradient_norm(grads)
         check_iteration(state.iteration + 1, loss, norm, params, grads)
@@ -75,6 +80,18 @@ class Update:
             parts=self._trained.parts,
         )
         return loss, norm
+
+    def _out_of_memory(
+        self, batch: tuple[Array, ...], tokens: int, state: TrainingState, error: MemoryError
+    ) -> MemoryError:
+        """The same error, with the sizes that it comes of and the options that lower them."""
+        flat, slots = self._model.params.flat, 2 + len(state.rule.slots)
+        return MemoryError(
+            f"iteration {state.iteration + 1}: out of memory: {error}; parameters, gradients and the update "
+            f"rule's state are {slots * flat.nbytes / 1e6:,.0f} MB, and the batch has {num_examples(batch)} "
+            f"examples and {tokens} tokens, in {self._options.accumulate} parts: a smaller batch_size needs "
+            "less, and a larger accumulate makes the same gradient in more parts"
+        )
 
     def _gradient(
         self, batch: tuple[Array, ...], tokens: int, state: TrainingState

@@ -68,7 +68,13 @@ def run(ops, lengths, H, rng, dtype):
     (chunk,) = steps.chunks(4 * H)
     N, M = lengths.size, chunk.size
     normal = lambda *shape: ops.asarray(rng.standard_normal(shape).astype(dtype))  # noqa: E731
-    gates, h, c, tanh_c, Wh = normal(M, 4 * H), normal(N + M, H), normal(N + M, H), normal(M, H), normal(H, 4 * H)
+    gates, h, c, tanh_c, Wh = (
+        normal(M, 4 * H),
+        normal(N + M, H),
+        normal(N + M, H),
+        normal(M, H),
+        normal(H, 4 * H),
+    )
     forward = [gates, h, c, tanh_c]
     ops.lstm_steps_forward(gates, ops.packed(Wh), h, c, tanh_c, chunk.steps)
     after = [ops.asnumpy(a).copy() for a in forward]

@@ -12,6 +12,7 @@ from . import cuda
 GUARD = 256  # bytes before and behind the elements of every array
 CANARY = np.full(GUARD // 4, 0xFFFA5A5F, np.uint32).tobytes()  # NaN to those who read it
 REDUCTIONS = ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin")
+NUMPY_ONLY = {"initial", "kind", "mode", "where"}  # options that CuPy's functions lack
 METHODS = (
     "cumsum",
     "take",
@@ -300,6 +301,8 @@ def from_host(array: np.ndarray) -> ndarray:
 
 def call(function: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """The function of NumPy with arrays that are simulated ones, and its result as one."""
+    if kwargs.keys() & NUMPY_ONLY:
+        raise TypeError(f"CuPy has no option {min(kwargs.keys() & NUMPY_ONLY)} here")
     options = {name: host(value) for name, value in kwargs.items()}
     if out is not None:
         options["out"] = _output(out)._array

@@ -172,6 +172,32 @@ def test_cooperative_launch(simulated):
         function((9,), (1024,), arguments)
 
 
+def test_what_barriers_demand(simulated):
+    code = """
+BLOCK_KERNEL(two_barriers)(int n) { if ((int)threadIdx.x < n) __syncthreads(); else __syncthreads_or(1); }
+BLOCK_KERNEL(two_masks)(int n) { __syncwarp((int)threadIdx.x < n ? 0xffffu : 0xffffffffu); }
+BLOCK_KERNEL(not_in_mask)(int n) { __ballot_sync(0xfu, n); }
+BLOCK_KERNEL(whole_grid)(int n) { grid_barrier(nullptr); }
+"""
+    module = simulated.RawModule(code=code)
+    messages = {
+        "two_barriers": "threads of one block are at __syncthreads",
+        "two_masks": "deadlock in block .*: 16 threads wait at __syncwarp",
+        "not_in_mask": "__ballot_sync: lane .* is not in its own mask 0000000f",
+        "whole_grid": "grid_barrier in a BLOCK_KERNEL",
+    }
+    for name, message in messages.items():
+        with pytest.raises(RuntimeError, match=f"{name}: {message}"):
+            module.get_function(name)((1,), (32,), (np.int32(16),))
+
+
+def test_typedef(simulated):
+    code = "typedef unsigned long long Size;\nKERNEL(put)(Size* x, Size value) { x[INDEX] = value; }"
+    x = simulated.zeros(64, "uint64")
+    simulated.RawModule(code=code).get_function("put")((2,), (32,), (x, np.uint64(2**63)))
+    assert x.tolist() == [2**63] * 64
+
+
 def test_unknown_kernel_and_bad_source(simulated):
     with pytest.raises(simulated.cuda.driver.CUDADriverError, match="NOT_FOUND"):
         kernel(simulated, "nothing")

@@ -1,0 +1,118 @@
+"""Training on a GPU, or CuPy's stand-in: as on the CPU, and from the same checkpoints."""
+
+import numpy as np
+import pytest
+
+from rnnlab.training import NonFiniteError, Solver, load_model
+
+from .test_captioning import make_data, make_model
+
+OPTIONS = {"num_epochs": 2, "batch_size": 5, "seed": 1, "clip_norm": 1.0, "verbose": False}
+
+
+def new_model(data, **options):
+    return make_model(data, dtype=np.float64, output_dropout=0.2, **options)
+
+
+def trained(data, device, run_dir=None, **options):
+    solver = Solver(new_model(data), data, device=device, run_dir=run_dir, **OPTIONS | options)
+    solver.train()
+    return solver
+
+
+def parameters(solver):
+    return solver.model.to("cpu").params.flat
+
+
+@pytest.mark.parametrize("rule", ["adam", "sgd", "momentum", "adagrad", "rmsprop", "adadelta", "adamw"])
+def test_the_losses_of_the_cpu(rule, device):
+    data = make_data()
+    on_cpu, on_device = (trained(data, name, update_rule=rule) for name in ("cpu", "gpu"))
+    assert on_device.model.device == "gpu:0"
+    np.testing.assert_allclose(on_device.loss_history, on_cpu.loss_history, rtol=1e-9)
+    for found, expected in zip(on_device.history, on_cpu.history, strict=True):
+        for name in ("train_loss_per_token", "gradient_norm", "val_loss"):
+            assert found[name] == pytest.approx(expected[name], rel=1e-9)
+    np.testing.assert_allclose(parameters(on_device), parameters(on_cpu), rtol=1e-6, atol=1e-8)
+
+
+def test_two_runs_are_identical_to_the_bit(device):
+    data = make_data()
+    once, again = (trained(data, "gpu") for _ in range(2))
+    assert once.loss_history == again.loss_history
+    np.testing.assert_array_equal(parameters(once), parameters(again))
+
+
+@pytest.mark.parametrize("route", [("gpu", "cpu"), ("cpu", "gpu"), ("gpu", "gpu")])
+def test_a_run_goes_on_elsewhere(route, device, tmp_path):
+    data = make_data()
+    whole = trained(data, "cpu")
+    trained(data, route[0], tmp_path / "run", num_epochs=1)
+    assert load_model(tmp_path / "run" / "last.h5").device == "cpu"
+    resumed = Solver.resume(tmp_path / "run", new_model(data), data, device=route[1], num_epochs=2)
+    resumed.train()
+    np.testing.assert_allclose(resumed.loss_history, whole.loss_history, rtol=1e-9)
+    np.testing.assert_allclose(parameters(resumed), parameters(whole), rtol=1e-6, atol=1e-8)
+    assert "device" not in resumed.options.__dict__
+
+
+def test_in_parts(device):
+    data = make_data()
+    options = {"seed": 1, "num_epochs": 1, "batch_size": 6, "verbose": False}
+    losses = []
+    for where, accumulate in (("cpu", 1), ("gpu", 3)):
+        solver = Solver(
+            make_model(data, dtype=np.float64), data, device=where, accumulate=accumulate, **options
+        )
+        solver.train()
+        losses.append(solver.loss_history)
+    np.testing.assert_allclose(*losses, rtol=1e-9)
+
+
+def test_what_is_not_finite_is_found(device):
+    data = make_data()
+    solver = Solver(new_model(data), data, device="gpu", **OPTIONS)
+    solver.model.params["Wh"][1, 2] = np.nan
+    with pytest.raises(NonFiniteError, match="parameter 'Wh' has nan") as error:
+        solver.train()
+    assert error.value.parameter == "Wh"
+
+
+def test_out_of_memory(simulated):
+    data = make_data()
+    solver = Solver(new_model(data), data, device="gpu", accumulate=2, **OPTIONS)
+    simulated.cuda.limit = simulated.get_default_memory_pool().used_bytes() + 4096
+    expected = (
+        r"^iteration 1: out of memory: Out of memory allocating .* parameters, gradients and the update "
+        r"rule's state are 0 MB, and the batch has 5 examples and \d+ tokens, in 2 parts: a smaller batch"
+    )
+    before = parameters_of(solver, simulated)
+    with pytest.raises(MemoryError, match=expected):
+        solver.train()
+    np.testing.assert_array_equal(parameters_of(solver, simulated), before)
+
+
+def parameters_of(solver, cupy):
+    return cupy.asnumpy(solver.model.params.flat)
+
+
+def test_kernels_of_our_own_are_launched(simulated):
+    data = make_data()
+    solver = Solver(new_model(data), data, device="gpu", **OPTIONS)
+    simulated.launches.clear()
+    solver.train()
+    expected = {
+        "lstm_forward",
+        "lstm_backward",
+        "softmax_cross_entropy",
+        "embedding_gradient",
+        "dropout",
+        "adamw",
+    }
+    assert expected | {"sum_of_squares", "take", "put"} <= set(simulated.launches)
+
+
+def test_a_solver_whose_model_stays_where_it_is(model, data):
+    assert Solver(model, data, verbose=False).model is model
+    with pytest.raises(TypeError, match="Solver: model is a LinearModel without to"):
+        Solver(model, data, device="cpu", verbose=False)
