@@ -36,7 +36,7 @@ FASTER = {
 THREADS = 512  # of a block; at most GRID_THREADS of kernels.cu, which bounds the registers of a thread
 SPLITS = 32  # of a sum over k at most: a thread adds their results one after another
 READ = {False: 4, True: 16}  # what reading a number costs, forward and backward, if a unit of a row costs one
-TILE = 4  # the rows that a thread works on together: ROWS of kernels.cu
+TILE = 4  # the rows that a thread works on at once: ROWS of kernels.cu
 
 
 class Layout(NamedTuple):
@@ -65,19 +65,24 @@ def layout_for(
     for units in range(several, THREADS // TILE + 1, several):
         columns = units // several
         groups = -(-H // units)
-        if 16 * quads * columns * itemsize > shared:
-            break
         if groups > multiprocessors:
             continue
         parts = max(1, min(multiprocessors // groups, N // TILE))
         tiles = -(--(-N // parts) // TILE)
         together = min(tiles, THREADS // (TILE * units))
-        splits = max(1, min(THREADS // (columns * together), SPLITS, quads))
-        numbers = 4 * columns * (4 * splits * -(-quads // splits) + splits * together * TILE)
-        cost = tiles * (units + READ[backward])
-        if numbers * itemsize <= shared and cost < least:
-            least = cost
-            best = Layout(units, parts, TILE * together, splits, groups * parts, numbers * itemsize)
+        for splits in range(min(THREADS // (columns * together), SPLITS, quads), 0, -1):
+            padded = splits * -(-quads // splits)
+            room = (
+                4 * columns * (4 * padded + TILE * splits * together) * itemsize
+            )  # the weight, the splits' sums
+            if room <= shared:
+                idle = max(
+                    1.0, THREADS / 2 / (columns * together * splits)
+                )  # half of them hide most latencies
+                cost = tiles * (units * idle + READ[backward])
+                if cost < least:
+                    best, least = Layout(units, parts, TILE * together, splits, groups * parts, room), cost
+                break
     return best
 
 
@@ -126,7 +131,7 @@ def _choose(steps: Slices, states: Array, backward: bool) -> Layout | None:
     if asked == "0" or not steps or not H:
         return None
     N = steps[0][0].stop - steps[0][0].start
-    if not asked and not any(N <= rows and H <= units for rows, units in FASTER[states.dtype.name]):
+    if not asked and not any(N <= rows and H <= units for rows, units in FASTER.get(states.dtype.name, ())):
         return None
     return _layout(N, H, states.itemsize, cp.cuda.runtime.getDevice(), backward)
 
