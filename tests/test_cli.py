@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import importlib.util
 import json
+import sys
 
 import h5py
 import numpy as np
@@ -192,6 +193,35 @@ def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
         assert capsys.readouterr().out.splitlines() == [ops.describe(), said]
 
 
+def test_commands_on_a_device(run, recipe, tmp_path, capsys, device):
+    commands = [["caption", str(run), "test"], ["discrepancy", str(run), "--split", "val"]]
+    if importlib.util.find_spec("pycocoevalcap"):
+        commands.append(["evaluate", str(run), "--max-images", "6"])
+    printed = []
+    for name in ("cpu", "gpu"):
+        for command in commands:
+            assert cli.main([*command, "--device", name]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    out = str(tmp_path / "run")
+    assert cli.main(["train", str(recipe), "--out", out, "--epochs", "1", "--device", "gpu"]) == 0
+    assert cli.main(["train", "--resume", out, "--epochs", "2", "--device", "gpu:0"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("cuda", "rnnlab caption: device is 'cuda', expected 'cpu', 'gpu' or 'gpu:N'"),
+        ("gpu", "rnnlab caption: device is 'gpu', which needs CuPy: pip install 'rnnlab[cuda12]' or"),
+    ],
+)
+def test_a_device_that_is_not_there(device, message, run, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.delitem(sys.modules, "rnnlab.ops.cupy_devices", raising=False)
+    assert cli.main(["caption", str(run), "test", "--device", device]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_info_describes_folders_and_recipes(shapes, recipe, capsys):
     assert cli.main(["data", "info", str(shapes)]) == 0
     folder = capsys.readouterr().out
@@ -231,7 +261,7 @@ def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypa
 
 
 def test_an_interrupted_command_ends_quietly(run, capsys, monkeypatch):
-    def interrupt(_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(experiment, "load_run", interrupt)

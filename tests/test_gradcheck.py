@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnnlab import gradcheck, layers
+from rnnlab import gradcheck, gradcheck_cases, layers
 from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.cells import CELLS
 
@@ -16,7 +16,7 @@ def test_every_layer_and_model_passes():
 
 
 def test_every_public_layer_has_a_case():
-    names = {case.name.split(",")[0] for case in gradcheck.layer_cases(np.random.default_rng(0))}
+    names = {case.name.split(",")[0] for case in gradcheck_cases.layer_cases(np.random.default_rng(0))}
     without_backward = {"Regularisation", "arnet_shapes", "attention_shapes", "attentive_shapes"}
     without_backward |= {"attentive_start", "attentive_step"}
     for name in set(layers.__all__) - without_backward:
@@ -34,7 +34,7 @@ def test_every_public_layer_has_a_case():
     ids=["a gradient that is 0.1 % off", "a backward that writes into dout", "a gradient of NaN"],
 )
 def test_a_wrong_layer_does_not_pass(rng, backward, error):
-    case = gradcheck.Case("tanh", layers.tanh_forward, backward, {"x": rng.standard_normal((3, 4))})
+    case = gradcheck_cases.Case("tanh", layers.tanh_forward, backward, {"x": rng.standard_normal((3, 4))})
     row = gradcheck.check_case(case, tolerance=1e-7, rng=rng)
     assert not row.passed
     assert row.touched == ([] if error == "gradient" else [error])

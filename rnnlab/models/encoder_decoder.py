@@ -134,8 +134,8 @@ class EncoderDecoder(Model):
         taught: Teaching,
         rng: Random,
         grads: Parameters | None,
-        sampling: float,
-        part_of: Batch | None,
+        sampling: float = 0.0,
+        part_of: Batch | None = None,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 

@@ -19,28 +19,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import binding, ir
-from numba import prange, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import prange
 
 from rnnlab.ops.fused_kernel import DTYPES, THREADS, inlined, kernel, reduction
 from rnnlab.ops.fused_memory import empty
+from rnnlab.ops.fused_registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
 
 __all__ = ["Panels", "multiply"]
 
 Array = Any
 
-_FEATURES = binding.get_host_cpu_features()
-# Bytes of a vector register, and how many of them hold the columns of a tile: six rows' sums take 24 of 32
-# registers with AVX-512, and 12 of 16 with AVX2. Without either the compiler keeps some of them in memory.
-if _FEATURES.get("avx512f"):
-    _VECTOR, _REGISTERS = 64, 4
-elif _FEATURES.get("avx2"):
-    _VECTOR, _REGISTERS = 32, 2
-else:
-    _VECTOR, _REGISTERS = 16, 4
-_ROWS = 6  # of a tile, at most
 _DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
 _LINE = 64  # bytes: panels start on a line of the cache
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
@@ -182,7 +170,7 @@ def _pays(multiplications: int) -> bool:
 
 def _columns(dtype: np.dtype) -> int:
     """Of a tile and a panel."""
-    return _REGISTERS * _VECTOR // dtype.itemsize
+    return REGISTERS * VECTOR // dtype.itemsize
 
 
 # ---------------------------------------------------------------- kernels
@@ -194,7 +182,7 @@ def _multiply_panels(x, panels, first, first_rows, out):
     columns, row_parts = panels.shape[2], _row_parts(x.shape[0], panels.shape[0])
     tasks = panels.shape[0] * row_parts
     for part in prange(THREADS):
-        edge = np.empty((_ROWS, columns), out.dtype)
+        edge = np.empty((ROWS, columns), out.dtype)
         for task in range(part * tasks // THREADS, (part + 1) * tasks // THREADS):
             panel, row_part = task // row_parts, task % row_parts
             for k in range(0, x.shape[1], _DEPTH):
@@ -210,7 +198,7 @@ def _multiply(x, w, pieces, first, first_rows, out):
     row_parts = _row_parts(x.shape[0], panels)
     tasks = panels * row_parts
     for part in prange(THREADS):
-        edge = np.empty((_ROWS, columns), out.dtype)
+        edge = np.empty((ROWS, columns), out.dtype)
         for task in range(part * tasks // THREADS, (part + 1) * tasks // THREADS):
             panel, row_part = task // row_parts, task % row_parts
             for k in range(0, x.shape[1], _DEPTH):
@@ -269,7 +257,7 @@ def _row_parts(rows, panels):
     """Into how many parts the rows are cut, so that there is work for all threads."""
     if panels >= 2 * THREADS:
         return 1
-    return min(2 * THREADS, (rows + _ROWS - 1) // _ROWS)
+    return min(2 * THREADS, (rows + ROWS - 1) // ROWS)
 
 
 @inlined
@@ -279,7 +267,7 @@ def _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, e
     left, itemsize = panel * columns, out.itemsize
     width = min(columns, out.shape[1] - left)
     start, stop = row_part * x.shape[0] // row_parts, (row_part + 1) * x.shape[0] // row_parts
-    tiles = (stop - start + _ROWS - 1) // _ROWS
+    tiles = (stop - start + ROWS - 1) // ROWS
     if k > 0:
         first, first_rows = out, out.shape[0]
     first_step = first.strides[0] if first_rows > 1 else 0
@@ -290,7 +278,7 @@ def _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, e
         out_at = out.ctypes.data + row * out.strides[0] + left * itemsize
         first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
         if width == columns:
-            _tile(
+            sum_up(
                 piece, rows, depth, x_at, x.strides[0], piece.ctypes.data,
                 first_at, first_step, out_at, out.strides[0],
             )  # fmt: skip
@@ -301,7 +289,7 @@ def _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, e
                 for j in range(width):
                     edge[i, j] = first[row + i if first_step else 0, left + j]
         at, step = edge.ctypes.data, edge.strides[0]
-        _tile(piece, rows, depth, x_at, x.strides[0], piece.ctypes.data, at, step, at, step)
+        sum_up(piece, rows, depth, x_at, x.strides[0], piece.ctypes.data, at, step, at, step)
         for i in range(rows):
             for j in range(width):
                 out[row + i, left + j] = edge[i, j]
@@ -315,7 +303,7 @@ def _lay_out_piece(w, k, left, piece):
     if width == columns and w.strides[1] == w.itemsize:
         for i in range(depth):
             at = w.ctypes.data + (k + i) * w.strides[0] + left * w.itemsize
-            _copy_line(piece, at, piece.ctypes.data + i * piece.strides[0])
+            copy_line(piece, at, piece.ctypes.data + i * piece.strides[0])
         return
     _copy_transposed(w, k, left, piece[:, :width])
     for i in range(depth):
@@ -327,7 +315,7 @@ def _lay_out_piece(w, k, left, piece):
 def _copy_transposed(x, top, left, out):
     """out = x[top : top + rows, left : left + columns], fast where x lies column by column in memory."""
     rows, columns = out.shape
-    lanes = _VECTOR // x.itemsize
+    lanes = VECTOR // x.itemsize
     square_rows, square_columns = rows // lanes * lanes, columns // lanes * lanes
     if x.strides[0] != x.itemsize:
         square_rows = 0
@@ -335,158 +323,7 @@ def _copy_transposed(x, top, left, out):
         for i in range(0, square_rows, lanes):
             source = x.ctypes.data + (top + i) * x.strides[0] + (left + j) * x.strides[1]
             target = out.ctypes.data + i * out.strides[0] + j * out.itemsize
-            _transpose_square(out, source, x.strides[1], target, out.strides[0])
+            transpose_square(out, source, x.strides[1], target, out.strides[0])
     for i in range(rows):
         for j in range(square_columns if i < square_rows else 0, columns):
             out[i, j] = x[top + i, left + j]
-
-
-# ---------------------------------------------------------------- in vector registers
-
-
-@intrinsic
-def _tile(context, like, rows, depth, x, x_step, w, first, first_step, out, out_step):
-    """out = first + x w: 1 to 6 rows, ``depth`` numbers to add up, and the columns of a panel.
-
-    x, w, first and out are addresses, a step is the bytes from a row to the next. ``first`` is 0 where the
-    sums start at zero. ``like`` is an array of the dtype.
-    """
-
-    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
-        real = context.get_value_type(signature.args[0].dtype)
-        done = b.append_basic_block("done")
-        choice = b.switch(arguments[1], done)
-        for count in range(1, _ROWS + 1):
-            b.position_at_end(b.append_basic_block(f"rows_{count}"))
-            choice.add_case(_int64(count), b.block)
-            _add_up(b, real, count, *arguments[2:])
-            b.branch(done)
-        b.position_at_end(done)
-        return context.get_dummy_value()
-
-    addresses_and_steps = [types.uintp, types.int64, types.uintp, *[types.uintp, types.int64] * 2]
-    return types.void(like, types.int64, types.int64, *addresses_and_steps), generate
-
-
-@intrinsic
-def _copy_line(context, like, source, target):
-    """Copy the columns of a panel from one address to another."""
-
-    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
-        vector, itemsize = _vector(context.get_value_type(signature.args[0].dtype))
-        sources, targets = (_registers(b, vector, address) for address in arguments[1:])
-        for source, target in zip(sources, targets, strict=True):
-            b.store(b.load(source, align=itemsize), target, align=itemsize)
-        return context.get_dummy_value()
-
-    return types.void(like, types.uintp, types.uintp), generate
-
-
-@intrinsic
-def _transpose_square(context, like, source, source_step, target, target_step):
-    """Transpose as many lines of numbers as a register holds, with registers that swap ever smaller parts."""
-
-    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
-        vector, itemsize = _vector(context.get_value_type(signature.args[0].dtype))
-        _, source, source_step, target, target_step = arguments
-        lanes = range(vector.count)
-
-        def line(address: Any, step: Any, index: int) -> Any:
-            return b.inttoptr(b.add(address, b.mul(step, _int64(index))), vector.as_pointer())
-
-        lines = [b.load(line(source, source_step, index), align=itemsize) for index in lanes]
-        part = vector.count // 2
-        while part:
-            low = [lane if not lane & part else vector.count + lane - part for lane in lanes]
-            high = [lane + part if not lane & part else vector.count + lane for lane in lanes]
-            for index in lanes:
-                if not index & part:
-                    pair = lines[index], lines[index + part]
-                    for place, order in ((index, low), (index + part, high)):
-                        mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), order)
-                        lines[place] = b.shuffle_vector(*pair, mask)
-            part //= 2
-        for index, value in enumerate(lines):
-            b.store(value, line(target, target_step, index), align=itemsize)
-        return context.get_dummy_value()
-
-    return types.void(like, types.uintp, types.int64, types.uintp, types.int64), generate
-
-
-def _add_up(
-    b: ir.IRBuilder, real: Any, count: int, depth: Any,
-    x: Any, x_step: Any, w: Any, first: Any, first_step: Any, out: Any, out_step: Any,
-) -> None:  # fmt: skip
-    """The tile of ``count`` rows; its sums are values that the compiler keeps in registers."""
-    vector, itemsize = _vector(real)
-    lanes, multiply_add = vector.count, _multiply_add(b.module, vector)
-    rows = [b.add(x, b.mul(x_step, _int64(row))) for row in range(count)]
-
-    def tile_at(address: Any, step: Any) -> list[Any]:
-        starts = (b.add(address, b.mul(step, _int64(row))) for row in range(count))
-        return [place for start in starts for place in _registers(b, vector, start)]
-
-    entry = b.block
-    given, loop, end = (b.append_basic_block(name) for name in ("given", "loop", "end"))
-    b.cbranch(b.icmp_unsigned("==", first, _int64(0)), loop, given)
-    b.position_at_end(given)
-    starts = [b.load(place, align=itemsize) for place in tile_at(first, first_step)]
-    b.branch(loop)
-
-    b.position_at_end(loop)
-    k = b.phi(ir.IntType(64))
-    k.add_incoming(_int64(0), entry)
-    k.add_incoming(_int64(0), given)
-    sums = [b.phi(vector) for _ in starts]
-    for total, start in zip(sums, starts, strict=True):
-        total.add_incoming(ir.Constant(vector, None), entry)
-        total.add_incoming(start, given)
-    line = b.add(w, b.mul(k, _int64(_REGISTERS * _VECTOR)))
-    weights = [b.load(place, align=itemsize) for place in _registers(b, vector, line)]
-    added = []
-    for row, address in enumerate(rows):
-        number = b.load(b.inttoptr(b.add(address, b.mul(k, _int64(itemsize))), real.as_pointer()))
-        number = b.insert_element(ir.Constant(vector, ir.Undefined), number, _int32(0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
-        everywhere = b.shuffle_vector(number, ir.Constant(vector, ir.Undefined), zeros)
-        own = sums[row * _REGISTERS : (row + 1) * _REGISTERS]
-        added += [
-            b.call(multiply_add, [everywhere, weight, total])
-            for weight, total in zip(weights, own, strict=True)
-        ]
-    following = b.add(k, _int64(1))
-    k.add_incoming(following, loop)
-    for total, value in zip(sums, added, strict=True):
-        total.add_incoming(value, loop)
-    b.cbranch(b.icmp_signed("<", following, depth), loop, end)
-
-    b.position_at_end(end)
-    for place, value in zip(tile_at(out, out_step), added, strict=True):
-        b.store(value, place, align=itemsize)
-
-
-def _vector(real: Any) -> tuple[Any, int]:
-    """The type of a full register, and the bytes of a number."""
-    itemsize = 4 if isinstance(real, ir.FloatType) else 8
-    return ir.VectorType(real, _VECTOR // itemsize), itemsize
-
-
-def _registers(b: ir.IRBuilder, vector: Any, address: Any) -> list[Any]:
-    """Where the registers of a line lie."""
-    places = (b.add(address, _int64(register * _VECTOR)) for register in range(_REGISTERS))
-    return [b.inttoptr(place, vector.as_pointer()) for place in places]
-
-
-def _multiply_add(module: ir.Module, vector: Any) -> Any:
-    """a b + c, in one instruction where there is one."""
-    kind = "f32" if isinstance(vector.element, ir.FloatType) else "f64"
-    function = ir.FunctionType(vector, [vector] * 3)
-    return cgutils.get_or_insert_function(module, function, f"llvm.fmuladd.v{vector.count}{kind}")
-
-
-def _int64(number: int) -> Any:
-    return ir.Constant(ir.IntType(64), number)
-
-
-def _int32(number: int) -> Any:
-    return ir.Constant(ir.IntType(32), number)

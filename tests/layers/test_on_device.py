@@ -5,17 +5,17 @@ import importlib
 import numpy as np
 import pytest
 
-from rnnlab import gradcheck
+from rnnlab import gradcheck, gradcheck_cases
 from rnnlab.ops import ops_for
 
-NAMES = [case.name for case in gradcheck.layer_cases(np.random.default_rng(0))]
+NAMES = [case.name for case in gradcheck_cases.layer_cases(np.random.default_rng(0))]
 
 # What stands for the rest where the numeric gradients are taken as well, which takes longer.
 SOME = ["lstm, final state, lengths", "gru, final state", "word_embedding", "arnet", "selector"]
 
 
 def case_called(name):
-    return next(case for case in gradcheck.layer_cases(np.random.default_rng(0)) if case.name == name)
+    return next(case for case in gradcheck_cases.layer_cases(np.random.default_rng(0)) if case.name == name)
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def ops(device):
 
 def run(case, ops):
     """Outputs and gradients of a case on a device."""
-    case = gradcheck._on_device(case, ops)
+    case = gradcheck.on_device(case, ops)
     *outs, cache = case.forward(**case.inputs)
     rng = np.random.default_rng(1)
     grads = case.backward(*(rng.standard_normal(np.shape(out)) for out in outs), cache)
@@ -39,7 +39,8 @@ def test_the_same_as_on_numpy(name, ops):
         np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", NAMES)
+# the others hold parameters of their own, in double precision
+@pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith(("attention_keys", "attention_step"))])
 def test_in_single_precision(name, ops):
     case = case_called(name)
     single = case._replace(inputs={key: array.astype(np.float32) for key, array in case.inputs.items()})
@@ -57,7 +58,7 @@ def test_in_single_precision(name, ops):
 
 @pytest.mark.parametrize("name", SOME)
 def test_numeric_gradients(name, ops):
-    case = gradcheck._on_device(case_called(name), ops)
+    case = gradcheck.on_device(case_called(name), ops)
     row = gradcheck.check_case(case, tolerance=1e-7, rng=np.random.default_rng(1))
     assert row.passed, row
 

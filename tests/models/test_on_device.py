@@ -5,7 +5,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from rnnlab import gradcheck
+from rnnlab import gradcheck_cases
 from rnnlab.decoding import Ensemble, beam_search, greedy, sample
 from rnnlab.gradient_check import relative_distance
 from rnnlab.models import CaptioningRNN
@@ -13,11 +13,11 @@ from rnnlab.ops import ops_for
 
 from .toys import batch, build, features_of
 
-NAMES = [name for name, _, _ in gradcheck.model_cases(np.random.default_rng(0))]
+NAMES = [name for name, _, _ in gradcheck_cases.model_cases(np.random.default_rng(0))]
 
 
 def case_called(name):
-    cases = gradcheck.model_cases(np.random.default_rng(0))
+    cases = gradcheck_cases.model_cases(np.random.default_rng(0))
     return next((model, batch) for each, model, batch in cases if each == name)
 
 
