@@ -46,7 +46,7 @@ def launch(
 ) -> None:
     """Launch a kernel compiled for a dtype: ints are passed as 64-bit, floats in that dtype.
 
-    ``shared`` is in bytes. With ``together``, all blocks run at once, as a GRID_KERNEL asks; there must not be
+    ``shared`` is in bytes. With ``together``, all blocks run at once, as a GRID_KERNEL asks, if there are no
     more than the device has room for.
     """
     real, values = dtype.type, []

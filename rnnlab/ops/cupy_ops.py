@@ -61,6 +61,7 @@ from rnnlab.ops.cupy_persistent import lstm_in_one_launch
 from rnnlab.ops.steps import lstm_step_by_step
 
 __all__ = [
+    "CHUNK",
     "adadelta",
     "adagrad",
     "adam",

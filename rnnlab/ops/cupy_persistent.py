@@ -1,9 +1,11 @@
 """All steps of an LSTM in one launch, where its recurrent weight fits on the chip.
 
-Step by step, a sequence costs several launches a step, and each of them reads the recurrent weight again. Here
-every block keeps its share of the weight in shared memory for all steps of a chunk, and the blocks wait for each
-other after each: ``lstm_steps_forward`` and ``lstm_steps_backward`` in ``kernels.cu``. The environment variable
-RNNLAB_PERSISTENT, "1" or "0", asks for that wherever it fits, or nowhere; otherwise :data:`FASTER` says where.
+Step by step, a sequence costs several launches a step, and the recurrent weight is read again in each of
+them. Here every block keeps its share of the weight in shared memory for all steps of a chunk, and the blocks
+wait for each other after each: ``lstm_steps_forward`` and ``lstm_steps_backward`` in ``kernels.cu``.
+
+The environment variable RNNLAB_PERSISTENT, "1" or "0", asks for that wherever it fits, or nowhere; otherwise
+:data:`FASTER` says where.
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ __all__ = ["FASTER", "Layout", "layout_for", "lstm_in_one_launch"]
 
 Array = Any
 
-# For up to so many rows, up to how many hidden units one launch is taken. Not measured yet: these are what
-# the traffic lets expect, 20 microseconds or less a step on a device of 132 multiprocessors, with a margin. To
-# measure, time lstm_forward and lstm_backward with RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and
-# hidden units 128, 256, ... 1280, and keep the largest that is faster in both directions.
+# One launch is taken for up to so many rows and hidden units. Not measured yet: these are sizes where a step
+# is reckoned at 10 microseconds or less on 132 multiprocessors, by what it reads and multiplies. To measure,
+# time lstm_forward and lstm_backward with RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and hidden units
+# 128, 256, ... 1280, and write down the largest sizes at which one launch is faster both ways.
 FASTER = {
     "float32": ((8, 1024), (32, 768), (64, 512)),
     "float64": ((8, 512), (32, 384)),
@@ -68,7 +70,8 @@ def layout_for(
         if groups > multiprocessors:
             continue
         parts = max(1, min(multiprocessors // groups, N // TILE))
-        tiles = -(--(-N // parts) // TILE)
+        own = -(-N // parts)
+        tiles = -(-own // TILE)
         together = min(tiles, THREADS // (TILE * units))
         for splits in range(min(THREADS // (columns * together), SPLITS, quads), 0, -1):
             padded = splits * -(-quads // splits)
@@ -89,7 +92,7 @@ def layout_for(
 def lstm_in_one_launch(
     step_by_step: Callable[..., None], step_by_step_backward: Callable[..., None]
 ) -> tuple[Callable[..., None], Callable[..., None]]:
-    """``lstm_steps_forward`` and ``lstm_steps_backward``, which fall back on these where one launch is not chosen."""
+    """``lstm_steps_forward`` and ``lstm_steps_backward``, by these two where one launch is not chosen."""
 
     @functools.wraps(step_by_step)
     def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Slices) -> None:
@@ -144,10 +147,10 @@ def _layout(N: int, H: int, itemsize: int, device: int, backward: bool) -> Layou
 
 @functools.cache
 def _limits(device: int) -> tuple[int, int]:
-    """Multiprocessors, and bytes of shared memory that a block may have; none without cooperative launches."""
+    """Multiprocessors, and bytes of shared memory that a block may have."""
     attributes = cp.cuda.Device(device).attributes
     if not attributes["CooperativeLaunch"]:
-        return 0, 0
+        return 0, 0  # nothing fits
     return attributes["MultiProcessorCount"], attributes["MaxSharedMemoryPerBlockOptin"]
 
 

@@ -73,6 +73,7 @@ from rnnlab.ops.numpy_ops import (
 from rnnlab.ops.steps import lstm_step_by_step
 
 __all__ = [
+    "CHUNK",
     "adadelta",
     "adagrad",
     "adam",

@@ -21,7 +21,8 @@ CASES = {
     "one number": ([1], 1),
     "odd": ([3, 3, 3, 3, 3], 13),
     "ragged": ([5, 1, 3, 5, 2, 1, 1, 4, 1, 3], 10),
-    "ragged, many rows": ([*range(1, 6), *[1] * 6, *range(5), *[4] * 8], 6),
+    "rows of several passes": ([*[3] * 30, *[2] * 7], 11),
+    "ragged, several passes": ([*range(1, 6), *[1] * 6, *range(5), *[4] * 8], 6),
 }
 
 
@@ -49,12 +50,14 @@ def launched(persistent, monkeypatch):
     return names
 
 
-@pytest.fixture(params=[64, 512])
+@pytest.fixture(params=["few threads", "all threads"])
 def threads(request, persistent, monkeypatch):
-    """Few threads have more rows than they can work on at a time."""
-    monkeypatch.setattr(persistent, "THREADS", request.param)
+    """Few threads, on few multiprocessors, have more rows than they can work on at a time."""
     persistent._layout.cache_clear()
-    yield request.param
+    if request.param == "few threads":
+        monkeypatch.setattr(persistent, "THREADS", 64)
+        monkeypatch.setattr(persistent, "_limits", lambda device: (2, 49152))
+    yield
     persistent._layout.cache_clear()
 
 
