@@ -61,7 +61,6 @@ from rnnlab.ops.cupy_persistent import lstm_in_one_launch
 from rnnlab.ops.steps import lstm_step_by_step
 
 __all__ = [
-    "CHUNK",
     "adadelta",
     "adagrad",
     "adam",

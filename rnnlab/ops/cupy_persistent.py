@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import cupy as cp
 import numpy as np
 
-from rnnlab.ops.cupy_kernels import check_whole, launch
+from rnnlab.ops.cupy_kernels import WARP, check_whole, launch
 from rnnlab.ops.steps import Slices
 
 __all__ = ["FASTER", "Layout", "layout_for", "lstm_in_one_launch"]
@@ -27,28 +27,29 @@ Array = Any
 
 # One launch is taken for up to so many rows and hidden units. Not measured yet: these are sizes where a step
 # is reckoned at 10 microseconds or less on 132 multiprocessors, by what it reads and multiplies. To measure,
-# time lstm_forward and lstm_backward with RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and hidden units
-# 128, 256, ... 1280, and write down the largest sizes at which one launch is faster both ways.
+# time lstm_forward and lstm_backward with RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and hidden
+# units 128, 256, ... 1280, and write down the largest sizes at which one launch is faster both ways.
 FASTER = {
     "float32": ((8, 1024), (32, 768), (64, 512)),
     "float64": ((8, 512), (32, 384)),
 }
 
 # What is to be tuned on a device.
-THREADS = 512  # of a block; at most GRID_THREADS of kernels.cu, which bounds the registers of a thread
+THREADS = 512  # of a block at most: GRID_THREADS of kernels.cu, which bounds the registers of a thread
 SPLITS = 32  # of a sum over k at most: a thread adds their results one after another
 READ = {False: 4, True: 16}  # what reading a number costs, forward and backward, if a unit of a row costs one
 TILE = 4  # the rows that a thread works on at once: ROWS of kernels.cu
 
 
 class Layout(NamedTuple):
-    """How the work is shared out to blocks, each of ``THREADS`` threads."""
+    """How the work is shared out to blocks."""
 
     units: int  # of a block
     parts: int  # that the rows are dealt out to: a block has every parts-th row
     rows: int  # that a block works on at a time, a multiple of TILE
     splits: int  # of each sum
     blocks: int
+    threads: int  # of a block
     shared: int  # bytes of shared memory
 
 
@@ -84,7 +85,10 @@ def layout_for(
                 )  # half of them hide most latencies
                 cost = tiles * (units * idle + READ[backward])
                 if cost < least:
-                    best, least = Layout(units, parts, TILE * together, splits, groups * parts, room), cost
+                    threads = together * max(columns * splits, TILE * units)  # for the product, for the gates
+                    threads = -(-threads // WARP) * WARP
+                    best = Layout(units, parts, TILE * together, splits, groups * parts, threads, room)
+                    least = cost
                 break
     return best
 
@@ -165,4 +169,4 @@ def _launch(name: str, layout: Layout, steps: Slices, like: Array, *arrays: Arra
         *(len(steps), like.shape[1], *strides),
         *(layout.units, layout.parts, layout.rows, layout.splits),
     )
-    launch(name, like.dtype, layout.blocks, THREADS, arguments, layout.shared, together=True)
+    launch(name, like.dtype, layout.blocks, layout.threads, arguments, layout.shared, together=True)

@@ -57,7 +57,7 @@ from rnnlab.ops.fused_optim import (
 )
 from rnnlab.ops.fused_scores import embedding_gradient, log_softmax, softmax_cross_entropy
 from rnnlab.ops.numpy_ops import (
-    CHUNK,
+    CHUNK as CHUNK,
     asarray,
     asnumpy,
     concatenate,
@@ -73,7 +73,6 @@ from rnnlab.ops.numpy_ops import (
 from rnnlab.ops.steps import lstm_step_by_step
 
 __all__ = [
-    "CHUNK",
     "adadelta",
     "adagrad",
     "adam",

@@ -332,10 +332,12 @@ GRID_KERNEL(lstm_steps_forward)(REAL* gates, REAL* h, REAL* c, REAL* tanh_c, con
     Shares shares = {static_cast<int>(units), static_cast<int>(splits), static_cast<int>(rows), static_cast<int>(H)};
     Four* sums = weight + shares.fours();
     Size groups = gridDim.x / parts, part = blockIdx.x / groups, first = blockIdx.x % groups * units;
-    for (int i = threadIdx.x; i < 4 * shares.fours(); i += blockDim.x) {
-        int own = i % shares.columns, gate = i / shares.columns % 4, k = i / (4 * shares.columns);
-        bool real = k < H && first + own < H;
-        weight[shares.place(k, own)].x[gate] = real ? Wh[k * stride + (gate * H + first + own) * column_stride] : 0;
+    for (int i = threadIdx.x; i < shares.fours(); i += blockDim.x) {
+        int own = i % shares.columns, k = i / shares.columns;
+        Four w = {};
+        if (k < shares.K && first + own < H)
+            for (int n = 0; n < 4; ++n) w.x[n] = Wh[k * stride + (n * H + first + own) * column_stride];
+        weight[shares.place(k, own)] = w;
     }
     __syncthreads();
     int own = threadIdx.x % shares.columns, slot = threadIdx.x / shares.columns;
@@ -388,10 +390,13 @@ GRID_KERNEL(lstm_steps_backward)(const REAL* dh, REAL* dstate, REAL* dcell, cons
     Four* sums = weight + shares.fours();
     Size groups = gridDim.x / parts, part = blockIdx.x / groups, first = blockIdx.x % groups * units;
     int all_k = shares.fours() / shares.columns;
-    for (int i = threadIdx.x; i < 4 * shares.fours(); i += blockDim.x) {
-        int k = i % all_k, own = i / all_k;
-        bool real = k < shares.K && first + own < H;
-        weight[shares.place(k, own / 4)].x[own % 4] = real ? to_h[k * stride + (first + own) * column_stride] : 0;
+    for (int i = threadIdx.x; i < shares.fours(); i += blockDim.x) {
+        int k = i % all_k, column = i / all_k;
+        Four w = {};
+        for (int n = 0; n < 4; ++n)
+            if (k < shares.K && first + 4 * column + n < H)
+                w.x[n] = to_h[k * stride + (first + 4 * column + n) * column_stride];
+        weight[shares.place(k, column)] = w;
     }
     __syncthreads();
     int own = threadIdx.x % static_cast<int>(units), slot = threadIdx.x / static_cast<int>(units);

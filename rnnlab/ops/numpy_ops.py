@@ -60,7 +60,6 @@ from rnnlab.ops.numpy_optim import (
 from rnnlab.ops.steps import lstm_step_by_step
 
 __all__ = [
-    "CHUNK",
     "adadelta",
     "adagrad",
     "adam",

@@ -230,8 +230,9 @@ def test_a_layout_is_possible_and_covers_everything(device, backward, simulated)
                 assert layout.blocks // layout.parts * layout.units >= H
                 assert layout.blocks <= multiprocessors
                 assert layout.shared <= shared
-                assert columns * layout.splits * tiles <= module.THREADS
-                assert layout.rows * layout.units <= module.THREADS
+                assert columns * layout.splits * tiles <= layout.threads
+                assert layout.rows * layout.units <= layout.threads <= module.THREADS
+                assert layout.threads % 32 == 0
     assert fits > 5
     assert module.layout_for(1, 100_000, 4, *device, backward) is None
 
