@@ -28,7 +28,7 @@ Array = Any
 
 
 # A chunk has so many rows or more, for the sums of the weights' gradients, and about so many pre-activations,
-# 4 MB in float32; the last one has what is left.
+# 4 MB in float32 (times CHUNK of the primitives); the last one has what is left.
 _CHUNK_ROWS = 512
 _CHUNK_NUMBERS = 1 << 20
 

@@ -131,7 +131,7 @@ empty = cp.empty
 tanh = cp.tanh
 zeros = cp.zeros
 
-CHUNK = 16  # launches cost more than what the cache of a CPU saves
+CHUNK = 16  # the cache is larger, and a launch has its price
 
 
 _TF32 = os.environ.get("RNNLAB_TF32", "0")

@@ -57,7 +57,6 @@ from rnnlab.ops.fused_optim import (
 )
 from rnnlab.ops.fused_scores import embedding_gradient, log_softmax, softmax_cross_entropy
 from rnnlab.ops.numpy_ops import (
-    CHUNK as CHUNK,
     asarray,
     asnumpy,
     concatenate,
@@ -137,5 +136,7 @@ __all__ = [
 lstm_steps_forward, lstm_steps_backward = lstm_step_by_step(
     matmul_into, matmul_add, lstm_forward, lstm_backward
 )
+
+CHUNK = 1
 
 DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {THREADS}; {fused_blas.DESCRIPTION}"

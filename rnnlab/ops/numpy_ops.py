@@ -132,7 +132,7 @@ matmul = np.matmul
 tanh = np.tanh
 zeros = np.zeros
 
-CHUNK = 1  # how many times as large as they are made to be the chunks of a sequence serve best
+CHUNK = 1  # by how much chunks of a sequence are best to be larger than rnnlab.layers.recurrence has them
 
 
 def staged(x: Array, like: Array) -> Array:
