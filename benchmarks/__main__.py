@@ -3,6 +3,8 @@
 Each side runs in a process of its own with the same number of threads; the sides take turns, round by
 round, so that a slow spell of the machine hits both. The ratio is that of the minima over the rounds: above
 1, rnnlab needs less. Where there are several ways to write the PyTorch side, the fastest counts.
+
+With ``--device gpu`` both work on the same GPU, in turns too, and the ratio is that of the medians.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks import table
+from benchmarks import gpu, table
+from benchmarks.gpu import Plan
 from benchmarks.table import Row
 from benchmarks.turns import Result, measure, use_threads
 
@@ -38,6 +41,7 @@ SUITES = (
     "memory",
     "scaling",
 )
+GPU_SUITES = ("lstm", "captioning", "attention", "arnet", "decoding")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -49,6 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
         "names", nargs="*", metavar="NAME", help=f"some of {', '.join(SUITES)}; all if left out"
     )
     parser.add_argument(
+        "--device", choices=("cpu", "gpu"), default="cpu", help=f"gpu: {', '.join(GPU_SUITES)} alone"
+    )
+    parser.add_argument(
         "--rounds", type=int, default=10, help="turns of each side (10; slow suites have fewer)"
     )
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of each side (all processors)")
@@ -58,16 +65,21 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.names:
         if name not in SUITES:
             parser.error(f"NAME is {name!r}, expected some of {', '.join(SUITES)}")
+        if options.device == "gpu" and name not in GPU_SUITES:
+            parser.error(f"{name} is not for a GPU: with --device gpu, some of {', '.join(GPU_SUITES)}")
     for name in ("rounds", "threads"):
         if getattr(options, name) < 1:
             parser.error(f"--{name} is {getattr(options, name)}, expected at least 1")
 
     use_threads(options.threads)
-    about = _about(options.threads, options.rounds)
+    if options.device == "gpu" and (lacking := gpu.lacking()):
+        print(f"python -m benchmarks: {lacking}", file=sys.stderr)
+        return 2
+    about = _about(options)
     print(about, flush=True)
     rows: list[Row] = []
     results: list[Result] = []
-    for name in options.names or SUITES:
+    for name in options.names or (GPU_SUITES if options.device == "gpu" else SUITES):
         suite = importlib.import_module(f"benchmarks.{name}")
         print(table.head(name, markdown=options.markdown), flush=True)
         results += _run(name, suite, options, rows)
@@ -91,12 +103,16 @@ def _run(name: str, suite: ModuleType, options: argparse.Namespace, rows: list[R
             print(table.line(row.cells(), markdown=options.markdown), flush=True)
         rows.extend(new)
 
+    on_gpu = options.device == "gpu"
+    plan = suite.GPU if on_gpu else Plan(suite.CASES, suite.SIDES, suite.TARGETS)
     results, first = [], len(rows)
-    for case, targets in suite.TARGETS.items():
-        sides = [side for side in suite.SIDES if side.split()[0] in (table.OURS, *targets)]
-        result = measure(name, case, sides, rounds=options.rounds)
+    for case, targets in plan.targets.items():
+        sides = [side for side in plan.sides if side.split()[0] in (table.OURS, *targets)]
+        result = measure(name, case, sides, rounds=options.rounds, device=options.device)
         results.append(result)
         add(table.rows(result, targets))
+    if on_gpu:
+        return results
     if hasattr(suite, "MEAN_TARGETS"):
         add(table.means(rows[first:], suite.MEAN_TARGETS))
     if hasattr(suite, "conclude"):
@@ -104,13 +120,14 @@ def _run(name: str, suite: ModuleType, options: argparse.Namespace, rows: list[R
     return results
 
 
-def _about(threads: int, rounds: int) -> str:
+def _about(options: argparse.Namespace) -> str:
     from rnnlab import ops
 
-    return (
-        f"{_processor()}, {threads} thread{'s' * (threads > 1)}, {rounds} rounds; "
-        f"PyTorch {version('torch')}; rnnlab on {ops.describe()}"
-    )
+    threads = f"{options.threads} thread{'s' * (options.threads > 1)}"
+    machine = f"{_processor()}, {threads}, {options.rounds} rounds"
+    if options.device == "gpu":
+        return f"{machine}; {gpu.about()}"
+    return f"{machine}; PyTorch {version('torch')}; rnnlab on {ops.describe()}"
 
 
 def _processor() -> str:

@@ -4,6 +4,8 @@ The model is that of ``captioning``. The LSTM has as many units as ARNet, reads 
 steps, forward and backward, and its states are projected at real steps only: what ARNet cannot do without.
 Besides that, it packs targets, adds gradients to states, and has Adam's work on its parameters. A ratio of
 0.87 is 1.15 times the time.
+
+On a GPU it stands beside the same step in PyTorch, whose ARNet is another nn.LSTM.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import numpy as np
 
 from benchmarks import captioning
 from benchmarks.attention import draw, training_step
+from benchmarks.gpu import Plan
+from benchmarks.pytorch import load, load_lstm
 
 Array = Any
 
@@ -37,15 +41,18 @@ CASES = {
 }
 SIDES = ("rnnlab", "predicted")
 TARGETS = {case: {"predicted": 1 / 1.15} for case in CASES}
+GPU = Plan(CASES, ("rnnlab", "torch", "torch packed"), {case: {"torch": 3.0} for case in CASES})
 RECONSTRUCTION = 0.01
 
 
-def prepare(side: str, sizes: Sizes) -> Callable[[], float]:
-    """The step with ARNet, or the step without it and the LSTM; both return the step's loss."""
+def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], float]:
+    """The step with ARNet, or the step without it and the LSTM; all return the step's loss."""
     features, captions = captioning.batch(sizes.captions)
+    if side.startswith("torch"):
+        return _torch(side, sizes, features, captions, device)
     options = {"reconstruction": RECONSTRUCTION, "reconstructor_dim": sizes.R} if side == "rnnlab" else {}
     model = captioning.model(sizes.captions, captioning.weights(sizes.captions), **options)
-    step = training_step(model, features, captions)
+    step = training_step(model, features, captions, device=device)
     if side == "rnnlab":
         return step
     alone = lstm_with_projection(sizes, captions)
@@ -78,3 +85,30 @@ def lstm_with_projection(sizes: Sizes, captions: Array) -> Callable[[], dict[str
         return {"x": dx, "Wx": dWx, "Wh": dWh, "b": db, "W": dW, "b_out": db_out}
 
     return work
+
+
+def _torch(side: str, sizes: Sizes, features: Array, captions: Array, device: str) -> Callable[[], float]:
+    """PyTorch's step, with our weights."""
+    import torch
+    from torch import nn
+    from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+    (N, _, _, _, H, *_), R = sizes.captions, sizes.R
+    weights = captioning.weights(sizes.captions)
+    made = captioning.model(sizes.captions, weights, reconstruction=RECONSTRUCTION, reconstructor_dim=R)
+    Wx, Wh, b, W, b_out = (made.params[f"arnet_{name}"] for name in ("Wx", "Wh", "b", "W", "b_out"))
+    parts = captioning.modules(sizes.captions, weights)
+    parts["arnet"] = load_lstm(nn.LSTM(H, R, batch_first=True), Wx, Wh, b)
+    parts["reconstruct"] = load(nn.Linear(R, H), W, b_out)
+
+    def reconstruction(hidden: Array, h0: Array, real: Callable[[Array], Array]) -> Array:
+        padded = hidden
+        if isinstance(hidden, PackedSequence):
+            padded, _ = pad_packed_sequence(hidden, batch_first=True)
+        before = torch.cat([h0[:, None], padded[:, :-1]], 1)
+        errors = parts["reconstruct"](real(parts["arnet"](hidden)[0])) - real(before)
+        return RECONSTRUCTION / N * errors.square().sum()
+
+    return captioning.torch_training_step(
+        side, sizes.captions, features, captions, device, parts, reconstruction
+    )

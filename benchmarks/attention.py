@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import captioning
+from benchmarks.gpu import Plan
 
 Array = Any
 
@@ -33,19 +34,20 @@ CASES = {
 }
 SIDES = ("rnnlab", "torch", "torch nn")
 TARGETS = {case: {"torch": 1.5} for case in CASES}
+GPU = Plan(CASES, SIDES, {case: {"torch": 3.0} for case in CASES})
 DROPOUT = {"feature_dropout": 0.4, "word_dropout": 0.5, "output_dropout": 0.5}
 DOUBLY_STOCHASTIC = 2e-4
 
 
-def prepare(side: str, sizes: Sizes) -> Callable[[], float]:
+def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], float]:
     """The step of one side, which returns its loss."""
     features, captions = batch(sizes)
     if side == "rnnlab":
-        return training_step(model(sizes, weights(sizes)), features, captions)
+        return training_step(model(sizes, weights(sizes)), features, captions, device=device)
     from benchmarks import torch_attention
 
     rival = torch_model(sizes, weights(sizes), in_operations=side == "torch")
-    return torch_attention.training_step(rival, features, captions)
+    return torch_attention.training_step(rival, features, captions, device=device)
 
 
 def batch(sizes: Sizes) -> tuple[Array, Array]:
@@ -118,15 +120,19 @@ def torch_model(sizes: Sizes, weights: dict[str, Array], *, in_operations: bool 
     return Captioner(weights, cell(weights), doubly_stochastic=DOUBLY_STOCHASTIC, **DROPOUT)
 
 
-def training_step(model: Any, *batch: Array) -> Callable[[], float]:
-    """A step of our model, which returns the loss."""
+def training_step(model: Any, source: Array, sentences: Array, *, device: str = "cpu") -> Callable[[], float]:
+    """A step of our model, which returns the loss; features are on the device, tokens never."""
+    from rnnlab.ops import ops_on
     from rnnlab.training import gradient_norm, make_update_rule
 
+    model.to(device)
+    if source.dtype.kind == "f":
+        source = ops_on(device).asarray(source)
     rule, noise, grads = make_update_rule("adam"), np.random.default_rng(0), None
 
     def step() -> float:
         nonlocal grads
-        loss, grads = model.loss(*batch, rng=noise, grads=grads)
+        loss, grads = model.loss(source, sentences, rng=noise, grads=grads)
         gradient_norm(grads)  # what the solver does against numbers that are not finite
         rule.step(model.params.flat, grads.flat)
         return loss

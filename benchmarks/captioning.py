@@ -2,7 +2,7 @@
 
 The image is the initial state, h0 and c0 = tanh of linear maps; dropout on features, words and hidden states;
 the loss is over real tokens only. PyTorch runs it in the two ways that people write it, with padding and with
-packed sequences, always with fused Adam, and the faster one counts.
+packed sequences, always with fused Adam, and the faster one counts; on a GPU also with torch.compile.
 
 Beside it stands one matrix product of as many operations as all products of the step together (``gemm.py``).
 """
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import gemm
-from benchmarks.pytorch import load, load_lstm
+from benchmarks.gpu import Plan
+from benchmarks.pytorch import DEVICES, load, load_lstm
 
 Array = Any
 
@@ -49,16 +50,21 @@ TARGETS = {
     "N=128 T=16 H=512 V=10516": {"torch": 1.4, "sgemm": 0.75},
 }
 MEAN_TARGETS = {"torch": 1.2}
+GPU = Plan(
+    CASES,
+    ("rnnlab", "torch", "torch packed", "torch.compile"),
+    {case: {"torch": 1.5, "torch.compile": 1.0} for case in CASES},
+)
 DROPOUT = {"feature_dropout": 0.3, "word_dropout": 0.5, "output_dropout": 0.5}
 
 
-def prepare(side: str, sizes: Sizes) -> Callable[[], object]:
+def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], object]:
     """The step of one side, which returns its loss, or the product."""
     features, captions = batch(sizes)
     if side == "rnnlab":
-        return training_step(sizes, features, captions)
+        return training_step(sizes, features, captions, device)
     if side.startswith("torch"):
-        return _torch(sizes, features, captions, packed=side == "torch packed")
+        return torch_training_step(side, sizes, features, captions, device)
     return gemm.prepare(side, flops(sizes, captions))
 
 
@@ -129,11 +135,15 @@ def modules(sizes: Sizes, weights: dict[str, Array]) -> Any:
     )
 
 
-def training_step(sizes: Sizes, features: Array, captions: Array, **options: Any) -> Callable[[], float]:
+def training_step(
+    sizes: Sizes, features: Array, captions: Array, device: str = "cpu", **options: Any
+) -> Callable[[], float]:
     """Our step, of a model with these options."""
+    from rnnlab.ops import ops_on
     from rnnlab.training import gradient_norm, make_update_rule
 
-    captioner = model(sizes, weights(sizes), **options)
+    features = ops_on(device).asarray(features)
+    captioner = model(sizes, weights(sizes), **options).to(device)
     rule, noise = make_update_rule("adam"), np.random.default_rng(0)
     grads = None
 
@@ -147,34 +157,58 @@ def training_step(sizes: Sizes, features: Array, captions: Array, **options: Any
     return step
 
 
-def _torch(sizes: Sizes, features: Array, captions: Array, *, packed: bool) -> Callable[[], float]:
+def torch_training_step(
+    side: str,
+    sizes: Sizes,
+    features: Array,
+    captions: Array,
+    device: str,
+    parts: Any = None,
+    further: Callable[..., Any] | None = None,
+) -> Callable[[], float]:
+    """PyTorch's step, of ``modules`` or of ``parts`` with more in them.
+
+    ``further(hidden, h0, real)`` is a loss to add, of the states as nn.LSTM returns them, padded or packed.
+    ``real`` takes from them, and from arrays (N, T, ...), the rows of real steps, always in the same order.
+    """
     import torch
     from torch.nn.functional import cross_entropy, dropout
-    from torch.nn.utils.rnn import pack_padded_sequence
+    from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
     torch.manual_seed(0)
-    parts = modules(sizes, weights(sizes))
+    parts = modules(sizes, weights(sizes)) if parts is None else parts
+    parts.to(DEVICES[device])
     adam = torch.optim.Adam(parts.parameters(), fused=True)
-    x, tokens = torch.from_numpy(features), torch.from_numpy(captions)
+    lengths = torch.from_numpy((captions[:, 1:] != 0).sum(1))  # nn.utils.rnn wants them on the CPU
+    x, tokens = (torch.from_numpy(array).to(DEVICES[device]) for array in (features, captions))
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
-    real = targets != 0
-    lengths = real.sum(1)
+    rows, steps = (targets != 0).nonzero(as_tuple=True)
+    packed = side.endswith("packed")
+
+    def pack(array: Any) -> Any:
+        return pack_padded_sequence(array, lengths, batch_first=True, enforce_sorted=False)
+
+    def real(states: Any) -> Any:
+        if isinstance(states, PackedSequence):
+            return states.data
+        return pack(states).data if packed else states[rows, steps]
+
+    def loss() -> Any:
+        image = dropout(x, DROPOUT["feature_dropout"])
+        h0, c0 = torch.tanh(parts["to_h"](image)), torch.tanh(parts["to_c"](image))
+        words = dropout(parts["embedding"](inputs), DROPOUT["word_dropout"])
+        hidden = parts["lstm"](pack(words) if packed else words, (h0[None], c0[None]))[0]
+        scores = parts["output"](dropout(real(hidden), DROPOUT["output_dropout"]))
+        total = cross_entropy(scores, real(targets), reduction="sum") / sizes.N
+        return total if further is None else total + further(hidden, h0, real)
+
+    run = torch.compile(loss) if side.startswith("torch.compile") else loss
 
     def step() -> float:
         adam.zero_grad()
-        image = dropout(x, DROPOUT["feature_dropout"])
-        state = torch.tanh(parts["to_h"](image))[None], torch.tanh(parts["to_c"](image))[None]
-        words = dropout(parts["embedding"](inputs), DROPOUT["word_dropout"])
-        if packed:
-            options = {"batch_first": True, "enforce_sorted": False}
-            hidden = parts["lstm"](pack_padded_sequence(words, lengths, **options), state)[0].data
-            wanted = pack_padded_sequence(targets, lengths, **options).data
-        else:
-            hidden, wanted = parts["lstm"](words, state)[0][real], targets[real]
-        scores = parts["output"](dropout(hidden, DROPOUT["output_dropout"]))
-        loss = cross_entropy(scores, wanted, reduction="sum") / sizes.N
-        loss.backward()
+        total = run()
+        total.backward()
         adam.step()
-        return loss.item()
+        return total.item()
 
     return step

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import captioning
+from benchmarks.gpu import Plan
+from benchmarks.pytorch import DEVICES
 
 Array = Any
 
@@ -36,15 +38,17 @@ _BATCHES = (1000, 250, 100)
 SIDES = tuple(f"{library} {size}" for library in ("rnnlab", "torch") for size in _BATCHES)
 TARGETS = {case: {"torch": 1.2} for case in CASES}
 WARM_UP = 1
+_GPU_CASE = "beam 5, 1,000 images, H=512 V=2541"
+GPU = Plan({_GPU_CASE: Sizes(1000, 5, 20, MODEL)}, SIDES, {_GPU_CASE: {"torch": 3.0}})
 ROUNDS = 4
 END, END_BIAS = 2, 7
 
 
-def prepare(side: str, sizes: Sizes) -> Callable[[], list[tuple[int, ...]]]:
+def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], list[tuple[int, ...]]]:
     """Return the captions, without <START> and <END>."""
     library, batch = side.split()
     features, _ = captioning.batch(sizes.model._replace(N=sizes.images))
-    caption = (_rnnlab if library == "rnnlab" else _torch)(sizes)
+    caption = (_rnnlab if library == "rnnlab" else _torch)(sizes, device)
     starts = range(0, sizes.images, int(batch))
     return lambda: [tokens for start in starts for tokens in caption(features[start : start + int(batch)])]
 
@@ -58,10 +62,10 @@ def _weights(sizes: captioning.Sizes) -> dict[str, Array]:
     return weights
 
 
-def _rnnlab(sizes: Sizes) -> Callable[[Array], list[tuple[int, ...]]]:
+def _rnnlab(sizes: Sizes, device: str) -> Callable[[Array], list[tuple[int, ...]]]:
     from rnnlab.decoding import beam_search, greedy
 
-    model = captioning.model(sizes.model, _weights(sizes.model))
+    model = captioning.model(sizes.model, _weights(sizes.model)).to(device)
 
     def caption(features: Array) -> list[tuple[int, ...]]:
         if sizes.beam == 1:
@@ -73,16 +77,16 @@ def _rnnlab(sizes: Sizes) -> Callable[[Array], list[tuple[int, ...]]]:
     return caption
 
 
-def _torch(sizes: Sizes) -> Callable[[Array], list[tuple[int, ...]]]:
+def _torch(sizes: Sizes, device: str) -> Callable[[Array], list[tuple[int, ...]]]:
     import torch
 
     from benchmarks.torch_search import Captioner, beam_search, greedy
 
-    parts = captioning.modules(sizes.model, _weights(sizes.model))
+    parts = captioning.modules(sizes.model, _weights(sizes.model)).to(DEVICES[device])
     model = Captioner(**parts, start_token=1, end_token=END)
 
     def caption(features: Array) -> list[tuple[int, ...]]:
-        x = torch.from_numpy(features)
+        x = torch.from_numpy(features).to(DEVICES[device])
         if sizes.beam == 1:
             tokens, _ = greedy(model, x, sizes.words)
         else:

@@ -1,4 +1,4 @@
-"""Our weights in PyTorch's modules, so that both sides compute the same."""
+"""Our weights in PyTorch's modules, so that both sides compute the same, and PyTorch's names of devices."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 Array = Any
+
+DEVICES = {"cpu": "cpu", "gpu": "cuda"}  # PyTorch's names for them
 
 
 def load_lstm(module: Any, Wx: Array, Wh: Array, b: Array) -> Any:

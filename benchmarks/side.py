@@ -1,4 +1,4 @@
-"""A side's own process, ``python -m benchmarks.side SUITE SIDE CASE``; :mod:`benchmarks.turns` starts it.
+"""A side's own process, ``python -m benchmarks.side SUITE SIDE CASE DEVICE``; ``turns`` starts it.
 
 It prepares, runs the work a few times, says "ready", and then, whenever it reads a line, measures the work
 again and answers with the number. It imports next to nothing, since a suite may time imports.
@@ -27,10 +27,14 @@ def milliseconds(work: Callable[[], object]) -> float:
     return 1000 * fastest
 
 
-def main(name: str, side: str, case: str) -> None:
+def main(name: str, side: str, case: str, device: str) -> None:
     suite = importlib.import_module(f"benchmarks.{name}")
-    measure = getattr(suite, "measure", milliseconds)
-    work = suite.prepare(side, suite.CASES[case])
+    if device == "gpu":
+        from benchmarks import gpu
+
+        work, measure = gpu.begin(suite, side, case)
+    else:
+        work, measure = suite.prepare(side, suite.CASES[case]), getattr(suite, "measure", milliseconds)
     for _ in range(0 if getattr(suite, "FRESH", False) else getattr(suite, "WARM_UP", 3)):
         work()
     print("ready", flush=True)

@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from benchmarks.pytorch import load, load_lstm
+from benchmarks.pytorch import DEVICES, load, load_lstm
 from benchmarks.torch_search import State
 
 Tensor = torch.Tensor
@@ -131,9 +131,14 @@ class Decoder(nn.Module):
         return torch.log_softmax(self._scores(rows[0], context, words), 1), State(rows, state.sources)
 
     def nll(self, state: State, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """The summed loss of sentences (n, T + 1), longest first, and the sums (n, L) of their weights."""
-        lengths = (tokens[:, 1:] != 0).sum(1)
-        inputs, targets = (_pack(part, lengths, is_sorted=True) for part in (tokens[:, :-1], tokens[:, 1:]))
+        """The summed loss of sentences (n, T + 1), longest first, and the sums (n, L) of their weights.
+
+        The tokens are on the CPU, which packs them.
+        """
+        lengths, device = (tokens[:, 1:] != 0).sum(1), state.rows[0].device
+        inputs, targets = (
+            _pack(part, lengths, is_sorted=True).to(device) for part in (tokens[:, :-1], tokens[:, 1:])
+        )
         words, sizes = self.drop_words(self.embedding(inputs.data)), inputs.batch_sizes.tolist()
         (rows, sources), steps = state, []
         for read in self.cell.read(words).split(sizes):
@@ -145,7 +150,7 @@ class Decoder(nn.Module):
             steps.append((rows[0], context[:, 0], weights[:, 0]))
         hidden, contexts, weights = map(torch.cat, zip(*steps, strict=True))
         nll = cross_entropy(self._scores(hidden, contexts, words), targets.data, reduction="sum")
-        places = torch.cat([torch.arange(n) for n in sizes])
+        places = torch.cat([torch.arange(n) for n in sizes]).to(device)
         return nll, weights.new_zeros(len(tokens), weights.shape[1]).index_add(0, places, weights)
 
     def _scores(self, h: Tensor, context: Tensor, words: Tensor) -> Tensor:
@@ -241,15 +246,19 @@ class BidirectionalGRU(nn.Module):
         return torch.cat(states)
 
 
-def training_step(model: Captioner | Translator, *batch: np.ndarray) -> Callable[[], float]:
+def training_step(
+    model: Captioner | Translator, source: np.ndarray, sentences: np.ndarray, *, device: str = "cpu"
+) -> Callable[[], float]:
     """A step with fused Adam, which returns the loss; the longest sentences come first in the batch."""
+    model.to(DEVICES[device])
     adam = torch.optim.Adam(model.parameters(), fused=True)
-    order = (batch[-1] != 0).sum(1).argsort()[::-1]
-    tensors = [torch.from_numpy(array[order]) for array in batch]
+    order = (sentences != 0).sum(1).argsort()[::-1]
+    inputs, tokens = (torch.from_numpy(array[order]) for array in (source, sentences))
+    inputs = inputs.to(DEVICES[device])
 
     def step() -> float:
         adam.zero_grad()
-        loss = model.loss(*tensors)
+        loss = model.loss(inputs, tokens)
         loss.backward()
         adam.step()
         return loss.item()

@@ -62,9 +62,11 @@ class Captioner(NamedTuple):
 def greedy(model: Model, source: Tensor, max_length: int) -> tuple[Tensor, Tensor]:
     """The tokens (n, max_length), <END> after the last of each, and the log-probability of each row, (n,)."""
     n = len(source)
-    found = torch.full((n, max_length + 1), model.end_token)
-    totals = torch.zeros(n)
-    state, last, going = model.start(source), torch.full((n,), model.start_token), torch.arange(n)
+    make = {"device": source.device}
+    found = torch.full((n, max_length + 1), model.end_token, **make)
+    totals = torch.zeros(n, **make)
+    last, going = torch.full((n,), model.start_token, **make), torch.arange(n, **make)
+    state = model.start(source)
     for t in range(max_length + 1):
         log_probs, state = model.advance(last, state)
         best, last = log_probs.max(1)
@@ -83,14 +85,17 @@ def beam_search(
     model: Model, source: Tensor, max_length: int, K: int, min_length: int = 0
 ) -> tuple[Tensor, Tensor]:
     """As :func:`greedy`, for the best sentence of each source."""
-    n, end = len(source), model.end_token
-    found = torch.full((n, max_length), end)
-    found_totals = torch.full((n,), -torch.inf)
-    state, last, going = model.start(source), torch.full((n,), model.start_token), torch.arange(n)
-    totals = torch.zeros(n, 1)  # (m, K) of the partial sentences of the sources that go on, (m, 1) at first
-    words = torch.full((n, 1, max_length), end)  # (m, K, max_length)
-    ended = torch.zeros(n, dtype=torch.long)  # (m,) sentences
-    best_ended = torch.full((n,), -torch.inf)
+    n, end, make = len(source), model.end_token, {"device": source.device}
+    found = torch.full((n, max_length), end, **make)
+    found_totals = torch.full((n,), -torch.inf, **make)
+    last, going = torch.full((n,), model.start_token, **make), torch.arange(n, **make)
+    state = model.start(source)
+    totals = torch.zeros(
+        n, 1, **make
+    )  # (m, K) of the partial sentences of the sources that go on, (m, 1) at first
+    words = torch.full((n, 1, max_length), end, **make)  # (m, K, max_length)
+    ended = torch.zeros(n, dtype=torch.long, **make)  # (m,) sentences
+    best_ended = torch.full((n,), -torch.inf, **make)
     for t in range(max_length + 1):
         log_probs, state = model.advance(last, state)
         if t < min_length:

@@ -16,6 +16,9 @@ and, where the defaults do not suit, with
     FRESH                  true: a new process for each turn, no calls before; the first round does not count
     MEAN_TARGETS           print the geometric mean of the ratios, and hold it against these targets
     conclude(results)      more rows, once all cases are measured
+
+A suite for a GPU, too, has ``GPU``, a :class:`benchmarks.gpu.Plan` of its cases, sides and targets there, and
+its ``prepare`` takes the device, "cpu" or "gpu", last.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from statistics import median
 from typing import NamedTuple
 
 # PyTorch, MKL, NumPy's OpenBLAS and numba all take their number of threads from one of these.
@@ -38,7 +42,7 @@ class Result(NamedTuple):
     suite: str
     case: str
     unit: str
-    measured: dict[str, float]  # the minimum over the rounds, by side
+    measured: dict[str, float]  # over the rounds, by side: the minimum, on a GPU the median
 
     def best(self, name: str) -> tuple[str, float]:
         """The side whose number is the least among those whose names start with this word, and the number."""
@@ -53,33 +57,30 @@ def use_threads(threads: int) -> None:
     os.environ |= dict.fromkeys(_THREADS, str(threads))
 
 
-def measure(name: str, case: str, sides: Sequence[str], *, rounds: int) -> Result:
+def measure(name: str, case: str, sides: Sequence[str], *, rounds: int, device: str = "cpu") -> Result:
     """Let the sides take turns."""
     suite = importlib.import_module(f"benchmarks.{name}")
     rounds = min(rounds, getattr(suite, "ROUNDS", rounds))
     take_turns = _fresh_turns if getattr(suite, "FRESH", False) else _turns
-    measured = take_turns({side: [name, side, case] for side in sides}, rounds)
+    times = take_turns({side: [name, side, case, device] for side in sides}, rounds)
+    typical = median if device == "gpu" else min
+    measured = {side: typical([time[side] for time in times]) for side in sides}
     return Result(name, case, getattr(suite, "UNIT", "ms"), measured)
 
 
-def _turns(commands: dict[str, list[str]], rounds: int) -> dict[str, float]:
+def _turns(commands: dict[str, list[str]], rounds: int) -> list[dict[str, float]]:
     with _started(commands) as processes:
-        times = [{side: _turn(process) for side, process in processes.items()} for _ in range(rounds)]
-    return _minima(times)
+        return [{side: _turn(process) for side, process in processes.items()} for _ in range(rounds)]
 
 
-def _fresh_turns(commands: dict[str, list[str]], rounds: int) -> dict[str, float]:
+def _fresh_turns(commands: dict[str, list[str]], rounds: int) -> list[dict[str, float]]:
     times: list[dict[str, float]] = []
     for _ in range(1 + rounds):
         times.append({})
         for side, command in commands.items():
             with _started({side: command}) as processes:
                 times[-1][side] = _turn(processes[side])
-    return _minima(times[1:])  # the first may have read files from the disk, and compiled
-
-
-def _minima(times: list[dict[str, float]]) -> dict[str, float]:
-    return {side: min(time[side] for time in times) for side in times[0]}
+    return times[1:]  # the first may have read files from the disk, and compiled
 
 
 @contextmanager

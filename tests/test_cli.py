@@ -187,10 +187,11 @@ def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
     monkeypatch.setattr(ops, "warm_up", lambda: calls.append(1) or [1.23, 0.0][len(calls) - 1])
     assert cli.main(["kernels"]) == 0
     assert not calls
-    assert capsys.readouterr().out.splitlines() == [ops.describe()]
+    shown = capsys.readouterr().out.splitlines()
+    assert shown == [ops.describe(), f"GPU: {ops.describe_gpu()}"]
     for said in ("Compiled what was not kept from before in 1.2 s.", "Nothing to compile."):
         assert cli.main(["kernels", "--warm-up"]) == 0
-        assert capsys.readouterr().out.splitlines() == [ops.describe(), said]
+        assert capsys.readouterr().out.splitlines() == [*shown, said]
 
 
 def test_commands_on_a_device(run, recipe, tmp_path, capsys, device):

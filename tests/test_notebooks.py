@@ -30,3 +30,11 @@ def test_notebook_is_committed_with_clean_outputs(path: Path) -> None:
         output for output in outputs if output.get("name") == "stderr" or output["output_type"] == "error"
     ]
     assert any("image/png" in output.get("data", {}) for output in outputs)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_has_no_place_left_to_fill_in(path: Path) -> None:
+    cells = json.loads(path.read_text("utf8"))["cells"]
+    written = ["".join(cell["source"]).strip() for cell in cells]
+    assert all(written)
+    assert not [text for text in written if text.lower().startswith(("todo", "tbd", "fixme"))]

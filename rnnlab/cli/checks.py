@@ -39,7 +39,7 @@ def _gradcheck(options: argparse.Namespace) -> int:
 
 
 def _kernels(options: argparse.Namespace) -> int:
-    print(ops.describe())
+    print(f"{ops.describe()}\nGPU: {ops.describe_gpu()}")
     if options.warm_up:
         seconds = ops.warm_up()
         print(

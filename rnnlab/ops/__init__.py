@@ -28,7 +28,7 @@ import numpy as np
 
 from rnnlab.ops import numpy_ops
 
-__all__ = ["describe", "device_of", "ops_for", "ops_on", "warm_up"]
+__all__ = ["describe", "describe_gpu", "device_of", "ops_for", "ops_on", "warm_up"]
 
 _NUMPY = (np.ndarray, np.generic)
 
@@ -85,6 +85,16 @@ def device_of(array: Any) -> str:
 def describe() -> str:
     """What works on NumPy arrays, and why: one line."""
     return _for_numpy().description
+
+
+def describe_gpu() -> str:
+    """The GPU's name and memory, and CuPy's version, or why there is none: one line."""
+    try:
+        return importlib.import_module("rnnlab.ops.cupy_devices").describe()
+    except ImportError as error:
+        if getattr(error, "name", None) == "cupy":
+            return f"none, CuPy is not installed: {_INSTALL_CUPY}"
+        return f"none, {' '.join(str(error).split())}"
 
 
 def warm_up() -> float:

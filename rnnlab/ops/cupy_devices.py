@@ -1,10 +1,10 @@
-"""Which GPU is in use, and what is on it."""
+"""Which GPU is in use, and what it is."""
 
 from __future__ import annotations
 
 import cupy as cp
 
-__all__ = ["use"]
+__all__ = ["describe", "use"]
 
 
 def use(number: int, name: str) -> None:
@@ -18,9 +18,31 @@ def use(number: int, name: str) -> None:
         If there is no GPU of that number.
     """
     try:
-        count = cp.cuda.runtime.getDeviceCount()
-    except cp.cuda.runtime.CUDARuntimeError as error:
-        raise ImportError(f"device is {name!r}, but CuPy finds no GPU: {error}") from None
+        count = _count()
+    except ImportError as error:
+        raise ImportError(f"device is {name!r}, but {error}") from None
     if number >= count:
         raise ValueError(f"device is {name!r}, but there are {count} GPUs, numbered from 0")
     cp.cuda.Device(number).use()
+
+
+def describe() -> str:
+    """The name and the memory of the GPU in use, and CuPy's version.
+
+    Raises
+    ------
+    ImportError
+        If CuPy finds no GPU.
+    """
+    if not _count():
+        raise ImportError("CuPy finds no GPU")
+    properties = cp.cuda.runtime.getDeviceProperties(cp.cuda.runtime.getDevice())
+    memory = properties["totalGlobalMem"] / 2**30
+    return f"{properties['name'].decode()}, {memory:.1f} GiB, CuPy {cp.__version__}"
+
+
+def _count() -> int:
+    try:
+        return cp.cuda.runtime.getDeviceCount()
+    except cp.cuda.runtime.CUDARuntimeError as error:
+        raise ImportError(f"CuPy finds no GPU: {error}") from None

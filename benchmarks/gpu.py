@@ -1,0 +1,103 @@
+"""Suites on a GPU: which cases they have there, what the machine must have, and the clock.
+
+A suite that has ``GPU``, a :class:`Plan`, takes the device as a third argument of its ``prepare``. Both
+libraries work on the same GPU, in processes of their own, one at a time. A time is from when the GPU has
+nothing to do to when it has nothing to do again; what counts is the median.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from benchmarks.table import OURS
+
+_TURN = 0.2  # seconds
+_LEAST = 3  # runs in a turn, however long they take
+
+
+class Plan(NamedTuple):
+    """What a suite measures on a device."""
+
+    cases: Mapping[str, Any]
+    sides: Sequence[str]
+    targets: Mapping[str, Mapping[str, float | None]]
+
+
+def lacking() -> str:
+    """What this machine lacks for a comparison on a GPU, or nothing."""
+    from rnnlab import ops
+
+    try:
+        ops.ops_on("gpu")
+    except (ImportError, ValueError) as error:
+        return str(error)
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return "PyTorch is not installed: pip install torch"
+    if torch.version.cuda is None:
+        return f"PyTorch {torch.__version__} is built without CUDA"
+    return "" if torch.cuda.is_available() else f"PyTorch {torch.__version__} finds no GPU"
+
+
+def about() -> str:
+    """The GPU and the versions of the libraries."""
+    import torch
+
+    from rnnlab import ops
+
+    cudnn = torch.backends.cudnn.version()
+    return f"PyTorch {torch.__version__} with cuDNN {cudnn}; rnnlab on {ops.describe_gpu()}"
+
+
+def use_tf32(side: str, on: bool) -> None:
+    """Let a side's matrix products have TensorFloat-32, or not; before it imports its library.
+
+    Without a word from us, PyTorch's LSTM has it and its other products have not.
+    """
+    if _is_ours(side):
+        os.environ["RNNLAB_TF32"] = str(int(on))
+        return
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = on
+    torch.backends.cudnn.allow_tf32 = on
+
+
+def begin(suite: ModuleType, side: str, case: str) -> tuple[Callable[[], object], Callable[..., float]]:
+    """The work of a side, and the function that measures it."""
+    sizes = suite.GPU.cases[case]
+    use_tf32(side, getattr(sizes, "tf32", False))
+    work, wait = suite.prepare(side, sizes, "gpu"), _wait(side)
+    return work, lambda work: milliseconds(work, wait)
+
+
+def milliseconds(work: Callable[[], object], wait: Callable[[], object]) -> float:
+    """The median time that the work takes, over as many runs as fill a turn; ``wait`` waits for the GPU."""
+    began, times = time.perf_counter(), []
+    while len(times) < _LEAST or time.perf_counter() - began < _TURN:
+        wait()
+        started = time.perf_counter()
+        work()
+        wait()
+        times.append(time.perf_counter() - started)
+    return 1000 * median(times)
+
+
+def _wait(side: str) -> Callable[[], object]:
+    if _is_ours(side):
+        import cupy
+
+        return lambda: cupy.cuda.get_current_stream().synchronize()
+    import torch
+
+    return torch.cuda.synchronize
+
+
+def _is_ours(side: str) -> bool:
+    return side.split()[0] == OURS
