@@ -75,21 +75,17 @@ def layout_for(
         tiles = -(-own // TILE)
         together = min(tiles, THREADS // (TILE * units))
         for splits in range(min(THREADS // (columns * together), SPLITS, quads), 0, -1):
-            padded = splits * -(-quads // splits)
-            room = (
-                4 * columns * (4 * padded + TILE * splits * together) * itemsize
-            )  # the weight, the splits' sums
-            if room <= shared:
-                idle = max(
-                    1.0, THREADS / 2 / (columns * together * splits)
-                )  # half of them hide most latencies
-                cost = tiles * (units * idle + READ[backward])
-                if cost < least:
-                    threads = together * max(columns * splits, TILE * units)  # for the product, for the gates
-                    threads = -(-threads // WARP) * WARP
-                    best = Layout(units, parts, TILE * together, splits, groups * parts, threads, room)
-                    least = cost
-                break
+            weight = 4 * splits * -(-quads // splits)  # in columns of four, as the sums
+            room = 4 * columns * (weight + TILE * splits * together) * itemsize
+            if room > shared:
+                continue
+            multiplying = columns * together * splits  # threads; half of the most hide nearly all latencies
+            cost = tiles * (units * max(1.0, THREADS / 2 / multiplying) + READ[backward])
+            if cost < least:
+                threads = -(-max(multiplying, TILE * together * units) // WARP) * WARP
+                best = Layout(units, parts, TILE * together, splits, groups * parts, threads, room)
+                least = cost
+            break
     return best
 
 
