@@ -179,9 +179,7 @@ def lstm_forward(
     rows_x, from_x, from_h = as_rows(x), ops.packed(Wx), ops.packed(Wh)
     for chunk in steps.chunks(4 * H):
         ops.affine_into(steps.pack(rows_x, chunk), from_x, b, gates[chunk.rows])
-        for rows, before, after in chunk.steps:
-            ops.matmul_add(h[before], from_h, gates[rows])
-            ops.lstm_forward(gates[rows], c[before], c[after], tanh_c[rows], h[after])
+        ops.lstm_steps_forward(gates, from_h, h, c, tanh_c, chunk.steps)
     cache = LSTMCache(x, h, c, Wx, Wh, gates, tanh_c, c0_given, steps)
     if return_state:
         return steps.after_each(h), h[steps.final], c[steps.final], cache
@@ -221,12 +219,7 @@ def lstm_backward(
     rows_dh, to_h = as_rows(dh), ops.packed(Wh.T)
     for chunk in reversed(steps.chunks(4 * H)):
         dh_chunk, da = steps.pack(rows_dh, chunk), ops.empty((chunk.size, 4 * H), x.dtype)
-        for rows, before, _ in reversed(chunk.steps):
-            here = chunk.here(rows)
-            dnow, dc = dstate[: rows.stop - rows.start], dcell[: rows.stop - rows.start]
-            dnow += dh_chunk[here]
-            ops.lstm_backward(dnow, dc, gates[rows], c[before], tanh_c[rows], da[here])
-            ops.matmul_into(da[here], to_h, dnow)
+        ops.lstm_steps_backward(dh_chunk, dstate, dcell, gates, c, tanh_c, da, to_h, chunk.steps)
         weights.add(chunk, da)
         ops.matmul_add(steps.before(h, chunk).T, da, weights.dWh)
     gradients = (weights.dx, steps.unsort(dstate), weights.dWx, weights.dWh, weights.db)

@@ -28,7 +28,7 @@ Array = Any
 
 
 # A chunk has so many rows or more, for the sums of the weights' gradients, and about so many pre-activations,
-# 4 MB in float32; the last one has what is left.
+# 4 MB in float32 (times CHUNK of the primitives); the last one has what is left.
 _CHUNK_ROWS = 512
 _CHUNK_NUMBERS = 1 << 20
 
@@ -118,7 +118,7 @@ class Steps(NamedTuple):
 
     def chunks(self, columns: int) -> list[Chunk]:
         """All steps, in chunks for pre-activations of so many columns."""
-        most = max(_CHUNK_ROWS, _CHUNK_NUMBERS // max(columns, 1))
+        most = max(_CHUNK_ROWS, ops_for(self.order).CHUNK * _CHUNK_NUMBERS // max(columns, 1))
         chunks: list[Chunk] = []
         start = 0
         for t in range(1, len(self.offsets)):

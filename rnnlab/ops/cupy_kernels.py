@@ -19,24 +19,36 @@ Array = Any
 THREADS = 256  # of a block
 _BLOCKS = 4096  # of a grid at most: threads go on to further numbers
 WARP = 32
+_SHARED = 48 * 1024  # bytes of shared memory that a block has without asking
 
 
 @functools.cache
-def _module(dtype: str) -> Any:
+def _module(dtype: str, together: bool) -> Any:
     source = resources.files(__package__).joinpath("kernels.cu").read_text("utf-8")
     real = {"float32": "float", "float64": "double"}[dtype]
-    return cp.RawModule(code=source, options=(f"-DREAL={real}", "--std=c++17"))
+    options = (f"-DREAL={real}", "--std=c++17")
+    return cp.RawModule(code=source, options=options, enable_cooperative_groups=together)
 
 
 @functools.cache
-def _kernel(name: str, dtype: str) -> Any:
-    return _module(dtype).get_function(name)
+def _kernel(name: str, dtype: str, together: bool) -> Any:
+    return _module(dtype, together).get_function(name)
 
 
 def launch(
-    name: str, dtype: np.dtype, blocks: int, threads: int, arguments: tuple[Any, ...], shared: int = 0
+    name: str,
+    dtype: np.dtype,
+    blocks: int,
+    threads: int,
+    arguments: tuple[Any, ...],
+    shared: int = 0,
+    together: bool = False,
 ) -> None:
-    """Launch a kernel compiled for a dtype: ints are passed as 64-bit, floats in that dtype."""
+    """Launch a kernel compiled for a dtype: ints are passed as 64-bit, floats in that dtype.
+
+    ``shared`` is in bytes. With ``together``, all blocks run at once, as a GRID_KERNEL asks, if there are no
+    more than the device has room for.
+    """
     real, values = dtype.type, []
     for value in arguments:
         if isinstance(value, int):
@@ -44,7 +56,10 @@ def launch(
         elif isinstance(value, float):
             value = real(value)
         values.append(value)
-    _kernel(name, dtype.name)((blocks,), (threads,), tuple(values), shared_mem=shared)
+    kernel = _kernel(name, dtype.name, together)
+    if shared > _SHARED:
+        kernel.max_dynamic_shared_size_bytes = shared
+    kernel((blocks,), (threads,), tuple(values), shared_mem=shared)
 
 
 def each(name: str, size: int, like: Array, *arguments: Any) -> None:

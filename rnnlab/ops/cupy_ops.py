@@ -57,6 +57,8 @@ from rnnlab.ops.cupy_optim import (
     sgd,
     sum_of_squares,
 )
+from rnnlab.ops.cupy_persistent import lstm_in_one_launch
+from rnnlab.ops.steps import lstm_step_by_step
 
 __all__ = [
     "adadelta",
@@ -92,6 +94,8 @@ __all__ = [
     "lstm_dropped_backward",
     "lstm_dropped_forward",
     "lstm_forward",
+    "lstm_steps_backward",
+    "lstm_steps_forward",
     "matmul",
     "matmul_add",
     "matmul_into",
@@ -126,6 +130,9 @@ concatenate = cp.concatenate
 empty = cp.empty
 tanh = cp.tanh
 zeros = cp.zeros
+
+CHUNK = 16  # the cache is larger, and a launch has its price
+
 
 _TF32 = os.environ.get("RNNLAB_TF32", "0")
 if _TF32 not in ("0", "1"):
@@ -206,6 +213,11 @@ def matmul_into(x: Array, w: Array, out: Array) -> None:
 def matmul_add(x: Array, w: Array, out: Array) -> None:
     """Add x w to out."""
     _gemm(x, w, out, 1.0)
+
+
+lstm_steps_forward, lstm_steps_backward = lstm_in_one_launch(
+    *lstm_step_by_step(matmul_into, matmul_add, lstm_forward, lstm_backward)
+)
 
 
 # ---------------------------------------------------------------- rows

@@ -69,6 +69,7 @@ from rnnlab.ops.numpy_ops import (
     tanh,
     top,
 )
+from rnnlab.ops.steps import lstm_step_by_step
 
 __all__ = [
     "adadelta",
@@ -104,6 +105,8 @@ __all__ = [
     "lstm_dropped_backward",
     "lstm_dropped_forward",
     "lstm_forward",
+    "lstm_steps_backward",
+    "lstm_steps_forward",
     "matmul",
     "matmul_add",
     "matmul_into",
@@ -129,5 +132,11 @@ __all__ = [
     "zoneout_backward",
     "zoneout_forward",
 ]
+
+lstm_steps_forward, lstm_steps_backward = lstm_step_by_step(
+    matmul_into, matmul_add, lstm_forward, lstm_backward
+)
+
+CHUNK = 1
 
 DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {THREADS}; {fused_blas.DESCRIPTION}"

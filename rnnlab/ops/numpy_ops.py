@@ -57,6 +57,7 @@ from rnnlab.ops.numpy_optim import (
     sgd,
     sum_of_squares,
 )
+from rnnlab.ops.steps import lstm_step_by_step
 
 __all__ = [
     "adadelta",
@@ -92,6 +93,8 @@ __all__ = [
     "lstm_dropped_backward",
     "lstm_dropped_forward",
     "lstm_forward",
+    "lstm_steps_backward",
+    "lstm_steps_forward",
     "matmul",
     "matmul_add",
     "matmul_into",
@@ -129,6 +132,8 @@ matmul = np.matmul
 tanh = np.tanh
 zeros = np.zeros
 
+CHUNK = 1  # by how much chunks of a sequence are best to be larger than rnnlab.layers.recurrence has them
+
 
 def staged(x: Array, like: Array) -> Array:
     """The numbers of x in the dtype and on the device of ``like``, ahead of the work that needs them."""
@@ -161,6 +166,11 @@ def matmul_into(x: Array, w: Array, out: Array) -> None:
 def matmul_add(x: Array, w: Array, out: Array) -> None:
     """out += x w, (n, K) (K, G) -> (n, G), w as it is or from :func:`packed`."""
     out += np.matmul(x, w)
+
+
+lstm_steps_forward, lstm_steps_backward = lstm_step_by_step(
+    matmul_into, matmul_add, lstm_forward, lstm_backward
+)
 
 
 def take(x: Array, rows: Array, out: Array) -> None:

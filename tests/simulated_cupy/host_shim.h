@@ -41,6 +41,9 @@
 struct dim3 {
     unsigned x, y, z;
 };
+struct alignas(16) int4 {
+    int x, y, z, w;
+};
 static dim3 threadIdx, blockIdx, blockDim, gridDim;
 static const int warpSize = 32;
 
@@ -447,6 +450,11 @@ inline int __ffs(int bits) { return __builtin_ffs(bits); }
 
 template <class T>
 T __ldg(const T* pointer) {
+    return *pointer;
+}
+
+template <class T>
+T __ldcg(const T* pointer) {
     return *pointer;
 }
 
