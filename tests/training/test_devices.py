@@ -96,20 +96,36 @@ def parameters_of(solver, cupy):
     return cupy.asnumpy(solver.model.params.flat)
 
 
-def test_kernels_of_our_own_are_launched(simulated):
+@pytest.mark.parametrize("asked", ["0", "1"])
+def test_kernels_of_our_own_are_launched(asked, simulated, monkeypatch):
+    monkeypatch.setenv("RNNLAB_PERSISTENT", asked)
     data = make_data()
     solver = Solver(new_model(data), data, device="gpu", **OPTIONS)
     simulated.launches.clear()
     solver.train()
-    expected = {
-        "lstm_forward",
-        "lstm_backward",
+    cell = {"0": {"lstm_forward", "lstm_backward"}, "1": {"lstm_steps_forward", "lstm_steps_backward"}}[asked]
+    others = {
         "softmax_cross_entropy",
         "embedding_gradient",
+        "take",
+        "put",
         "dropout",
+        "sum_of_squares",
         "adamw",
     }
-    assert expected | {"sum_of_squares", "take", "put"} <= set(simulated.launches)
+    assert cell | others <= set(simulated.launches)
+
+
+@pytest.mark.gpu
+def test_a_thousand_iterations_take_no_more_memory_than_a_hundred():
+    import cupy
+
+    data, pool = make_data(), cupy.get_default_memory_pool()
+    held = []
+    for epochs in (30, 330):  # of three iterations
+        trained(data, "gpu", num_epochs=epochs)
+        held.append(pool.total_bytes())
+    assert held[1] <= held[0] * 1.01
 
 
 def test_a_solver_whose_model_stays_where_it_is(model, data):
