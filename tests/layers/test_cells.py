@@ -279,7 +279,7 @@ def test_mixed_libraries(cell, name, rng):
 
 @every_cell
 def test_no_array_at_all(cell, rng):
-    with pytest.raises(TypeError, match=r"expected NumPy arrays, got builtins.list"):
+    with pytest.raises(TypeError, match=r"expected NumPy or CuPy arrays, got builtins.list"):
         cell.forward(**cell.inputs(rng) | {"b": [0.0]})
 
 
