@@ -136,6 +136,6 @@ class Parameters(MutableMapping[str, Array]):
 
 
 def _zeros_like(array: Array) -> Array:
-    zeros = array.copy()  # a copy is on the array's own device, whatever library it is of
+    zeros = array.copy()  # whatever library it is of
     zeros[...] = 0
     return zeros

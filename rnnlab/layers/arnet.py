@@ -77,7 +77,7 @@ def arnet_forward(
 
     Returns
     -------
-    loss : float
+    loss : float, or an array () of CuPy states
         Summed over units and real steps; the mean over the batch, in which empty sequences count.
     cache : ARNetCache
 
@@ -144,7 +144,7 @@ def arnet_backward(
     db_out += de.sum(axis=0)
     dread = steps.unpacked(W.shape[0], errors)  # of h', (N T, R)
     dread[steps.source[:without]] = 0
-    dread[steps.source[without:]] = ops.matmul(de, W.T)
+    ops.put(ops.matmul(de, W.T), steps.source[without:], dread)
     dread = dread.reshape(*steps.shape, W.shape[0])
     dh, *_ = lstm_backward(dread, lstm, into=(dWx, dWh, db))
     if not detach_target:

@@ -6,6 +6,7 @@ CuPy keeps what it compiled on disk.
 from __future__ import annotations
 
 import functools
+import warnings
 from importlib import resources
 from typing import Any
 
@@ -49,17 +50,28 @@ def launch(
     ``shared`` is in bytes. With ``together``, all blocks run at once, as a GRID_KERNEL asks, if there are no
     more than the device has room for.
     """
+    here, there = cp.cuda.runtime.getDevice(), next(a.device.id for a in arguments if hasattr(a, "device"))
+    if here != there:
+        raise RuntimeError(
+            f"{name}: the arrays are on gpu:{there}, and this thread works on gpu:{here}: in each thread, "
+            f"rnnlab.ops.ops_on('gpu:{there}') or the model's to('gpu:{there}') comes first"
+        )
     real, values = dtype.type, []
     for value in arguments:
         if isinstance(value, int):
             value = np.int64(value)
-        elif isinstance(value, float):
+        elif isinstance(value, float | np.floating):
             value = real(value)
         values.append(value)
     kernel = _kernel(name, dtype.name, together)
     if shared > _SHARED:
         kernel.max_dynamic_shared_size_bytes = shared
-    kernel((blocks,), (threads,), tuple(values), shared_mem=shared)
+    if not together:
+        kernel((blocks,), (threads,), tuple(values), shared_mem=shared)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # where not all fit, CuPy warns, and leaves some blocks out
+        kernel((blocks,), (threads,), tuple(values), shared_mem=shared)
 
 
 def each(name: str, size: int, like: Array, *arguments: Any) -> None:

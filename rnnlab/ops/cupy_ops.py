@@ -124,7 +124,6 @@ __all__ = [
 
 Array = Any
 
-asarray = cp.asarray
 asnumpy = cp.asnumpy
 concatenate = cp.concatenate
 empty = cp.empty
@@ -139,9 +138,14 @@ if _TF32 not in ("0", "1"):
     raise ValueError(f"RNNLAB_TF32 is {_TF32!r}, expected '0' or '1'")
 
 
+def asarray(x: Any, dtype: Any = None) -> Array:
+    """The numbers on the device, row by row."""
+    return cp.asarray(x, dtype, order="C")
+
+
 def indices(x: Array) -> Array:
     """Integers of any width as the primitives take them, of 64 bits."""
-    return cp.asarray(x, np.int64)
+    return asarray(x, np.int64)
 
 
 def staged(x: Array, like: Array) -> Array:
@@ -152,7 +156,7 @@ def staged(x: Array, like: Array) -> Array:
     if isinstance(x, cp.ndarray):
         return x.astype(like.dtype, copy=False)
     with like.device, _copying(like.device.id) as stream:
-        copied = cp.asarray(np.asarray(x, like.dtype))  # CuPy sends NumPy's arrays by way of pinned memory
+        copied = asarray(np.asarray(x, like.dtype))  # CuPy sends NumPy's arrays by way of pinned memory
         stream.synchronize()
     return copied
 
@@ -184,7 +188,11 @@ def _allow_tf32() -> None:
 
 def matmul(x: Array, w: Array) -> Array:
     """x w, (..., M, K) (..., K, N) -> (..., M, N)."""
-    return cp.matmul(x, w)
+    if x.ndim != 2 or w.ndim != 2:
+        return cp.matmul(x, w)
+    out = cp.empty((x.shape[0], w.shape[1]), x.dtype)
+    _gemm(x, w, out, 0.0)
+    return out
 
 
 def affine(x: Array, w: Array, b: Array) -> Array:
@@ -201,8 +209,8 @@ def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
 
 
 def packed(w: Array) -> Array:
-    """The matrix as it is: cuBLAS needs no other form."""
-    return w
+    """The matrix, or its copy if it is part of a wider one, which cuBLAS would copy for each product."""
+    return w if w.flags.c_contiguous or w.flags.f_contiguous else cp.ascontiguousarray(w)
 
 
 def matmul_into(x: Array, w: Array, out: Array) -> None:

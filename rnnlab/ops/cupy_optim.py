@@ -126,15 +126,15 @@ def _update(name: str, arrays: tuple[Array, ...], *numbers: float) -> None:
 # ---------------------------------------------------------------- what the solver asks of a gradient
 
 
-def sum_of_squares(x: Array) -> float:
-    """The sum of squares in double precision."""
+def sum_of_squares(x: Array) -> Any:
+    """The sum of squares in double precision, an array () that nobody has waited for."""
     check_whole(x)
     blocks = min(max(1, -(-x.size // THREADS)), 512)
     partial, total = cp.empty(blocks, np.float64), cp.empty(1, np.float64)
     shared = THREADS // WARP * 8
     launch("sum_of_squares", x.dtype, blocks, THREADS, (x, partial, x.size), shared)
     launch("sum", x.dtype, 1, THREADS, (partial, total, blocks), shared)
-    return float(total[0])
+    return total[0]
 
 
 def first_non_finite(x: Array) -> int | None:

@@ -25,14 +25,11 @@ __all__ = ["FASTER", "Layout", "layout_for", "lstm_in_one_launch"]
 
 Array = Any
 
-# One launch is taken for up to so many rows and hidden units. Not measured yet: these are sizes where a step
-# is reckoned at 10 microseconds or less on 132 multiprocessors, by what it reads and multiplies. To measure,
-# time lstm_forward and lstm_backward with RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and hidden
-# units 128, 256, ... 1280, and write down the largest sizes at which one launch is faster both ways.
-FASTER = {
-    "float32": ((8, 1024), (32, 768), (64, 512)),
-    "float64": ((8, 512), (32, 384)),
-}
+# One launch is taken for up to so many rows and hidden units: {"float32": ((8, 1024), ...), ...}. Nothing has
+# been measured yet, so it has to be asked for. To measure, time lstm_forward and lstm_backward with
+# RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and hidden units 128, 256, ... 1280, and write down
+# the largest sizes at which one launch is faster both ways.
+FASTER: dict[str, tuple[tuple[int, int], ...]] = {}
 
 # What is to be tuned on a device.
 THREADS = 512  # of a block at most: GRID_THREADS of kernels.cu, which bounds the registers of a thread

@@ -132,7 +132,7 @@ def _adam(
 
 
 @primitive
-def sum_of_squares(x: Array) -> float:
+def sum_of_squares(x: Array) -> Any:
     """The sum of squares in float64."""
     sums = np.empty(-(-x.size // _BLOCK))
     _sums_of_squares(x, sums)

@@ -174,7 +174,7 @@ def adamw(
 # ---------------------------------------------------------------- what the solver asks of a gradient
 
 
-def sum_of_squares(x: Array) -> float:
+def sum_of_squares(x: Array) -> Any:
     """The sum of squares of x (P,); inf or NaN if an element is, or if a float cannot hold the sum."""
     size = max(1, _BLOCK_BYTES // x.itemsize)
     blocks = (x[start : start + size] for start in range(0, x.size, size))

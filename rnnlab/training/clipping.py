@@ -20,12 +20,12 @@ def gradient_norm(grads: Parameters) -> float:
     """The Euclidean norm of all gradients together; NaN or infinite if, and only if, an element is."""
     flat = grads.flat
     ops = ops_for(flat)
-    squares = ops.sum_of_squares(flat)
+    squares = float(ops.sum_of_squares(flat))
     if (
         not math.isfinite(squares) and ops.first_non_finite(flat) is None
     ):  # too large to be squared in its dtype
         largest = float(abs(flat).max())
-        return largest * math.sqrt(ops.sum_of_squares(flat / largest))
+        return largest * math.sqrt(float(ops.sum_of_squares(flat / largest)))
     return math.sqrt(squares)
 
 

@@ -212,13 +212,13 @@ def test_what_the_solver_asks_of_a_gradient(size, ops, dtype, normal):
     x = normal(size)
     assert_same(ops, "clip_values", [x, 0.5])
     assert_same(ops, "flush_subnormals", [x * np.finfo(dtype).tiny * 1e8])
-    squares = ops.sum_of_squares(ops.asarray(x))
+    squares = float(ops.sum_of_squares(ops.asarray(x)))
     assert squares == pytest.approx(float((x.astype(float) ** 2).sum()), rel=1e-12)
-    assert squares == ops.sum_of_squares(ops.asarray(x))
+    assert squares == float(ops.sum_of_squares(ops.asarray(x)))
     assert ops.first_non_finite(ops.asarray(x)) is None
     if size:
         x[size // 2] = np.nan
-        assert not np.isfinite(ops.sum_of_squares(ops.asarray(x)))
+        assert not np.isfinite(float(ops.sum_of_squares(ops.asarray(x))))
         assert ops.first_non_finite(ops.asarray(x)) == size // 2
         assert_same(ops, "clip_values", [x, 0.5])
 

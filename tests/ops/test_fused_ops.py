@@ -264,8 +264,6 @@ THREADED = """
 import numpy as np
 from rnnlab.ops import fused_kernel, fused_ops, numpy_ops
 
-from .cases import CELLS, RULES, SCRATCH, SHAPES, TOLERANCE, cell_arguments
-
 assert fused_kernel.THREADS == 2, fused_kernel.THREADS
 rng = np.random.default_rng(0)
 
