@@ -85,6 +85,16 @@ def distance(name: str) -> Column:
     return lambda known: known[name]
 
 
+def best(name: str, factor: float = 1) -> Column:
+    """The column of the largest value of a metric over the epochs."""
+    return lambda known: factor * max(float(epoch[name]) for epoch in known["history"])
+
+
+def last(name: str) -> Column:
+    """The column of what the history has of the last epoch."""
+    return lambda known: float(known["history"][-1][name])
+
+
 def million_parameters(known: dict[str, Any]) -> float:
     """The numbers that are learnt."""
     return known["num_parameters"] / 1e6

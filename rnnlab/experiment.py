@@ -141,6 +141,7 @@ def resume(
     stages = config.stages()
     _check_is_whole(path, len(stages))
     left = stages[[stage.directory(path) for stage in stages].index(under_way) :]
+    ops_on(device)  # what is wrong with it is said before the data are read
     run = Run(path, config, open_data(config.data), None)
     return _train_stages(run, left, None, progress, device, changes)
 

@@ -42,7 +42,7 @@ def word_embedding_forward(x: Array, W: Array) -> tuple[Array, WordEmbeddingCach
     ValueError, TypeError
         If a shape or a dtype does not fit.
     """
-    ops = ops_for(W)
+    ops, _ = ops_for(W), ops_for(x)  # of any library, but an array
     V = check_shapes("word_embedding_forward", W=(W, "V D"))["V"]
     check_tokens("word_embedding_forward", "x", x, V)
     x = ops.indices(x)

@@ -53,7 +53,7 @@ def softmax_loss(
     ValueError, TypeError
         If a shape, a dtype or an option does not fit.
     """
-    ops = ops_for(x)
+    ops, _ = ops_for(x), ops_for(y)  # of any library, but arrays
     check_probability("softmax_loss", "label_smoothing", label_smoothing)
     M, V = check_shapes("softmax_loss", x=(x, "M V")).values()
     if y.shape != (M,):
@@ -103,7 +103,7 @@ def temporal_softmax_loss(
     ValueError, TypeError
         If a shape, a dtype or an option does not fit.
     """
-    ops = ops_for(x)
+    ops, _, _ = ops_for(x), ops_for(y), ops_for(mask)
     check_shapes("temporal_softmax_loss", x=(x, "N T V"))
     N, T, V = x.shape
     for name, array in (("y", y), ("mask", mask)):

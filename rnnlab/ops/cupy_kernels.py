@@ -45,12 +45,12 @@ def launch(
     shared: int = 0,
     together: bool = False,
 ) -> None:
-    """Launch a kernel compiled for a dtype: ints are passed as 64-bit, floats in that dtype.
+    """Launch a kernel compiled for a dtype: an array first; ints are passed as 64-bit, floats in that dtype.
 
     ``shared`` is in bytes. With ``together``, all blocks run at once, as a GRID_KERNEL asks, if there are no
     more than the device has room for.
     """
-    here, there = cp.cuda.runtime.getDevice(), next(a.device.id for a in arguments if hasattr(a, "device"))
+    here, there = cp.cuda.runtime.getDevice(), arguments[0].device.id
     if here != there:
         raise RuntimeError(
             f"{name}: the arrays are on gpu:{there}, and this thread works on gpu:{here}: in each thread, "

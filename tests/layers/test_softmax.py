@@ -166,6 +166,8 @@ def test_classes_that_do_not_fit():
         softmax_loss(x, np.ones(2, int))
     with pytest.raises(TypeError, match="softmax_loss: y has dtype float64, expected integers"):
         softmax_loss(x, np.ones(N))
+    with pytest.raises(TypeError, match=r"expected NumPy or CuPy arrays, got builtins.list"):
+        softmax_loss(x, [0, 1, 2])
 
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0, np.nan])

@@ -233,6 +233,14 @@ def test_the_rest(ops):
 # ---------------------------------------------------------------- bad input
 
 
+def test_an_array_of_another_gpu_than_the_one_in_use(simulated, monkeypatch):
+    ops = importlib.import_module("rnnlab.ops.cupy_ops")
+    x = ops.zeros((2, 3))
+    monkeypatch.setattr(simulated.cuda.runtime, "getDevice", lambda: 1)
+    with pytest.raises(RuntimeError, match="rnn_forward: the arrays are on gpu:0, and this thread"):
+        ops.rnn_forward(x, x)
+
+
 def test_an_array_that_no_kernel_takes(ops):
     wide = ops.zeros((3, 8))
     with pytest.raises(ValueError, match="expected a C-contiguous array, got strides"):
