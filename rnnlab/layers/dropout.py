@@ -51,7 +51,8 @@ def dropout_forward(x: Array, p: float, *, rng: np.random.Generator | None) -> t
     check_rng("dropout_forward", rng)
     if p == 0 or rng is None:
         return x, DropoutCache(x.shape, x.dtype, 0.0, 0)
-    ops, key = ops_for(x), int(rng.integers(1 << 63))
+    ops = ops_for(x)
+    (key,) = ops.noise_keys(rng, 1)
     out = ops.empty(x.shape, x.dtype)
     ops.dropout(x, p, key, out)
     return out, DropoutCache(x.shape, x.dtype, p, key)

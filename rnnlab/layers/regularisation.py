@@ -121,10 +121,10 @@ class RegularisedSteps:
         self._steps: CellSteps = cell_steps("RegularisedSteps", cell)
         self._options, self._keeps_own_h = regularisation, cell == "rnn"
         self.gates, self.states = self._steps.gates, self._steps.states
-        self._noisy, self._keys = False, [0] * 4
+        self._noisy, self._keys = False, (0,) * 4
         if rng is not None and any(regularisation.rates):
             # As many numbers whatever is on, so that one option's draws do not depend on another's.
-            self._noisy, self._keys = True, [int(key) for key in rng.integers(1 << 63, size=4)]
+            self._noisy, self._keys = True, ops_for(h0).noise_keys(rng, 4)
         p, on = regularisation.recurrent_dropout, regularisation.recurrent_dropout_on
         self._drops_state = self._noisy and p > 0 and on == "state"
         self._drops_candidate = self._noisy and p > 0 and on == "candidate"

@@ -28,7 +28,7 @@ import numpy as np
 
 from rnnlab.ops import numpy_ops
 
-__all__ = ["describe", "describe_gpu", "device_of", "ops_for", "ops_on", "warm_up"]
+__all__ = ["describe", "describe_gpu", "device_of", "gpu_training", "ops_for", "ops_on", "warm_up"]
 
 _NUMPY = (np.ndarray, np.generic)
 
@@ -95,6 +95,11 @@ def describe_gpu() -> str:
         if getattr(error, "name", None) == "cupy":
             return f"none, CuPy is not installed: {_INSTALL_CUPY}"
         return f"none, {' '.join(str(error).split())}"
+
+
+def gpu_training() -> ModuleType:
+    """What a solver does on a GPU alone: :mod:`rnnlab.ops.cupy_training`."""
+    return importlib.import_module("rnnlab.ops.cupy_training")
 
 
 def warm_up() -> float:

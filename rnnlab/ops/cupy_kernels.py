@@ -45,10 +45,11 @@ def launch(
     shared: int = 0,
     together: bool = False,
 ) -> None:
-    """Launch a kernel compiled for a dtype: an array first; ints are passed as 64-bit, floats in that dtype.
+    """Launch a kernel compiled for a dtype, with an array as its first argument.
 
-    ``shared`` is in bytes. With ``together``, all blocks run at once, as a GRID_KERNEL asks, if there are no
-    more than the device has room for.
+    Python's ints are passed as 64-bit, its floats in that dtype, NumPy's numbers as they are. ``shared`` is
+    in bytes. With ``together``, all blocks run at once, as a GRID_KERNEL asks, if there are no more than the
+    device has room for.
     """
     here, there = cp.cuda.runtime.getDevice(), arguments[0].device.id
     if here != there:
@@ -60,7 +61,7 @@ def launch(
     for value in arguments:
         if isinstance(value, int):
             value = np.int64(value)
-        elif isinstance(value, float | np.floating):
+        elif type(value) is float:
             value = real(value)
         values.append(value)
     kernel = _kernel(name, dtype.name, together)

@@ -9,7 +9,6 @@ Python number, and :func:`asnumpy`. The noise is that of NumPy, to the bit; othe
 
 from __future__ import annotations
 
-import functools
 import os
 from typing import Any
 
@@ -42,8 +41,9 @@ from rnnlab.ops.cupy_cells import (
     simplified_gru_dropped_forward,
     simplified_gru_forward,
 )
+from rnnlab.ops.cupy_graphs import copied, uploaded
 from rnnlab.ops.cupy_kernels import THREADS, by_rows, check_whole, each, stride
-from rnnlab.ops.cupy_noise import dropout, keep_mask, zoneout_backward, zoneout_forward
+from rnnlab.ops.cupy_noise import dropout, keep_mask, noise_keys, zoneout_backward, zoneout_forward
 from rnnlab.ops.cupy_optim import (
     adadelta,
     adagrad,
@@ -100,6 +100,7 @@ __all__ = [
     "matmul_add",
     "matmul_into",
     "momentum",
+    "noise_keys",
     "packed",
     "put",
     "rmsprop",
@@ -140,7 +141,7 @@ if _TF32 not in ("0", "1"):
 
 def asarray(x: Any, dtype: Any = None) -> Array:
     """The numbers on the device, row by row."""
-    return cp.asarray(x, dtype, order="C")
+    return cp.asarray(x, dtype, order="C") if isinstance(x, cp.ndarray) else uploaded(x, dtype)
 
 
 def indices(x: Array) -> Array:
@@ -155,15 +156,7 @@ def staged(x: Array, like: Array) -> Array:
     """
     if isinstance(x, cp.ndarray):
         return x.astype(like.dtype, copy=False)
-    with like.device, _copying(like.device.id) as stream:
-        copied = asarray(np.asarray(x, like.dtype))  # CuPy sends NumPy's arrays by way of pinned memory
-        stream.synchronize()
-    return copied
-
-
-@functools.cache
-def _copying(device: int) -> Any:
-    return cp.cuda.Stream(non_blocking=True)
+    return copied(np.asarray(x, like.dtype), like.device)
 
 
 # ---------------------------------------------------------------- matrix products

@@ -1,4 +1,8 @@
-"""Update rules over flat arrays on CuPy; :mod:`rnnlab.ops.numpy_optim` has the equations."""
+"""Update rules over flat arrays on CuPy; :mod:`rnnlab.ops.numpy_optim` has the equations.
+
+``scale`` may be a number, or an array () of float64 on the device, which nobody has waited for; where it is
+not finite nothing is updated.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from rnnlab.ops.cupy_graphs import told_numbers
 from rnnlab.ops.cupy_kernels import THREADS, WARP, check_whole, each, launch
 
 __all__ = [
@@ -29,14 +34,14 @@ Array = Any
 
 def sgd(w: Array, dw: Array, *, learning_rate: float, scale: float = 1.0) -> None:
     """Stochastic gradient descent."""
-    _update("sgd", (w, dw), learning_rate * scale)
+    _update("sgd", (w, dw), scale, learning_rate)
 
 
 def momentum(
     w: Array, dw: Array, velocity: Array, *, learning_rate: float, momentum: float, scale: float = 1.0
 ) -> None:
     """Classical momentum."""
-    _update("momentum", (w, dw, velocity), learning_rate * scale, momentum)
+    _update("momentum", (w, dw, velocity), scale, learning_rate, momentum)
 
 
 def rmsprop(
@@ -50,15 +55,14 @@ def rmsprop(
     scale: float = 1.0,
 ) -> None:
     """RMSProp."""
-    fresh = (1 - decay_rate) * scale * scale
-    _update("rmsprop", (w, dw, cache), learning_rate * scale, decay_rate, fresh, epsilon)
+    _update("rmsprop", (w, dw, cache), scale, learning_rate, decay_rate, epsilon)
 
 
 def adagrad(
     w: Array, dw: Array, cache: Array, *, learning_rate: float, epsilon: float, scale: float = 1.0
 ) -> None:
     """Adagrad."""
-    _update("adagrad", (w, dw, cache), learning_rate * scale, scale * scale, epsilon)
+    _update("adagrad", (w, dw, cache), scale, learning_rate, epsilon)
 
 
 def adadelta(
@@ -73,9 +77,7 @@ def adadelta(
     scale: float = 1.0,
 ) -> None:
     """Adadelta."""
-    fresh = 1 - decay_rate
-    numbers = learning_rate, decay_rate, fresh * scale * scale, fresh, epsilon, scale
-    _update("adadelta", (w, dw, cache, delta_cache), *numbers)
+    _update("adadelta", (w, dw, cache, delta_cache), scale, learning_rate, decay_rate, epsilon)
 
 
 def adam(
@@ -112,15 +114,18 @@ def adamw(
 ) -> None:
     """Adam after w -= learning_rate weight_decay w."""
     root = math.sqrt(1 - beta2**step)
-    rate = learning_rate * root / (1 - beta1**step)
-    fresh_m, fresh_v = (1 - beta1) * scale, (1 - beta2) * scale * scale
-    numbers = rate, beta1, fresh_m, beta2, fresh_v, root * epsilon, 1 - learning_rate * weight_decay
-    _update("adamw", (w, dw, m, v), *numbers)
+    rate, keep = learning_rate * root / (1 - beta1**step), 1 - learning_rate * weight_decay
+    _update("adamw", (w, dw, m, v), scale, rate, beta1, beta2, root * epsilon, keep)
 
 
-def _update(name: str, arrays: tuple[Array, ...], *numbers: float) -> None:
+def _update(name: str, arrays: tuple[Array, ...], scale: Any, *numbers: float) -> None:
     check_whole(*arrays)
-    each(name, arrays[0].size, arrays[0], *arrays, arrays[0].size, *map(float, numbers))
+    on_device = isinstance(scale, cp.ndarray)
+    told = told_numbers(numbers if on_device else (*numbers, scale))
+    if told is not None:
+        each(
+            name, arrays[0].size, arrays[0], *arrays, arrays[0].size, told, scale if on_device else told[-1:]
+        )
 
 
 # ---------------------------------------------------------------- what the solver asks of a gradient
@@ -150,6 +155,4 @@ def clip_values(x: Array, bound: float) -> None:
 
 
 def flush_subnormals(x: Array) -> None:
-    """Set to zero what is subnormal or will soon be."""
-    check_whole(x)
-    each("flush_subnormals", x.size, x, x, x.size, float(np.finfo(x.dtype).tiny) * 1e8)
+    """Nothing: a GPU is as fast with subnormals."""

@@ -20,6 +20,7 @@
     type* name = reinterpret_cast<type*>(dynamic_shared)
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
 #endif
 
 // All blocks wait for each other, and see what the others wrote before. `counter` is zero at the launch, and only
@@ -468,19 +469,28 @@ __device__ inline bool drawn_of_step(unsigned limit, Key key, Key i) {
     return (z ^ (z >> 14)) < limit;
 }
 
-KERNEL(dropout)(const REAL* x, REAL* out, Size size, REAL scale, Key limit, Key key) {
+// A key comes as a number or, where a captured launch is to have another one each time, in memory.
+__device__ inline Key told(Key key, const Key* place) { return place ? *place : key; }
+
+KERNEL(dropout)(const REAL* x, REAL* out, Size size, REAL scale, Key limit, Key key, const Key* place) {
+    key = told(key, place);
     FOR_EACH(i, size) out[i] = drawn(limit, key, i) ? REAL(0) : x[i] * scale;
 }
 
-KERNEL(keep_mask)(REAL* out, Size size, REAL scale, unsigned limit, Key key, Key start) {
+KERNEL(keep_mask)(REAL* out, Size size, REAL scale, unsigned limit, Key start, Key key, const Key* place) {
+    key = told(key, place);
     FOR_EACH(i, size) out[i] = drawn_of_step(limit, key, start + i) ? REAL(0) : scale;
 }
 
-KERNEL(zoneout_forward)(const REAL* prev, REAL* h, Size size, unsigned limit, Key key, Key start) {
+KERNEL(zoneout_forward)(const REAL* prev, REAL* h, Size size, unsigned limit, Key start, Key key,
+                        const Key* place) {
+    key = told(key, place);
     FOR_EACH(i, size) if (drawn_of_step(limit, key, start + i)) h[i] = prev[i];
 }
 
-KERNEL(zoneout_backward)(REAL* dh, REAL* dprev, Size size, unsigned limit, Key key, Key start) {
+KERNEL(zoneout_backward)(REAL* dh, REAL* dprev, Size size, unsigned limit, Key start, Key key,
+                         const Key* place) {
+    key = told(key, place);
     FOR_EACH(i, size) {
         bool stays = drawn_of_step(limit, key, start + i);
         dprev[i] = stays ? dh[i] : REAL(0);
@@ -722,47 +732,65 @@ BLOCK_KERNEL(top)(REAL* scores, Size* columns, REAL* values, Size n, Size V, Siz
 
 // ---------------------------------------------------------------- update rules
 
-KERNEL(sgd)(REAL* w, const REAL* dw, Size size, REAL rate) {
+// What a rule multiplies by is in `numbers`, in double precision, and `scale` multiplies the gradient: both in
+// memory, so that a captured launch can be told others. Without a finite scale nothing is updated.
+#define NUMBER(k) REAL(numbers[k])
+
+KERNEL(sgd)(REAL* w, const REAL* dw, Size size, const double* numbers, const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = numbers[0] * *scale;
     FOR_EACH(i, size) w[i] -= dw[i] * rate;
 }
 
-KERNEL(momentum)(REAL* w, const REAL* dw, REAL* velocity, Size size, REAL rate, REAL mu) {
+KERNEL(momentum)(REAL* w, const REAL* dw, REAL* velocity, Size size, const double* numbers, const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = numbers[0] * *scale, mu = NUMBER(1);
     FOR_EACH(i, size) {
         velocity[i] = mu * velocity[i] - dw[i] * rate;
         w[i] += velocity[i];
     }
 }
 
-// `fresh` is what a new square counts for in a mean, (1 - decay) scale^2: computed by the caller, since 1 - decay
+// `fresh` is what a new square counts for in a mean, (1 - decay) scale^2: in double precision, since 1 - decay
 // has few digits left in single precision.
 
-KERNEL(rmsprop)(REAL* w, const REAL* dw, REAL* cache, Size size, REAL rate, REAL decay, REAL fresh, REAL epsilon) {
+KERNEL(rmsprop)(REAL* w, const REAL* dw, REAL* cache, Size size, const double* numbers, const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = numbers[0] * *scale, decay = NUMBER(1), epsilon = NUMBER(2);
+    REAL fresh = (1 - numbers[1]) * *scale * *scale;
     FOR_EACH(i, size) {
         cache[i] = decay * cache[i] + fresh * (dw[i] * dw[i]);
         w[i] -= rate * (dw[i] / (sqrt(cache[i]) + epsilon));
     }
 }
 
-KERNEL(adagrad)(REAL* w, const REAL* dw, REAL* cache, Size size, REAL rate, REAL fresh, REAL epsilon) {
+KERNEL(adagrad)(REAL* w, const REAL* dw, REAL* cache, Size size, const double* numbers, const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = numbers[0] * *scale, fresh = *scale * *scale, epsilon = NUMBER(1);
     FOR_EACH(i, size) {
         cache[i] += fresh * (dw[i] * dw[i]);
         w[i] -= rate * (dw[i] / (sqrt(cache[i]) + epsilon));
     }
 }
 
-KERNEL(adadelta)(REAL* w, const REAL* dw, REAL* cache, REAL* delta_cache, Size size, REAL rate, REAL decay,
-                 REAL fresh, REAL fresh_delta, REAL epsilon, REAL scale) {
+KERNEL(adadelta)(REAL* w, const REAL* dw, REAL* cache, REAL* delta_cache, Size size, const double* numbers,
+                 const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = NUMBER(0), decay = NUMBER(1), epsilon = NUMBER(2), factor = *scale;
+    REAL fresh = (1 - numbers[1]) * *scale * *scale, fresh_delta = 1 - numbers[1];
     FOR_EACH(i, size) {
         cache[i] = decay * cache[i] + fresh * (dw[i] * dw[i]);
-        REAL delta = sqrt((delta_cache[i] + epsilon) / (cache[i] + epsilon)) * dw[i] * scale;
+        REAL delta = sqrt((delta_cache[i] + epsilon) / (cache[i] + epsilon)) * dw[i] * factor;
         delta_cache[i] = decay * delta_cache[i] + fresh_delta * (delta * delta);
         w[i] -= rate * delta;
     }
 }
 
-// `rate` and `epsilon` have Adam's corrections of both averages in them.
-KERNEL(adamw)(REAL* w, const REAL* dw, REAL* m, REAL* v, Size size, REAL rate, REAL beta1, REAL fresh_m,
-              REAL beta2, REAL fresh_v, REAL epsilon, REAL keep) {
+// The rate and epsilon have Adam's corrections of both averages in them; the last number is 1 - rate x decay.
+KERNEL(adamw)(REAL* w, const REAL* dw, REAL* m, REAL* v, Size size, const double* numbers, const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = NUMBER(0), beta1 = NUMBER(1), beta2 = NUMBER(2), epsilon = NUMBER(3), keep = NUMBER(4);
+    REAL fresh_m = (1 - numbers[1]) * *scale, fresh_v = (1 - numbers[2]) * *scale * *scale;
     FOR_EACH(i, size) {
         m[i] = beta1 * m[i] + fresh_m * dw[i];
         v[i] = beta2 * v[i] + fresh_v * (dw[i] * dw[i]);
@@ -791,6 +819,19 @@ KERNEL(clip_values)(REAL* x, Size size, REAL bound) {
     FOR_EACH(i, size) x[i] = x[i] > bound ? bound : x[i] < -bound ? -bound : x[i];
 }
 
-KERNEL(flush_subnormals)(REAL* x, Size size, REAL threshold) {
-    FOR_EACH(i, size) if (x[i] < threshold && x[i] > -threshold) x[i] = REAL(0);
+// The loss and the norm of a gradient into the next row of `log`, and the factor that brings the norm to at most
+// `most`: NaN, so that no rule updates anything, once one of them was not finite. `state` counts the rows since
+// they were read and all that were not finite. `squares` is of the gradient as it came, `clipped` as it is.
+KERNEL(look_at_gradient)(const double* loss, const double* squares, const double* clipped, double* log, Size* state,
+                         double* scale, Size rows, double most) {
+    FOR_EACH(i, 1) {
+        double norm = sqrt(*squares), left = sqrt(*clipped);
+        Size row = state[0]++;
+        if (row < rows) {
+            log[2 * row] = *loss;
+            log[2 * row + 1] = norm;
+        }
+        if (!isfinite(*loss) || !isfinite(norm)) state[1]++;
+        *scale = state[1] ? NAN : left > most ? most / left : 1.0;
+    }
 }

@@ -12,6 +12,7 @@ it. Number i is drawn if an integer of 32 bits is below 2^32 p:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,11 @@ _BLOCK = 1 << 16  # numbers that are worked on together, so that every pass over
 
 GAMMA, MIX_1, MIX_2 = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 STRIDE, FIRST, SECOND, THIRD = (np.uint32(c) for c in (0x9E3779B9, 0xED5AD4BB, 0xAC4C1B51, 0x31848BAB))
+
+
+def noise_keys(rng: np.random.Generator, count: int) -> Sequence[int]:
+    """Keys in [0, 2^63)."""
+    return [int(key) for key in rng.integers(1 << 63, size=count)]
 
 
 def dropout(x: Array, p: float, key: int, out: Array) -> None:

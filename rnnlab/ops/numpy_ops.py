@@ -41,6 +41,7 @@ from rnnlab.ops.numpy_cells import (
 from rnnlab.ops.numpy_noise import (
     dropout,
     keep_mask,
+    noise_keys,
     zoneout_backward,
     zoneout_forward,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "matmul_add",
     "matmul_into",
     "momentum",
+    "noise_keys",
     "packed",
     "put",
     "rmsprop",
