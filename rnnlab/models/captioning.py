@@ -204,7 +204,7 @@ class CaptioningRNN(EncoderDecoder):
 
         Returns
         -------
-        loss : float
+        loss : float, or an array () on the model's device, which nobody has waited for
         grads : Parameters
 
         Raises

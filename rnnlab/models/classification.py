@@ -153,7 +153,7 @@ class SequenceClassifier(Model):
 
         Returns
         -------
-        loss : float
+        loss : float, or an array () on the model's device, which nobody has waited for
             In nats.
         grads : Parameters
 
@@ -188,7 +188,7 @@ class SequenceClassifier(Model):
             dh += dterm
         del h  # its memory serves the backward
         self.layers.backward(dh, ran, grads)
-        return float(loss), grads
+        return self._ops.scalar(loss), grads
 
     def nll(self, x: Array, labels: Array, lengths: Array | None = None) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.

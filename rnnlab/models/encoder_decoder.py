@@ -168,7 +168,7 @@ class EncoderDecoder(Model):
                 dmemory += dsource.memory
             dsource = dsource._replace(memory=dmemory)
         self.encoder.backward(dsource, encoded, grads)
-        return float(loss), grads
+        return self._ops.scalar(loss), grads
 
     def _with_samples(
         self, inputs: Any, taught: Teaching, sampling: float, rng: np.random.Generator

@@ -201,7 +201,7 @@ class Seq2Seq(EncoderDecoder):
 
         Returns
         -------
-        loss : float
+        loss : float, or an array () on the model's device, which nobody has waited for
         grads : Parameters
 
         Raises

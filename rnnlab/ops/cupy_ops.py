@@ -106,6 +106,7 @@ __all__ = [
     "rmsprop",
     "rnn_backward",
     "rnn_forward",
+    "scalar",
     "sgd",
     "sigmoid",
     "simplified_gru_backward",
@@ -147,6 +148,11 @@ def asarray(x: Any, dtype: Any = None) -> Array:
 def indices(x: Array) -> Array:
     """Integers of any width as the primitives take them, of 64 bits."""
     return asarray(x, np.int64)
+
+
+def scalar(x: Any) -> Any:
+    """A number, or an array (), which nobody has waited for."""
+    return x if isinstance(x, cp.ndarray) else float(x)
 
 
 def staged(x: Array, like: Array) -> Array:

@@ -106,6 +106,7 @@ __all__ = [
     "rmsprop",
     "rnn_backward",
     "rnn_forward",
+    "scalar",
     "sgd",
     "sigmoid",
     "simplified_gru_backward",
@@ -135,6 +136,11 @@ tanh = np.tanh
 zeros = np.zeros
 
 CHUNK = 1  # by how much chunks of a sequence are best to be larger than rnnlab.layers.recurrence has them
+
+
+def scalar(x: Any) -> Any:
+    """A number, or an array () of any library but NumPy's, which nobody has waited for."""
+    return float(x)
 
 
 def staged(x: Array, like: Array) -> Array:
