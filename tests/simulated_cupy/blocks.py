@@ -1,4 +1,4 @@
-"""Device memory: blocks of NumPy's memory between guards, and the accounts of the pools that give them out."""
+"""Device memory: blocks of NumPy's memory between guards, and the accounts of the pools they are from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Stream capture: what a stream is given to do is written down, and a graph does it as often as it is launched.
+"""Stream capture: what a stream is given to do is written down, and done as often as the graph is launched.
 
-Nothing is computed while a stream captures: a function of NumPy runs only to tell the shape of its result. The graph
-reads and writes the memory of the arrays that were there at capture, and is as strict about it as a device is
-merciless: see :meth:`Graph.launch`.
+Nothing is computed while a stream captures: a function of NumPy runs only to tell the shape of its result.
+The graph reads and writes the memory that the arrays have at capture, and finds there at a launch what a
+device could have left there: see :meth:`Graph.launch`.
 """
 
 from __future__ import annotations
@@ -79,6 +79,10 @@ class Recorder:
                 self._used[id(block)] = block
         self._operations.append(operation)
 
+    def add_unknown(self, operation: Callable[[], None]) -> None:
+        """Append an operation that may use any array of the capture."""
+        self.add(operation, [block.array for block in self._born.values() if block.died is None])
+
     def born(self, block: blocks.Block) -> None:
         block.recorder = self
         self._born[id(block)] = block
@@ -136,7 +140,7 @@ class Recorder:
         graph = Graph.__new__(Graph)
         graph._operations = self._operations
         graph._born = list(self._born.values())
-        graph._used = list((self._used | self._born).values())
+        graph._used = list(self._used.values())
         graph._held = [*self._before.values(), *graph._born]
         for block in graph._held:
             block.held = True
@@ -162,10 +166,11 @@ class Graph:
     def launch(self, stream: Any = None) -> None:
         """Do it all again.
 
-        All memory that the graph uses has to be in use still, but for what was allocated in the capture itself from
-        a pool that keeps it: a pool of its own, which is there and has not freed its blocks. What such arrays held
-        is lost from launch to launch; so is what the pool gave out since it first had memory of the capture back,
-        on the same stream, for it may lie in the same place: arrays of this graph and of others alike.
+        All memory that the graph uses has to be in use still, but for what was allocated in the capture from
+        a pool that keeps it: a pool of its own, which is there and has not freed its blocks. What such arrays
+        held is lost from launch to launch. So is what the pool has given out on the same stream since it
+        first had memory of the capture back, for it may lie in the same place: arrays of this graph and of
+        others alike.
         """
         stream = cuda.get_current_stream() if stream is None else stream
         if stream.recorder is not None:
@@ -211,9 +216,10 @@ def connect(library: ctypes.CDLL) -> None:
     Parameters
     ----------
     library
-        With ``void shim_on_call(int (*callback)(long long index))``: given a function, the library keeps its calls for
-        later and tells the function the number of each; given NULL, it does them at once. And with
-        ``void shim_replay(long long index)``, which does the call of that number.
+        With ``void shim_on_call(int (*callback)(long long index))``: given a function, the library keeps
+        its calls for later and tells the function the number of each, which returns 1 if the capture is
+        lost; given NULL, it does its calls at once. And with ``void shim_replay(long long index)``, which
+        does one of them.
     """
     if not any(library is known for known, _ in _libraries):
         library.shim_replay.argtypes = [ctypes.c_longlong]
@@ -230,7 +236,7 @@ def _called(library: Any, index: int) -> int:
     """Record a call; what it returns is nonzero if the capture is lost."""
     if cuda.recording is None or cuda.recording.invalid:
         return 1
-    cuda.recording.add(lambda: library.shim_replay(index), ())
+    cuda.recording.add_unknown(lambda: library.shim_replay(index))
     return 0
 
 

@@ -196,7 +196,8 @@ class Event:
     def synchronize(self) -> None:
         if self.recorder is not None:
             self.recorder.invalidate(
-                "cudaErrorCapturedEvent: operation not permitted on an event last recorded in a capturing stream"
+                "cudaErrorCapturedEvent: "
+                "operation not permitted on an event last recorded in a capturing stream"
             )
         _synchronise()
 
@@ -266,7 +267,6 @@ class Stream:
                 "the capture of a stream that waits for the null stream is not simulated"
             )
         if self.recorder is not None:
-            self.recorder.invalid = True
             raise CUDARuntimeError(ILLEGAL)
         self.recorder = capture.Recorder()
         _capturing.add(self)
