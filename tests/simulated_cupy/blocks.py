@@ -70,7 +70,9 @@ class Block:
         self.recorder: Any = None  # of the capture that goes on, if it was allocated in it
         self.held = False  # by a graph
         self.raw = np.empty(size + 2 * GUARD + 255, np.uint8)
-        self.start = GUARD + -(self.raw.ctypes.data + GUARD) % 256
+        address = self.raw.ctypes.data
+        self.start = GUARD + -(address + GUARD) % 256
+        self.ptr = address + self.start
         self.end = self.start + size
         self.array = self.raw[self.start : self.end]
         self._set_guards()

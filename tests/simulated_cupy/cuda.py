@@ -84,7 +84,7 @@ class MemoryPool:
         memory = Memory(size, self._account, _current.ptr)
         if recording is not None:
             recording.born(memory.block)
-        return MemoryPointer(memory, memory.block.raw.ctypes.data + memory.block.start)
+        return MemoryPointer(memory, memory.block.ptr)
 
     def used_bytes(self) -> int:
         return self._account.used
