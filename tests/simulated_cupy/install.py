@@ -44,8 +44,9 @@ def installed() -> Iterator[ModuleType]:
 def _reset() -> None:
     cuda.limit = None
     cuda.transfers.reset()
-    kernels.launches.clear()
+    cuda.launches.clear()
     cuda.Stream.null.use()
+    cuda.forget_captures()
 
 
 def _knowing_cupy() -> dict[str, ModuleType]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import ctypes
 import functools
 import hashlib
@@ -42,8 +41,6 @@ TYPES = {
     "signed char": np.int8,
     "unsigned char": np.uint8,
 }
-
-launches: collections.Counter[str] = collections.Counter()
 
 
 class Parameter(NamedTuple):
@@ -228,13 +225,24 @@ class RawKernel:
             raise TypeError(f"{self.name}: got {len(args)} arguments, expected {len(kernel.parameters)}")
         pairs = list(zip(kernel.parameters, args, strict=True))
         values = [parameter.convert(self.name, value) for parameter, value in pairs]
-        launches[self.name] += 1
-        failed = kernel.launch((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), shared_mem, *values)
-        if failed:
-            raise cuda.CUDARuntimeError(kernel.error().decode())
-        for parameter, value in pairs:
-            if isinstance(value, ndarray):
-                value._memory.check(f"{self.name}: the array of parameter {parameter.name}")
+        arrays = [(parameter.name, value) for parameter, value in pairs if isinstance(value, ndarray)]
+        guarded = [(name, array._memory.block) for name, array in arrays]
+
+        def run() -> None:
+            self._run((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), shared_mem, values, guarded)
+
+        recorder = cuda.recording if stream is None else stream.recorder
+        if recorder is not None:
+            recorder.add(run, [array._array for _, array in arrays])
+            return
+        cuda.launches[self.name] += 1
+        run()
+
+    def _run(self, grid: Any, block: Any, shared_mem: int, values: list[Any], guarded: list[Any]) -> None:
+        if self._kernel.launch(grid, block, shared_mem, *values):
+            raise cuda.CUDARuntimeError(self._kernel.error().decode())
+        for name, memory in guarded:
+            memory.check(f"{self.name}: the array of parameter {name}")
 
     def _check_size(self, grid: tuple[int, ...], block: tuple[int, ...], shared_mem: int) -> None:
         threads = math.prod(block)

@@ -11,11 +11,6 @@ import numpy as np
 import pytest
 
 
-@pytest.fixture
-def x(device, rng):
-    return device.asarray(rng.standard_normal((3, 4)))
-
-
 def test_library_is_known_by_the_type(device, x):
     assert type(x).__module__ == type(x + 1).__module__ == "cupy"
     assert isinstance(x, device.ndarray)
