@@ -242,6 +242,8 @@ class SourceRows(NamedTuple):
     def of(cls, function: str, memory: Array, mask: Array | None) -> SourceRows:
         """Leave out what a mask (N, L), true for real cells, masks.
 
+        Of a mask on a device, of integers, the masked cells stay among the rows, where nobody reads them.
+
         Raises
         ------
         ValueError
@@ -249,6 +251,9 @@ class SourceRows(NamedTuple):
         """
         N, L, C = memory.shape
         ops, rows = ops_for(memory), memory.reshape(N * L, C)
+        if type(mask) is type(memory) and not isinstance(mask, np.ndarray):  # it is not waited for
+            places = ops.asarray(np.arange(1, N * L + 1).reshape(N, L))
+            return cls(rows, ops.asarray(places * mask - 1, np.int64), None)
         if mask is not None:
             given = np.asarray(mask, dtype=bool)
             if given.shape != (N, L):

@@ -284,6 +284,15 @@ class CaptioningRNN(EncoderDecoder):
             )
         return (regions, vectors), len(regions)
 
+    def _padded_inputs(self, features: Features) -> dict[str, Array]:
+        arrays = features if isinstance(features, tuple) else (features,)
+        return {f"features{k}": array for k, array in enumerate(arrays)}
+
+    def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> Features:
+        if self.global_dim is None:
+            return arrays["features0"]
+        return arrays["features0"], arrays["features1"]
+
     def _array(self, name: str, features: Any, axes: str, numbers: int) -> Array:
         if isinstance(features, tuple):
             raise TypeError(f"{name} is a tuple, expected an array {axes}: the model has no global_dim")

@@ -33,9 +33,11 @@ class WordEmbedding:
         """The matrix of word vectors."""
         return {self._name: (self.vocabulary_size, self.word_dim)}
 
-    def forward(self, params: Parameters, tokens: Array, *, rng: Random = None) -> tuple[Array, Any]:
-        """Tokens (N, T) to word vectors (N, T, W)."""
-        words, looked_up = word_embedding_forward(tokens, params[self._name])
+    def forward(
+        self, params: Parameters, tokens: Array, *, rng: Random = None, checked: bool = False
+    ) -> tuple[Array, Any]:
+        """Tokens (N, T), perhaps known to be in range, to word vectors (N, T, W)."""
+        words, looked_up = word_embedding_forward(tokens, params[self._name], checked=checked)
         words, dropped = dropout_forward(words, self.dropout, rng=rng)
         return words, (looked_up, dropped)
 

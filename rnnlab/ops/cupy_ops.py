@@ -266,13 +266,14 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
 
 
 def softmax_cross_entropy(
-    scores: Array, targets: Array, scale: float, dscores: Array, smoothing: float = 0.0
+    scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
 ) -> Array:
     """Cross-entropy of each row, and its gradient times ``scale``."""
-    check_whole(scores, targets, dscores)
+    factor, scales = (1.0, scale) if isinstance(scale, cp.ndarray) else (float(scale), None)
+    check_whole(scores, targets, dscores, scales)
     M, V = scores.shape
     losses = cp.empty(M, scores.dtype)
-    arguments = scores, targets, dscores, losses, M, V, float(scale), float(smoothing)
+    arguments = scores, targets, scales, dscores, losses, M, V, factor, float(smoothing)
     by_rows("softmax_cross_entropy", M, V, scores, *arguments)
     return losses
 

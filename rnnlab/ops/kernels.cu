@@ -500,14 +500,14 @@ KERNEL(zoneout_backward)(REAL* dh, REAL* dprev, Size size, unsigned limit, Key s
 
 // ---------------------------------------------------------------- scores
 
-BLOCK_KERNEL(softmax_cross_entropy)(const REAL* scores, const Size* targets, REAL* dscores, REAL* losses,
-                                    Size M, Size V, REAL scale, REAL smoothing) {
+BLOCK_KERNEL(softmax_cross_entropy)(const REAL* scores, const Size* targets, const REAL* scales, REAL* dscores,
+                                    REAL* losses, Size M, Size V, REAL one_scale, REAL smoothing) {
     SHARED(REAL, room);
     REAL certain = REAL(1) - smoothing, shared = smoothing / REAL(V);
     for (Size row = blockIdx.x; row < M; row += gridDim.x) {
         const REAL* x = scores + row * V;
         REAL* d = dscores + row * V;
-        REAL most = REAL(-INFINITY), total = 0, shifted = 0;
+        REAL most = REAL(-INFINITY), total = 0, shifted = 0, scale = scales ? scales[row] : one_scale;
         for (Size j = threadIdx.x; j < V; j += blockDim.x) most = largest(x[j], most);
         most = block_max(most, room);
         for (Size j = threadIdx.x; j < V; j += blockDim.x) {

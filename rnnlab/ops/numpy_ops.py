@@ -212,21 +212,21 @@ _BLOCK = 1 << 16  # numbers that are worked on together, so that every pass over
 
 
 def softmax_cross_entropy(
-    scores: Array, targets: Array, scale: float, dscores: Array, smoothing: float = 0.0
+    scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
 ) -> Array:
-    """Cross-entropy of each row and, in ``dscores``, its gradient times ``scale``.
+    """Cross-entropy of each row and, in ``dscores``, its gradient times ``scale``, one number or (M,).
 
     It is (1 - smoothing) times the target's negative log-likelihood, and smoothing times the mean of all V
     classes'. ``dscores`` may be ``scores`` itself. (M, V), (M,) -> (M,)
     """
     M, V = scores.shape
     certain, shared = 1 - smoothing, smoothing / max(V, 1)
-    losses = np.empty(M, scores.dtype)
+    losses, scales = np.empty(M, scores.dtype), np.broadcast_to(scale, M)
     step = max(1, _BLOCK // max(V, 1))
     for start in range(0, M, step):
         block = slice(start, start + step)
         d, y = dscores[block], targets[block]
-        rows = np.arange(d.shape[0])
+        rows, factor = np.arange(d.shape[0]), scales[block, None]
         np.subtract(scores[block], scores[block].max(axis=1, keepdims=True), out=d)
         expected = certain * d[rows, y]
         if smoothing:
@@ -234,10 +234,10 @@ def softmax_cross_entropy(
         np.exp(d, out=d)
         total = d.sum(axis=1)
         losses[block] = np.log(total) - expected
-        d *= (scale / total)[:, None]
+        d *= factor / total[:, None]
         if smoothing:
-            d -= scale * shared
-        d[rows, y] -= scale * certain
+            d -= factor * shared
+        d[rows, y] -= factor[:, 0] * certain
     return losses
 
 
