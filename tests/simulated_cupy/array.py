@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import cuda
+from . import cublas_library, cuda
 
 GUARD = 256  # bytes before and behind the elements of every array
 CANARY = np.full(GUARD // 4, 0xFFFA5A5F, np.uint32).tobytes()  # NaN to those who read it
@@ -35,7 +35,7 @@ class Memory:
     """The memory of an array between two guards; new memory holds nothing that could pass for a result."""
 
     def __init__(self, shape: Any, dtype: Any, order: str) -> None:
-        self._counted = 0
+        self._counted, self._address = 0, None
         empty = np.empty(0, dtype)
         size = int(np.prod(shape, dtype=np.int64)) * empty.itemsize
         self._counted = cuda.pool.take(size)
@@ -43,6 +43,8 @@ class Memory:
         self._start = GUARD + -(self._raw.ctypes.data + GUARD) % 256
         self._end = self._start + size
         self._set_guards()
+        self._address = self._raw.ctypes.data + self._start
+        cublas_library.load().shim_add_memory(self._address, size)
         self.array = self._raw[self._start : self._end].view(dtype).reshape(shape, order=order)
         if dtype.kind in "fc":
             self.array.fill(np.nan)
@@ -53,6 +55,8 @@ class Memory:
 
     def __del__(self) -> None:
         cuda.pool.give_back(self._counted)
+        if self._address is not None:
+            cublas_library.load().shim_remove_memory(self._address)
 
     def _set_guards(self) -> None:
         guard = np.frombuffer(CANARY, np.uint8)

@@ -6,9 +6,12 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 MULTIPROCESSORS = 4
 SHARED_MEMORY = 232448  # bytes that a block may ask for
 TOTAL_MEMORY = 16 << 30
+RUNTIME_VERSION = 99_000  # that of no CUDA
 
 ATTRIBUTES = {
     "MultiProcessorCount": MULTIPROCESSORS,
@@ -196,6 +199,31 @@ def is_available() -> bool:
     return True
 
 
+class _Allocated:
+    """Device memory without an array."""
+
+    def __init__(self, size: int) -> None:
+        self._counted = 0
+        self._counted = pool.take(size)
+        self._raw = np.empty(size + 255, np.uint8)
+        self.ptr = self._raw.ctypes.data + -self._raw.ctypes.data % 256
+
+    def __del__(self) -> None:
+        pool.give_back(self._counted)
+
+
+def alloc(size: int) -> _Allocated:
+    return _Allocated(size)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "cublas":
+        raise AttributeError(f"module 'cupy.cuda' has no attribute {name!r}")
+    from . import cublas_library
+
+    return cublas_library.load()  # as CuPy's module, it is there for its library to be loaded
+
+
 def alloc_pinned_memory(size: int) -> bytearray:
     """Page-locked memory: a writable buffer that, as CuPy's, may be longer than what was asked for."""
     return bytearray((size + 511) // 512 * 512)
@@ -221,7 +249,7 @@ runtime = SimpleNamespace(
     getDeviceProperties=_properties,
     deviceSynchronize=_synchronise,
     memGetInfo=lambda: Device(0).mem_info,
-    runtimeGetVersion=lambda: 12090,
+    runtimeGetVersion=lambda: RUNTIME_VERSION,
     driverGetVersion=lambda: 12090,
 )
 driver = SimpleNamespace(CUDADriverError=CUDADriverError)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import cublas, cuda  # noqa: F401
+from . import cuda
 from .array import REDUCTIONS, arrays_in, call, elementwise, from_host, ndarray, operand, wrap
 from .kernels import RawKernel, RawModule, launches  # noqa: F401
 
