@@ -260,7 +260,7 @@ class SequenceClassifier(Model):
 
 def _read(h: Array, weights: Array) -> Array:
     """The weighted sum of states, (N, T, H) to (N, H)."""
-    return (weights[:, None, :] @ h)[:, 0]
+    return ops_for(h).matmul(weights[:, None, :], h)[:, 0]
 
 
 def _read_backward(dread: Array, weights: Array) -> Array:

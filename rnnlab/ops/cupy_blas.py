@@ -199,7 +199,7 @@ def _place(array: Array | Rounded, name: str) -> _Place:
                 return _Place(array.data.ptr, True, step, apart)
     raise ValueError(
         f"x w: {name} has shape {shape} and strides {strides} for {itemsize} bytes a number, expected the "
-        f"rows or the columns contiguous, one behind the other, and none longer than {_LARGEST}: copy it first"
+        f"rows or the columns contiguous, one behind the other, none longer than {_LARGEST}: copy it first"
     )
 
 

@@ -64,6 +64,7 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "add_column_sums",
     "additive_attention_backward",
     "additive_attention_forward",
     "affine",
@@ -200,6 +201,21 @@ def matmul_into(x: Array, w: Array, out: Array) -> None:
 def matmul_add(x: Array, w: Array, out: Array) -> None:
     """Add x w to out."""
     cupy_blas.gemm(x, w, out, 1.0)
+
+
+def add_column_sums(x: Array, out: Array) -> None:
+    """Add the sum of all rows: a product with ones, which has more blocks at work than a sum."""
+    rows, device = x.shape[0], cp.cuda.runtime.getDevice()
+    ones = _ones(max(rows - 1, 0).bit_length(), x.dtype.char, device)[:, :rows]
+    cupy_blas.gemm(ones, x, out[None], 1.0, "float32")
+
+
+@functools.cache
+def _ones(bits: int, dtype: str, device: int) -> Array:
+    """A row of 2^bits ones on the device, which is the one in use. It is kept: a graph may read it again."""
+    ones = cp.ones((1, 1 << bits), dtype)
+    cp.cuda.get_current_stream().synchronize()  # once, and any stream may read them
+    return ones
 
 
 lstm_steps_forward, lstm_steps_backward = lstm_in_one_launch(
