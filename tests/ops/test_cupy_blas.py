@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+
+import rnnlab
 
 from ..simulated_cupy import cublas_library
 from .cases import TOLERANCE
@@ -241,6 +245,25 @@ def test_a_packed_weight_is_rounded_once(simulated, monkeypatch, rng):
     assert packed.dtype == np.float32
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (1000, 7)], ids=str)
+def test_column_sums_are_never_reduced(shape, mode, ops, device, rng):
+    x, out = rng.standard_normal(shape).astype(np.float32), rng.standard_normal(shape[1]).astype(np.float32)
+    for layout in (Layout(), Layout(before=1, behind=2), Layout(by_columns=True)):
+        added = device.asarray(out)
+        ops.add_column_sums(layout.put(device, x), added)
+        np.testing.assert_allclose(added.get(), out + x.sum(axis=0, dtype=float), rtol=1e-5, atol=1e-5)
+
+
+def test_ones_stay_where_a_graph_may_read_them(simulated):
+    ops = importlib.import_module("rnnlab.ops.cupy_ops")
+    for rows in (5, 8, 300, 7):
+        out = simulated.zeros(2)
+        ops.add_column_sums(simulated.ones((rows, 2)), out)
+        assert (out.get() == rows).all()
+    assert ops._ones.cache_info().misses == 2
+    assert ops._ones.cache_info().hits == 2
+
+
 @pytest.mark.parametrize("mode", ["float32", "tf32"], indirect=True)
 def test_a_packed_weight_is_the_weight_itself(mode, ops, device):
     part = device.zeros((4, 6), np.float32)[:, :3]
@@ -352,6 +375,13 @@ def test_products_that_wait_for_a_graph(simulated):
             assert not shim.shim_replay(place)
     assert (out.get() == 2).all()
     assert (out2.get() == 8).all()
+
+
+@pytest.mark.parametrize("package", ["layers", "models", "decoding", "training"])
+def test_what_is_above_multiplies_by_primitives(package):
+    for path in sorted(Path(rnnlab.__file__).parent.joinpath(package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            assert not isinstance(node, ast.MatMult), f"{path.name}: a product that no graph can capture"
 
 
 # ---------------------------------------------------------------- bad input
