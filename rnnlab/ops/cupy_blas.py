@@ -60,15 +60,6 @@ class Rounded(NamedTuple):
         return len(self.shape)
 
 
-class _Place(NamedTuple):
-    """Where a matrix is and how it lies there."""
-
-    pointer: int
-    by_columns: bool  # whether it is columns that are contiguous, and not rows
-    step: int  # elements from one line to the next
-    apart: int  # elements from one matrix to the next
-
-
 def gemm(
     x: Array | Rounded, w: Array | Rounded, out: Array, beta: float = 0.0, matmul: str | None = None
 ) -> None:
@@ -98,20 +89,24 @@ def gemm(
         _scale(out, beta)
         return
     kind, way, x, w = _prepared(dtype, matmul or MATMUL, x, w)
-    left, right, result = _place(x, "x"), _place(w, "w"), _place(out, "out")
-    if not result.by_columns:  # cuBLAS has matrices by columns: out^T = w^T x^T
-        left, right, M, N = right, left, N, M
-    handle = _handle(out)
-    one, scale = _scalar(dtype, 1.0), _scalar(dtype, beta)
-    handle.check(
-        "cublasGemmEx",
-        handle.library.cublasGemmEx(
-            handle.pointer,
-            left.by_columns != result.by_columns, right.by_columns != result.by_columns, M, N, K,
-            ctypes.addressof(one), left.pointer, kind, left.step, right.pointer, kind, right.step,
-            ctypes.addressof(scale), result.pointer, _TYPES[dtype], result.step, way, _ANY_ALGORITHM,
-        ),
-    )  # fmt: skip
+    first, first_by_columns, first_step, _ = _place(x, "x")
+    second, second_by_columns, second_step, _ = _place(w, "w")
+    result, by_columns, step, _ = _place(out, "out")
+    handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, beta)
+    if by_columns:  # cuBLAS has matrices by columns
+        factors = (
+            not first_by_columns, not second_by_columns, M, N, K,
+            ctypes.addressof(one), first, kind, first_step, second, kind, second_step,
+        )  # fmt: skip
+    else:  # out^T = w^T x^T
+        factors = (
+            second_by_columns, first_by_columns, N, M, K,
+            ctypes.addressof(one), second, kind, second_step, first, kind, first_step,
+        )  # fmt: skip
+    result_of = ctypes.addressof(scale), result, _TYPES[dtype], step, way, _ANY_ALGORITHM
+    status = handle.library.cublasGemmEx(handle.pointer, *factors, *result_of)
+    if status:
+        handle.fail("cublasGemmEx", status)
 
 
 def batched(x: Array, w: Array, matmul: str | None = None) -> Array:
@@ -133,39 +128,38 @@ def batched(x: Array, w: Array, matmul: str | None = None) -> Array:
         out.fill(0)
         return out
     kind, way, x, w = _prepared(dtype, matmul or MATMUL, x, w)
-    left, right = _place(x, "x"), _place(w, "w")
+    first, first_by_columns, first_step, first_apart = _place(x, "x")
+    second, second_by_columns, second_step, second_apart = _place(w, "w")
     handle, one, zero = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, 0.0)
-    handle.check(
-        "cublasGemmStridedBatchedEx",
-        handle.library.cublasGemmStridedBatchedEx(
-            handle.pointer, right.by_columns, left.by_columns, N, M, K,
-            ctypes.addressof(one), right.pointer, kind, right.step, right.apart,
-            left.pointer, kind, left.step, left.apart,
-            ctypes.addressof(zero), out.data.ptr, _TYPES[dtype], N, M * N, B, way, _ANY_ALGORITHM,
-        ),
+    status = handle.library.cublasGemmStridedBatchedEx(  # out^T = w^T x^T
+        handle.pointer, second_by_columns, first_by_columns, N, M, K, ctypes.addressof(one),
+        second, kind, second_step, second_apart, first, kind, first_step, first_apart,
+        ctypes.addressof(zero), out.data.ptr, _TYPES[dtype], N, M * N, B, way, _ANY_ALGORITHM,
     )  # fmt: skip
+    if status:
+        handle.fail("cublasGemmStridedBatchedEx", status)
     return out
 
 
 def rounded(x: Array) -> Rounded:
     """A float32 matrix (or several) as bfloat16: to the nearest, to even where two are; NaN stays NaN."""
-    place = _place(x, "x")
+    _, by_columns, step, apart = _place(x, "x")
     rows, columns = x.shape[-2:]
-    lines, length = (columns, rows) if place.by_columns else (rows, columns)
+    lines, length = (columns, rows) if by_columns else (rows, columns)
     bits = cp.empty((*x.shape[:-2], lines, length), np.uint16)
     matrices = x.shape[0] if x.ndim == 3 else 1
-    each("to_bfloat16", bits.size, x, x, bits, matrices, lines, length, place.apart, place.step)
-    return Rounded(bits, place.by_columns, x.shape)
+    each("to_bfloat16", bits.size, x, x, bits, matrices, lines, length, apart, step)
+    return Rounded(bits, by_columns, x.shape)
 
 
 _TYPES = {"f": _FLOAT32, "d": _FLOAT64}
 
 
-def _dtype_of(*arrays: Array) -> str:
-    dtypes = {array.dtype.char for array in arrays}
-    if len(dtypes) == 1 and dtypes <= _TYPES.keys():
-        return dtypes.pop()
-    names = ", ".join(str(array.dtype) for array in arrays)
+def _dtype_of(x: Array, w: Array, *out: Array) -> str:
+    dtype = x.dtype.char
+    if dtype in _TYPES and w.dtype.char == dtype and (not out or out[0].dtype.char == dtype):
+        return dtype
+    names = ", ".join(str(array.dtype) for array in (x, w, *out))
     raise TypeError(f"x w: the arrays are {names}, expected all float32 or all float64")
 
 
@@ -179,34 +173,32 @@ def _prepared(dtype: str, matmul: str, x: Array, w: Array) -> tuple[int, int, An
     return _FLOAT32, _IN_TF32 if matmul == "tf32" else _IN_FLOAT32, x, w
 
 
-def _place(array: Array | Rounded, name: str) -> _Place:
-    """Where a matrix is, or the first of several."""
+def _place(array: Array | Rounded, name: str) -> tuple[int, bool, int, int]:
+    """Where a matrix is, or the first of several, and how it lies there.
+
+    That is its pointer, whether it is the columns that are contiguous, and not the rows, and how many
+    elements there are from one line to the next and from one matrix to the next.
+    """
     if isinstance(array, Rounded):
         lines, length = array.bits.shape[-2:]
         apart = lines * length if array.ndim == 3 and array.shape[0] > 1 else 0
-        return _Place(array.bits.data.ptr, array.by_columns, max(length, 1), apart)
+        return array.bits.data.ptr, array.by_columns, length, apart
     shape, strides, itemsize = array.shape, array.strides, array.itemsize
     (rows, columns), (down, across) = shape[-2:], strides[-2:]
-    apart, rest = divmod(strides[0], itemsize) if len(shape) == 3 and shape[0] > 1 else (0, 0)
-    if not rest and apart >= 0:
+    apart = strides[0] // itemsize if len(shape) == 3 and shape[0] > 1 else 0
+    if rows <= _LARGEST and columns <= _LARGEST and apart >= 0:
         if across == itemsize or columns == 1:
-            step = _step(down, rows, columns, itemsize)
-            if step:
-                return _Place(array.data.ptr, False, step, apart)
+            step = down // itemsize if rows > 1 else columns
+            if columns <= step <= _LARGEST:
+                return array.data.ptr, False, step, apart
         if down == itemsize or rows == 1:
-            step = _step(across, columns, rows, itemsize)
-            if step:
-                return _Place(array.data.ptr, True, step, apart)
+            step = across // itemsize if columns > 1 else rows
+            if rows <= step <= _LARGEST:
+                return array.data.ptr, True, step, apart
     raise ValueError(
         f"x w: {name} has shape {shape} and strides {strides} for {itemsize} bytes a number, expected the "
         f"rows or the columns contiguous, one behind the other, none longer than {_LARGEST}: copy it first"
     )
-
-
-def _step(stride: int, lines: int, length: int, itemsize: int) -> int:
-    """Elements from one line to the next; 0 if lines overlap, or something is too large for cuBLAS."""
-    step, rest = divmod(stride, itemsize) if lines > 1 else (max(length, 1), 0)
-    return step if not rest and max(length, 1) <= step <= _LARGEST and lines <= _LARGEST else 0
 
 
 def _scale(out: Array, beta: float) -> None:
@@ -241,28 +233,30 @@ class _Handle:
                 f"and gpu:{device} has {capability / 10}"
             )
         pointer = ctypes.c_void_p()
-        self.check("cublasCreate", self.library.cublasCreate_v2(ctypes.byref(pointer)))
+        self._check("cublasCreate", self.library.cublasCreate_v2(ctypes.byref(pointer)))
         self.pointer = pointer.value
+        # At exit the driver may be gone before.
+        weakref.finalize(self, _destroy, self.library, pointer, device).atexit = False
         self._size = (32 if capability >= 90 else 4) << 20  # bytes, as NVIDIA recommends
         self._workspace = cp.cuda.alloc(self._size)
         self._stream: int | None = None
-        # At exit the driver may be gone before.
-        weakref.finalize(self, _destroy, self.library, pointer, device).atexit = False
 
     def use(self, stream: int) -> None:
         """Let further products be done on a stream."""
         if stream != self._stream:
-            self.check("cublasSetStream", self.library.cublasSetStream_v2(self.pointer, stream))
+            self._check("cublasSetStream", self.library.cublasSetStream_v2(self.pointer, stream))
             # The stream has brought the workspace back to cuBLAS's own.
             workspace = self._workspace.ptr, self._size
-            self.check("cublasSetWorkspace", self.library.cublasSetWorkspace_v2(self.pointer, *workspace))
+            self._check("cublasSetWorkspace", self.library.cublasSetWorkspace_v2(self.pointer, *workspace))
             self._stream = stream
 
-    def check(self, function: str, status: int) -> None:
-        """Raise RuntimeError if cuBLAS says that something went wrong."""
+    def fail(self, function: str, status: int) -> None:
+        """Raise the RuntimeError for what cuBLAS has returned."""
+        raise RuntimeError(f"{function}: {self.library.cublasGetStatusName(status).decode()}")
+
+    def _check(self, function: str, status: int) -> None:
         if status:
-            name = self.library.cublasGetStatusName(status).decode()
-            raise RuntimeError(f"{function}: {name}")
+            self.fail(function, status)
 
 
 _local = threading.local()
