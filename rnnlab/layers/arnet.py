@@ -149,7 +149,7 @@ def arnet_backward(
     without = 0 if h0_given else first
     de = errors * (2 / max(N, 1) * float(dloss))
     ops.matmul_add(lstm.h[N + without :].T, de, dW)
-    db_out += de.sum(axis=0)
+    ops.add_column_sums(de, db_out)
     dread = steps.unpacked(W.shape[0], errors)  # of h', (N T, R)
     dread[steps.source[:without]] = 0
     ops.put(ops.matmul(de, W.T), steps.source[without:], dread)

@@ -318,7 +318,8 @@ def selector_backward(dscaled: Array, cache: SelectorCache) -> tuple[Array, Arra
     context, h, w, beta = cache
     check_gradient("selector_backward", dscaled, context.shape, context.dtype, "dscaled")
     dbeta = selector_gradient(dscaled, context, beta)
-    return dscaled * beta, dbeta * w, (h.T @ dbeta)[:, 0], dbeta.sum(axis=0)
+    dw = ops_for(h).matmul(h.T, dbeta)[:, 0]
+    return dscaled * beta, dbeta * w, dw, dbeta.sum(axis=0)
 
 
 def doubly_stochastic_loss(

@@ -124,7 +124,7 @@ class DeepOutput:
         ops = ops_for(dscores)
         da = tanh_backward(self.output.backward(dscores, scored, grads).hidden, activated)
         ops.matmul_add(readout.hidden.T, da, grads["W_deep_h"])
-        grads["b_deep"] += da.sum(axis=0)
+        ops.add_column_sums(da, grads["b_deep"])
         dcontexts = None
         if self.context_dim:
             ops.matmul_add(readout.contexts.T, da, grads["W_deep_z"])

@@ -57,6 +57,7 @@ from rnnlab.ops.fused_optim import (
 )
 from rnnlab.ops.fused_scores import embedding_gradient, log_softmax, softmax_cross_entropy
 from rnnlab.ops.numpy_ops import (
+    add_column_sums,
     asarray,
     asnumpy,
     concatenate,
@@ -78,6 +79,7 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "add_column_sums",
     "additive_attention_backward",
     "additive_attention_forward",
     "affine",

@@ -65,6 +65,7 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "add_column_sums",
     "additive_attention_backward",
     "additive_attention_forward",
     "affine",
@@ -174,6 +175,11 @@ def matmul_into(x: Array, w: Array, out: Array) -> None:
 def matmul_add(x: Array, w: Array, out: Array) -> None:
     """out += x w, (n, K) (K, G) -> (n, G), w as it is or from :func:`packed`."""
     out += np.matmul(x, w)
+
+
+def add_column_sums(x: Array, out: Array) -> None:
+    """Add the sum of all rows, (M, N) -> (N,): the gradient of a bias."""
+    out += x.sum(axis=0)
 
 
 lstm_steps_forward, lstm_steps_backward = lstm_step_by_step(

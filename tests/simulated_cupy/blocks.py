@@ -76,6 +76,13 @@ class Block:
         self.end = self.start + size
         self.array = self.raw[self.start : self.end]
         self._set_guards()
+        from . import cublas_library  # which is made of what is made of this
+
+        self._forget = cublas_library.load().shim_remove_memory
+        cublas_library.load().shim_add_memory(self.ptr, size)
+
+    def __del__(self) -> None:
+        self._forget(self.ptr)
 
     def _set_guards(self) -> None:
         guard = np.frombuffer(CANARY, np.uint8)

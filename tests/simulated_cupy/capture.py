@@ -218,13 +218,13 @@ def connect(library: ctypes.CDLL) -> None:
     library
         With ``void shim_on_call(int (*callback)(long long index))``: given a function, the library keeps
         its calls for later and tells the function the number of each, which returns 1 if the capture is
-        lost; given NULL, it does its calls at once. And with ``void shim_replay(long long index)``, which
-        does one of them.
+        lost; given NULL, it does its calls at once. And with ``int shim_replay(long long index)``, which
+        does one of them and returns 0, or else its error.
     """
     if not any(library is known for known, _ in _libraries):
         library.shim_replay.argtypes = [ctypes.c_longlong]
-        library.shim_replay.restype = None
-        library.shim_on_call.restype = None
+        library.shim_replay.restype = ctypes.c_int
+        library.shim_on_call.argtypes, library.shim_on_call.restype = [CALLBACK], None
         _libraries.append((library, CALLBACK(lambda index: _called(library, index))))
     switch()
 
@@ -236,14 +236,19 @@ def _called(library: Any, index: int) -> int:
     """Record a call; what it returns is nonzero if the capture is lost."""
     if cuda.recording is None or cuda.recording.invalid:
         return 1
-    cuda.recording.add_unknown(lambda: library.shim_replay(index))
+    cuda.recording.add_unknown(lambda: _replay(library, index))
     return 0
+
+
+def _replay(library: Any, index: int) -> None:
+    if status := library.shim_replay(index):
+        raise AssertionError(f"a library's call fails in a graph: status {status}")
 
 
 def switch() -> None:
     """Tell the libraries whether the current stream captures."""
     for library, callback in _libraries:
-        library.shim_on_call(callback if cuda.recording is not None else None)
+        library.shim_on_call(callback if cuda.recording is not None else CALLBACK())
 
 
 def _flat(values: Any) -> Iterable[Any]:

@@ -15,6 +15,7 @@ from .blocks import Account, Memory, MemoryPointer, accounts, rounded
 MULTIPROCESSORS = 4
 SHARED_MEMORY = 232448  # bytes that a block may ask for
 TOTAL_MEMORY = 16 << 30
+RUNTIME_VERSION = 99_000  # that of no CUDA
 
 ATTRIBUTES = {
     "MultiProcessorCount": MULTIPROCESSORS,
@@ -318,6 +319,14 @@ def is_available() -> bool:
     return True
 
 
+def __getattr__(name: str) -> Any:
+    if name != "cublas":
+        raise AttributeError(f"module 'cupy.cuda' has no attribute {name!r}")
+    from . import cublas_library
+
+    return cublas_library.load()  # as CuPy's module, it is there for its library to be loaded
+
+
 def alloc_pinned_memory(size: int) -> bytearray:
     """Page-locked memory: a writable buffer that, as CuPy's, may be longer than what was asked for."""
     return bytearray((size + 511) // 512 * 512)
@@ -343,7 +352,7 @@ runtime = SimpleNamespace(
     getDeviceProperties=_properties,
     deviceSynchronize=_synchronise_device,
     memGetInfo=lambda: Device(0).mem_info,
-    runtimeGetVersion=lambda: 12090,
+    runtimeGetVersion=lambda: RUNTIME_VERSION,
     driverGetVersion=lambda: 12090,
     streamCaptureModeGlobal=0,
     streamCaptureModeThreadLocal=1,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import cublas, cuda  # noqa: F401
+from . import cuda
 from .array import REDUCTIONS, arrays_in, call, elementwise, evaluate, from_host, ndarray, operand, write
 from .cuda import launches  # noqa: F401
 from .kernels import RawKernel, RawModule  # noqa: F401

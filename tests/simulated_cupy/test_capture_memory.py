@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from . import capture, kernels
+from . import capture, compiler
 from .install import installed
 from .test_capture import capturing, launched
 
@@ -200,7 +200,7 @@ static Callback callback;
 static double* queue[100];
 static long long count;
 extern "C" void shim_on_call(Callback function) { callback = function; }
-extern "C" void shim_replay(long long index) { *queue[index] += 1; }
+extern "C" int shim_replay(long long index) { *queue[index] += 1; return 0; }
 extern "C" int increment(double* x) {
     if (!callback) {
         *x += 1;
@@ -216,7 +216,7 @@ extern "C" int increment(double* x) {
 def library(tmp_path_factory):
     folder = tmp_path_factory.mktemp("library")
     (folder / "library.cpp").write_text(LIBRARY)
-    command = [kernels.COMPILER, "-shared", "-fPIC", "-o", folder / "library.so", folder / "library.cpp"]
+    command = [compiler.COMPILER, "-shared", "-fPIC", "-o", folder / "library.so", folder / "library.cpp"]
     subprocess.run(command, check=True)
     library = ctypes.CDLL(str(folder / "library.so"))
     library.increment.argtypes = [ctypes.c_void_p]
