@@ -9,6 +9,7 @@ import numpy as np
 
 from rnnlab.layers.checks import check_probability, check_weight
 from rnnlab.layers.regularisation import Regularisation
+from rnnlab.models.padding import Padded
 from rnnlab.ops import device_of, ops_for, ops_on
 from rnnlab.parameters import Parameters
 
@@ -59,6 +60,11 @@ class Model:
         """The options that weigh losses, which are attributes and may be changed."""
         return [name for name in LOSSES if name in self._options]
 
+    @property
+    def _loss_weights(self) -> tuple[float, ...]:
+        """What they are now."""
+        return tuple(getattr(self, name) for name in self._losses)
+
     def _check_losses(self, function: str) -> None:
         """Raise ValueError if a weight has been set to what is none."""
         for name in self._losses:
@@ -98,6 +104,11 @@ class Model:
             return self.staged(entry)
         floats = getattr(entry, "dtype", np.dtype(int)).kind == "f"
         return self._ops.staged(entry, self.params.flat) if floats else entry
+
+    def staged_whole(self, batch: Padded) -> Padded:
+        """A padded batch with all its arrays on the model's device."""
+        integers = self._ops.empty(0, np.int64)
+        return batch.on(lambda x: self._ops.staged(x, self.params.flat if x.dtype.kind == "f" else integers))
 
     @property
     def device(self) -> str:

@@ -233,7 +233,7 @@ class SequenceClassifier(Model):
             padded[:, :T], x, T = x, padded, rounded_up(T)
             arrays["mask"] = real_steps(lengths, T, x.dtype)
         arrays |= {"x": x, "weights": self._weights(rows, T, lengths)}
-        return Padded(arrays, rows / max(1, N))
+        return Padded(arrays, rows / max(1, N), self._loss_weights)
 
     def padded_loss(self, batch: Padded, *, rng: Random = None, grads: Parameters) -> Any:
         """The loss of a batch from :meth:`padded`, which adds its gradients into ``grads``.

@@ -207,7 +207,7 @@ class EncoderDecoder(Model):
             "weights": ((targets != self.null_token) / averages.divisor).astype(self.dtype).reshape(-1),
             "mask": real_steps(taught.lengths, T, self.dtype),
         }
-        return Padded(arrays, averages.share)
+        return Padded(arrays, averages.share, self._loss_weights)
 
     def padded_loss(self, batch: Padded, *, rng: Random = None, grads: Parameters) -> Any:
         """The loss of a batch from :meth:`padded`, which adds its gradients into ``grads``.

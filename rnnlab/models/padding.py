@@ -23,11 +23,12 @@ class Padded(NamedTuple):
 
     arrays: Mapping[str, Array]
     share: float  # of the whole's examples
+    losses: tuple[float, ...]  # the weights that the model gives to its losses
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """What two batches have in common that one graph can work on."""
-        return self.share, *((name, *array.shape) for name, array in self.arrays.items())
+        return self.share, self.losses, *((name, *array.shape) for name, array in self.arrays.items())
 
     def on(self, send: Callable[[Array], Array]) -> Padded:
         """The same with each array sent somewhere."""

@@ -129,6 +129,7 @@ def uploaded(x: Any, dtype: Any = None) -> Array:
 def copied(x: np.ndarray, device: Any) -> Array:
     """Copy to a device through pinned memory on a stream of its own, while others work; wait for it alone."""
     with device, _copying(device.id) as stream:
+        stream.wait_event(cp.cuda.Stream.null.record())  # for work on what was in this memory before
         copy = cp.asarray(x, order="C")  # CuPy sends NumPy's arrays by way of pinned memory
         stream.synchronize()
     return copy

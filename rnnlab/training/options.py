@@ -19,6 +19,7 @@ CHANGEABLE = (
     "restore_best",
     "checkpoint_every",
     "accumulate",
+    "graphs",
     "prefetch",
     "verbose",
     "print_every",
@@ -47,6 +48,7 @@ class Options:
     num_epochs: int
     batch_size: int
     accumulate: int
+    graphs: bool
     clip_norm: float | None
     clip_value: float | None
     monitor: str

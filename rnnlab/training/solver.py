@@ -37,7 +37,7 @@ from rnnlab.training.progress import Progress, make_progress
 from rnnlab.training.protocols import Array, Data, Model
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
-from rnnlab.training.update import Update
+from rnnlab.training.update import Prepared, Update
 from rnnlab.training.validation import Evaluate, Monitor, default_evaluate
 
 
@@ -68,6 +68,11 @@ class Solver:
         loss and gradient but for rounding, with the memory of the activations of one part. Noise is drawn
         for each part, so that with noise it is not the same draw as for the whole batch. More than 1 needs a
         ``model.loss`` that takes ``part_of``; a batch of fewer examples has as many parts as examples.
+    graphs : bool
+        On a GPU, launch each step as a CUDA graph, captured when a shape of a batch comes for the second time
+        (:mod:`rnnlab.training.step_graphs`): next to no time of the CPU. Sequences are padded to multiples of
+        8 steps; losses and gradients are the same but for rounding, the noise is another draw. Not with
+        ``scheduled_sampling``.
     scheduled_sampling : mapping, optional
         How often a word that the model reads is its own: ``{"name": "constant", "value": 0.25}``, see
         :mod:`rnnlab.training.sampling_schedules`. Passed on to ``model.loss`` as ``sampling``; never if left
@@ -139,6 +144,7 @@ class Solver:
         num_epochs: int = 10,
         batch_size: int = 64,
         accumulate: int = 1,
+        graphs: bool = False,
         clip_norm: float | None = None,
         clip_value: float | None = None,
         evaluate: Evaluate | None = None,
@@ -165,6 +171,7 @@ class Solver:
             num_epochs=num_epochs,
             batch_size=batch_size,
             accumulate=accumulate,
+            graphs=graphs,
             clip_norm=clip_norm,
             clip_value=clip_value,
             monitor=monitor,
@@ -222,8 +229,8 @@ class Solver:
         config : mapping, optional
             Kept with the run from now on instead of its own.
         **changes
-            New values of num_epochs, patience, restore_best, checkpoint_every, accumulate, prefetch, verbose,
-            print_every, progress.
+            New values of num_epochs, patience, restore_best, checkpoint_every, accumulate, graphs, prefetch,
+            verbose, print_every, progress.
 
         Raises
         ------
@@ -335,18 +342,17 @@ class Solver:
         ends = self._state.order.at_end or (self._run is not None and every and done % every == 0)
         return ends or (done - 1) % self._update.waiting == 0
 
-    def _prepare(self, indices: Array) -> tuple[Array, ...]:
-        """A batch, where the model wants to have it, if it says so."""
+    def _prepare(self, indices: Array) -> Prepared:
+        """A batch as the update wants to have it."""
         batch = self.data.batch("train", indices)
-        return self.model.staged(batch) if hasattr(self.model, "staged") else batch
+        return self._update.prepared(batch, self.data.num_tokens(batch))
 
-    def _iterate(self, batch: tuple[Array, ...], started: float) -> None:
+    def _iterate(self, batch: Prepared, started: float) -> None:
         """One update by a batch that was waited for since ``started``."""
-        tokens = self.data.num_tokens(batch)
-        self._update(batch, tokens, self._state)
+        self._update(batch, self._state)
         self._state.count(
-            averaged_over=tokens if self._averages_tokens else len(batch[-1]),
-            tokens=tokens,
+            averaged_over=batch.tokens if self._averages_tokens else batch.examples,
+            tokens=batch.tokens,
             seconds=time.perf_counter() - started,
         )
 

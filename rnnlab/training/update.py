@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from rnnlab.ops import device_of
 from rnnlab.parameters import Parameters
-from rnnlab.training.accumulation import num_examples, parts_of
+from rnnlab.training.accumulation import parts_of
 from rnnlab.training.freezing import Trained
 from rnnlab.training.gradient_checks import gradient_checks
 from rnnlab.training.options import Options
 from rnnlab.training.protocols import Array, Model
 from rnnlab.training.state import TrainingState
+from rnnlab.training.step_graphs import StepGraphs
 
 
 def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
@@ -26,6 +28,26 @@ def _check_takes(model: Model, keyword: str, reason: str) -> None:
     arguments = inspect.signature(model.loss).parameters
     if keyword not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
         raise TypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
+
+
+def check_graphs(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
+    """Raise ValueError or TypeError if the steps of a model cannot be launched as CUDA graphs."""
+    if device_of(model.params.flat) == "cpu":
+        raise ValueError("graphs is true, but the model is on the CPU: they need a GPU, as device='gpu'")
+    if scheduled_sampling is not None:
+        raise ValueError("graphs is true, but scheduled_sampling is given, which waits for the model's words")
+    missing = [name for name in ("padded", "padded_loss", "staged_whole") if not hasattr(model, name)]
+    if missing:
+        raise TypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")
+
+
+class Prepared(NamedTuple):
+    """A batch that an update has got ready for itself."""
+
+    arrays: tuple[Array, ...]
+    examples: int
+    tokens: int
+    parts: Sequence[Any] | None  # padded, where steps are launched as graphs
 
 
 class Update:
@@ -53,14 +75,30 @@ class Update:
         self._model, self._options = model, options
         self._grads = model.params.zeros_like()
         self._checks = gradient_checks(model.params, options)
+        self._graphs: StepGraphs | None = None
+        if options.graphs:
+            check_graphs(model, options.scheduled_sampling)
+            self._graphs = StepGraphs(self._padded_step)
 
     @property
     def waiting(self) -> int:
         """How many updates there may be until :meth:`read` is called."""
         return self._checks.waiting
 
-    def __call__(self, batch: tuple[Array, ...], tokens: int, state: TrainingState) -> None:
-        """Update by a batch of so many tokens.
+    def prepared(self, batch: tuple[Array, ...], tokens: int) -> Prepared:
+        """A batch of so many tokens as an update takes it; may be made in another thread, ahead of it."""
+        examples, parts = len(batch[-1]), None
+        model: Any = self._model
+        if self._graphs is not None:
+            whole = parts_of(batch, self._options.accumulate)
+            parts = [model.padded(*part, part_of=(examples, tokens)) for part in whole]
+            parts = [model.staged_whole(part) for part in parts]
+        elif hasattr(model, "staged"):
+            batch = model.staged(batch)
+        return Prepared(batch, examples, tokens, parts)
+
+    def __call__(self, batch: Prepared, state: TrainingState) -> None:
+        """Update by a batch.
 
         Raises
         ------
@@ -69,15 +107,37 @@ class Update:
         MemoryError
             If the batch is too large; says what would need less. Nothing is updated then.
         """
-        params = self._model.params
         try:
-            loss, grads = self._gradient(batch, tokens, state)
+            if self._graphs is None:
+                self._apply(*self._gradient(batch, state), state)
+            else:
+                self._in_a_graph(self._graphs, batch.parts, state)
         except MemoryError as error:
-            raise self._out_of_memory(batch, tokens, state, error) from error
+            raise self._out_of_memory(batch, state, error) from error
+
+    def _apply(self, loss: Any, grads: Parameters, state: TrainingState) -> None:
+        """Look at the gradient, and take the rule's step."""
         self._trained.clear_frozen(grads)
-        scale = self._checks.look(state.iteration + 1, loss, params, grads)
-        rule, rate, parts = state.rule, state.multiplier, self._trained.parts
-        rule.step(params.flat, grads.flat, scale=scale, rate=rate, parts=parts)
+        self._scale = self._checks.look(state.iteration + 1, loss, self._model.params, grads)
+        self._step(state)
+
+    def _step(self, state: TrainingState) -> None:
+        params, rule = self._model.params, state.rule
+        scale, rate, parts = self._scale, state.multiplier, self._trained.parts
+        rule.step(params.flat, self._grads.flat, scale=scale, rate=rate, parts=parts)
+
+    def _in_a_graph(self, graphs: StepGraphs, parts: Any, state: TrainingState) -> None:
+        """The same of padded parts."""
+        self._state = state
+        graphs(parts, state.noise, lambda: self._step(state))
+
+    def _padded_step(self, parts: Sequence[Any]) -> None:
+        """All of an update, which waits for nothing."""
+        model: Any = self._model
+        grads, rng = self._grads, self._state.noise
+        grads.flat[...] = 0
+        loss = sum(model.padded_loss(part, rng=rng, grads=grads) for part in parts)
+        self._apply(loss, grads, self._state)
 
     def read(self, first: int) -> list[tuple[float, float]]:
         """Losses and norms, before clipping, of the updates since the last time; ``first`` is the first.
@@ -89,28 +149,24 @@ class Update:
         """
         return self._checks.read(first, self._model.params, self._grads)
 
-    def _out_of_memory(
-        self, batch: tuple[Array, ...], tokens: int, state: TrainingState, error: MemoryError
-    ) -> MemoryError:
+    def _out_of_memory(self, batch: Prepared, state: TrainingState, error: MemoryError) -> MemoryError:
         """The same error, with the sizes that it comes of and the options that lower them."""
         flat, slots = self._model.params.flat, 2 + len(state.rule.slots)
         return MemoryError(
             f"iteration {state.iteration + 1}: out of memory: {error}; parameters, gradients and the update "
-            f"rule's state are {slots * flat.nbytes / 1e6:,.0f} MB, and the batch has {num_examples(batch)} "
-            f"examples and {tokens} tokens, in {self._options.accumulate} parts: a smaller batch_size needs "
-            "less, and a larger accumulate makes the same gradient in more parts"
+            f"rule's state are {slots * flat.nbytes / 1e6:,.0f} MB, and the batch has {batch.examples} "
+            f"examples and {batch.tokens} tokens, in {self._options.accumulate} parts: a smaller batch_size "
+            "needs less, and a larger accumulate makes the same gradient in more parts"
         )
 
-    def _gradient(
-        self, batch: tuple[Array, ...], tokens: int, state: TrainingState
-    ) -> tuple[Any, Parameters]:
+    def _gradient(self, batch: Prepared, state: TrainingState) -> tuple[Any, Parameters]:
         """The loss of a batch and its gradient; in parts, if it is to be accumulated."""
         options: dict[str, Any] = {"rng": state.noise, "grads": self._grads}
         if state.sampling is not None:
             options["sampling"] = state.sampling
         if self._options.accumulate == 1:
-            return self._model.loss(*batch, **options)
-        options["part_of"] = (num_examples(batch), tokens)
+            return self._model.loss(*batch.arrays, **options)
+        options["part_of"] = (batch.examples, batch.tokens)
         self._grads.flat[...] = 0
-        parts = parts_of(batch, self._options.accumulate)
+        parts = parts_of(batch.arrays, self._options.accumulate)
         return sum(self._model.loss(*part, **options)[0] for part in parts), self._grads

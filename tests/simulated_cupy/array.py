@@ -166,8 +166,8 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
         write(np.ndarray.fill, self, operand(value))
 
     def nonzero(self) -> tuple[ndarray, ...]:
-        if cuda.recording is not None:
-            cuda.recording.refuse("D2H transfers")
+        if cuda.thread.recording is not None:
+            cuda.thread.recording.refuse("D2H transfers")
         cuda.transfers.synchronisations += 1  # the host has to know how many
         return wrap(self._array.nonzero())
 
@@ -216,14 +216,14 @@ for _name in METHODS:
 
 
 def _to_host(stream: Any = None) -> None:
-    recorder = cuda.recording if stream is None else stream.recorder
+    recorder = cuda.thread.recording if stream is None else stream.recorder
     if recorder is not None:
         recorder.refuse("D2H transfers")
     cuda.transfers.to_host += 1
 
 
 def _to_device(stream: Any = None) -> None:
-    recorder = cuda.recording if stream is None else stream.recorder
+    recorder = cuda.thread.recording if stream is None else stream.recorder
     if recorder is not None:
         recorder.refuse("H2D transfers")
     cuda.transfers.to_device += 1
@@ -265,23 +265,23 @@ def wrap(result: Any, *sources: ndarray) -> Any:
             return source._view(result)
     order = "F" if result.flags.f_contiguous and not result.flags.c_contiguous else "C"
     array = ndarray(result.shape, result.dtype, order=order)
-    if cuda.recording is None:
+    if cuda.thread.recording is None:
         array._array[...] = result
     return array
 
 
 def evaluate(function: Any, args: tuple[Any, ...], options: dict[str, Any], *sources: ndarray) -> Any:
     """What a function of NumPy arrays returns, wrapped: computed now, or by the graph that is captured."""
-    if cuda.recording is not None:
-        return cuda.recording.evaluate(function, args, options, lambda result: wrap(result, *sources))
+    if cuda.thread.recording is not None:
+        return cuda.thread.recording.evaluate(function, args, options, lambda result: wrap(result, *sources))
     with np.errstate(all="ignore"):
         return wrap(function(*args, **options), *sources)
 
 
 def write(function: Any, target: ndarray, *args: Any, **options: Any) -> None:
     """Let a function write into an array, ``function(target, *args, **options)``: now, or in a graph."""
-    if cuda.recording is not None:
-        cuda.recording.write(function, args, options, target._array)
+    if cuda.thread.recording is not None:
+        cuda.thread.recording.write(function, args, options, target._array)
         return
     with np.errstate(all="ignore"):
         function(target._array, *args, **options)
@@ -355,8 +355,8 @@ def _index(key: Any) -> tuple[Any, ...]:
         if isinstance(part, list):
             _to_device()
         if isinstance(part, ndarray) and part.dtype == bool:
-            if cuda.recording is not None:
-                cuda.recording.refuse("D2H transfers")
+            if cuda.thread.recording is not None:
+                cuda.thread.recording.refuse("D2H transfers")
             cuda.transfers.synchronisations += 1
     return tuple(host(part) for part in keys)
 

@@ -35,7 +35,7 @@ class Recorder:
         self._used: dict[int, blocks.Block] = {}  # by identity, as all of these
         self._born: dict[int, blocks.Block] = {}
         self._before = dict(
-            blocks.live
+            list(blocks.live.items())
         )  # a graph holds them: addresses may be in use that only a kernel knows
 
     # What happens in the capture.
@@ -205,7 +205,7 @@ class Graph:
                 block.poison()
                 place = id(block.account), block.stream
                 first[place] = min(first.get(place, block.died), block.died)
-        for block in blocks.live.values():
+        for block in list(blocks.live.values()):
             if block.born > first.get((id(block.account), block.stream), block.born):
                 block.poison()
 
@@ -234,9 +234,9 @@ _libraries: list[tuple[Any, Any]] = []
 
 def _called(library: Any, index: int) -> int:
     """Record a call; what it returns is nonzero if the capture is lost."""
-    if cuda.recording is None or cuda.recording.invalid:
+    if cuda.thread.recording is None or cuda.thread.recording.invalid:
         return 1
-    cuda.recording.add_unknown(lambda: _replay(library, index))
+    cuda.thread.recording.add_unknown(lambda: _replay(library, index))
     return 0
 
 
@@ -248,7 +248,7 @@ def _replay(library: Any, index: int) -> None:
 def switch() -> None:
     """Tell the libraries whether the current stream captures."""
     for library, callback in _libraries:
-        library.shim_on_call(callback if cuda.recording is not None else CALLBACK())
+        library.shim_on_call(callback if cuda.thread.recording is not None else CALLBACK())
 
 
 def _flat(values: Any) -> Iterable[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import threading
 import time
 import weakref
 from collections.abc import Iterator
@@ -82,9 +83,9 @@ class MemoryPool:
             if growth and taken + growth > limit:
                 self.free_all_blocks()  # as CuPy's does before it gives up
                 raise OutOfMemoryError(rounded(size), taken)
-        memory = Memory(size, self._account, _current.ptr)
-        if recording is not None:
-            recording.born(memory.block)
+        memory = Memory(size, self._account, get_current_stream().ptr)
+        if thread.recording is not None:
+            thread.recording.born(memory.block)
         return MemoryPointer(memory, memory.block.ptr)
 
     def used_bytes(self) -> int:
@@ -105,24 +106,32 @@ def _taken() -> int:
 
 
 pool = MemoryPool(keeps=False)  # gives back at once, so that what is in use is known to the byte
-_allocator = pool.malloc
+
+
+class Thread(threading.local):
+    """What CuPy knows of each thread."""
+
+    current: Stream | None = None  # the null stream, until another is used
+    recording: Any = None  # the recorder of the current stream while it captures
+    allocator: Any = None
+
+
+thread = Thread()
 
 
 def alloc(size: int) -> MemoryPointer:
-    return _allocator(size)
+    return (thread.allocator or pool.malloc)(size)
 
 
 @contextlib.contextmanager
 def using_allocator(allocator: Any = None) -> Iterator[None]:
-    global _allocator
-    before, _allocator = _allocator, pool.malloc if allocator is None else allocator
+    before, thread.allocator = thread.allocator, allocator
     try:
         yield
     finally:
-        _allocator = before
+        thread.allocator = before
 
 
-recording: Any = None  # the recorder of the current stream while it captures
 _capturing: weakref.WeakSet[Stream] = weakref.WeakSet()
 CAPTURES = "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing"
 
@@ -191,7 +200,7 @@ class Event:
         return self.recorder is None
 
     def record(self, stream: Any = None) -> None:
-        self.recorder = (_current if stream is None else stream).recorder
+        self.recorder = (get_current_stream() if stream is None else stream).recorder
         self._time = time.perf_counter() if self.recorder is None else None
 
     def synchronize(self) -> None:
@@ -219,18 +228,17 @@ class Stream:
         self.ptr = 0 if null else id(self)
         self.is_non_blocking = non_blocking
         self.recorder: Any = None  # while it captures
-        self._before: list[Stream] = []
+        self._before: dict[int, list[Stream]] = {}  # of each thread
 
     def __enter__(self) -> Stream:
-        self._before.append(get_current_stream())
+        self._before.setdefault(threading.get_ident(), []).append(get_current_stream())
         return self.use()
 
     def __exit__(self, *error: Any) -> None:
-        self._before.pop().use()
+        self._before[threading.get_ident()].pop().use()
 
     def use(self) -> Stream:
-        global _current
-        _current = self
+        thread.current = self
         _follow()
         return self
 
@@ -292,16 +300,15 @@ ILLEGAL = "cudaErrorIllegalState: the operation cannot be performed in the prese
 
 def _follow() -> None:
     """Record, or no longer, after the current stream or its capture has changed."""
-    global recording
-    if recording is not _current.recorder:
+    recorder = get_current_stream().recorder
+    if thread.recording is not recorder:
         from . import capture
 
-        recording = _current.recorder
+        thread.recording = recorder
         capture.switch()
 
 
 Stream.null = Stream(null=True)
-_current = Stream.null
 
 
 def forget_captures() -> None:
@@ -312,7 +319,7 @@ def forget_captures() -> None:
 
 
 def get_current_stream(device_id: int | None = None) -> Stream:
-    return _current
+    return thread.current or Stream.null
 
 
 def is_available() -> bool:

@@ -197,7 +197,7 @@ class RawKernel:
         def run() -> None:
             self._run((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), shared_mem, values, guarded)
 
-        recorder = cuda.recording if stream is None else stream.recorder
+        recorder = cuda.thread.recording if stream is None else stream.recorder
         if recorder is not None:
             recorder.add(run, [array._array for _, array in arrays])
             return

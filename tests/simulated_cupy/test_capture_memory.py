@@ -229,7 +229,7 @@ def increment(library, simulated, monkeypatch):
     capture.connect(library)
     capture.connect(library)
     yield lambda x: library.increment(x.data.ptr)
-    library.shim_on_call(None)
+    library.shim_on_call(capture.CALLBACK())
 
 
 def test_calls_of_a_library_keep_their_place(simulated, increment):

@@ -1,0 +1,62 @@
+"""Training steps as CUDA graphs: one for each shape of a batch, captured at its second time.
+
+The first time a shape comes, the step is launched piece by piece, which compiles what it needs; then it is
+captured, and from then on launched as a whole. Batches are padded (:mod:`rnnlab.models.padding`), so that
+there are few shapes. The arrays of the first batch of a shape are the graph's: later ones are copied there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rnnlab.models.padding import Padded
+from rnnlab.ops import gpu_training
+
+Batch = Sequence[Padded]
+
+MOST = 64  # graphs; batches of further shapes are launched piece by piece
+
+
+class StepGraphs:
+    """Does steps on batches in padded parts, which are on the device.
+
+    Parameters
+    ----------
+    step : callable
+        Does one step on such a batch: whatever it does follows from the shapes, but for the noise and what
+        the update rule is told.
+    """
+
+    def __init__(self, step: Callable[[Batch], None]) -> None:
+        self._step = step
+        self._memory = gpu_training().graph_memory()
+        self._batches: dict[tuple[Any, ...], Batch] = {}
+        self._graphs: dict[tuple[Any, ...], Any] = {}
+
+    def __call__(self, batch: Batch, rng: np.random.Generator, tell: Callable[[], None]) -> None:
+        """Do a step.
+
+        Parameters
+        ----------
+        batch : sequence of Padded
+        rng : numpy Generator
+            Where the step draws its noise.
+        tell : callable
+            Tells the update rule's numbers once more: all of a step that a graph does not know.
+        """
+        shape = tuple(part.shape for part in batch)
+        if shape not in self._batches:
+            self._step(batch)
+            if len(self._batches) < MOST:
+                self._batches[shape] = batch
+            return
+        own = self._batches[shape]
+        for part, place in zip(batch, own, strict=True):
+            for name, array in part.arrays.items():
+                place.arrays[name][...] = array
+        if shape not in self._graphs:
+            self._graphs[shape] = gpu_training().Graph(lambda: self._step(own), self._memory)
+        self._graphs[shape].launch(rng, tell)

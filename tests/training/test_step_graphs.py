@@ -1,0 +1,190 @@
+"""Training steps as CUDA graphs, on a GPU or CuPy's stand-in: the same training, launched as a whole."""
+
+import numpy as np
+import pytest
+
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.training import NonFiniteError, Solver, step_graphs
+
+RULES = ["adam", "sgd", "momentum", "adagrad", "rmsprop", "adadelta", "adamw"]
+WORDS = {"<NULL>": 0, "<START>": 1, "<END>": 2} | {f"w{k}": k for k in range(3, 12)}
+NOISE = {"zoneout_h": 0.2, "zoneout_c": 0.1, "recurrent_dropout": 0.2, "weight_dropout": 0.1}
+
+
+class Batches:
+    """A "train" split of whatever arrays there are."""
+
+    splits = ("train",)
+
+    def __init__(self, *arrays):
+        self.arrays = arrays
+
+    def epoch(self, split, batch_size, rng):
+        order = np.arange(len(self.arrays[-1]))
+        if rng is not None:
+            rng.shuffle(order)
+        return [order[k : k + batch_size] for k in range(0, len(order), batch_size)]
+
+    def batch(self, split, indices):
+        return tuple(array[indices] for array in self.arrays)
+
+    def num_tokens(self, batch):
+        targets = batch[-1]
+        return len(targets) if targets.ndim == 1 else int((targets[:, 1:] != 0).sum())
+
+
+def sentences(rng, count, longest=12):
+    """<START>, words, <END>, then <NULL>."""
+    tokens = np.zeros((count, longest), int)
+    for row, length in zip(tokens, rng.integers(1, longest - 2, size=count), strict=True):
+        row[: length + 2] = [1, *rng.integers(3, 12, size=length), 2]
+    return tokens
+
+
+def captioner(rng, **options):
+    attends = "attention" in options
+    features = rng.standard_normal((23, 3, 5) if attends else (23, 5))
+    model = CaptioningRNN(WORDS, 5, 4, 6, cell_type="lstm", dtype=np.float64, **options)
+    return model, Batches(features, sentences(rng, 23))
+
+
+def translator(rng, **options):
+    model = Seq2Seq(WORDS, WORDS, 4, 6, cell_type="gru", dtype=np.float64, **options)
+    return model, Batches(sentences(rng, 23, 20), sentences(rng, 23))
+
+
+def classifier(rng, **options):
+    model = SequenceClassifier(3, 2, 5, cell_type="lstm", dtype=np.float64, **options)
+    return model, Batches(rng.standard_normal((23, 7, 2)), rng.integers(3, size=23))
+
+
+MODELS = {
+    "captioner": (captioner, {}),
+    "captioner, image at every step": (captioner, {"image_input": "every_step"}),
+    "captioner, attention and ARNet": (
+        captioner,
+        {"attention": "additive", "target_attention": True, "selector": True, "doubly_stochastic": 0.5,
+         "reconstruction": 0.1, "label_smoothing": 0.1, "output": "deep"},
+    ),
+    "translator": (translator, {"attention": "additive", "reconstruction": 0.1, "encoder_reconstruction": 0.2}),
+    "translator, bilinear": (translator, {"attention": "bilinear", "num_layers": 2, "output": "linear"}),
+    "classifier": (classifier, {"reconstruction": 0.1, "num_layers": 2}),
+}  # fmt: skip
+
+
+def trained(make, options, run_dir=None, noise=False, **solver_options):
+    model, data = make(np.random.default_rng(0), **options)
+    defaults = {"num_epochs": 3, "batch_size": 5, "seed": 1, "clip_norm": 1.0, "verbose": False}
+    solver = Solver(model, data, run_dir=run_dir, **defaults | solver_options)
+    solver.train()
+    return solver
+
+
+def parameters(solver):
+    return solver.model.to("cpu").params.flat
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_training_of_the_cpu(name, device):
+    plain = trained(*MODELS[name])
+    graphs = trained(*MODELS[name], device="gpu", graphs=True)
+    np.testing.assert_allclose(graphs.loss_history, plain.loss_history, rtol=1e-8)
+    np.testing.assert_allclose(parameters(graphs), parameters(plain), rtol=1e-6, atol=1e-8)
+
+
+def test_a_step_is_one_launch(simulated, monkeypatch):
+    trained(*MODELS["classifier"], device="gpu", graphs=True, num_epochs=2)
+    simulated.launches.clear()
+    trained(*MODELS["classifier"], device="gpu", graphs=True, num_epochs=6, prefetch=0)
+    assert simulated.launches["graph"] == 6 * 5 - 2  # two shapes, the last batch being smaller
+    assert simulated.launches["lstm_forward"] <= 2 * 2 * 2 * 7 * 2  # by the host: a step and a capture each
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_and_schedules(rule, device):
+    options = {
+        "update_rule": rule,
+        "schedule": {"name": "exponential", "decay": 0.7},
+        "clip_value": 0.05,
+        "num_epochs": 4,
+    }
+    plain = trained(*MODELS["captioner"], **options)
+    graphs = trained(*MODELS["captioner"], device="gpu", graphs=True, **options)
+    np.testing.assert_allclose(graphs.loss_history, plain.loss_history, rtol=1e-8)
+    norms = [[row["gradient_norm"] for row in solver.history] for solver in (graphs, plain)]
+    np.testing.assert_allclose(*norms, rtol=1e-8)
+
+
+def test_parts_and_frozen_parameters(device):
+    options = {"trains": ["W*", "b_vocab"], "accumulate": 2}
+    plain = trained(*MODELS["captioner"], **options)
+    graphs = trained(*MODELS["captioner"], device="gpu", graphs=True, **options)
+    np.testing.assert_allclose(graphs.loss_history, plain.loss_history, rtol=1e-8)
+    np.testing.assert_array_equal(graphs.model.to("cpu").params["b"], plain.model.params["b"])
+
+
+def test_noise_is_drawn_anew_at_each_launch(device, monkeypatch):
+    noisy = captioner, {"word_dropout": 0.3, "output_dropout": 0.3, "regularisation": NOISE}
+    graphs = trained(*noisy, device="gpu", graphs=True)
+    monkeypatch.setattr(step_graphs, "MOST", 0)  # the same steps, piece by piece
+    pieces = trained(*noisy, device="gpu", graphs=True)
+    np.testing.assert_allclose(graphs.loss_history, pieces.loss_history, rtol=1e-12)
+    np.testing.assert_allclose(parameters(graphs), parameters(pieces), rtol=1e-10)
+
+
+def test_a_run_that_goes_on(device, tmp_path):
+    noisy = captioner, {"output_dropout": 0.3}
+    whole = trained(*noisy, device="gpu", graphs=True)
+    first = trained(*noisy, tmp_path / "run", device="gpu", graphs=True, num_epochs=1)
+    model, data = captioner(np.random.default_rng(0), output_dropout=0.3)
+    resumed = Solver.resume(tmp_path / "run", model, data, device="gpu", num_epochs=3)
+    assert resumed.options.graphs
+    resumed.train()
+    assert first.loss_history == whole.loss_history[:5]
+    assert resumed.loss_history == whole.loss_history
+    np.testing.assert_array_equal(parameters(resumed), parameters(whole))
+    with pytest.raises(ValueError, match="graphs is true, but the model is on the CPU"):
+        Solver.resume(tmp_path / "run", model.to("cpu"), data, device="cpu", num_epochs=4)
+    Solver.resume(tmp_path / "run", model, data, device="cpu", num_epochs=4, graphs=False).train()
+
+
+def test_what_is_not_finite_stops_all_updates(device):
+    model, data = captioner(np.random.default_rng(0))
+    solver = Solver(model, data, device="gpu", graphs=True, batch_size=5, num_epochs=4, verbose=False)
+    solver.train()
+    before = device.asnumpy(model.params.flat)
+    data.arrays[0][7, 2] = np.inf
+    again = Solver(model, data, device="gpu", graphs=True, batch_size=23, num_epochs=30, verbose=False)
+    with pytest.raises(NonFiniteError, match="^iteration 1: the loss is nan"):
+        again.train()
+    np.testing.assert_array_equal(device.asnumpy(model.params.flat), before)
+    assert again.loss_history == []
+
+
+def test_memory_does_not_grow(device):
+    model, data = captioner(np.random.default_rng(0))
+    pool, used = device.get_default_memory_pool(), []
+    solver = Solver(
+        model, data, device="gpu", graphs=True, batch_size=5, num_epochs=12, verbose=False, prefetch=0,
+        evaluate=lambda _: {"val_loss": used.append(pool.used_bytes()) or 1.0},
+    )  # fmt: skip
+    solver.train()
+    assert len(set(used[6:])) == 1  # once every shape has its graph
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "graphs is true, but the model is on the CPU"),
+        ({"scheduled_sampling": {"name": "constant", "value": 0.5}}, "graphs is true, but"),
+    ],
+)
+def test_what_it_needs(options, message):
+    with pytest.raises(ValueError, match=message):
+        trained(*MODELS["captioner"], graphs=True, **options)
+
+
+def test_scheduled_sampling_waits_for_words(device):
+    sampling = {"name": "constant", "value": 0.5}
+    with pytest.raises(ValueError, match="scheduled_sampling is given, which waits"):
+        trained(*MODELS["captioner"], device="gpu", graphs=True, scheduled_sampling=sampling)
