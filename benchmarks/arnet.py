@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import captioning
-from benchmarks.attention import draw, training_step
+from benchmarks.attention import draw
 from benchmarks.gpu import Plan
 from benchmarks.pytorch import load, load_lstm
+from benchmarks.steps import training_step
 
 Array = Any
 
@@ -41,23 +42,26 @@ CASES = {
 }
 SIDES = ("rnnlab", "predicted")
 TARGETS = {case: {"predicted": 1 / 1.15} for case in CASES}
-GPU = Plan(CASES, ("rnnlab", "torch", "torch packed"), {case: {"torch": 3.0} for case in CASES})
+GPU = Plan(
+    CASES, ("rnnlab", "rnnlab graphs", "torch", "torch packed"), {case: {"torch": 3.0} for case in CASES}
+)
 RECONSTRUCTION = 0.01
 
 
-def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], float]:
-    """The step with ARNet, or the step without it and the LSTM; all return the step's loss."""
+def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], object]:
+    """The step with ARNet, or the step without it and the LSTM."""
     features, captions = captioning.batch(sizes.captions)
     if side.startswith("torch"):
         return _torch(side, sizes, features, captions, device)
-    options = {"reconstruction": RECONSTRUCTION, "reconstructor_dim": sizes.R} if side == "rnnlab" else {}
+    ours = side.startswith("rnnlab")
+    options = {"reconstruction": RECONSTRUCTION, "reconstructor_dim": sizes.R} if ours else {}
     model = captioning.model(sizes.captions, captioning.weights(sizes.captions), **options)
-    step = training_step(model, features, captions, device=device)
-    if side == "rnnlab":
+    step = training_step(model, features, captions, device=device, graphs=side.endswith("graphs"))
+    if ours:
         return step
     alone = lstm_with_projection(sizes, captions)
 
-    def both() -> float:
+    def both() -> object:
         alone()
         return step()
 

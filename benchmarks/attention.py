@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks import captioning
 from benchmarks.gpu import Plan
+from benchmarks.steps import training_step
 
 Array = Any
 
@@ -34,7 +35,7 @@ CASES = {
 }
 SIDES = ("rnnlab", "torch", "torch nn")
 TARGETS = {case: {"torch": 1.5} for case in CASES}
-GPU = Plan(CASES, SIDES, {case: {"torch": 3.0} for case in CASES})
+GPU = Plan(CASES, (*SIDES, "rnnlab graphs"), {case: {"torch": 3.0} for case in CASES})
 DROPOUT = {"feature_dropout": 0.4, "word_dropout": 0.5, "output_dropout": 0.5}
 DOUBLY_STOCHASTIC = 2e-4
 
@@ -42,8 +43,9 @@ DOUBLY_STOCHASTIC = 2e-4
 def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], float]:
     """The step of one side, which returns its loss."""
     features, captions = batch(sizes)
-    if side == "rnnlab":
-        return training_step(model(sizes, weights(sizes)), features, captions, device=device)
+    if side.startswith("rnnlab"):
+        graphs = side.endswith("graphs")
+        return training_step(model(sizes, weights(sizes)), features, captions, device=device, graphs=graphs)
     from benchmarks import torch_attention
 
     rival = torch_model(sizes, weights(sizes), in_operations=side == "torch")
@@ -118,23 +120,3 @@ def torch_model(sizes: Sizes, weights: dict[str, Array], *, in_operations: bool 
     torch.manual_seed(0)
     cell = {"lstm": LSTM, "gru": GRU}[sizes.cell] if in_operations else NNCell
     return Captioner(weights, cell(weights), doubly_stochastic=DOUBLY_STOCHASTIC, **DROPOUT)
-
-
-def training_step(model: Any, source: Array, sentences: Array, *, device: str = "cpu") -> Callable[[], float]:
-    """A step of our model, which returns the loss; features are on the device, tokens never."""
-    from rnnlab.ops import ops_on
-    from rnnlab.training import gradient_norm, make_update_rule
-
-    model.to(device)
-    if source.dtype.kind == "f":
-        source = ops_on(device).asarray(source)
-    rule, noise, grads = make_update_rule("adam"), np.random.default_rng(0), None
-
-    def step() -> float:
-        nonlocal grads
-        loss, grads = model.loss(source, sentences, rng=noise, grads=grads)
-        gradient_norm(grads)  # what the solver does against numbers that are not finite
-        rule.step(model.params.flat, grads.flat)
-        return loss
-
-    return step

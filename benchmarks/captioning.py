@@ -2,7 +2,8 @@
 
 The image is the initial state, h0 and c0 = tanh of linear maps; dropout on features, words and hidden states;
 the loss is over real tokens only. PyTorch runs it in the two ways that people write it, with padding and with
-packed sequences, always with fused Adam, and the faster one counts; on a GPU also with torch.compile.
+packed sequences, always with fused Adam, and the faster one counts; on a GPU also with torch.compile. There
+ours runs launch by launch and as a CUDA graph, and the faster one counts.
 
 Beside it stands one matrix product of as many operations as all products of the step together (``gemm.py``).
 """
@@ -17,6 +18,7 @@ import numpy as np
 from benchmarks import gemm
 from benchmarks.gpu import Plan
 from benchmarks.pytorch import DEVICES, load, load_lstm
+from benchmarks.steps import training_step
 
 Array = Any
 
@@ -52,7 +54,7 @@ TARGETS = {
 MEAN_TARGETS = {"torch": 1.2}
 GPU = Plan(
     CASES,
-    ("rnnlab", "torch", "torch packed", "torch.compile"),
+    ("rnnlab", "rnnlab graphs", "torch", "torch packed", "torch.compile"),
     {case: {"torch": 1.5, "torch.compile": 1.0} for case in CASES},
 )
 DROPOUT = {"feature_dropout": 0.3, "word_dropout": 0.5, "output_dropout": 0.5}
@@ -61,8 +63,9 @@ DROPOUT = {"feature_dropout": 0.3, "word_dropout": 0.5, "output_dropout": 0.5}
 def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], object]:
     """The step of one side, which returns its loss, or the product."""
     features, captions = batch(sizes)
-    if side == "rnnlab":
-        return training_step(sizes, features, captions, device)
+    if side.startswith("rnnlab"):
+        graphs = side.endswith("graphs")
+        return training_step(model(sizes, weights(sizes)), features, captions, device=device, graphs=graphs)
     if side.startswith("torch"):
         return torch_training_step(side, sizes, features, captions, device)
     return gemm.prepare(side, flops(sizes, captions))
@@ -133,28 +136,6 @@ def modules(sizes: Sizes, weights: dict[str, Array]) -> Any:
             "output": load(nn.Linear(sizes.H, sizes.V), w["W_vocab"], w["b_vocab"]),
         }
     )
-
-
-def training_step(
-    sizes: Sizes, features: Array, captions: Array, device: str = "cpu", **options: Any
-) -> Callable[[], float]:
-    """Our step, of a model with these options."""
-    from rnnlab.ops import ops_on
-    from rnnlab.training import gradient_norm, make_update_rule
-
-    features = ops_on(device).asarray(features)
-    captioner = model(sizes, weights(sizes), **options).to(device)
-    rule, noise = make_update_rule("adam"), np.random.default_rng(0)
-    grads = None
-
-    def step() -> float:
-        nonlocal grads
-        loss, grads = captioner.loss(features, captions, rng=noise, grads=grads)
-        gradient_norm(grads)  # what the solver does against numbers that are not finite
-        rule.step(captioner.params.flat, grads.flat)
-        return loss
-
-    return step
 
 
 def torch_training_step(

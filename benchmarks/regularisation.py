@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import captioning, lstm
+from benchmarks.steps import training_step
 
 FLICKR8K = next(iter(captioning.CASES.values()))
 PIXELS = lstm.Sizes(64, 784, 1, 128)
@@ -45,7 +46,8 @@ def prepare(side: str, sizes: Sizes) -> Callable[[], object]:
     """The step of one side."""
     noise = sizes.noise if side == "rnnlab" else {}
     if isinstance(sizes.model, captioning.Sizes):
-        return captioning.training_step(sizes.model, *captioning.batch(sizes.model), regularisation=noise)
+        model = captioning.model(sizes.model, captioning.weights(sizes.model), regularisation=noise)
+        return training_step(model, *captioning.batch(sizes.model))
     return _layer(sizes.model, noise)
 
 

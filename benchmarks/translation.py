@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.attention import decoder_shapes, draw, training_step, vocabulary
+from benchmarks.attention import decoder_shapes, draw, vocabulary
+from benchmarks.steps import training_step
 
 Array = Any
 

@@ -1,5 +1,6 @@
 """Every side of every case for a GPU computes what rnnlab does on the CPU, with sizes of a few units."""
 
+import gc
 import importlib
 import os
 from types import SimpleNamespace
@@ -82,6 +83,7 @@ def test_the_sides_compute_the_same(simulated, suite, case, side):
 def test_our_side_works_on_the_gpu(simulated, suite):
     side = next(each for each in suite.GPU.sides if each.startswith("rnnlab"))
     sizes = TINY[suite](next(iter(suite.GPU.cases.values())))
+    gc.collect()  # what other tests have left
     used = simulated.get_default_memory_pool().used_bytes()
     work = suite.prepare(side, sizes, "gpu")
     assert simulated.get_default_memory_pool().used_bytes() > used

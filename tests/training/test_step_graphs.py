@@ -66,7 +66,10 @@ MODELS = {
         {"attention": "additive", "target_attention": True, "selector": True, "doubly_stochastic": 0.5,
          "reconstruction": 0.1, "label_smoothing": 0.1, "output": "deep"},
     ),
-    "translator": (translator, {"attention": "additive", "reconstruction": 0.1, "encoder_reconstruction": 0.2}),
+    "translator": (
+        translator,
+        {"attention": "additive", "reconstruction": 0.1, "encoder_reconstruction": 0.2},
+    ),
     "translator, bilinear": (translator, {"attention": "bilinear", "num_layers": 2, "output": "linear"}),
     "classifier": (classifier, {"reconstruction": 0.1, "num_layers": 2}),
 }  # fmt: skip

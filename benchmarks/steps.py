@@ -1,0 +1,72 @@
+"""A training step of one of our models on one batch, as the solver does it, Adam included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+class OneBatch:
+    """Data that are one batch."""
+
+    splits = ("train",)
+
+    def __init__(self, batch: tuple[Array, ...]) -> None:
+        self._batch = batch
+
+    def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
+        """The one batch there is."""
+        return [np.arange(len(self._batch[-1]))]
+
+    def batch(self, split: str, indices: np.ndarray) -> tuple[Array, ...]:
+        """It."""
+        return self._batch
+
+    def num_tokens(self, batch: tuple[Array, ...]) -> int:
+        """The real tokens after the first of each sentence."""
+        return int((batch[-1][:, 1:] != 0).sum())
+
+
+def training_step(
+    model: Any, *batch: Array, device: str = "cpu", graphs: bool = False
+) -> Callable[[], float]:
+    """A step on a batch that is ready on the device, which waits for its loss; a graph by its second call."""
+    return _on_the_cpu(model, batch) if device == "cpu" else _on_a_gpu(model, batch, device, graphs)
+
+
+def _on_the_cpu(model: Any, batch: tuple[Array, ...]) -> Callable[[], float]:
+    from rnnlab.training import gradient_norm, make_update_rule
+
+    rule, noise, grads = make_update_rule("adam"), np.random.default_rng(0), None
+
+    def step() -> float:
+        nonlocal grads
+        loss, grads = model.loss(*batch, rng=noise, grads=grads)
+        gradient_norm(grads)  # what the solver does against numbers that are not finite
+        rule.step(model.params.flat, grads.flat)
+        return loss
+
+    return step
+
+
+def _on_a_gpu(model: Any, batch: tuple[Array, ...], device: str, graphs: bool) -> Callable[[], float]:
+    from rnnlab.training import Solver
+    from rnnlab.training.state import TrainingState
+    from rnnlab.training.update import Update
+
+    data = OneBatch(batch)
+    options = Solver(model, data, device=device, graphs=graphs, verbose=False, print_every=1).options
+    update, state = Update(model, options), TrainingState(options, data)
+    prepared = update.prepared(batch, data.num_tokens(batch))
+
+    def step() -> float:
+        update(prepared, state)
+        state.count(averaged_over=1, tokens=1, seconds=0.0)
+        state.read(update.read(state.iteration))
+        return state.losses[-1]
+
+    return step
