@@ -129,7 +129,7 @@ class RegularisedSteps:
         self._drops_weights = noisy and regularisation.weight_dropout > 0
         # Of a step: what the cell's primitives draw, or of which in inference they have the expectation.
         dropout = p if noisy and on == "candidate" else 0.0
-        self._noise = StepNoise(regularisation.zoneout, dropout, keys and keys[:3])
+        self._noise = regularisation.zoneout, dropout, keys and keys[:3]
         self._has_noise = any((*regularisation.zoneout, dropout))
         self._weight_key = keys and keys[3]
         if self._drops_state:
@@ -173,9 +173,9 @@ class RegularisedSteps:
         if self._drops_state:
             dread *= self._mask[: len(da)]
         if apart:
-            dh[...] += dread
+            dh += dread
         if past is not None:
-            dh[...] += past
+            dh += past
 
     def add_gradient(self, ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array, chunk: Chunk) -> None:
         """Add the gradient of Wh of a chunk of steps."""
@@ -202,7 +202,7 @@ class RegularisedSteps:
             noise["read"] = self._read[: len(prev_h)]
             np.multiply(prev_h, self._mask[: len(prev_h)], out=noise["read"])
         if self._has_noise:
-            noise["noise"] = self._noise._replace(start=rows.start * prev_h.shape[1])
+            noise["noise"] = StepNoise(*self._noise, rows.start * prev_h.shape[1])
         return noise
 
     def _dropped(self, ops: Any, Wh: Array) -> Array:

@@ -175,7 +175,7 @@ lstm_steps_forward, lstm_steps_backward = lstm_step_by_step(
     matmul_into, matmul_add, lstm_forward, lstm_backward
 )
 
-_drawing = Drawing(empty, keep_mask, zoneout_forward, zoneout_backward)
+_drawing = Drawing(keep_mask, zoneout_forward, zoneout_backward)
 rnn_noisy_forward, rnn_noisy_backward = noisy_rnn(_drawing, rnn_forward, rnn_backward)
 lstm_noisy_forward, lstm_noisy_backward = noisy_lstm(
     _drawing, lstm_forward, lstm_backward, lstm_dropped_forward, lstm_dropped_backward

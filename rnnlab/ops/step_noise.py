@@ -36,24 +36,19 @@ class StepNoise(NamedTuple):
 
 
 class Drawing:
-    """The noise of steps, a pass over the arrays for each kind, by a module's own primitives."""
+    """The noise of steps, a pass over the arrays for each kind, by a module's own primitives for NumPy's."""
 
-    def __init__(
-        self,
-        empty: Callable[..., Array],
-        keep_mask: Primitive,
-        zoneout_forward: Primitive,
-        zoneout_backward: Primitive,
-    ) -> None:
-        self._empty, self._keep_mask = empty, keep_mask
+    def __init__(self, keep_mask: Primitive, zoneout_forward: Primitive, zoneout_backward: Primitive) -> None:
+        self._keep_mask = keep_mask
         self._zoneout_forward, self._zoneout_backward = zoneout_forward, zoneout_backward
 
     def masks(self, like: Array, noise: StepNoise) -> tuple[Array, ...]:
         """The mask of the candidate, if there is one."""
-        if not noise.dropout or noise.keys is None:
+        _, p, keys, start = noise
+        if not p or keys is None:
             return ()
-        keep = self._empty(like.shape, like.dtype)
-        self._keep_mask(noise.dropout, noise.keys[2], noise.start, keep)
+        keep = np.empty(like.shape, like.dtype)
+        self._keep_mask(p, keys[2], start, keep)
         return (keep,)
 
     def zoneout(self, k: int, prev: Array, now: Array, noise: StepNoise) -> None:
@@ -71,7 +66,7 @@ class Drawing:
         p = noise.zoneout[k]
         if not p:
             return None
-        past = self._empty(dnow.shape, dnow.dtype)
+        past = np.empty(dnow.shape, dnow.dtype)
         if noise.keys is None:
             np.multiply(dnow, p, out=past)
             dnow -= past
