@@ -61,7 +61,7 @@ def use_tf32(side: str, on: bool) -> None:
     Without a word from us, PyTorch's LSTM has it and its other products have not.
     """
     if _is_ours(side):
-        os.environ["RNNLAB_TF32"] = str(int(on))
+        os.environ["RNNLAB_MATMUL"] = "tf32" if on else "float32"
         return
     import torch
 

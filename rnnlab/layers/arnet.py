@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rnnlab.layers.attending import gradients_of, select_params
-from rnnlab.layers.checks import check_shapes, check_size
+from rnnlab.layers.checks import check_mask, check_shapes, check_size
 from rnnlab.layers.lstm import LSTMCache, lstm_backward, lstm_forward
 from rnnlab.layers.recurrence import as_rows
 from rnnlab.ops import ops_for
@@ -58,6 +58,7 @@ def arnet_forward(
     params: Mapping[str, Array],
     *,
     lengths: Array | None = None,
+    mask: Array | None = None,
     prefix: str = "arnet_",
 ) -> tuple[float, ARNetCache]:
     """The reconstruction loss of a batch of sequences of hidden states.
@@ -72,6 +73,9 @@ def arnet_forward(
         Of :func:`arnet_shapes`; others are ignored.
     lengths : (N,) integers, optional
         The real steps of each sequence, all T if left out; past them h is not read.
+    mask : (N, T), optional
+        Instead, an array of the library and the dtype of h, 1 for the real steps, which come first: h is
+        read to the end, and counts for nothing there.
     prefix : str
         What the names of the parameters begin with.
 
@@ -101,6 +105,10 @@ def arnet_forward(
     if h0 is not None:
         ops.take(h0, steps.order[:first], targets[:first])
     errors -= targets
+    if mask is not None:
+        counts = ops.empty((len(errors), 1), h.dtype)
+        ops.take(check_mask(function, mask, h.shape[:2], h).reshape(-1, 1), steps.source[without:], counts)
+        errors *= counts
     loss = ops.sum_of_squares(errors.reshape(-1)) / max(len(h), 1)
     return loss, ARNetCache(errors, own, h0 is not None, lstm)
 
@@ -141,7 +149,7 @@ def arnet_backward(
     without = 0 if h0_given else first
     de = errors * (2 / max(N, 1) * float(dloss))
     ops.matmul_add(lstm.h[N + without :].T, de, dW)
-    db_out += de.sum(axis=0)
+    ops.add_column_sums(de, db_out)
     dread = steps.unpacked(W.shape[0], errors)  # of h', (N T, R)
     dread[steps.source[:without]] = 0
     ops.put(ops.matmul(de, W.T), steps.source[without:], dread)

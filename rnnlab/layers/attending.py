@@ -172,7 +172,7 @@ class AttentionBackward:
 
     def add_selector_gradients(self, rows: slice, h: Array, dw: Array, db: Array) -> None:
         """Add the selector's gradients, for the queries h of some rows of the room."""
-        dw += (h.T @ self.dbeta[rows])[:, 0]
+        dw += self._ops.matmul(h.T, self.dbeta[rows])[:, 0]
         db += self.dbeta[rows].sum(axis=0)
 
     def add_score_gradient(self, grads: dict[str, Array]) -> None:
@@ -226,7 +226,7 @@ class Keys:
         """Add the gradients of Wm and b, or of W."""
         if self._score == "additive":
             self._ops.matmul_add(memory.T, dkeys, grads["Wm"])
-            grads["b"] += dkeys.sum(axis=0)
+            self._ops.add_column_sums(dkeys, grads["b"])
         elif self._score == "bilinear":
             self._ops.matmul_add(dkeys.T, memory, grads["W"])
 
@@ -242,6 +242,8 @@ class SourceRows(NamedTuple):
     def of(cls, function: str, memory: Array, mask: Array | None) -> SourceRows:
         """Leave out what a mask (N, L), true for real cells, masks.
 
+        Of a mask on a device, of integers, the masked cells stay among the rows, where nobody reads them.
+
         Raises
         ------
         ValueError
@@ -249,6 +251,9 @@ class SourceRows(NamedTuple):
         """
         N, L, C = memory.shape
         ops, rows = ops_for(memory), memory.reshape(N * L, C)
+        if type(mask) is type(memory) and not isinstance(mask, np.ndarray):  # it is not waited for
+            places = ops.asarray(np.arange(1, N * L + 1).reshape(N, L))
+            return cls(rows, ops.asarray(places * mask - 1, np.int64), None)
         if mask is not None:
             given = np.asarray(mask, dtype=bool)
             if given.shape != (N, L):
@@ -307,7 +312,8 @@ def gradients_of(
 
 def selector_gate(h: Array, w: Array, b: Array) -> Array:
     """Beta = sigmoid(h . w + b), (n, H) (H,) (1,) -> (n, 1)."""
-    return ops_for(h).sigmoid(h @ w[:, None] + b)
+    ops = ops_for(h)
+    return ops.sigmoid(ops.matmul(h, w[:, None]) + b)
 
 
 def selector_gradient(dcontext: Array, attended: Array, beta: Array) -> Array:

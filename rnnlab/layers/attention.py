@@ -46,7 +46,7 @@ from rnnlab.layers.attending import (
     selector_gate,
     selector_gradient,
 )
-from rnnlab.layers.checks import check_gradient, check_shapes
+from rnnlab.layers.checks import check_gradient, check_mask, check_shapes
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -318,11 +318,16 @@ def selector_backward(dscaled: Array, cache: SelectorCache) -> tuple[Array, Arra
     context, h, w, beta = cache
     check_gradient("selector_backward", dscaled, context.shape, context.dtype, "dscaled")
     dbeta = selector_gradient(dscaled, context, beta)
-    return dscaled * beta, dbeta * w, (h.T @ dbeta)[:, 0], dbeta.sum(axis=0)
+    dw = ops_for(h).matmul(h.T, dbeta)[:, 0]
+    return dscaled * beta, dbeta * w, dw, dbeta.sum(axis=0)
 
 
 def doubly_stochastic_loss(
-    weights: Array, lengths: Array | None = None, *, memory_mask: Array | None = None
+    weights: Array,
+    lengths: Array | None = None,
+    *,
+    mask: Array | None = None,
+    memory_mask: Array | None = None,
 ) -> tuple[float, Array]:
     """Ask that every cell is attended to as much as any other over a sequence (Xu et al. 2015, eq. 14).
 
@@ -334,7 +339,9 @@ def doubly_stochastic_loss(
     ----------
     weights : (N, T, L)
     lengths : (N,) integers, optional
-        The real steps of each sequence; all T if left out.
+        The real steps of each sequence; all T if neither this nor ``mask`` is given.
+    mask : (N, T), optional
+        The same as an array of the library and the dtype of ``weights``, 1 for the real steps.
     memory_mask : (N, L), optional
         True (or 1) for real cells; all are if left out.
 
@@ -351,12 +358,14 @@ def doubly_stochastic_loss(
     function = "doubly_stochastic_loss"
     N, T, L = weights.shape
     ops = ops_for(weights)
-    real = np.ones((N, T), bool) if lengths is None else _mask_of(function, lengths, N, T)
     counts = np.ones((N, L), bool) if memory_mask is None else np.asarray(memory_mask, dtype=bool)
     if counts.shape != (N, L):
         raise ValueError(f"{function}: memory_mask has shape {counts.shape}, expected (N, L) = {(N, L)}")
-    steps = ops.asarray(real.astype(weights.dtype))
-    counts = ops.asarray((counts & real.any(axis=1, keepdims=True)).astype(weights.dtype))
+    if mask is None:
+        real = np.ones((N, T), bool) if lengths is None else _mask_of(function, lengths, N, T)
+        mask = ops.asarray(real.astype(weights.dtype))
+    steps = check_mask(function, mask, (N, T), weights)
+    counts = ops.asarray(counts.astype(weights.dtype)) * (steps.sum(axis=1, keepdims=True) > 0)
     missing = (1 - ops.matmul(steps[:, None], weights)[:, 0]) * counts  # (N, L)
     loss = (missing * missing).sum(dtype="float64") / max(N, 1)
     return loss, steps[:, :, None] * (missing * (-2 / max(N, 1)))[:, None]

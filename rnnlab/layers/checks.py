@@ -105,6 +105,23 @@ def gradient_room(
     return into
 
 
+def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) -> Array:
+    """Check a mask (N, T) of the library and the dtype of ``like``; return it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If its shape or its dtype is another.
+    """
+    ops_for(mask, like)
+    if mask.shape != shape or mask.dtype != like.dtype:
+        raise ValueError(
+            f"{function}: mask has shape {mask.shape} and dtype {mask.dtype}, "
+            f"expected (N, T) = {shape} and {like.dtype}"
+        )
+    return mask
+
+
 def check_tokens(function: str, name: str, tokens: Array, size: int) -> None:
     """Check that ``tokens`` are integers in [0, size).
 

@@ -104,7 +104,7 @@ def gru_step_backward(dnext_h: Array, cache: GRUStepCache) -> tuple[Array, Array
     _step_backward(ops, _transposed(_parts(Wh)), dprev_h, gates, prev_h, da)
     dWh = ops.zeros(Wh.shape, Wh.dtype)
     _add_recurrent_gradient(ops, prev_h, reset_h, da, _parts(dWh))
-    return da @ Wx.T, dprev_h, x.T @ da, dWh, da.sum(axis=0)
+    return ops.matmul(da, Wx.T), dprev_h, ops.matmul(x.T, da), dWh, da.sum(axis=0)
 
 
 def gru_forward(

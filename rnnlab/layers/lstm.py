@@ -112,7 +112,8 @@ def lstm_step_backward(
     da = ops.empty(gates.shape, gates.dtype)
     dprev_c = dnext_c.copy()
     ops.lstm_backward(dnext_h, dprev_c, gates, prev_c, tanh_c, da)
-    return da @ Wx.T, da @ Wh.T, dprev_c, x.T @ da, prev_h.T @ da, da.sum(axis=0)
+    dx, dprev_h = ops.matmul(da, Wx.T), ops.matmul(da, Wh.T)
+    return dx, dprev_h, dprev_c, ops.matmul(x.T, da), ops.matmul(prev_h.T, da), da.sum(axis=0)
 
 
 def lstm_forward(

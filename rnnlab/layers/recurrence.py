@@ -269,7 +269,7 @@ class WeightGradients:
         self._ops.matmul_add(x.T, da, self.dWx)
         self._ops.matmul_into(da, self._to_x, x)  # in the place of x, which has been used
         self._steps.unpack(x, chunk, self._dx)
-        self.db += da.sum(axis=0)
+        self._ops.add_column_sums(da, self.db)
 
     @property
     def dx(self) -> Array:

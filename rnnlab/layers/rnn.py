@@ -88,7 +88,8 @@ def rnn_step_backward(dnext_h: Array, cache: RNNStepCache) -> tuple[Array, Array
     check_shapes("rnn_step_backward", h=(h, "N H"), dnext_h=(dnext_h, "N H"))
     da = ops.empty(h.shape, h.dtype)
     ops.rnn_backward(dnext_h, h, da)
-    return da @ Wx.T, da @ Wh.T, x.T @ da, prev_h.T @ da, da.sum(axis=0)
+    dx, dprev_h = ops.matmul(da, Wx.T), ops.matmul(da, Wh.T)
+    return dx, dprev_h, ops.matmul(x.T, da), ops.matmul(prev_h.T, da), da.sum(axis=0)
 
 
 def rnn_forward(

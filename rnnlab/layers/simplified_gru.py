@@ -103,8 +103,9 @@ def simplified_gru_step_backward(
     da = ops.empty(gates.shape, gates.dtype)
     dprev_h = dnext_h.copy()
     ops.simplified_gru_backward(dprev_h, gates, prev_h, da)
-    dprev_h += da @ Wh.T
-    return da @ Wx.T, dprev_h, x.T @ da, prev_h.T @ da, da.sum(axis=0)
+    ops.matmul_add(da, Wh.T, dprev_h)
+    dWx, dWh = ops.matmul(x.T, da), ops.matmul(prev_h.T, da)
+    return ops.matmul(da, Wx.T), dprev_h, dWx, dWh, da.sum(axis=0)
 
 
 def simplified_gru_forward(

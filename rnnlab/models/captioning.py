@@ -204,7 +204,7 @@ class CaptioningRNN(EncoderDecoder):
 
         Returns
         -------
-        loss : float
+        loss : float, or an array () on the model's device, which nobody has waited for
         grads : Parameters
 
         Raises
@@ -283,6 +283,15 @@ class CaptioningRNN(EncoderDecoder):
                 f"{function}[1] has shape {vectors.shape}, expected N = {len(regions)} as features[0]"
             )
         return (regions, vectors), len(regions)
+
+    def _padded_inputs(self, features: Features) -> dict[str, Array]:
+        arrays = features if isinstance(features, tuple) else (features,)
+        return {f"features{k}": array for k, array in enumerate(arrays)}
+
+    def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> Features:
+        if self.global_dim is None:
+            return arrays["features0"]
+        return arrays["features0"], arrays["features1"]
 
     def _array(self, name: str, features: Any, axes: str, numbers: int) -> Array:
         if isinstance(features, tuple):

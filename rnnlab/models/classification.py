@@ -19,7 +19,6 @@ from rnnlab.layers import (
     affine_forward,
     dropout_backward,
     dropout_forward,
-    softmax_loss,
 )
 from rnnlab.layers.checks import check_probability, check_rng, check_size
 from rnnlab.layers.regularisation import Regularisation
@@ -27,6 +26,7 @@ from rnnlab.models.base import Batch, Model, arguments_of, averaged_over
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.encoders import Random
 from rnnlab.models.initialisation import initialise
+from rnnlab.models.padding import Padded, real_steps, rounded_up
 from rnnlab.models.reconstruction import decoder_reconstructor, required
 from rnnlab.models.recurrent_layers import RecurrentLayers
 from rnnlab.ops import ops_for
@@ -153,7 +153,7 @@ class SequenceClassifier(Model):
 
         Returns
         -------
-        loss : float
+        loss : float, or an array () on the model's device, which nobody has waited for
             In nats.
         grads : Parameters
 
@@ -168,27 +168,83 @@ class SequenceClassifier(Model):
         check_rng("SequenceClassifier.loss", rng)
         x = self._inputs("loss", x)
         labels = self._labels("loss", labels, len(x))
-        params = self.params
         N, _ = averaged_over("SequenceClassifier.loss", len(x), len(x), part_of)
         grads = self._room(grads, part_of)
+        weights = self._ops.asarray(self._weights(len(x), x.shape[1], lengths))
+        real = np.full(len(x), x.shape[1]) if lengths is None else np.asarray(lengths)
+        loss = self._classified_loss(x, self._ops.indices(labels), weights, real, max(1, N), grads, rng)
+        return self._ops.scalar(loss), grads
+
+    def _classified_loss(
+        self,
+        x: Array,
+        labels: Array,
+        weights: Array,
+        lengths: Array,
+        N: int,
+        grads: Parameters,
+        rng: Random,
+        mask: Array | None = None,
+    ) -> float:
+        """The loss of sequences of a batch of N, with the gradient of every parameter added into ``grads``.
+
+        ``weights`` (N, T) are what each state counts for; all is on the model's device but the lengths.
+        """
+        params = self.params
         h, ran = self.layers.forward(params, x, lengths, rng)
-        weights = self._weights(h, lengths)
         read, dropped = dropout_forward(_read(h, weights), self.output_dropout, rng=rng)
         scores, projected = affine_forward(read, params["W_class"], params["b_class"])
-        loss, dscores = softmax_loss(scores, labels, divisor=max(1, N), label_smoothing=self.label_smoothing)
-        dread, _, _ = affine_backward(dscores, projected, into=(grads["W_class"], grads["b_class"]))
+        losses = self._ops.softmax_cross_entropy(scores, labels, 1 / N, scores, self.label_smoothing)
+        loss = losses.sum(dtype=np.float64) / N
+        dread, _, _ = affine_backward(scores, projected, into=(grads["W_class"], grads["b_class"]))
         dh = _read_backward(dropout_backward(dread, dropped), weights)
         if self.reconstruction:
-            real = np.full(len(x), x.shape[1]) if lengths is None else np.asarray(lengths)
-            weight = self.reconstruction * (len(x) / max(1, N))
             term, dterm, _ = required(self, "reconstruction", self.reconstructor).loss(
-                params, h, None, real, weight=weight, grads=grads
+                params, h, None, lengths, weight=self.reconstruction * (len(x) / N), grads=grads, mask=mask
             )
             loss += term
             dh += dterm
         del h  # its memory serves the backward
         self.layers.backward(dh, ran, grads)
-        return float(loss), grads
+        return loss
+
+    def padded(
+        self, x: Array, labels: Array, lengths: Array | None = None, *, part_of: Batch | None = None
+    ) -> Padded:
+        """A batch as :meth:`padded_loss` takes it, once its arrays are on the model's device.
+
+        Parameters
+        ----------
+        x, labels, lengths, part_of
+            As of :meth:`loss`.
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            As :meth:`loss`.
+        """
+        x = self._inputs("loss", x)
+        labels = self._labels("loss", labels, len(x))
+        N, _ = averaged_over("SequenceClassifier.loss", len(x), len(x), part_of)
+        rows, T, D = x.shape
+        arrays = {"labels": labels.astype(np.int64)}
+        if lengths is not None:
+            padded = self._ops.zeros((rows, rounded_up(T), D), x.dtype)
+            padded[:, :T], x, T = x, padded, rounded_up(T)
+            arrays["mask"] = real_steps(lengths, T, x.dtype)
+        arrays |= {"x": x, "weights": self._weights(rows, T, lengths)}
+        return Padded(arrays, rows / max(1, N))
+
+    def padded_loss(self, batch: Padded, *, rng: Random = None, grads: Parameters) -> Any:
+        """The loss of a batch from :meth:`padded`, which adds its gradients into ``grads``.
+
+        It waits for nothing, and what it does follows from the shapes of the arrays alone.
+        """
+        x, labels, weights = (batch.arrays[name] for name in ("x", "labels", "weights"))
+        N, T, _ = x.shape
+        whole = round(N / batch.share) if N else 1
+        mask = batch.arrays.get("mask")
+        return self._classified_loss(x, labels, weights, np.full(N, T), whole, grads, rng, mask)
 
     def nll(self, x: Array, labels: Array, lengths: Array | None = None) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without noise and without gradients.
@@ -221,19 +277,18 @@ class SequenceClassifier(Model):
     def scores(self, x: Array, lengths: Array | None = None) -> Array:
         """The scores before the softmax, (N, C), of sequences (N, T, D)."""
         h, _ = self.layers.forward(self.params, self._inputs("scores", x), lengths)
-        read = _read(h, self._weights(h, lengths))
+        read = _read(h, self._ops.asarray(self._weights(len(h), h.shape[1], lengths)))
         return affine_forward(read, self.params["W_class"], self.params["b_class"])[0]
 
     def predict(self, x: Array, lengths: Array | None = None) -> Array:
         """The likeliest class of each sequence, (N,) integers."""
         return self._ops.asnumpy(self.scores(x, lengths).argmax(axis=1))
 
-    def _weights(self, h: Array, lengths: Array | None) -> Array:
-        """What each state counts for in what is read, (N, T); the cell has checked the lengths."""
-        N, T, _ = h.shape
+    def _weights(self, N: int, T: int, lengths: Array | None) -> np.ndarray:
+        """What each state counts for in what is read, (N, T)."""
         real, steps = np.full((N, 1), T) if lengths is None else np.reshape(lengths, (N, 1)), np.arange(T)
         weights = steps == real - 1 if self.readout == "last" else (steps < real) / np.maximum(real, 1)
-        return ops_for(h).asarray(weights.astype(h.dtype))
+        return weights.astype(self.dtype)
 
     def _inputs(self, function: str, x: Array) -> Array:
         x = self._floats(x)
@@ -260,7 +315,7 @@ class SequenceClassifier(Model):
 
 def _read(h: Array, weights: Array) -> Array:
     """The weighted sum of states, (N, T, H) to (N, H)."""
-    return (weights[:, None, :] @ h)[:, 0]
+    return ops_for(h).matmul(weights[:, None, :], h)[:, 0]
 
 
 def _read_backward(dread: Array, weights: Array) -> Array:

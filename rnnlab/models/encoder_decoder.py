@@ -27,6 +27,7 @@ from rnnlab.models.cells import Array
 from rnnlab.models.decoders import Decoded
 from rnnlab.models.encoders import Random, Source
 from rnnlab.models.initialisation import initialise
+from rnnlab.models.padding import Padded, padded_tokens, real_steps, rounded_up
 from rnnlab.models.reconstruction import EncoderReconstructor, Reconstructor, required
 from rnnlab.models.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.scoring import output_loss, output_nll
@@ -36,12 +37,14 @@ from rnnlab.parameters import Parameters
 
 
 class Teaching(NamedTuple):
-    """A batch of sentences as teacher forcing wants it; the last two are on the model's device."""
+    """A batch of sentences as teacher forcing wants it; all but the first two are on the model's device."""
 
     inputs: Array  # (N, T) tokens that are read
     lengths: Array  # (N,) up to the last real target
-    real: Array  # (M,) places of the real targets in an (N T,) array
+    real: Array | None  # (M,) places of the real targets in an (N T,) array, None: all
     targets: Array  # (M,) the tokens there
+    weights: Array | None = None  # (M,) of their losses, where real and padded targets are together
+    mask: Array | None = None  # (N, T), then, 1 up to the last real target
 
 
 class Averages(NamedTuple):
@@ -75,6 +78,8 @@ class EncoderDecoder(Model):
     """
 
     _inputs: Callable[..., tuple[Any, int]]  # (function, source) -> what the encoder reads, checked, and N
+    _padded_inputs: Callable[[Any], dict[str, Array]]  # what the encoder reads -> its arrays, padded
+    _inputs_of_padded: Callable[[Mapping[str, Array]], Any]  # and back, once they are on the device
 
     def __init__(
         self,
@@ -141,7 +146,6 @@ class EncoderDecoder(Model):
 
         With the probability ``sampling`` a word that is read is the model's own.
         """
-        params = self.params
         self._check_losses("loss")
         check_rng(f"{type(self).__name__}.loss", rng)
         check_sampling(f"{type(self).__name__}.loss", sampling, rng)
@@ -149,8 +153,15 @@ class EncoderDecoder(Model):
             taught = self._with_samples(inputs, taught, sampling, rng)
         averages = self._averages(taught, part_of)
         grads = self._room(grads, part_of)
+        return self._ops.scalar(self._taught_loss(inputs, taught, averages, grads, rng)), grads
+
+    def _taught_loss(
+        self, inputs: Any, taught: Teaching, averages: Averages, grads: Parameters, rng: Random
+    ) -> float:
+        """The loss, with the gradient of every parameter added into ``grads``."""
+        params, padded = self.params, taught.weights is not None
         source, encoded = self.encoder.forward(params, inputs, rng=rng)
-        words, embedded = self.embedding.forward(params, taught.inputs, rng=rng)
+        words, embedded = self.embedding.forward(params, taught.inputs, rng=rng, checked=padded)
         decoded, cache = self.decoder.forward(params, words, source, taught.lengths, rng)
         loss, ddecoded, dread = self._score(decoded, words, source, taught, averages, grads, rng)
         del decoded  # its memory serves the backward
@@ -168,7 +179,48 @@ class EncoderDecoder(Model):
                 dmemory += dsource.memory
             dsource = dsource._replace(memory=dmemory)
         self.encoder.backward(dsource, encoded, grads)
-        return float(loss), grads
+        return loss
+
+    def padded(self, inputs: Any, tokens: Array, *, part_of: Batch | None = None) -> Padded:
+        """A batch as :meth:`padded_loss` takes it, once its arrays are on the model's device.
+
+        Parameters
+        ----------
+        inputs, tokens, part_of
+            As the arguments of :meth:`loss`.
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            As :meth:`loss`.
+        """
+        inputs, rows = self._inputs("loss", inputs)
+        taught = self._taught("loss", "tokens", tokens, rows)
+        averages = self._averages(taught, part_of)
+        T = rounded_up(taught.inputs.shape[1])
+        read = padded_tokens(taught.inputs, T, self.null_token)
+        targets = padded_tokens(np.asarray(tokens)[:, 1:], T, self.null_token)
+        arrays = {
+            **self._padded_inputs(inputs),
+            "read": read,
+            "targets": targets.reshape(-1),
+            "weights": ((targets != self.null_token) / averages.divisor).astype(self.dtype).reshape(-1),
+            "mask": real_steps(taught.lengths, T, self.dtype),
+        }
+        return Padded(arrays, averages.share)
+
+    def padded_loss(self, batch: Padded, *, rng: Random = None, grads: Parameters) -> Any:
+        """The loss of a batch from :meth:`padded`, which adds its gradients into ``grads``.
+
+        It waits for nothing, and what it does follows from the shapes of the arrays alone.
+        """
+        arrays = batch.arrays
+        N, T = arrays["read"].shape
+        taught = Teaching(
+            arrays["read"], np.full(N, T), None, arrays["targets"], arrays["weights"], arrays["mask"]
+        )
+        inputs = self._inputs_of_padded(arrays)
+        return self._taught_loss(inputs, taught, Averages(1, batch.share), grads, rng)
 
     def _with_samples(
         self, inputs: Any, taught: Teaching, sampling: float, rng: np.random.Generator
@@ -184,7 +236,7 @@ class EncoderDecoder(Model):
     def _averages(self, taught: Teaching, part_of: Batch | None) -> Averages:
         """Those of a batch, or of a part of one."""
         rows = len(taught.lengths)
-        N, tokens = averaged_over(f"{type(self).__name__}.loss", rows, taught.real.size, part_of)
+        N, tokens = averaged_over(f"{type(self).__name__}.loss", rows, len(taught.targets), part_of)
         return Averages(loss_divisor("loss", self.loss_average, N, tokens), rows / max(1, N))
 
     def _score(
@@ -204,7 +256,7 @@ class EncoderDecoder(Model):
             self.params,
             readout,
             taught.targets,
-            divisor=averages.divisor,
+            weights=1 / averages.divisor if taught.weights is None else taught.weights,
             grads=grads,
             label_smoothing=self.label_smoothing,
             rng=rng,
@@ -213,7 +265,7 @@ class EncoderDecoder(Model):
         if self.doubly_stochastic:
             weight = self.doubly_stochastic * averages.share
             term, dterm = doubly_stochastic_loss(
-                decoded.weights["source"], taught.lengths, memory_mask=source.mask
+                decoded.weights["source"], taught.lengths, mask=taught.mask, memory_mask=source.mask
             )
             loss += weight * term
             dweights["source"] = weight * dterm
@@ -229,6 +281,7 @@ class EncoderDecoder(Model):
                 taught.lengths,
                 weight=self.reconstruction * averages.share,
                 grads=grads,
+                mask=taught.mask,
             )
             loss += term
             dhidden += dstates
@@ -241,7 +294,7 @@ class EncoderDecoder(Model):
         words, _ = self.embedding.forward(params, taught.inputs)
         decoded, _ = self.decoder.forward(params, words, source, taught.lengths)
         readout = self._readout(decoded, words, taught.real)
-        return output_nll(self.output, params, readout, taught.targets), taught.real.size
+        return output_nll(self.output, params, readout, taught.targets), len(taught.targets)
 
     def _align(self, inputs: Any, taught: Teaching) -> Array:
         """The attention (N, T, L) to the source under teacher forcing."""
@@ -286,7 +339,7 @@ class EncoderDecoder(Model):
         last = _gather(hidden, self._ops.asarray(np.arange(N) * T + taught.lengths - 1))
         return self._ops.asnumpy(last)
 
-    def _readout(self, decoded: Decoded, words: Array, real: Array) -> Readout:
+    def _readout(self, decoded: Decoded, words: Array, real: Array | None) -> Readout:
         """What is scored, at the real targets."""
         if not self.output.is_deep:
             return Readout(_gather(decoded.hidden, real))
@@ -358,17 +411,21 @@ def check_attention(model: str, attention: str | None) -> None:
         raise ValueError(f"{model}: attention is {attention!r}, expected None or one of {', '.join(SCORES)}")
 
 
-def _gather(array: Array, places: Array) -> Array:
-    """Rows of (N, T, D) at places in (N T,): (M, D)."""
+def _gather(array: Array, places: Array | None) -> Array:
+    """Rows of (N, T, D) at places in (N T,), or all: (M, D)."""
+    if places is None:
+        return as_rows(array)
     ops = ops_for(array)
     out = ops.empty((places.size, array.shape[2]), array.dtype)
     ops.take(as_rows(array), places, out)
     return out
 
 
-def _spread(rows: Array, places: Array, shape: tuple[int, ...]) -> Array:
+def _spread(rows: Array, places: Array | None, shape: tuple[int, ...]) -> Array:
     """The inverse of :func:`_gather`, zero elsewhere: (M, D) to (N, T, D) of the N and T of ``shape``."""
     N, T, _ = shape
+    if places is None:
+        return rows.reshape(N, T, rows.shape[1])
     ops = ops_for(rows)
     out = ops.zeros((N * T, rows.shape[1]), rows.dtype)
     ops.put(rows, places, out)

@@ -52,12 +52,14 @@ class Reconstructor:
         *,
         weight: float,
         grads: Parameters,
+        mask: Array | None = None,
     ) -> tuple[float, Array, Array | None]:
         """``weight`` times the loss of states (N, T, H) and of the one before them, (N, H) or None if zero.
 
+        With a mask (N, T) on the device, states count where it is 1, and lengths only for the work done.
         The parameters' gradients are added into ``grads``; those of both kinds of states are returned.
         """
-        loss, cache = arnet_forward(hidden, first, params, lengths=lengths, prefix=self._prefix)
+        loss, cache = arnet_forward(hidden, first, params, lengths=lengths, mask=mask, prefix=self._prefix)
         dhidden, dfirst, _ = arnet_backward(weight, cache, detach_target=self._detach_target, into=grads)
         return weight * loss, dhidden, dfirst
 
@@ -93,7 +95,13 @@ class EncoderReconstructor:
             h[...] = memory[:, :, columns_here]
             turns = direction == "backward"
             loss, dh, _ = each.loss(
-                params, batch.turned(h) if turns else h, None, batch.lengths, weight=weight, grads=grads
+                params,
+                batch.turned(h) if turns else h,
+                None,
+                batch.lengths,
+                weight=weight,
+                grads=grads,
+                mask=batch.steps,
             )
             total += loss
             dmemory[:, :, columns_here] = batch.turned(dh) if turns else dh

@@ -30,12 +30,12 @@ def output_loss(
     readout: Readout,
     targets: Array,
     *,
-    divisor: float,
+    weights: float | Array,
     grads: Parameters,
     label_smoothing: float = 0.0,
     rng: Random = None,
 ) -> tuple[float, Readout]:
-    """The loss of rows, over ``divisor``, and the gradient of what is scored.
+    """The weighted sum of the losses of rows, and the gradient of what is scored.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def output_loss(
     readout : Readout
         Arrays (M, ...).
     targets : (M,) integers in [0, V)
-    divisor : float
-        What the sum over the rows is divided by.
+    weights : float, or (M,)
+        Of the rows' losses, on the device and in the dtype of the parameters if there is one for each.
     grads : Parameters
     label_smoothing : float in [0, 1)
     rng : numpy Generator, optional
@@ -59,15 +59,18 @@ def output_loss(
     """
     ops = ops_for(readout.hidden)
     room = Readout(*(None if array is None else ops.empty(array.shape, array.dtype) for array in readout))
-    total = 0.0
+    total, by_row = 0.0, not isinstance(weights, float)
     for rows in _chunks(len(targets), output.vocabulary_size):
         scores, cache = output.forward(params, _rows(readout, rows), rng=rng)
-        losses = ops.softmax_cross_entropy(scores, targets[rows], 1 / divisor, scores, label_smoothing)
+        scale: float | Array = weights[rows] if by_row else weights  # type: ignore[index]
+        losses = ops.softmax_cross_entropy(scores, targets[rows], scale, scores, label_smoothing)
+        if by_row:
+            losses *= scale
         total += losses.sum(dtype=np.float64)
         for gradient, place in zip(output.backward(scores, cache, grads), room, strict=True):
             if gradient is not None:
                 place[rows] = gradient
-    return total / divisor, room
+    return total if by_row else total * weights, room
 
 
 def output_nll(output: Output, params: Parameters, readout: Readout, targets: Array) -> float:

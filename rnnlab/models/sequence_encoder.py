@@ -12,7 +12,8 @@ through dropout.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,40 +25,59 @@ from rnnlab.layers import (
     tanh_backward,
     tanh_forward,
 )
+from rnnlab.layers.recurrence import as_rows
 from rnnlab.models.cells import Array, Cell
 from rnnlab.models.encoders import Random, Shapes, Source
+from rnnlab.models.padding import padded_tokens
 from rnnlab.models.words import WordEmbedding
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 
 
-class Tokens:
-    """A batch of sentences to encode.
+class Tokens(NamedTuple):
+    """A batch of sentences to encode; places are among the N L rows of an (N, L, ...) array."""
 
-    Parameters
-    ----------
-    tokens : (N, L) integers
-    null_token : int
-        Padding, after the end of a sentence.
-    """
+    tokens: Array  # (N, L) integers
+    lengths: Array  # (N,) how many steps are to be computed
+    mask: Array  # (N, L), true, or 1, for the real tokens
+    opposite: Array  # (N L,) places, each sentence turned round, its padding left where it is
+    last: Array  # (N,) places of the last tokens, or of the first where there is none
+    steps: Array | None = None  # the mask on the device, in the dtype of the model, of a batch that is padded
 
-    def __init__(self, tokens: Array, null_token: int) -> None:
+    @classmethod
+    def of(cls, tokens: Array, null_token: int, length: int | None = None) -> Tokens:
+        """Sentences (N, L) that end where only ``null_token`` is left, cut to the longest or to a length."""
         real = tokens != null_token
-        self.lengths = (real * np.arange(1, tokens.shape[1] + 1)).max(axis=1, initial=0)
-        longest = int(self.lengths.max(initial=1))
-        self.tokens = tokens[:, :longest]
-        steps = np.arange(longest)
-        self.mask = steps < self.lengths[:, None]
-        # each sentence turned round, its padding left where it is
-        self.reversed = np.where(self.mask, self.lengths[:, None] - 1 - steps, steps)
+        lengths = (real * np.arange(1, tokens.shape[1] + 1)).max(axis=1, initial=0)
+        L = int(lengths.max(initial=1)) if length is None else length
+        steps, first = np.arange(L), L * np.arange(len(tokens))
+        mask = steps < lengths[:, None]
+        opposite = np.where(mask, lengths[:, None] - 1 - steps, steps) + first[:, None]
+        last = np.maximum(lengths - 1, 0) + first
+        return cls(padded_tokens(tokens, L, null_token), lengths, mask, opposite.reshape(-1), last)
+
+    def padded(self, dtype: Any) -> dict[str, np.ndarray]:
+        """Its arrays for :meth:`of_padded`, under names of their own."""
+        mask = self.mask.astype(np.int64)
+        arrays = self.tokens, mask, self.opposite, self.last, self.mask.astype(dtype)
+        return dict(zip(_PADDED, arrays, strict=True))
+
+    @classmethod
+    def of_padded(cls, arrays: Mapping[str, Array]) -> Tokens:
+        """From what :meth:`padded` gave, brought to a device: all steps are computed, and the mask counts."""
+        tokens, mask, opposite, last, steps = (arrays[name] for name in _PADDED)
+        N, L = tokens.shape
+        return cls(tokens, np.full(N, L), mask, opposite, last, steps)
 
     def turned(self, x: Array) -> Array:
         """The rows (N, L, D) of each sentence in the opposite order; its own inverse."""
         ops, (N, L, D) = ops_for(x), x.shape
         out = ops.empty((N * L, D), x.dtype)
-        places = self.reversed + L * np.arange(N)[:, None]
-        ops.take(x.reshape(N * L, D), ops.asarray(places.reshape(-1)), out)
+        ops.take(x.reshape(N * L, D), ops.indices(self.opposite), out)
         return out.reshape(N, L, D)
+
+
+_PADDED = ("source", "source_mask", "source_opposite", "source_last", "source_steps")
 
 
 class TokenEncoder:
@@ -108,7 +128,8 @@ class TokenEncoder:
 
     def forward(self, params: Parameters, batch: Tokens, *, rng: Random = None) -> tuple[Source, Any]:
         """Tokens to a memory (N, L, H) or (N, L, 2H) and a state of arrays of the decoder's size."""
-        x, embedded = self.embedding.forward(params, batch.tokens, rng=rng)
+        checked = batch.steps is not None
+        x, embedded = self.embedding.forward(params, batch.tokens, rng=rng, checked=checked)
         caches = []
         for layer in self.layers:
             dropped = None
@@ -140,8 +161,8 @@ class TokenEncoder:
         da = tanh_backward(dstarted, activated)
         dread, _, _ = affine_backward(da, projected, into=(grads["W_init"], grads["b_init"]))
         dx = ops.zeros(shape, dtype) if dsource.memory is None else _copy(dsource.memory)
-        H, (rows, last) = self.hidden_dim, _last(ops, batch)
-        dx[rows, last, :H] += dread[:, :H]
+        H, last = self.hidden_dim, ops.indices(batch.last)
+        as_rows(dx)[last, :H] += dread[:, :H]
         dx[:, 0, H:] += dread[:, H:]
         for layer, (dropped, runs) in zip(reversed(self.layers), reversed(caches), strict=True):
             dinputs = None
@@ -154,7 +175,9 @@ class TokenEncoder:
 
     def _read(self, x: Array, batch: Tokens) -> Array:
         """The states of both directions once they have read all, (N, L, 2H) -> (N, 2H), or of the one."""
-        out = _copy(x[_last(ops_for(x), batch)])
+        ops, (N, _, D) = ops_for(x), x.shape
+        out = ops.empty((N, D), x.dtype)
+        ops.take(as_rows(x), ops.indices(batch.last), out)
         out[:, self.hidden_dim :] = x[:, 0, self.hidden_dim :]
         return out
 
@@ -187,12 +210,6 @@ def _beside(parts: list[Array]) -> Array:
     for k, part in enumerate(parts):
         out[:, :, k * H : (k + 1) * H] = part
     return out
-
-
-def _last(ops: Any, batch: Tokens) -> tuple[Array, Array]:
-    """Where each sentence's last token is: indices of a batch of sequences."""
-    places = np.maximum(batch.lengths - 1, 0)
-    return ops.asarray(np.arange(len(places))), ops.asarray(places)
 
 
 def _copy(view: Array) -> Array:

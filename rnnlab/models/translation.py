@@ -20,6 +20,7 @@ from rnnlab.models.base import Batch, arguments_of
 from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.decoders import AttentiveDecoder, RecurrentDecoder
 from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
+from rnnlab.models.padding import rounded_up
 from rnnlab.models.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.sequence_encoder import TokenEncoder, Tokens
 from rnnlab.models.words import DeepOutput, LinearOutput, WordEmbedding
@@ -201,7 +202,7 @@ class Seq2Seq(EncoderDecoder):
 
         Returns
         -------
-        loss : float
+        loss : float, or an array () on the model's device, which nobody has waited for
         grads : Parameters
 
         Raises
@@ -272,7 +273,14 @@ class Seq2Seq(EncoderDecoder):
                 f"Seq2Seq.{function}: source has shape {source.shape}, expected (N, L) with L of at least 1"
             )
         check_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
-        return Tokens(source, self.source_word_to_idx["<NULL>"]), len(source)
+        return Tokens.of(source, self.source_word_to_idx["<NULL>"]), len(source)
+
+    def _padded_inputs(self, batch: Tokens) -> dict[str, Array]:
+        null_token, length = self.source_word_to_idx["<NULL>"], rounded_up(batch.tokens.shape[1])
+        return Tokens.of(batch.tokens, null_token, length).padded(self.dtype)
+
+    def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> Tokens:
+        return Tokens.of_padded(arrays)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:

@@ -33,9 +33,11 @@ class WordEmbedding:
         """The matrix of word vectors."""
         return {self._name: (self.vocabulary_size, self.word_dim)}
 
-    def forward(self, params: Parameters, tokens: Array, *, rng: Random = None) -> tuple[Array, Any]:
-        """Tokens (N, T) to word vectors (N, T, W)."""
-        words, looked_up = word_embedding_forward(tokens, params[self._name])
+    def forward(
+        self, params: Parameters, tokens: Array, *, rng: Random = None, checked: bool = False
+    ) -> tuple[Array, Any]:
+        """Tokens (N, T), perhaps known to be in range, to word vectors (N, T, W)."""
+        words, looked_up = word_embedding_forward(tokens, params[self._name], checked=checked)
         words, dropped = dropout_forward(words, self.dropout, rng=rng)
         return words, (looked_up, dropped)
 
@@ -122,7 +124,7 @@ class DeepOutput:
         ops = ops_for(dscores)
         da = tanh_backward(self.output.backward(dscores, scored, grads).hidden, activated)
         ops.matmul_add(readout.hidden.T, da, grads["W_deep_h"])
-        grads["b_deep"] += da.sum(axis=0)
+        ops.add_column_sums(da, grads["b_deep"])
         dcontexts = None
         if self.context_dim:
             ops.matmul_add(readout.contexts.T, da, grads["W_deep_z"])

@@ -13,7 +13,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-__all__ = ["THREADS", "WARP", "by_rows", "check_whole", "each", "launch", "stride"]
+__all__ = ["THREADS", "WARP", "by_rows", "check_device", "check_whole", "each", "launch", "stride"]
 
 Array = Any
 
@@ -51,12 +51,7 @@ def launch(
     in bytes. With ``together``, all blocks run at once, as a GRID_KERNEL asks, if there are no more than the
     device has room for.
     """
-    here, there = cp.cuda.runtime.getDevice(), arguments[0].device.id
-    if here != there:
-        raise RuntimeError(
-            f"{name}: the arrays are on gpu:{there}, and this thread works on gpu:{here}: in each thread, "
-            f"rnnlab.ops.ops_on('gpu:{there}') or the model's to('gpu:{there}') comes first"
-        )
+    check_device(arguments[0], name)
     real, values = dtype.type, []
     for value in arguments:
         if isinstance(value, int):
@@ -73,6 +68,17 @@ def launch(
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # where not all fit, CuPy warns, and leaves some blocks out
         kernel((blocks,), (threads,), tuple(values), shared_mem=shared)
+
+
+def check_device(array: Array, function: str) -> int:
+    """The number of the device that an array is on, once it is seen to be the one in use."""
+    here, there = cp.cuda.runtime.getDevice(), array.device.id
+    if here != there:
+        raise RuntimeError(
+            f"{function}: the arrays are on gpu:{there}, and this thread works on gpu:{here}: in each "
+            f"thread, rnnlab.ops.ops_on('gpu:{there}') or the model's to('gpu:{there}') comes first"
+        )
+    return here
 
 
 def each(name: str, size: int, like: Array, *arguments: Any) -> None:

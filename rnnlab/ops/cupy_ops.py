@@ -9,13 +9,13 @@ Python number, and :func:`asnumpy`. The noise is that of NumPy, to the bit; othe
 
 from __future__ import annotations
 
-import os
+import functools
 from typing import Any
 
 import cupy as cp
 import numpy as np
-from cupy import cublas
 
+from rnnlab.ops import cupy_blas
 from rnnlab.ops.cupy_attention import (
     additive_attention_backward,
     additive_attention_forward,
@@ -67,6 +67,7 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "add_column_sums",
     "additive_attention_backward",
     "additive_attention_forward",
     "affine",
@@ -110,6 +111,7 @@ __all__ = [
     "rnn_forward",
     "rnn_noisy_backward",
     "rnn_noisy_forward",
+    "scalar",
     "sgd",
     "sigmoid",
     "simplified_gru_backward",
@@ -136,11 +138,6 @@ zeros = cp.zeros
 CHUNK = 16  # the cache is larger, and a launch has its price
 
 
-_TF32 = os.environ.get("RNNLAB_TF32", "0")
-if _TF32 not in ("0", "1"):
-    raise ValueError(f"RNNLAB_TF32 is {_TF32!r}, expected '0' or '1'")
-
-
 def asarray(x: Any, dtype: Any = None) -> Array:
     """The numbers on the device, row by row."""
     return cp.asarray(x, dtype, order="C") if isinstance(x, cp.ndarray) else uploaded(x, dtype)
@@ -149,6 +146,11 @@ def asarray(x: Any, dtype: Any = None) -> Array:
 def indices(x: Array) -> Array:
     """Integers of any width as the primitives take them, of 64 bits."""
     return asarray(x, np.int64)
+
+
+def scalar(x: Any) -> Any:
+    """A number, or an array (), which nobody has waited for."""
+    return x if isinstance(x, cp.ndarray) else float(x)
 
 
 def staged(x: Array, like: Array) -> Array:
@@ -164,29 +166,12 @@ def staged(x: Array, like: Array) -> Array:
 # ---------------------------------------------------------------- matrix products
 
 
-def _gemm(x: Array, w: Array, out: Array, beta: float) -> None:
-    """out = x w + beta out."""
-    if out.size and x.shape[1]:
-        if _TF32 == "1":
-            _allow_tf32()
-        cublas.gemm("N", "N", x, w, out, 1.0, beta)
-    elif not beta:
-        out.fill(0)
-
-
-def _allow_tf32() -> None:
-    """Let cuBLAS round the factors of float32 products to 10 bits; a handle is a thread's and a device's."""
-    from cupy_backends.cuda.libs import cublas as library
-
-    library.setMathMode(cp.cuda.device.get_cublas_handle(), library.CUBLAS_TF32_TENSOR_OP_MATH)
-
-
 def matmul(x: Array, w: Array) -> Array:
-    """x w, (..., M, K) (..., K, N) -> (..., M, N)."""
+    """x w, (M, K) (K, N) -> (M, N), or of each pair of matrices where there are three axes."""
     if x.ndim != 2 or w.ndim != 2:
-        return cp.matmul(x, w)
+        return cupy_blas.batched(x, w)
     out = cp.empty((x.shape[0], w.shape[1]), x.dtype)
-    _gemm(x, w, out, 0.0)
+    cupy_blas.gemm(x, w, out)
     return out
 
 
@@ -200,22 +185,39 @@ def affine(x: Array, w: Array, b: Array) -> Array:
 def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
     """Write x w + b."""
     out[...] = b
-    _gemm(x, w, out, 1.0)
+    cupy_blas.gemm(x, w, out, 1.0)
 
 
 def packed(w: Array) -> Array:
-    """The matrix, or its copy if it is part of a wider one, which cuBLAS would copy for each product."""
-    return w if w.flags.c_contiguous or w.flags.f_contiguous else cp.ascontiguousarray(w)
+    """The matrix, or, where products are done in bfloat16, the matrix rounded to that once and for all."""
+    if cupy_blas.MATMUL == "bfloat16" and w.dtype == np.float32:
+        return cupy_blas.rounded(w)
+    return w
 
 
 def matmul_into(x: Array, w: Array, out: Array) -> None:
     """Write x w."""
-    _gemm(x, w, out, 0.0)
+    cupy_blas.gemm(x, w, out)
 
 
 def matmul_add(x: Array, w: Array, out: Array) -> None:
     """Add x w to out."""
-    _gemm(x, w, out, 1.0)
+    cupy_blas.gemm(x, w, out, 1.0)
+
+
+def add_column_sums(x: Array, out: Array) -> None:
+    """Add the sum of all rows: a product with ones, which has more blocks at work than a sum."""
+    rows, device = x.shape[0], cp.cuda.runtime.getDevice()
+    ones = _ones(max(rows - 1, 0).bit_length(), x.dtype.char, device)[:, :rows]
+    cupy_blas.gemm(ones, x, out[None], 1.0, "float32")
+
+
+@functools.cache
+def _ones(bits: int, dtype: str, device: int) -> Array:
+    """A row of 2^bits ones on the device, which is the one in use. It is kept: a graph may read it again."""
+    ones = cp.ones((1, 1 << bits), dtype)
+    cp.cuda.get_current_stream().synchronize()  # once, and any stream may read them
+    return ones
 
 
 lstm_steps_forward, lstm_steps_backward = lstm_in_one_launch(
@@ -262,13 +264,14 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
 
 
 def softmax_cross_entropy(
-    scores: Array, targets: Array, scale: float, dscores: Array, smoothing: float = 0.0
+    scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
 ) -> Array:
     """Cross-entropy of each row, and its gradient times ``scale``."""
-    check_whole(scores, targets, dscores)
+    factor, scales = (1.0, scale) if isinstance(scale, cp.ndarray) else (float(scale), None)
+    check_whole(scores, targets, dscores, scales)
     M, V = scores.shape
     losses = cp.empty(M, scores.dtype)
-    arguments = scores, targets, dscores, losses, M, V, float(scale), float(smoothing)
+    arguments = scores, targets, scales, dscores, losses, M, V, factor, float(smoothing)
     by_rows("softmax_cross_entropy", M, V, scores, *arguments)
     return losses
 

@@ -5,7 +5,7 @@ them. Here every block keeps its share of the weight in shared memory for all st
 wait for each other after each: ``lstm_steps_forward`` and ``lstm_steps_backward`` in ``kernels.cu``.
 
 The environment variable RNNLAB_PERSISTENT, "1" or "0", asks for that wherever it fits, or nowhere; otherwise
-:data:`FASTER` says where.
+:data:`FASTER` says where. Where products are done in bfloat16, it is step by step.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import cupy as cp
 import numpy as np
 
+from rnnlab.ops.cupy_blas import Rounded
+from rnnlab.ops.cupy_graphs import uploaded
 from rnnlab.ops.cupy_kernels import WARP, check_whole, launch
 from rnnlab.ops.steps import Slices
 
@@ -93,7 +95,7 @@ def lstm_in_one_launch(
 
     @functools.wraps(step_by_step)
     def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Slices) -> None:
-        layout = _choose(steps, h, backward=False)
+        layout = _choose(steps, h, Wh, backward=False)
         if layout is None:
             step_by_step(gates, Wh, h, c, tanh_c, steps)
             return
@@ -112,7 +114,7 @@ def lstm_in_one_launch(
         to_h: Array,
         steps: Slices,
     ) -> None:
-        layout = _choose(steps, c, backward=True)
+        layout = _choose(steps, c, to_h, backward=True)
         if layout is None:
             step_by_step_backward(dh, dstate, dcell, gates, c, tanh_c, da, to_h, steps)
             return
@@ -122,13 +124,13 @@ def lstm_in_one_launch(
     return lstm_steps_forward, lstm_steps_backward
 
 
-def _choose(steps: Slices, states: Array, backward: bool) -> Layout | None:
+def _choose(steps: Slices, states: Array, weight: Array | Rounded, backward: bool) -> Layout | None:
     """The layout of one launch, or None for step by step."""
     asked = os.environ.get("RNNLAB_PERSISTENT", "")
     if asked not in ("", "0", "1"):
         raise ValueError(f"RNNLAB_PERSISTENT is {asked!r}, expected '0' or '1'")
     H = states.shape[1]
-    if asked == "0" or not steps or not H:
+    if asked == "0" or not steps or not H or isinstance(weight, Rounded):
         return None
     N = steps[0][0].stop - steps[0][0].start
     if not asked and not any(N <= rows and H <= units for rows, units in FASTER.get(states.dtype.name, ())):
@@ -157,7 +159,7 @@ def _launch(name: str, layout: Layout, steps: Slices, like: Array, *arrays: Arra
     ]
     strides = [stride // weight.itemsize for stride in weight.strides]
     arguments = (
-        *(*arrays, weight, cp.asarray(np.array(places, np.int64))),
+        *(*arrays, weight, uploaded(np.array(places, np.int64))),
         cp.zeros(1, np.uint32),  # where the blocks meet
         *(len(steps), like.shape[1], *strides),
         *(layout.units, layout.parts, layout.rows, layout.splits),

@@ -57,6 +57,7 @@ from rnnlab.ops.fused_optim import (
 )
 from rnnlab.ops.fused_scores import embedding_gradient, log_softmax, softmax_cross_entropy
 from rnnlab.ops.numpy_ops import (
+    add_column_sums,
     asarray,
     asnumpy,
     concatenate,
@@ -64,6 +65,7 @@ from rnnlab.ops.numpy_ops import (
     indices,
     noise_keys,
     put,
+    scalar,
     sigmoid,
     staged,
     take,
@@ -78,6 +80,7 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "add_column_sums",
     "additive_attention_backward",
     "additive_attention_forward",
     "affine",
@@ -121,6 +124,7 @@ __all__ = [
     "rnn_forward",
     "rnn_noisy_backward",
     "rnn_noisy_forward",
+    "scalar",
     "sgd",
     "sigmoid",
     "simplified_gru_backward",

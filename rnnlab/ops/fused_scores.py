@@ -19,11 +19,14 @@ _COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
 
 @primitive
 def softmax_cross_entropy(
-    scores: Array, targets: Array, scale: float, dscores: Array, smoothing: float = 0.0
+    scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
 ) -> Array:
     """losses = -q . log p; dscores = scale (p - q); q = (1 - smoothing) onehot(target) + smoothing / V."""
-    losses = empty(scores.shape[0], scores.dtype)
-    _softmax_cross_entropy(scores, _indices(targets, scores.shape[1]), scale, smoothing, dscores, losses)
+    losses, by_row = empty(scores.shape[0], scores.dtype), np.ndim(scale) > 0
+    factor = 1.0 if by_row else scale
+    _softmax_cross_entropy(scores, _indices(targets, scores.shape[1]), factor, smoothing, dscores, losses)
+    if by_row:
+        dscores *= np.expand_dims(scale, 1)
     return losses
 
 

@@ -99,6 +99,19 @@ KERNEL(put)(const REAL* x, const Size* rows, REAL* out, Size n, Size columns, Si
     }
 }
 
+// float32 numbers as bfloat16, their first 16 bits, by lines of `matrices` that lie `apart`: to the nearest, to even
+// where two are.
+KERNEL(to_bfloat16)(const REAL* x, unsigned short* out, Size matrices, Size lines, Size length, Size apart,
+                    Size step) {
+    FOR_EACH(i, matrices * lines * length) {
+        Size line = i / length, matrix = line / lines;
+        float value = static_cast<float>(x[matrix * apart + line % lines * step + i % length]);
+        unsigned bits = __float_as_uint(value);
+        bool nan = value != value;  // which rounding could make infinite
+        out[i] = static_cast<unsigned short>(nan ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+    }
+}
+
 // A block for each place in `tokens`: the first place of a token adds the rows of all its places, in order.
 BLOCK_KERNEL(embedding_gradient)(const REAL* dout, const Size* tokens, REAL* dW, Size M, Size columns) {
     SHARED(int, here);  // (threads,)
@@ -605,14 +618,14 @@ GRID_KERNEL(lstm_steps_backward)(const REAL* dh, REAL* dstate, REAL* dcell, cons
 
 // ---------------------------------------------------------------- scores
 
-BLOCK_KERNEL(softmax_cross_entropy)(const REAL* scores, const Size* targets, REAL* dscores, REAL* losses,
-                                    Size M, Size V, REAL scale, REAL smoothing) {
+BLOCK_KERNEL(softmax_cross_entropy)(const REAL* scores, const Size* targets, const REAL* scales, REAL* dscores,
+                                    REAL* losses, Size M, Size V, REAL one_scale, REAL smoothing) {
     SHARED(REAL, room);
     REAL certain = REAL(1) - smoothing, shared = smoothing / REAL(V);
     for (Size row = blockIdx.x; row < M; row += gridDim.x) {
         const REAL* x = scores + row * V;
         REAL* d = dscores + row * V;
-        REAL most = REAL(-INFINITY), total = 0, shifted = 0;
+        REAL most = REAL(-INFINITY), total = 0, shifted = 0, scale = scales ? scales[row] : one_scale;
         for (Size j = threadIdx.x; j < V; j += blockDim.x) most = largest(x[j], most);
         most = block_max(most, room);
         for (Size j = threadIdx.x; j < V; j += blockDim.x) {

@@ -66,6 +66,7 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "add_column_sums",
     "additive_attention_backward",
     "additive_attention_forward",
     "affine",
@@ -109,6 +110,7 @@ __all__ = [
     "rnn_forward",
     "rnn_noisy_backward",
     "rnn_noisy_forward",
+    "scalar",
     "sgd",
     "sigmoid",
     "simplified_gru_backward",
@@ -136,6 +138,11 @@ tanh = np.tanh
 zeros = np.zeros
 
 CHUNK = 1  # by how much chunks of a sequence are best to be larger than rnnlab.layers.recurrence has them
+
+
+def scalar(x: Any) -> Any:
+    """A number, or an array () of any library but NumPy's, which nobody has waited for."""
+    return float(x)
 
 
 def staged(x: Array, like: Array) -> Array:
@@ -169,6 +176,11 @@ def matmul_into(x: Array, w: Array, out: Array) -> None:
 def matmul_add(x: Array, w: Array, out: Array) -> None:
     """out += x w, (n, K) (K, G) -> (n, G), w as it is or from :func:`packed`."""
     out += np.matmul(x, w)
+
+
+def add_column_sums(x: Array, out: Array) -> None:
+    """Add the sum of all rows, (M, N) -> (N,): the gradient of a bias."""
+    out += x.sum(axis=0)
 
 
 lstm_steps_forward, lstm_steps_backward = lstm_step_by_step(
@@ -227,21 +239,21 @@ _BLOCK = 1 << 16  # numbers that are worked on together, so that every pass over
 
 
 def softmax_cross_entropy(
-    scores: Array, targets: Array, scale: float, dscores: Array, smoothing: float = 0.0
+    scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
 ) -> Array:
-    """Cross-entropy of each row and, in ``dscores``, its gradient times ``scale``.
+    """Cross-entropy of each row and, in ``dscores``, its gradient times ``scale``, one number or (M,).
 
     It is (1 - smoothing) times the target's negative log-likelihood, and smoothing times the mean of all V
     classes'. ``dscores`` may be ``scores`` itself. (M, V), (M,) -> (M,)
     """
     M, V = scores.shape
     certain, shared = 1 - smoothing, smoothing / max(V, 1)
-    losses = np.empty(M, scores.dtype)
+    losses, scales = np.empty(M, scores.dtype), np.broadcast_to(scale, M)
     step = max(1, _BLOCK // max(V, 1))
     for start in range(0, M, step):
         block = slice(start, start + step)
         d, y = dscores[block], targets[block]
-        rows = np.arange(d.shape[0])
+        rows, factor = np.arange(d.shape[0]), scales[block, None]
         np.subtract(scores[block], scores[block].max(axis=1, keepdims=True), out=d)
         expected = certain * d[rows, y]
         if smoothing:
@@ -249,10 +261,10 @@ def softmax_cross_entropy(
         np.exp(d, out=d)
         total = d.sum(axis=1)
         losses[block] = np.log(total) - expected
-        d *= (scale / total)[:, None]
+        d *= factor / total[:, None]
         if smoothing:
-            d -= scale * shared
-        d[rows, y] -= scale * certain
+            d -= factor * shared
+        d[rows, y] -= factor[:, 0] * certain
     return losses
 
 

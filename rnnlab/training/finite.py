@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
@@ -15,14 +16,25 @@ class NonFiniteError(FloatingPointError):
     ----------
     parameter : str or None
         The name of the parameter that is concerned, if one is.
+    before : list of (float, float)
+        Losses and norms of iterations before it that nobody has read yet.
     """
 
-    def __init__(self, message: str, parameter: str | None = None) -> None:
+    def __init__(
+        self, message: str, parameter: str | None = None, before: Sequence[tuple[float, float]] = ()
+    ) -> None:
         super().__init__(message)
-        self.parameter = parameter
+        self.parameter, self.before = parameter, list(before)
 
 
-def check_iteration(iteration: int, loss: float, norm: float, params: Parameters, grads: Parameters) -> None:
+def check_iteration(
+    iteration: int,
+    loss: float,
+    norm: float,
+    params: Parameters,
+    grads: Parameters,
+    before: Sequence[tuple[float, float]] = (),
+) -> None:
     """Look at an iteration before its update; costs nothing as long as all is well.
 
     Parameters
@@ -33,6 +45,9 @@ def check_iteration(iteration: int, loss: float, norm: float, params: Parameters
     norm : float
         Of the gradient; not finite if an element is not.
     params, grads : Parameters
+        The gradient may be a later iteration's.
+    before : sequence of (float, float)
+        For the error.
 
     Raises
     ------
@@ -48,9 +63,11 @@ def check_iteration(iteration: int, loss: float, norm: float, params: Parameters
         if index is not None:
             culprits.append(arrays.name_at(index))
             found.append(f"{what} {culprits[-1]!r} has {float(arrays.flat[index])}")
+    found = found or [f"the gradient's norm is {norm}"]  # of an iteration whose gradient has gone
     raise NonFiniteError(
         f"iteration {iteration}: {', '.join(found)}; a smaller learning rate or clip_norm may help",
         culprits[0] if culprits else None,
+        before,
     )
 
 

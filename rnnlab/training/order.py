@@ -53,6 +53,11 @@ class DataOrder:
         self._num_batches = len(batches)
         return batches
 
+    @property
+    def at_end(self) -> bool:
+        """Whether all batches of the epoch that is under way have been used."""
+        return self.batch == self._num_batches
+
     def end_epoch(self) -> None:
         """Go on to the next epoch."""
         self.epoch += 1

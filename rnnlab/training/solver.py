@@ -29,7 +29,7 @@ from rnnlab.training.checkpoint import (
     load_parameters,
     save_checkpoint,
 )
-from rnnlab.training.finite import check_parameters
+from rnnlab.training.finite import NonFiniteError, check_parameters
 from rnnlab.training.interrupt import Interrupt
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
 from rnnlab.training.prefetch import prefetched
@@ -319,8 +319,9 @@ class Solver:
         with closing(prefetched(self._prepare, batches[order.batch :], ahead)) as prepared:
             started = time.perf_counter()
             for batch in prepared:
-                loss = self._iterate(batch, started)
-                progress.iteration(self._state.iteration, total, loss, self._state.totals)
+                self._iterate(batch, started)
+                if interrupt.requested or self._results_are_due():
+                    self._read_results(progress, total)
                 if interrupt.requested:
                     return False
                 if self._run and every and self._state.iteration % every == 0:
@@ -328,23 +329,41 @@ class Solver:
                 started = time.perf_counter()
         return True
 
+    def _results_are_due(self) -> bool:
+        """Whether somebody waits for the losses of the iterations so far."""
+        done, every = self._state.iteration, self.options.checkpoint_every
+        ends = self._state.order.at_end or (self._run is not None and every and done % every == 0)
+        return ends or (done - 1) % self._update.waiting == 0
+
     def _prepare(self, indices: Array) -> tuple[Array, ...]:
         """A batch, where the model wants to have it, if it says so."""
         batch = self.data.batch("train", indices)
         return self.model.staged(batch) if hasattr(self.model, "staged") else batch
 
-    def _iterate(self, batch: tuple[Array, ...], started: float) -> float:
-        """One update by a batch that was waited for since ``started``; returns the loss."""
+    def _iterate(self, batch: tuple[Array, ...], started: float) -> None:
+        """One update by a batch that was waited for since ``started``."""
         tokens = self.data.num_tokens(batch)
-        loss, norm = self._update(batch, tokens, self._state)
+        self._update(batch, tokens, self._state)
         self._state.count(
-            loss,
-            loss_of_tokens=loss * (tokens if self._averages_tokens else len(batch[-1])),
-            gradient_norm=norm,
+            averaged_over=tokens if self._averages_tokens else len(batch[-1]),
             tokens=tokens,
             seconds=time.perf_counter() - started,
         )
-        return loss
+
+    def _read_results(self, progress: Progress, total: int) -> None:
+        """Wait for the losses and norms of the iterations since the last time, and show them."""
+        state = self._state
+        before, started = state.iteration - state.unread, time.perf_counter()
+        try:
+            results = self._update.read(before + 1)
+        except NonFiniteError as error:
+            state.read(error.before)
+            state.forget_unread()
+            raise
+        state.read(results)
+        state.totals.seconds += time.perf_counter() - started
+        for done, (loss, _) in enumerate(results, before + 1):
+            progress.iteration(done, total, loss, state.totals)
 
     def _end_epoch(self, progress: Progress) -> None:
         """Validate, take the epoch into the history, and save."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -52,11 +52,17 @@ class TrainingState:
         self.totals = EpochTotals()
         self.losses: list[float] = []
         self.history: list[dict[str, Any]] = []
+        self._unread: list[dict[str, Any]] = []  # of iterations whose losses nobody has read yet
 
     @property
     def iteration(self) -> int:
         """The number of iterations done."""
-        return len(self.losses)
+        return len(self.losses) + len(self._unread)
+
+    @property
+    def unread(self) -> int:
+        """The iterations of these whose losses are not known yet."""
+        return len(self._unread)
 
     @property
     def multiplier(self) -> float:
@@ -72,11 +78,22 @@ class TrainingState:
         schedule = self._sampling_schedule
         return None if schedule is None else schedule.probability(iteration, self.order.epoch)
 
-    def count(self, loss: float, **sums: Any) -> None:
-        """Take note of an iteration that is done; ``sums`` are the other arguments of the totals' ``add``."""
-        self.losses.append(loss)
+    def count(self, **sums: Any) -> None:
+        """Take note of an iteration that is done; ``sums`` are what :meth:`EpochTotals.add` takes."""
+        self._unread.append(sums)
         self.order.batch += 1
-        self.totals.add(loss=loss, **sums)
+
+    def read(self, results: Sequence[tuple[float, float]]) -> None:
+        """Take note of losses and gradients' norms, of the first iterations that have none yet."""
+        for loss, norm in results:
+            self.losses.append(loss)
+            self.totals.add(loss=loss, gradient_norm=norm, **self._unread.pop(0))
+
+    def forget_unread(self) -> None:
+        """Take back all iterations without a loss: they have updated nothing."""
+        self.order.batch -= len(self._unread)
+        self.rule.steps -= len(self._unread)
+        self._unread = []
 
     def end_epoch(self, metrics: Mapping[str, float] | None) -> bool:
         """Take an epoch into the history and go on to the next; true if it is the best so far.

@@ -17,12 +17,12 @@ class EpochTotals:
     seconds: float = 0.0
 
     def add(
-        self, *, loss: float, loss_of_tokens: float, gradient_norm: float, tokens: int, seconds: float
+        self, *, loss: float, averaged_over: int, gradient_norm: float, tokens: int, seconds: float
     ) -> None:
-        """Add an iteration; its ``loss`` is a mean, ``loss_of_tokens`` the sum over all its tokens."""
+        """Add an iteration; its ``loss`` is a mean over so many examples or tokens."""
         self.iterations += 1
         self.loss += loss
-        self.loss_of_tokens += loss_of_tokens
+        self.loss_of_tokens += loss * averaged_over
         self.gradient_norm += gradient_norm
         self.tokens += tokens
         self.seconds += seconds

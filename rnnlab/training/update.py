@@ -8,9 +8,8 @@ from typing import Any
 
 from rnnlab.parameters import Parameters
 from rnnlab.training.accumulation import num_examples, parts_of
-from rnnlab.training.clipping import clip_by_value, gradient_norm, norm_scale
-from rnnlab.training.finite import check_iteration
 from rnnlab.training.freezing import Trained
+from rnnlab.training.gradient_checks import gradient_checks
 from rnnlab.training.options import Options
 from rnnlab.training.protocols import Array, Model
 from rnnlab.training.state import TrainingState
@@ -53,33 +52,42 @@ class Update:
             _check_takes(model, "part_of", f"accumulate is {options.accumulate}")
         self._model, self._options = model, options
         self._grads = model.params.zeros_like()
+        self._checks = gradient_checks(model.params, options)
 
-    def __call__(self, batch: tuple[Array, ...], tokens: int, state: TrainingState) -> tuple[float, float]:
-        """Update by a batch of so many tokens; return the loss, and the gradient's norm before clipping.
+    @property
+    def waiting(self) -> int:
+        """How many updates there may be until :meth:`read` is called."""
+        return self._checks.waiting
+
+    def __call__(self, batch: tuple[Array, ...], tokens: int, state: TrainingState) -> None:
+        """Update by a batch of so many tokens.
 
         Raises
         ------
         NonFiniteError
-            If the loss or the gradient is not finite. Nothing is updated then.
+            On a CPU, if the loss or the gradient is not finite. Nothing is updated then.
         MemoryError
             If the batch is too large; says what would need less. Nothing is updated then.
         """
-        params, options = self._model.params, self._options
+        params = self._model.params
         try:
             loss, grads = self._gradient(batch, tokens, state)
         except MemoryError as error:
             raise self._out_of_memory(batch, tokens, state, error) from error
         self._trained.clear_frozen(grads)
-        norm = gradient_norm(grads)
-        check_iteration(state.iteration + 1, loss, norm, params, grads)
-        state.rule.step(
-            params.flat,
-            grads.flat,
-            scale=_clip(grads, norm, options),
-            rate=state.multiplier,
-            parts=self._trained.parts,
-        )
-        return loss, norm
+        scale = self._checks.look(state.iteration + 1, loss, params, grads)
+        rule, rate, parts = state.rule, state.multiplier, self._trained.parts
+        rule.step(params.flat, grads.flat, scale=scale, rate=rate, parts=parts)
+
+    def read(self, first: int) -> list[tuple[float, float]]:
+        """Losses and norms, before clipping, of the updates since the last time; ``first`` is the first.
+
+        Raises
+        ------
+        NonFiniteError
+            On a GPU, if one is not finite: nothing has been updated from that iteration on.
+        """
+        return self._checks.read(first, self._model.params, self._grads)
 
     def _out_of_memory(
         self, batch: tuple[Array, ...], tokens: int, state: TrainingState, error: MemoryError
@@ -95,24 +103,14 @@ class Update:
 
     def _gradient(
         self, batch: tuple[Array, ...], tokens: int, state: TrainingState
-    ) -> tuple[float, Parameters]:
+    ) -> tuple[Any, Parameters]:
         """The loss of a batch and its gradient; in parts, if it is to be accumulated."""
         options: dict[str, Any] = {"rng": state.noise, "grads": self._grads}
         if state.sampling is not None:
             options["sampling"] = state.sampling
         if self._options.accumulate == 1:
-            loss, grads = self._model.loss(*batch, **options)
-            return float(loss), grads
+            return self._model.loss(*batch, **options)
         options["part_of"] = (num_examples(batch), tokens)
         self._grads.flat[...] = 0
         parts = parts_of(batch, self._options.accumulate)
-        return sum(float(self._model.loss(*part, **options)[0]) for part in parts), self._grads
-
-
-def _clip(grads: Parameters, norm: float, options: Options) -> float:
-    """Clip by value in place; return the factor that clips by norm."""
-    if options.clip_value is not None:
-        clip_by_value(grads, options.clip_value)
-        if options.clip_norm is not None:
-            norm = gradient_norm(grads)
-    return norm_scale(norm, options.clip_norm)
+        return sum(self._model.loss(*part, **options)[0] for part in parts), self._grads

@@ -110,22 +110,22 @@ def test_the_clock_waits_before_and_after_and_takes_the_median(monkeypatch):
 
 
 def test_a_side_begins_with_its_precision_and_its_clock(simulated, monkeypatch):
-    monkeypatch.setenv("RNNLAB_TF32", "")
+    monkeypatch.setenv("RNNLAB_MATMUL", "")
     case = next(case for case, sizes in lstm.GPU.cases.items() if sizes.tf32)
     prepared = []
 
     def prepare(side, sizes, device):
-        prepared.append((side, sizes, device, os.environ["RNNLAB_TF32"]))
+        prepared.append((side, sizes, device, os.environ["RNNLAB_MATMUL"]))
         return lambda: simulated.zeros(1)
 
     work, measure = gpu.begin(SimpleNamespace(GPU=lstm.GPU, prepare=prepare), "rnnlab", case)
-    assert prepared == [("rnnlab", lstm.GPU.cases[case], "gpu", "1")]
+    assert prepared == [("rnnlab", lstm.GPU.cases[case], "gpu", "tf32")]
     assert measure(work) > 0
     assert simulated.transfers.synchronisations >= 6
 
 
 def test_precision(monkeypatch):
-    monkeypatch.setenv("RNNLAB_TF32", "")
+    monkeypatch.setenv("RNNLAB_MATMUL", "")
     flags = [torch.backends.cuda.matmul, torch.backends.cudnn]
     before = [flag.allow_tf32 for flag in flags]
     try:
@@ -133,7 +133,7 @@ def test_precision(monkeypatch):
             gpu.use_tf32("torch time-first", on)
             assert [flag.allow_tf32 for flag in flags] == [on, on]
             gpu.use_tf32("rnnlab 100", on)
-            assert os.environ["RNNLAB_TF32"] == str(int(on))
+            assert os.environ["RNNLAB_MATMUL"] == ("tf32" if on else "float32")
     finally:
         for flag, value in zip(flags, before, strict=True):
             flag.allow_tf32 = value

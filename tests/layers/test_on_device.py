@@ -40,21 +40,34 @@ def test_the_same_as_on_numpy(name, ops):
         np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-12)
 
 
-# the others hold parameters of their own, in double precision
-@pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith(("attention_keys", "attention_step"))])
-def test_in_single_precision(name, ops):
-    case = case_called(name)
-    single = case._replace(inputs={key: array.astype(np.float32) for key, array in case.inputs.items()})
-    forward, backward = single.forward, single.backward
+def single(case):
+    """The case in single precision."""
+    backward = case.backward
 
     def narrow(*arguments):
         *douts, cache = arguments
         return backward(*(d.astype(np.float32) for d in douts), cache)
 
-    actual = run(single._replace(forward=forward, backward=narrow), ops)
-    for a, e in zip(actual, run(case, ops_for(np.zeros(1))), strict=True):
+    inputs = {key: array.astype(np.float32) for key, array in case.inputs.items()}
+    return case._replace(inputs=inputs, backward=narrow)
+
+
+# the others hold parameters of their own, in double precision
+@pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith(("attention_keys", "attention_step"))])
+def test_in_single_precision(name, ops):
+    case = case_called(name)
+    for a, e in zip(run(single(case), ops), run(case, ops_for(np.zeros(1))), strict=True):
         assert np.asarray(a).dtype == np.float32 or np.shape(a) == ()
         np.testing.assert_allclose(a, e, rtol=1e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith(("attention_keys", "attention_step"))])
+def test_in_single_precision_with_products_in_bfloat16(name, ops, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("rnnlab.ops.cupy_blas"), "MATMUL", "bfloat16")
+    case = case_called(name)
+    for a, e in zip(run(single(case), ops), run(case, ops_for(np.zeros(1))), strict=True):
+        assert np.asarray(a).dtype == np.float32 or np.shape(a) == ()
+        assert np.linalg.norm(a - e) <= 0.05 * np.linalg.norm(e) + 1e-3
 
 
 @pytest.mark.parametrize("name", SOME)

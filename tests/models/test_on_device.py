@@ -24,7 +24,7 @@ def case_called(name):
 def losses(model, batch):
     """The loss with its gradients, and the likelihood."""
     loss, grads = model.loss(*batch, rng=np.random.default_rng(3))
-    return loss, ops_for(grads.flat).asnumpy(grads.flat), model.nll(*batch)
+    return float(loss), ops_for(grads.flat).asnumpy(grads.flat), model.nll(*batch)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,14 +126,14 @@ def test_features_may_be_on_the_device_already(device, rng):
     staged = model.staged((features, captions))
     assert type(staged[0]) is device.ndarray
     assert staged[1] is captions
-    assert model.loss(*staged)[0] == expected
+    assert float(model.loss(*staged)[0]) == expected
 
 
 def test_scheduled_sampling(device, rng):
     features, captions = batch(rng)
     model = build()
     expected = model.loss(features, captions, rng=np.random.default_rng(1), sampling=0.5)[0]
-    found = model.to("gpu").loss(features, captions, rng=np.random.default_rng(1), sampling=0.5)[0]
+    found = float(model.to("gpu").loss(features, captions, rng=np.random.default_rng(1), sampling=0.5)[0])
     assert found == pytest.approx(expected, rel=1e-10)
 
 

@@ -26,7 +26,7 @@ def test_chunks_change_nothing(rows, rng):
     params = Parameters(output.shapes(), np.float64)
     params.flat[...] = rng.standard_normal(params.flat.size)
     hidden, targets, grads = rng.standard_normal((rows, 4)), rng.integers(6, size=rows), params.zeros_like()
-    loss, (dhidden, _, _) = output_loss(output, params, Readout(hidden), targets, divisor=7.0, grads=grads)
+    loss, (dhidden, _, _) = output_loss(output, params, Readout(hidden), targets, weights=1 / 7, grads=grads)
 
     scores, _ = affine_forward(hidden, params["W_vocab"], params["b_vocab"])
     expected, dscores = softmax_loss(scores, targets, divisor=7.0)

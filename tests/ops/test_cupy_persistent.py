@@ -210,6 +210,14 @@ def test_the_real_kernels_are_launched(simulated, ops, monkeypatch):
     assert simulated.launches["lstm_forward"] == 0
 
 
+def test_a_weight_in_bfloat16_is_multiplied_step_by_step(simulated, ops, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("rnnlab.ops.cupy_blas"), "MATMUL", "bfloat16")
+    forced(monkeypatch, "1")
+    forward(ops, 2, 4, T=3, dtype=np.float32)
+    assert simulated.launches["lstm_steps_forward"] == 0
+    assert simulated.launches["lstm_forward"] == 3
+
+
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("device", [(132, 232448), (108, 166912), (4, 101376), (1, 49152)])
 def test_a_layout_is_possible_and_covers_everything(device, backward, simulated):

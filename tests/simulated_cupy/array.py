@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
+import operator
 from typing import Any
 
 import numpy as np
 
 from . import cuda
 
-GUARD = 256  # bytes before and behind the elements of every array
-CANARY = np.full(GUARD // 4, 0xFFFA5A5F, np.uint32).tobytes()  # NaN to those who read it
 REDUCTIONS = ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin")
 NUMPY_ONLY = {"initial", "kind", "mode", "where"}  # options that CuPy's functions lack
 METHODS = (
@@ -25,48 +25,6 @@ METHODS = (
     "swapaxes",
     "squeeze",
 )
-
-
-class OutsideError(AssertionError):
-    """A kernel wrote outside an array."""
-
-
-class Memory:
-    """The memory of an array between two guards; new memory holds nothing that could pass for a result."""
-
-    def __init__(self, shape: Any, dtype: Any, order: str) -> None:
-        self._counted = 0
-        empty = np.empty(0, dtype)
-        size = int(np.prod(shape, dtype=np.int64)) * empty.itemsize
-        self._counted = cuda.pool.take(size)
-        self._raw = np.empty(size + 2 * GUARD + 255, np.uint8)
-        self._start = GUARD + -(self._raw.ctypes.data + GUARD) % 256
-        self._end = self._start + size
-        self._set_guards()
-        self.array = self._raw[self._start : self._end].view(dtype).reshape(shape, order=order)
-        if dtype.kind in "fc":
-            self.array.fill(np.nan)
-        elif dtype.kind in "iu":
-            self.array.fill(np.iinfo(dtype).max // 3 * 2 + 1)
-        else:
-            self.array.fill(1)
-
-    def __del__(self) -> None:
-        cuda.pool.give_back(self._counted)
-
-    def _set_guards(self) -> None:
-        guard = np.frombuffer(CANARY, np.uint8)
-        self._raw[self._start - GUARD : self._start] = guard
-        self._raw[self._end : self._end + GUARD] = guard
-
-    def check(self, what: str) -> None:
-        """Raise OutsideError if something wrote into a guard."""
-        before = self._raw[self._start - GUARD : self._start].tobytes() != CANARY
-        behind = self._raw[self._end : self._end + GUARD].tobytes() != CANARY
-        if before or behind:
-            self._set_guards()
-            place = "before" if before else "behind"
-            raise OutsideError(f"{what}: something was written {place} its {self._end - self._start} bytes")
 
 
 class Flags:
@@ -88,8 +46,9 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
     __hash__ = None
 
     def __init__(self, shape: Any, dtype: Any = float, *, order: str = "C") -> None:
-        self._memory = Memory(shape, np.dtype(dtype), order)
-        self._array = self._memory.array
+        dtype = np.dtype(dtype)
+        self._memory = cuda.alloc(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize).mem
+        self._array = self._memory.view(shape, dtype, order)
         self.base: ndarray | None = None
 
     def _view(self, array: np.ndarray) -> ndarray:
@@ -137,7 +96,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def data(self) -> Any:
-        return cuda.SimpleNamespace(ptr=self._array.ctypes.data, mem=self._memory)
+        return cuda.MemoryPointer(self._memory, self._array.ctypes.data)
 
     def __len__(self) -> int:
         return len(self._array)
@@ -153,7 +112,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
     # To the host.
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> np.ndarray:
-        cuda.transfers.to_host += 1
+        _to_host(stream)
         if out is None:
             return self._array.copy(order=order)
         if not isinstance(out, np.ndarray) or out.dtype != self.dtype or out.shape != self.shape:
@@ -170,15 +129,15 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
             raise ValueError(f"Shape mismatch. Old shape: {self.shape}, new shape: {arr.shape}")
         if not (self._array.flags.c_contiguous or self._array.flags.f_contiguous):
             raise RuntimeError("Cannot set to non-contiguous array")
-        cuda.transfers.to_device += 1
+        _to_device(stream)
         self._array[...] = arr
 
     def item(self) -> Any:
-        cuda.transfers.to_host += 1
+        _to_host()
         return self._array.item()
 
     def tolist(self) -> Any:
-        cuda.transfers.to_host += 1
+        _to_host()
         return self._array.tolist()
 
     def __bool__(self) -> bool:
@@ -198,32 +157,29 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
     # Elements.
 
     def __getitem__(self, key: Any) -> ndarray:
-        key = _index(key)
-        result = self._array[key]
-        if not isinstance(result, np.ndarray):
-            result = self._array[(*key, Ellipsis)]
-        return wrap(result, self)
+        return evaluate(_elements, (self._array, _index(key)), {}, self)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        with np.errstate(all="ignore"):
-            self._array[_index(key)] = operand(value)
+        write(operator.setitem, self, _index(key), operand(value))
 
     def fill(self, value: Any) -> None:
-        self._array.fill(operand(value))
+        write(np.ndarray.fill, self, operand(value))
 
     def nonzero(self) -> tuple[ndarray, ...]:
+        if cuda.recording is not None:
+            cuda.recording.refuse("D2H transfers")
         cuda.transfers.synchronisations += 1  # the host has to know how many
         return wrap(self._array.nonzero())
 
     def argsort(self, axis: int | None = -1) -> ndarray:
-        return wrap(self._array.argsort(axis=axis, kind="stable"))
+        return evaluate(np.argsort, (self._array,), {"axis": axis, "kind": "stable"})
 
     def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", copy: bool = True) -> ndarray:
-        with np.errstate(all="ignore"):
-            return wrap(self._array.astype(dtype, order=order, casting=casting, copy=copy), self)
+        options = {"order": order, "casting": casting, "copy": copy}
+        return evaluate(np.ndarray.astype, (self._array, dtype), options, self)
 
     def copy(self, order: str = "C") -> ndarray:
-        return wrap(self._array.copy(order=order))
+        return evaluate(np.ndarray.copy, (self._array,), {"order": order})
 
     def view(self, dtype: Any = None) -> ndarray:
         return self._view(self._array.view() if dtype is None else self._array.view(dtype))
@@ -242,10 +198,13 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def _method(name: str, options: set[str] | None = None) -> Any:
+    def function(array: np.ndarray, *args: Any, **kwargs: Any) -> Any:
+        return getattr(array, name)(*args, **kwargs)
+
     def method(self: ndarray, *args: Any, **kwargs: Any) -> ndarray:
         if options is not None and kwargs.keys() - options:
             raise TypeError(f"{name}() got an unexpected keyword argument {min(kwargs.keys() - options)!r}")
-        return call(lambda array, *a, **k: getattr(array, name)(*a, **k), self, *args, **kwargs)
+        return call(function, self, *args, **kwargs)
 
     return method
 
@@ -256,12 +215,28 @@ for _name in METHODS:
     setattr(ndarray, _name, _method(_name))
 
 
+def _to_host(stream: Any = None) -> None:
+    recorder = cuda.recording if stream is None else stream.recorder
+    if recorder is not None:
+        recorder.refuse("D2H transfers")
+    cuda.transfers.to_host += 1
+
+
+def _to_device(stream: Any = None) -> None:
+    recorder = cuda.recording if stream is None else stream.recorder
+    if recorder is not None:
+        recorder.refuse("H2D transfers")
+    cuda.transfers.to_device += 1
+
+
 def host(value: Any) -> Any:
     """The NumPy array of a simulated one, and of those in tuples and lists; NumPy arrays are refused."""
     if isinstance(value, ndarray):
         return value._array
-    if isinstance(value, np.ndarray) and value.ndim:
-        raise TypeError(f"Unsupported type {type(value)}: a CuPy function was given a NumPy array")
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise TypeError(f"Unsupported type {type(value)}: a CuPy function was given a NumPy array")
+        return value[()]  # a scalar as it is now
     if isinstance(value, tuple | list):
         return type(value)(map(host, value))
     return value
@@ -290,12 +265,30 @@ def wrap(result: Any, *sources: ndarray) -> Any:
             return source._view(result)
     order = "F" if result.flags.f_contiguous and not result.flags.c_contiguous else "C"
     array = ndarray(result.shape, result.dtype, order=order)
-    array._array[...] = result
+    if cuda.recording is None:
+        array._array[...] = result
     return array
 
 
+def evaluate(function: Any, args: tuple[Any, ...], options: dict[str, Any], *sources: ndarray) -> Any:
+    """What a function of NumPy arrays returns, wrapped: computed now, or by the graph that is captured."""
+    if cuda.recording is not None:
+        return cuda.recording.evaluate(function, args, options, lambda result: wrap(result, *sources))
+    with np.errstate(all="ignore"):
+        return wrap(function(*args, **options), *sources)
+
+
+def write(function: Any, target: ndarray, *args: Any, **options: Any) -> None:
+    """Let a function write into an array, ``function(target, *args, **options)``: now, or in a graph."""
+    if cuda.recording is not None:
+        cuda.recording.write(function, args, options, target._array)
+        return
+    with np.errstate(all="ignore"):
+        function(target._array, *args, **options)
+
+
 def from_host(array: np.ndarray) -> ndarray:
-    cuda.transfers.to_device += 1
+    _to_device()
     return wrap(array)
 
 
@@ -304,11 +297,21 @@ def call(function: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     if kwargs.keys() & NUMPY_ONLY:
         raise TypeError(f"CuPy has no option {min(kwargs.keys() & NUMPY_ONLY)} here")
     options = {name: host(value) for name, value in kwargs.items()}
-    if out is not None:
-        options["out"] = _output(out)._array
-    with np.errstate(all="ignore"):
-        result = function(*map(host, args), **options)
-    return wrap(result, *arrays_in(args)) if out is None else out
+    if out is None:
+        return evaluate(function, host(args), options, *arrays_in(args))
+    write(_into(function), _output(out), *host(args), **options)
+    return out
+
+
+@functools.cache
+def _into(function: Any) -> Any:
+    """The function with its output first."""
+
+    def into(out: np.ndarray, *args: Any, **options: Any) -> None:
+        function(*args, out=out, **options)
+
+    into.function = function
+    return into
 
 
 def elementwise(ufunc: Any, *inputs: Any, out: Any = None, **options: Any) -> Any:
@@ -318,13 +321,12 @@ def elementwise(ufunc: Any, *inputs: Any, out: Any = None, **options: Any) -> An
     operands = [operand(value) for value in inputs]
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
-    with np.errstate(all="ignore"):
-        if out is None:
-            return wrap(ufunc(*operands, order="C", **options))
-        target = _output(out)._array
-        if ufunc is np.matmul and any(np.may_share_memory(target, value) for value in operands):
-            raise ValueError("matmul: out overlaps a factor")
-        ufunc(*operands, out=target, **options)
+    if out is None:
+        return evaluate(ufunc, tuple(operands), {"order": "C", **options})
+    target = _output(out)._array
+    if ufunc is np.matmul and any(np.may_share_memory(target, value) for value in operands):
+        raise ValueError("matmul: out overlaps a factor")
+    write(_into(ufunc), out, *operands, **options)
     return out
 
 
@@ -351,7 +353,14 @@ def _index(key: Any) -> tuple[Any, ...]:
         if isinstance(part, np.ndarray):
             raise TypeError("a CuPy array is indexed with a NumPy array")
         if isinstance(part, list):
-            cuda.transfers.to_device += 1
+            _to_device()
         if isinstance(part, ndarray) and part.dtype == bool:
+            if cuda.recording is not None:
+                cuda.recording.refuse("D2H transfers")
             cuda.transfers.synchronisations += 1
     return tuple(host(part) for part in keys)
+
+
+def _elements(array: np.ndarray, key: tuple[Any, ...]) -> np.ndarray:
+    result = array[key]
+    return result if isinstance(result, np.ndarray) else array[(*key, Ellipsis)]

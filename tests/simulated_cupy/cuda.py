@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import time
+import weakref
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+
+from .blocks import Account, Memory, MemoryPointer, accounts, rounded
 
 MULTIPROCESSORS = 4
 SHARED_MEMORY = 232448  # bytes that a block may ask for
 TOTAL_MEMORY = 16 << 30
+RUNTIME_VERSION = 99_000  # that of no CUDA
 
 ATTRIBUTES = {
     "MultiProcessorCount": MULTIPROCESSORS,
@@ -36,6 +43,7 @@ class Transfers:
 
 
 transfers = Transfers()
+launches: collections.Counter[str] = collections.Counter()  # by the host: kernels by name, and "graph"
 
 
 class CUDARuntimeError(RuntimeError):
@@ -56,39 +64,80 @@ class OutOfMemoryError(MemoryError):
 
 
 class MemoryPool:
-    """Counts what the arrays take, each rounded up to 512 bytes as in CuPy's own pool."""
+    """Gives out memory and keeps, as CuPy's, what comes back; each array is rounded up to 512 bytes.
 
-    def __init__(self) -> None:
-        self._used = 0
+    It never runs into fragments: what it keeps is as much as was in use at once.
+    """
 
-    def take(self, size: int) -> int:
-        """Count an array of this many bytes; return what is to be given back."""
-        size = (size + 511) // 512 * 512
-        if limit is not None and self._used + size > limit:
-            raise OutOfMemoryError(size, self._used)
-        self._used += size
-        return size
+    def __init__(self, allocator: Any = None, *, keeps: bool = True) -> None:
+        self._account = Account(keeps)
 
-    def give_back(self, size: int) -> None:
-        self._used -= size
+    def __del__(self) -> None:
+        self._account.keeps = False
+        self._account.release()
+
+    def malloc(self, size: int) -> MemoryPointer:
+        if limit is not None:
+            taken, growth = _taken(), self._account.growth(rounded(size))
+            if growth and taken + growth > limit:
+                self.free_all_blocks()  # as CuPy's does before it gives up
+                raise OutOfMemoryError(rounded(size), taken)
+        memory = Memory(size, self._account, _current.ptr)
+        if recording is not None:
+            recording.born(memory.block)
+        return MemoryPointer(memory, memory.block.ptr)
 
     def used_bytes(self) -> int:
-        return self._used
+        return self._account.used
 
-    total_bytes = used_bytes
+    def total_bytes(self) -> int:
+        return self._account.reserved
 
     def free_bytes(self) -> int:
-        return 0
+        return self.total_bytes() - self.used_bytes()
 
-    def free_all_blocks(self) -> None:
-        pass
+    def free_all_blocks(self, stream: Any = None) -> None:
+        self._account.release()
 
 
-pool = MemoryPool()
+def _taken() -> int:
+    return sum(account.reserved for account in accounts)
+
+
+pool = MemoryPool(keeps=False)  # gives back at once, so that what is in use is known to the byte
+_allocator = pool.malloc
+
+
+def alloc(size: int) -> MemoryPointer:
+    return _allocator(size)
+
+
+@contextlib.contextmanager
+def using_allocator(allocator: Any = None) -> Iterator[None]:
+    global _allocator
+    before, _allocator = _allocator, pool.malloc if allocator is None else allocator
+    try:
+        yield
+    finally:
+        _allocator = before
+
+
+recording: Any = None  # the recorder of the current stream while it captures
+_capturing: weakref.WeakSet[Stream] = weakref.WeakSet()
+CAPTURES = "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing"
 
 
 def _synchronise() -> None:
     transfers.synchronisations += 1
+
+
+def _synchronise_device() -> None:
+    """Of all streams, and so of those that capture."""
+    for stream in _capturing:
+        stream.recorder.invalid = True
+    if _capturing:
+        raise CUDARuntimeError(CAPTURES)
+    _synchronise()
 
 
 class Device:
@@ -122,24 +171,35 @@ class Device:
         return f"<CUDA Device {self.id}>"
 
     def synchronize(self) -> None:
-        _synchronise()
+        _synchronise_device()
 
     @property
     def mem_info(self) -> tuple[int, int]:
         total = TOTAL_MEMORY if limit is None else limit
-        return total - pool.used_bytes(), total
+        return total - _taken(), total
 
 
 class Event:
-    done = True
-
     def __init__(self, block: bool = True, disable_timing: bool = False, interprocess: bool = False) -> None:
         self._time: float | None = None
+        self.recorder: Any = None  # of the capture that it was recorded in
+
+    @property
+    def done(self) -> bool:
+        if self.recorder is not None:
+            self.recorder.invalid = True
+        return self.recorder is None
 
     def record(self, stream: Any = None) -> None:
-        self._time = time.perf_counter()
+        self.recorder = (_current if stream is None else stream).recorder
+        self._time = time.perf_counter() if self.recorder is None else None
 
     def synchronize(self) -> None:
+        if self.recorder is not None:
+            self.recorder.invalidate(
+                "cudaErrorCapturedEvent: "
+                "operation not permitted on an event last recorded in a capturing stream"
+            )
         _synchronise()
 
 
@@ -152,12 +212,13 @@ def get_elapsed_time(start_event: Event, end_event: Event) -> float:
 
 class Stream:
     null: Stream
-    done = True
 
     def __init__(
         self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: Any = None
     ):
         self.ptr = 0 if null else id(self)
+        self.is_non_blocking = non_blocking
+        self.recorder: Any = None  # while it captures
         self._before: list[Stream] = []
 
     def __enter__(self) -> Stream:
@@ -170,9 +231,18 @@ class Stream:
     def use(self) -> Stream:
         global _current
         _current = self
+        _follow()
         return self
 
+    @property
+    def done(self) -> bool:
+        if self.recorder is not None:
+            self.recorder.invalid = True
+        return self.recorder is None
+
     def synchronize(self) -> None:
+        if self.recorder is not None:
+            self.recorder.invalidate(CAPTURES)
         _synchronise()
 
     def record(self, event: Event | None = None) -> Event:
@@ -181,11 +251,64 @@ class Stream:
         return event
 
     def wait_event(self, event: Event) -> None:
-        pass
+        if event.recorder is not None and event.recorder is not self.recorder:
+            raise NotImplementedError("a stream that joins the capture of another one is not simulated")
+        if self.recorder is not None and event.recorder is None and event._time is not None:
+            self.recorder.invalidate(
+                "cudaErrorStreamCaptureIsolation: dependency created on uncaptured work in another stream"
+            )
+
+    def begin_capture(self, mode: int | None = None) -> None:
+        from . import capture
+
+        if self.ptr == 0:
+            raise RuntimeError("cannot capture on the default (legacy) stream")
+        if not self.is_non_blocking:
+            raise NotImplementedError(
+                "the capture of a stream that waits for the null stream is not simulated"
+            )
+        if self.recorder is not None:
+            raise CUDARuntimeError(ILLEGAL)
+        self.recorder = capture.Recorder()
+        _capturing.add(self)
+        _follow()
+
+    def end_capture(self) -> Any:
+        if self.recorder is None:
+            raise CUDARuntimeError(ILLEGAL)
+        recorder, self.recorder = self.recorder, None
+        _capturing.discard(self)
+        _follow()
+        return recorder.finish()
+
+    def is_capturing(self) -> bool:
+        if self.recorder is not None and self.recorder.invalid:
+            self.recorder.refuse("calls")
+        return self.recorder is not None
+
+
+ILLEGAL = "cudaErrorIllegalState: the operation cannot be performed in the present state"
+
+
+def _follow() -> None:
+    """Record, or no longer, after the current stream or its capture has changed."""
+    global recording
+    if recording is not _current.recorder:
+        from . import capture
+
+        recording = _current.recorder
+        capture.switch()
 
 
 Stream.null = Stream(null=True)
 _current = Stream.null
+
+
+def forget_captures() -> None:
+    """Leave nothing behind of captures that nobody ended."""
+    for stream in list(_capturing):
+        stream.recorder = None
+    _capturing.clear()
 
 
 def get_current_stream(device_id: int | None = None) -> Stream:
@@ -194,6 +317,14 @@ def get_current_stream(device_id: int | None = None) -> Stream:
 
 def is_available() -> bool:
     return True
+
+
+def __getattr__(name: str) -> Any:
+    if name != "cublas":
+        raise AttributeError(f"module 'cupy.cuda' has no attribute {name!r}")
+    from . import cublas_library
+
+    return cublas_library.load()  # as CuPy's module, it is there for its library to be loaded
 
 
 def alloc_pinned_memory(size: int) -> bytearray:
@@ -219,12 +350,17 @@ runtime = SimpleNamespace(
     getDeviceCount=lambda: 1,
     getDevice=lambda: 0,
     getDeviceProperties=_properties,
-    deviceSynchronize=_synchronise,
+    deviceSynchronize=_synchronise_device,
     memGetInfo=lambda: Device(0).mem_info,
-    runtimeGetVersion=lambda: 12090,
+    runtimeGetVersion=lambda: RUNTIME_VERSION,
     driverGetVersion=lambda: 12090,
+    streamCaptureModeGlobal=0,
+    streamCaptureModeThreadLocal=1,
+    streamCaptureModeRelaxed=2,
 )
 driver = SimpleNamespace(CUDADriverError=CUDADriverError)
 compiler = SimpleNamespace(CompileException=CompileException)
-memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
+memory = SimpleNamespace(
+    OutOfMemoryError=OutOfMemoryError, MemoryPool=MemoryPool, MemoryPointer=MemoryPointer
+)
 stream = SimpleNamespace(Stream=Stream, Event=Event, get_current_stream=get_current_stream)

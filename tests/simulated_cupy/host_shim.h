@@ -440,6 +440,12 @@ T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32) {
 inline unsigned __ballot_sync(unsigned mask, int vote) {
     return unsigned(shim::warp_barrier("__ballot_sync", mask, vote != 0, 0).votes);
 }
+inline unsigned __float_as_uint(float value) {
+    unsigned bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 inline int __any_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) != 0; }
 inline int __all_sync(unsigned mask, int vote) { return __ballot_sync(mask, !vote) == 0; }
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from types import ModuleType
 
-from . import cublas, cuda, kernels, module
+from . import capture, compiler, cublas_library, cuda, module
 
 OPS = "rnnlab.ops"
 CUPY = ("cupy", "cupyx", "cupy_backends")
@@ -17,7 +17,7 @@ CUPY = ("cupy", "cupyx", "cupy_backends")
 
 def missing() -> str:
     """What this machine lacks for the stand-in, or nothing."""
-    return "" if shutil.which(kernels.COMPILER) else f"{kernels.COMPILER} is not installed"
+    return "" if shutil.which(compiler.COMPILER) else f"{compiler.COMPILER} is not installed"
 
 
 @contextlib.contextmanager
@@ -27,7 +27,7 @@ def installed() -> Iterator[ModuleType]:
     kept = _knowing_cupy()
     _remove(kept)
     _reset()
-    stand_ins = {"cupy": module, "cupy.cublas": cublas, "cupy.cuda": cuda}
+    stand_ins = {"cupy": module, "cupy.cuda": cuda}
     sys.modules.update(stand_ins | {"cupyx": None, "cupy_backends": None})
     try:
         yield module
@@ -44,8 +44,10 @@ def installed() -> Iterator[ModuleType]:
 def _reset() -> None:
     cuda.limit = None
     cuda.transfers.reset()
-    kernels.launches.clear()
+    cuda.launches.clear()
     cuda.Stream.null.use()
+    cuda.forget_captures()
+    capture.connect(cublas_library.load())
 
 
 def _knowing_cupy() -> dict[str, ModuleType]:

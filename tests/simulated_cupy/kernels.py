@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import collections
 import ctypes
 import functools
-import hashlib
 import math
-import os
-import platform
 import re
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import cuda
+from . import compiler, cuda
 from .array import ndarray
 
 SHIM = Path(__file__).with_name("host_shim.h")
-COMPILER = "g++"
 FLAGS = (
-    *("-O1", "-std=c++17", "-shared", "-fPIC", "-fno-gnu-unique", "-U_FORTIFY_SOURCE"),
-    *("-Wno-unknown-pragmas", "-Werror=return-type", "-Werror=uninitialized"),
+    *("-O1", "-fno-gnu-unique", "-U_FORTIFY_SOURCE"),
+    *("-Wno-unknown-pragmas", "-Werror=return-type", "-Werror=uninitialized", "-DHOST_SHIM"),
 )
 KERNEL = re.compile(r"^(KERNEL|BLOCK_KERNEL|GRID_KERNEL)\((\w+)\)\s*\(([^)]*)\)\s*\{", re.MULTILINE)
 TYPEDEF = re.compile(r"^typedef ([\w ]+?) (\w+);", re.MULTILINE)
@@ -33,6 +25,7 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 TYPES = {
     "float": np.float32,
     "double": np.float64,
+    "unsigned short": np.uint16,
     "int": np.int32,
     "unsigned": np.uint32,
     "unsigned int": np.uint32,
@@ -42,8 +35,6 @@ TYPES = {
     "signed char": np.int8,
     "unsigned char": np.uint8,
 }
-
-launches: collections.Counter[str] = collections.Counter()
 
 
 class Parameter(NamedTuple):
@@ -125,12 +116,7 @@ def load(code: str, options: tuple[str, ...]) -> dict[str, Kernel]:
     defines = tuple(option for option in options if option.startswith("-D"))
     signatures = parse(code, defines)
     source = code + "\n" + "".join(_launcher(name, *signatures[name]) for name in signatures)
-    key = hashlib.sha256("\0".join((source, SHIM.read_text(), *FLAGS, *defines, platform.machine())).encode())
-    folder = Path(tempfile.gettempdir()) / f"simulated_cupy_{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / f"{key.hexdigest()[:32]}.so"
-    if not path.exists():
-        _compile(source, defines, path)
+    path = compiler.shared_library(source, (*FLAGS, *defines), [SHIM])
     library = ctypes.PyDLL(str(path))  # keeps the interpreter's lock: the threads' state is global
     library.shim_error.restype = ctypes.c_char_p
     kernels = {}
@@ -155,29 +141,6 @@ def _launcher(name: str, kind: str, parameters: tuple[Parameter, ...]) -> str:
         f'    return shim::launch(shim::{kind}, "{name}", grid_, block_, shared_, '
         f"[=] {{ {name}({names}); }});\n}}\n"
     )
-
-
-def _compile(source: str, defines: tuple[str, ...], path: Path) -> None:
-    if shutil.which(COMPILER) is None:
-        raise cuda.CompileException(f"{COMPILER} is not installed")
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        input, output = Path(folder, "kernels.cu.cpp"), Path(folder, path.name)
-        input.write_text(source)
-        command = [
-            COMPILER,
-            *FLAGS,
-            *defines,
-            "-DHOST_SHIM",
-            "-include",
-            str(SHIM),
-            str(input),
-            "-o",
-            str(output),
-        ]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode != 0:
-            raise cuda.CompileException(result.stderr)
-        os.replace(output, path)
 
 
 class RawKernel:
@@ -228,13 +191,24 @@ class RawKernel:
             raise TypeError(f"{self.name}: got {len(args)} arguments, expected {len(kernel.parameters)}")
         pairs = list(zip(kernel.parameters, args, strict=True))
         values = [parameter.convert(self.name, value) for parameter, value in pairs]
-        launches[self.name] += 1
-        failed = kernel.launch((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), shared_mem, *values)
-        if failed:
-            raise cuda.CUDARuntimeError(kernel.error().decode())
-        for parameter, value in pairs:
-            if isinstance(value, ndarray):
-                value._memory.check(f"{self.name}: the array of parameter {parameter.name}")
+        arrays = [(parameter.name, value) for parameter, value in pairs if isinstance(value, ndarray)]
+        guarded = [(name, array._memory.block) for name, array in arrays]
+
+        def run() -> None:
+            self._run((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block), shared_mem, values, guarded)
+
+        recorder = cuda.recording if stream is None else stream.recorder
+        if recorder is not None:
+            recorder.add(run, [array._array for _, array in arrays])
+            return
+        cuda.launches[self.name] += 1
+        run()
+
+    def _run(self, grid: Any, block: Any, shared_mem: int, values: list[Any], guarded: list[Any]) -> None:
+        if self._kernel.launch(grid, block, shared_mem, *values):
+            raise cuda.CUDARuntimeError(self._kernel.error().decode())
+        for name, memory in guarded:
+            memory.check(f"{self.name}: the array of parameter {name}")
 
     def _check_size(self, grid: tuple[int, ...], block: tuple[int, ...], shared_mem: int) -> None:
         threads = math.prod(block)

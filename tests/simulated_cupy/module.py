@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from . import cublas, cuda  # noqa: F401
-from .array import REDUCTIONS, arrays_in, call, elementwise, from_host, ndarray, operand, wrap
-from .kernels import RawKernel, RawModule, launches  # noqa: F401
+from . import cuda
+from .array import REDUCTIONS, arrays_in, call, elementwise, evaluate, from_host, ndarray, operand, write
+from .cuda import launches  # noqa: F401
+from .kernels import RawKernel, RawModule  # noqa: F401
 
 __version__ = "14.0.0"
 
@@ -52,9 +53,9 @@ globals().update({name: _reduction(name) for name in (*REDUCTIONS, "nonzero", "a
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K") -> ndarray:
     if isinstance(obj, ndarray):
-        return wrap(np.array(obj._array, dtype=dtype, copy=copy or None, order=order), obj)
+        return evaluate(np.array, (obj._array,), {"dtype": dtype, "copy": copy or None, "order": order}, obj)
     if isinstance(obj, list | tuple) and arrays_in(obj):
-        return wrap(np.array([operand(element) for element in obj], dtype=dtype))
+        return evaluate(np.array, ([operand(element) for element in obj],), {"dtype": dtype})
     return from_host(np.array(obj, dtype=dtype, order=order))
 
 
@@ -69,7 +70,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
 def asnumpy(
     a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True
 ) -> np.ndarray:
-    return a.get(order=order, out=out) if isinstance(a, ndarray) else np.asarray(a, order=order)
+    return a.get(stream, order=order, out=out) if isinstance(a, ndarray) else np.asarray(a, order=order)
 
 
 def empty(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
@@ -79,7 +80,7 @@ def empty(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> ndarray:
     value = operand(fill_value)
     result = ndarray(shape, np.asarray(value).dtype if dtype is None else dtype, order=order)
-    result._array[...] = value
+    result[...] = fill_value
     return result
 
 
@@ -110,7 +111,7 @@ def full_like(a: ndarray, fill_value: Any, dtype: Any = None) -> ndarray:
 
 
 def arange(*args: Any, dtype: Any = None) -> ndarray:
-    return wrap(np.arange(*args, dtype=dtype))
+    return evaluate(np.arange, args, {"dtype": dtype})
 
 
 def flatnonzero(a: ndarray) -> ndarray:
@@ -120,8 +121,7 @@ def flatnonzero(a: ndarray) -> ndarray:
 def copyto(dst: ndarray, src: Any, casting: str = "same_kind", where: Any = None) -> None:
     if not isinstance(dst, ndarray):
         raise TypeError(f"copyto: dst is {type(dst)}, expected a CuPy array")
-    with np.errstate(all="ignore"):
-        np.copyto(dst._array, operand(src), casting=casting, where=True if where is None else operand(where))
+    write(np.copyto, dst, operand(src), casting=casting, where=True if where is None else operand(where))
 
 
 def get_array_module(*args: Any) -> Any:

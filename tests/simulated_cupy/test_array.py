@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import operator
 import pickle
 
 import numpy as np
 import pytest
-
-
-@pytest.fixture
-def x(device, rng):
-    return device.asarray(rng.standard_normal((3, 4)))
 
 
 def test_library_is_known_by_the_type(device, x):
@@ -218,14 +212,3 @@ def test_transfers_are_counted(simulated):
     x += x * 2
     transfers = simulated.transfers
     assert (transfers.to_device, transfers.to_host, transfers.synchronisations) == (1, 2, 2)
-
-
-def test_gemm(device, x):
-    out = device.full((4, 4), np.nan)
-    gemm = importlib.import_module("cupy.cublas").gemm
-    gemm("T", "N", x, x, out=out)
-    np.testing.assert_allclose(out.get(), x.get().T @ x.get(), rtol=1e-12)
-    gemm("T", "N", x, x, out=out, alpha=-1.0, beta=1.0)
-    np.testing.assert_allclose(out.get(), 0, atol=1e-12)
-    with pytest.raises(AssertionError):
-        gemm("N", "N", x, x, out=out)

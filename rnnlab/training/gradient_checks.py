@@ -1,0 +1,103 @@
+"""What is asked of a gradient before an update: is it finite, how long is it, is it to be clipped.
+
+On a CPU the answers are there at once. On a GPU the update reads them from the device, and the host only now
+and then, so that it need not wait at each iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+from rnnlab.ops import device_of, gpu_training, ops_for
+from rnnlab.parameters import Parameters
+from rnnlab.training.clipping import clip_by_value, gradient_norm, norm_scale
+from rnnlab.training.finite import check_iteration
+from rnnlab.training.options import Options
+
+Array = Any
+_WAITING = 256  # iterations, at most
+
+
+class GradientChecks(Protocol):
+    """Looks at the gradients of the iterations, one after another.
+
+    Attributes
+    ----------
+    waiting : int
+        How many iterations it may be until :meth:`read` is called.
+    """
+
+    waiting: int
+
+    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> Any:
+        """Clip by value in place; return the factor that clips by norm, for the update rule."""
+        ...
+
+    def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
+        """Losses and norms, before clipping, of the iterations since the last time; ``first`` is the first.
+
+        Raises
+        ------
+        NonFiniteError
+            If one is not finite: then nothing has been updated from that iteration on. Those before it are
+            in its ``before``.
+        """
+        ...
+
+
+class AtOnce:
+    """Waits for every loss and norm."""
+
+    waiting = 1
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._seen: list[tuple[float, float]] = []
+
+    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> float:
+        """As of :class:`GradientChecks`; raises what :meth:`read` would."""
+        loss, norm, options = float(loss), gradient_norm(grads), self._options
+        check_iteration(iteration, loss, norm, params, grads)
+        self._seen.append((loss, norm))
+        if options.clip_value is not None:
+            clip_by_value(grads, options.clip_value)
+            if options.clip_norm is not None:
+                norm = gradient_norm(grads)
+        return norm_scale(norm, options.clip_norm)
+
+    def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
+        """As of :class:`GradientChecks`."""
+        seen, self._seen = self._seen, []
+        return seen
+
+
+class Later:
+    """Leaves losses and norms on a GPU, and has the update wait for nobody."""
+
+    def __init__(self, options: Options) -> None:
+        self.waiting = min(options.print_every, _WAITING)
+        self._clip_value = options.clip_value
+        self._log = gpu_training().GradientLog(self.waiting, options.clip_norm)
+
+    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> Array:
+        """As of :class:`GradientChecks`; the factor is an array () on the device."""
+        sum_of_squares = ops_for(grads.flat).sum_of_squares
+        squares, clipped = sum_of_squares(grads.flat), None
+        if self._clip_value is not None:
+            clip_by_value(grads, self._clip_value)
+            clipped = sum_of_squares(grads.flat)
+        return self._log.look(loss, squares, clipped)
+
+    def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
+        """As of :class:`GradientChecks`."""
+        seen = self._log.read()
+        for k, (loss, norm) in enumerate(seen):
+            if not (math.isfinite(loss) and math.isfinite(norm)):
+                check_iteration(first + k, loss, norm, params, grads, before=seen[:k])
+        return seen
+
+
+def gradient_checks(params: Parameters, options: Options) -> GradientChecks:
+    """Those for the device that the parameters are on."""
+    return AtOnce(options) if device_of(params.flat) == "cpu" else Later(options)

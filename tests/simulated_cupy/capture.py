@@ -1,0 +1,273 @@
+"""Stream capture: what a stream is given to do is written down, and done as often as the graph is launched.
+
+Nothing is computed while a stream captures: a function of NumPy runs only to tell the shape of its result.
+The graph reads and writes the memory that the arrays have at capture, and finds there at a launch what a
+device could have left there: see :meth:`Graph.launch`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from . import blocks, cuda
+
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_longlong)
+CUBLAS = {np.matmul, np.dot, np.tensordot, np.outer}
+JOINS = {np.concatenate, np.stack, np.hstack, np.vstack}
+LARGE = 2 << 20  # bytes; CuPy joins smaller arrays, if they are many, with one kernel
+SORTS = {np.sort, np.argsort}
+
+
+class GivenBackError(AssertionError):
+    """A graph was launched after memory that it uses was given back."""
+
+
+class Recorder:
+    """What one capture has seen so far."""
+
+    def __init__(self) -> None:
+        self.invalid = False
+        self._operations: list[Callable[[], None]] = []
+        self._used: dict[int, blocks.Block] = {}  # by identity, as all of these
+        self._born: dict[int, blocks.Block] = {}
+        self._before = dict(
+            blocks.live
+        )  # a graph holds them: addresses may be in use that only a kernel knows
+
+    # What happens in the capture.
+
+    def evaluate(self, function: Any, args: tuple[Any, ...], options: dict[str, Any], wrap: Any) -> Any:
+        """The views and new arrays that ``wrap`` makes of a result; replays write into the new ones."""
+        self._check_captured(function, args)
+        with np.errstate(all="ignore"):
+            shapes = {name: _zeros(value) for name, value in options.items()}
+            result = function(*args[:1], *_zeros(args[1:]), **shapes)
+        wrapped = wrap(result)
+        new = [(place, array._array) for place, array in enumerate(_flat(wrapped)) if _is_new(array, args)]
+        if not new:
+            return wrapped
+
+        def compute() -> None:
+            results = list(_flat(function(*args, **options)))
+            for place, target in new:
+                assert np.shape(results[place]) == target.shape, f"{function}: a shape that depends on values"
+                target[...] = results[place]
+
+        self.add(compute, (args, *options.values(), [target for _, target in new]))
+        return wrapped
+
+    def write(
+        self, function: Any, args: tuple[Any, ...], options: dict[str, Any], target: np.ndarray
+    ) -> None:
+        """A call of a function that writes into an array: ``function(target, *args, **options)``."""
+        self._check_captured(function, args)
+        with np.errstate(all="ignore"):
+            shapes = {name: _zeros(value) for name, value in options.items()}
+            function(np.empty_like(target), *_zeros(args), **shapes)
+        self.add(lambda: function(target, *args, **options), (target, args, *options.values()))
+
+    def add(self, operation: Callable[[], None], uses: Any) -> None:
+        """Append an operation that uses these arrays of NumPy, in tuples and lists of any depth."""
+        self.check_valid()
+        for array in _flat(uses):
+            block = blocks.block_of(array) if isinstance(array, np.ndarray) else None
+            if block is not None:
+                self._used[id(block)] = block
+        self._operations.append(operation)
+
+    def add_unknown(self, operation: Callable[[], None]) -> None:
+        """Append an operation that may use any array of the capture."""
+        self.add(operation, [block.array for block in self._born.values() if block.died is None])
+
+    def born(self, block: blocks.Block) -> None:
+        block.recorder = self
+        self._born[id(block)] = block
+
+    def died(self, block: blocks.Block) -> None:
+        self._operations.append(block.poison)  # what comes next may be in its place
+
+    # What is refused.
+
+    def check_valid(self) -> None:
+        if self.invalid:
+            raise cuda.CUDARuntimeError(
+                "cudaErrorStreamCaptureInvalidated: operation failed due to a previous error during capture"
+            )
+
+    def invalidate(self, error: str) -> None:
+        """What CUDA itself refuses ends the capture."""
+        self.invalid = True
+        raise cuda.CUDARuntimeError(error)
+
+    def refuse(self, what: str) -> None:
+        """What CuPy refuses, without harm to the capture."""
+        if self.invalid:
+            raise RuntimeError("the stream was capturing, but an error has invalidated the capture sequence")
+        raise RuntimeError(f"the current stream is capturing, so {what} are disallowed")
+
+    def refuse_cublas(self) -> None:
+        raise NotImplementedError("calling cuBLAS API during stream capture is currently unsupported")
+
+    def _check_join(self, arrays: Any) -> None:
+        """CuPy sends the addresses of many small arrays to the device before it joins them."""
+        if (
+            len(arrays) > 8
+            and len({array.dtype for array in arrays}) == 1
+            and sum(array.nbytes for array in arrays) < len(arrays) * LARGE
+        ):
+            self.refuse("H2D transfers")
+
+    def _check_captured(self, function: Any, args: tuple[Any, ...]) -> None:
+        self.check_valid()
+        function = getattr(function, "function", function)
+        if function in CUBLAS:
+            self.refuse_cublas()
+        if function in SORTS:  # Thrust waits for the stream
+            self.invalidate(cuda.CAPTURES)
+        if function in JOINS or (function is np.array and isinstance(args[0], list)):
+            self._check_join(args[0])
+
+    # The end.
+
+    def finish(self) -> Graph:
+        for block in self._born.values():
+            block.recorder = None
+        self.check_valid()
+        graph = Graph.__new__(Graph)
+        graph._operations = self._operations
+        graph._born = list(self._born.values())
+        graph._used = list(self._used.values())
+        graph._held = [*self._before.values(), *graph._born]
+        for block in graph._held:
+            block.held = True
+            if block.died is not None:
+                block.poison()
+        return graph
+
+
+class Graph:
+    """What was captured."""
+
+    __module__ = "cupy.cuda.graph"
+    _operations: list[Callable[[], None]]
+    _born: list[blocks.Block]  # in the capture
+    _used: list[blocks.Block]
+    _held: list[blocks.Block]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            "currently this class cannot be initiated by the user and must be created via stream capture"
+        )
+
+    def launch(self, stream: Any = None) -> None:
+        """Do it all again.
+
+        All memory that the graph uses has to be in use still, but for what was allocated in the capture from
+        a pool that keeps it: a pool of its own, which is there and has not freed its blocks. What such arrays
+        held is lost from launch to launch. So is what the pool has given out on the same stream since it
+        first had memory of the capture back, for it may lie in the same place: arrays of this graph and of
+        others alike.
+        """
+        stream = cuda.get_current_stream() if stream is None else stream
+        if stream.recorder is not None:
+            raise NotImplementedError("a graph that is launched while a stream captures is not simulated")
+        self._check_memory()
+        self._lose()
+        cuda.launches["graph"] += 1
+        with np.errstate(all="ignore"):
+            for operation in self._operations:
+                operation()
+        for block in self._held:
+            block.check("an array at a graph's launch")
+
+    def upload(self, stream: Any = None) -> None:
+        pass
+
+    def _check_memory(self) -> None:
+        born = {id(block) for block in self._born}
+        for block in self._used:
+            if block.died is None or (id(block) in born and block.account.keeps and block.reserved):
+                continue
+            origin = "allocated in the capture" if id(block) in born else "from before the capture"
+            array = f"the {block.array.dtype} array of shape {block.array.shape} {origin}"
+            raise GivenBackError(f"the graph uses memory that was given back: {array}")
+
+    def _lose(self) -> None:
+        first: dict[
+            tuple[int, int], int
+        ] = {}  # (account, stream): when it first had memory of the graph back
+        for block in self._born:
+            if block.died is not None:
+                block.poison()
+                place = id(block.account), block.stream
+                first[place] = min(first.get(place, block.died), block.died)
+        for block in blocks.live.values():
+            if block.born > first.get((id(block.account), block.stream), block.born):
+                block.poison()
+
+
+def connect(library: ctypes.CDLL) -> None:
+    """Have the calls of a library recorded while the current stream captures.
+
+    Parameters
+    ----------
+    library
+        With ``void shim_on_call(int (*callback)(long long index))``: given a function, the library keeps
+        its calls for later and tells the function the number of each, which returns 1 if the capture is
+        lost; given NULL, it does its calls at once. And with ``int shim_replay(long long index)``, which
+        does one of them and returns 0, or else its error.
+    """
+    if not any(library is known for known, _ in _libraries):
+        library.shim_replay.argtypes = [ctypes.c_longlong]
+        library.shim_replay.restype = ctypes.c_int
+        library.shim_on_call.argtypes, library.shim_on_call.restype = [CALLBACK], None
+        _libraries.append((library, CALLBACK(lambda index: _called(library, index))))
+    switch()
+
+
+_libraries: list[tuple[Any, Any]] = []
+
+
+def _called(library: Any, index: int) -> int:
+    """Record a call; what it returns is nonzero if the capture is lost."""
+    if cuda.recording is None or cuda.recording.invalid:
+        return 1
+    cuda.recording.add_unknown(lambda: _replay(library, index))
+    return 0
+
+
+def _replay(library: Any, index: int) -> None:
+    if status := library.shim_replay(index):
+        raise AssertionError(f"a library's call fails in a graph: status {status}")
+
+
+def switch() -> None:
+    """Tell the libraries whether the current stream captures."""
+    for library, callback in _libraries:
+        library.shim_on_call(callback if cuda.recording is not None else CALLBACK())
+
+
+def _flat(values: Any) -> Iterable[Any]:
+    if isinstance(values, tuple | list):
+        for value in values:
+            yield from _flat(value)
+    else:
+        yield values
+
+
+def _is_new(array: Any, args: tuple[Any, ...]) -> bool:
+    ours = hasattr(array, "_array")
+    return ours and array.base is None and all(array._array is not value for value in _flat(args))
+
+
+def _zeros(value: Any) -> Any:
+    """The argument with zeros for arrays of integers: they may be indices, and hold nothing yet."""
+    if isinstance(value, tuple | list):
+        return type(value)(map(_zeros, value))
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
+        return np.zeros_like(value)
+    return value
