@@ -249,13 +249,14 @@ def attentive_backward(
             t -= 1
             here, prev = chunk.here(rows), _part(states, before)
             dnow = _part(dstates, slice(rows.stop - rows.start))
-            dnow[0][...] += dh_chunk[here]
+            dh_now = dnow[0]
+            dh_now += dh_chunk[here]
             if past is not None:
-                parts["target"].add_state_gradient(rows, dnow[0])
+                parts["target"].add_state_gradient(rows, dh_now)
             now = _part(states, after)
             cell.backward(ops, to_h, dnow, gates[rows], prev, now, kept[rows], da[here], rows)
             for part in parts.values():
-                part.step(rows, t, da[here], prev[0], dnow[0])
+                part.step(rows, t, da[here], prev[0], dh_now)
         weights.add(chunk, da)
         h = steps.before(states[0], chunk)
         cell.add_gradient(ops, h, kept[chunk.rows], da, room_h, chunk)

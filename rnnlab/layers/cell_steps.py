@@ -6,8 +6,9 @@ pre-activations, the recurrent product is added to them, and they leave as activ
 what the backward needs besides.
 
 With noise (:mod:`rnnlab.layers.regularisation`), ``read`` (n, H) is what the recurrent products read instead
-of prev's h, and ``dread`` what its gradient is added to, in cells whose h reaches the next step by itself as
-well; in the others dstate leaves as the gradient of ``read``. ``keep`` (n, H) multiplies the candidate.
+of prev's h, and ``dread`` what its gradient is added to; there is none in a cell that carries no h, without
+``noise``, where dstate leaves as the gradient of ``read``. ``noise`` is what the primitives draw: with it a
+backward returns what is to be added to the gradient of prev's h after all products, or None.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rnnlab.layers import gru
+from rnnlab.ops import StepNoise
 
 Array = Any
 State = tuple[Array, ...]
@@ -29,9 +31,9 @@ class CellSteps(NamedTuple):
     carries_h: bool  # whether h reaches the next step by itself, not only through the recurrent product
     lay_out: Callable[..., Any]  # (ops, Wh) -> Wh as ``forward`` takes it
     lay_out_transposed: Callable[..., Any]  # (ops, Wh) -> Wh as ``backward`` takes it
-    forward: Callable[..., None]  # (ops, Wh, gates, prev, after, kept, read=, keep=)
-    # (ops, Wh^T, dstate, gates, prev, after, kept, da, keep=, read=, dread=): dstate leaves as of prev
-    backward: Callable[..., None]
+    forward: Callable[..., None]  # (ops, Wh, gates, prev, after, kept, read=, noise=)
+    # (ops, Wh^T, dstate, gates, prev, after, kept, da, read=, dread=, noise=): dstate leaves as of prev
+    backward: Callable[..., Array | None]
     add_gradient: Callable[..., None]  # (ops, h before each row, kept, da, dWh), for many steps at once
 
 
@@ -61,61 +63,75 @@ def _add_gradient(ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array) -
 
 
 def _rnn_forward(
-    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array, *, read: Array | None = None
-) -> None:
+    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array,
+    *, read: Array | None = None, noise: StepNoise | None = None,
+) -> None:  # fmt: skip
     ops.matmul_add(prev[0] if read is None else read, Wh, gates)
-    ops.rnn_forward(gates, after[0])
+    if noise is None:
+        ops.rnn_forward(gates, after[0])
+    else:
+        ops.rnn_noisy_forward(gates, prev[0], kept, after[0], noise)
 
 
 def _rnn_backward(
-    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array
-) -> None:
-    ops.rnn_backward(dstate[0], after[0], da)
-    ops.matmul_into(da, to_h, dstate[0])
+    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
+    *, read: Array | None = None, dread: Array | None = None, noise: StepNoise | None = None,
+) -> Array | None:  # fmt: skip
+    if noise is None:
+        ops.rnn_backward(dstate[0], after[0], da)
+        ops.matmul_into(da, to_h, dstate[0])
+        return None
+    past = ops.rnn_noisy_backward(dstate[0], kept, da, noise)
+    ops.matmul_add(da, to_h, dstate[0] if dread is None else dread)
+    return past
 
 
 def _lstm_forward(
     ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array,
-    *, read: Array | None = None, keep: Array | None = None,
+    *, read: Array | None = None, noise: StepNoise | None = None,
 ) -> None:  # fmt: skip
     ops.matmul_add(prev[0] if read is None else read, Wh, gates)
-    if keep is None:
+    if noise is None:
         ops.lstm_forward(gates, prev[1], after[1], kept, after[0])
     else:
-        ops.lstm_dropped_forward(gates, keep, prev[1], after[1], kept, after[0])
+        ops.lstm_noisy_forward(gates, *prev, after[1], kept, after[0], noise)
 
 
 def _lstm_backward(
     ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
-    *, keep: Array | None = None,
-) -> None:  # fmt: skip
-    if keep is None:
-        ops.lstm_backward(dstate[0], dstate[1], gates, prev[1], kept, da)
-    else:
-        ops.lstm_dropped_backward(dstate[0], dstate[1], gates, keep, prev[1], kept, da)
-    ops.matmul_into(da, to_h, dstate[0])
+    *, read: Array | None = None, dread: Array | None = None, noise: StepNoise | None = None,
+) -> Array | None:  # fmt: skip
+    if noise is None:
+        ops.lstm_backward(*dstate, gates, prev[1], kept, da)
+        ops.matmul_into(da, to_h, dstate[0])
+        return None
+    past = ops.lstm_noisy_backward(*dstate, gates, prev[1], kept, da, noise)
+    ops.matmul_add(da, to_h, dstate[0] if dread is None else dread)
+    return past
 
 
 def _simplified_gru_forward(
     ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array,
-    *, read: Array | None = None, keep: Array | None = None,
+    *, read: Array | None = None, noise: StepNoise | None = None,
 ) -> None:  # fmt: skip
     ops.matmul_add(prev[0] if read is None else read, Wh, gates)
-    if keep is None:
+    if noise is None:
         ops.simplified_gru_forward(gates, prev[0], after[0])
     else:
-        ops.simplified_gru_dropped_forward(gates, keep, prev[0], after[0])
+        ops.simplified_gru_noisy_forward(gates, prev[0], after[0], noise)
 
 
 def _simplified_gru_backward(
     ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
-    *, keep: Array | None = None, read: Array | None = None, dread: Array | None = None,
-) -> None:  # fmt: skip
-    if keep is None:
+    *, read: Array | None = None, dread: Array | None = None, noise: StepNoise | None = None,
+) -> Array | None:  # fmt: skip
+    past = None
+    if noise is None:
         ops.simplified_gru_backward(dstate[0], gates, prev[0], da)
     else:
-        ops.simplified_gru_dropped_backward(dstate[0], gates, keep, prev[0], da)
+        past = ops.simplified_gru_noisy_backward(dstate[0], gates, prev[0], da, noise)
     ops.matmul_add(da, to_h, dstate[0] if dread is None else dread)
+    return past
 
 
 def _gru_packed(ops: Any, Wh: Array) -> Any:
@@ -127,16 +143,16 @@ def _gru_packed_transposed(ops: Any, Wh: Array) -> Any:
 
 
 def _gru_forward(
-    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array, **masks: Array
+    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array, **noise: Any
 ) -> None:
-    gru._step(ops, Wh, gates, prev[0], kept, after[0], **masks)
+    gru._step(ops, Wh, gates, prev[0], kept, after[0], **noise)
 
 
 def _gru_backward(
     ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
-    **masks: Array,
-) -> None:  # fmt: skip
-    gru._step_backward(ops, to_h, dstate[0], gates, prev[0], da, **masks)
+    **noise: Any,
+) -> Array | None:  # fmt: skip
+    return gru._step_backward(ops, to_h, dstate[0], gates, prev[0], da, **noise)
 
 
 def _gru_add_gradient(ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array) -> None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.recurrence import Steps, WeightGradients, as_rows
-from rnnlab.ops import ops_for
+from rnnlab.ops import StepNoise, ops_for
 
 Array = Any
 
@@ -232,17 +232,17 @@ def _step(
     h: Array,
     *,
     read: Array | None = None,
-    keep: Array | None = None,
+    noise: StepNoise | None = None,
 ) -> None:
-    """One step; ``read`` and ``keep`` are as in :mod:`rnnlab.layers.cell_steps`."""
+    """One step; ``read`` and ``noise`` are as in :mod:`rnnlab.layers.cell_steps`."""
     H, read = h.shape[1], prev_h if read is None else read
     ops.matmul_add(read, weights.zr, gates[:, : 2 * H])
     ops.gru_gates_forward(gates, read, reset_h)
     ops.matmul_add(reset_h, weights.candidate, gates[:, 2 * H :])
-    if keep is None:
+    if noise is None:
         ops.gru_candidate_forward(gates, prev_h, h)
     else:
-        ops.gru_candidate_dropped_forward(gates, keep, prev_h, h)
+        ops.gru_candidate_noisy_forward(gates, prev_h, h, noise)
 
 
 def _step_backward(
@@ -254,23 +254,25 @@ def _step_backward(
     da: Array,
     *,
     read: Array | None = None,
-    keep: Array | None = None,
     dread: Array | None = None,
-) -> None:
+    noise: StepNoise | None = None,
+) -> Array | None:
     """Write da; ``dh`` comes in as the gradient of h_t and leaves as that of h_{t-1}.
 
-    ``dread`` is added what comes back to ``read``, if that is another array.
+    ``dread`` is added what comes back to ``read``, if that is another array. What is returned, with noise, is
+    to be added to ``dh``.
     """
-    H = dh.shape[1]
+    H, past = dh.shape[1], None
     read, dread = (prev_h, dh) if read is None else (read, dread)
-    if keep is None:
+    if noise is None:
         ops.gru_candidate_backward(dh, gates, prev_h, da)
     else:
-        ops.gru_candidate_dropped_backward(dh, gates, keep, prev_h, da)
+        past = ops.gru_candidate_noisy_backward(dh, gates, prev_h, da, noise)
     dreset_h = ops.empty(dh.shape, dh.dtype)
     ops.matmul_into(da[:, 2 * H :], weights.candidate, dreset_h)
     ops.gru_gates_backward(dreset_h, dread, gates, read, da)
     ops.matmul_add(da[:, : 2 * H], weights.zr, dread)
+    return past
 
 
 def _add_recurrent_gradient(ops: Any, prev_h: Array, reset_h: Array, da: Array, dWh: _Parts) -> None:

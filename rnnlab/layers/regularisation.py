@@ -25,7 +25,7 @@ import numpy as np
 from rnnlab.layers.cell_steps import CellSteps, State, cell_steps
 from rnnlab.layers.checks import check_probability
 from rnnlab.layers.recurrence import Chunk
-from rnnlab.ops import ops_for
+from rnnlab.ops import StepNoise, ops_for
 
 Array = Any
 Random = np.random.Generator | None
@@ -119,26 +119,23 @@ class RegularisedSteps:
 
     def __init__(self, cell: str, regularisation: Regularisation, rng: Random, h0: Array) -> None:
         self._steps: CellSteps = cell_steps("RegularisedSteps", cell)
-        self._options, self._keeps_own_h = regularisation, cell == "rnn"
+        self._options = regularisation
         self.gates, self.states = self._steps.gates, self._steps.states
-        self._noisy, self._keys = False, (0,) * 4
-        if rng is not None and any(regularisation.rates):
-            # As many numbers whatever is on, so that one option's draws do not depend on another's.
-            self._noisy, self._keys = True, ops_for(h0).noise_keys(rng, 4)
+        ops, noisy = ops_for(h0), rng is not None and any(regularisation.rates)
+        # As many numbers whatever is on, so that one option's draws do not depend on another's.
+        keys: Any = ops.noise_keys(rng, 4) if noisy else None
         p, on = regularisation.recurrent_dropout, regularisation.recurrent_dropout_on
-        self._drops_state = self._noisy and p > 0 and on == "state"
-        self._drops_candidate = self._noisy and p > 0 and on == "candidate"
-        self._drops_weights = self._noisy and regularisation.weight_dropout > 0
-        ops = ops_for(h0)
-        # (N, H): the mask of the state, the longest sequence first, or that of the candidate at a step
-        self._mask = ops.empty(h0.shape, h0.dtype)
+        self._drops_state = noisy and p > 0 and on == "state"
+        self._drops_weights = noisy and regularisation.weight_dropout > 0
+        # Of a step: what the cell's primitives draw, or of which in inference they have the expectation.
+        dropout = p if noisy and on == "candidate" else 0.0
+        self._noise = regularisation.zoneout, dropout, keys and keys[:3]
+        self._has_noise = any((*regularisation.zoneout, dropout))
+        self._weight_key = keys and keys[3]
         if self._drops_state:
-            ops.keep_mask(p, self._keys[2], 0, self._mask)
-        # Rooms for a step, made once: what the products read, its gradient, what zoneout sends past the cell.
-        self._read, self._dread, *stayed = (ops.empty(h0.shape, h0.dtype) for _ in range(4))
-        rates = regularisation.zoneout[: self.states]
-        # Of each array of the state that has zoneout: its place, rate, key and room.
-        self._zoneout = [(k, p, self._keys[k], stayed[k]) for k, p in enumerate(rates) if p]
+            # (N, H): the mask, for the longest sequence first; what the products read; its gradient
+            self._mask, self._read, self._dread = (ops.empty(h0.shape, h0.dtype) for _ in range(3))
+            ops.keep_mask(p, keys[2], 0, self._mask)
 
     def lay_out(self, ops: Any, Wh: Array) -> Any:
         """Wh as :meth:`forward` takes it."""
@@ -152,14 +149,7 @@ class RegularisedSteps:
         self, ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array, rows: slice
     ) -> None:
         """One step of some rows."""
-        self._steps.forward(ops, Wh, gates, prev, after, kept, **self._masks(ops, prev[0], rows))
-        if self._keeps_own_h and self._zoneout:
-            kept[...] = after[0]
-        for k, p, key, room in self._zoneout:
-            if self._noisy:
-                ops.zoneout_forward(prev[k], p, key, rows.start * room.shape[1], after[k])
-            else:
-                after[k][...] += p * (prev[k] - after[k])
+        self._steps.forward(ops, Wh, gates, prev, after, kept, **self._noise_of(prev[0], rows))
 
     def backward(
         self,
@@ -174,28 +164,18 @@ class RegularisedSteps:
         rows: slice,
     ) -> None:
         """Backward of a step: ``dstate`` comes in as of ``after`` and leaves as of ``prev``."""
-        n = len(da)
-        for k, p, key, room in self._zoneout:
-            if self._noisy:
-                ops.zoneout_backward(dstate[k], p, key, rows.start * room.shape[1], room[:n])
-            else:
-                np.multiply(dstate[k], p, out=room[:n])
-                np.subtract(dstate[k], room[:n], out=dstate[k])
-        if self._keeps_own_h and self._zoneout:
-            after = (kept,)
-        dread, masks = dstate[0], {}
-        if self._drops_candidate or (self._drops_state and self._steps.carries_h):
-            masks = self._masks(ops, prev[0], rows)
-        if self._drops_state and self._steps.carries_h:
-            dread = masks["dread"] = self._dread[:n]
+        dh, noise = dstate[0], self._noise_of(prev[0], rows)
+        dread, apart = dh, self._drops_state and (self._steps.carries_h or self._has_noise)
+        if apart:
+            dread = noise["dread"] = self._dread[: len(da)]
             dread[...] = 0
-        self._steps.backward(ops, to_h, dstate, gates, prev, after, kept, da, **masks)
+        past = self._steps.backward(ops, to_h, dstate, gates, prev, after, kept, da, **noise)
         if self._drops_state:
-            dread *= self._mask[:n]
-            if self._steps.carries_h:
-                dstate[0][...] += dread
-        for k, _, _, room in self._zoneout:
-            np.add(dstate[k], room[:n], out=dstate[k])
+            dread *= self._mask[: len(da)]
+        if apart:
+            dh += dread
+        if past is not None:
+            dh += past
 
     def add_gradient(self, ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array, chunk: Chunk) -> None:
         """Add the gradient of Wh of a chunk of steps."""
@@ -212,27 +192,24 @@ class RegularisedSteps:
     def finish(self, ops: Any, room: Array, dWh: Array) -> None:
         """Add what was added up to dWh."""
         if self._drops_weights:
-            ops.dropout(room, self._options.weight_dropout, self._keys[3], room)
+            ops.dropout(room, self._options.weight_dropout, self._weight_key, room)
             dWh += room
 
-    def _masks(self, ops: Any, prev_h: Array, rows: slice) -> dict[str, Array]:
-        """What a step reads instead of prev_h, or what its candidate is multiplied by, if anything."""
+    def _noise_of(self, prev_h: Array, rows: slice) -> dict[str, Any]:
+        """What a step reads instead of prev_h, and what its primitives draw, if anything."""
+        noise: dict[str, Any] = {}
         if self._drops_state:
-            n = len(prev_h)
-            np.multiply(prev_h, self._mask[:n], out=self._read[:n])
-            return {"read": self._read[:n]}
-        if self._drops_candidate:
-            keep = self._mask[: len(prev_h)]
-            place = rows.start * prev_h.shape[1]
-            ops.keep_mask(self._options.recurrent_dropout, self._keys[2], place, keep)
-            return {"keep": keep}
-        return {}
+            noise["read"] = self._read[: len(prev_h)]
+            np.multiply(prev_h, self._mask[: len(prev_h)], out=noise["read"])
+        if self._has_noise:
+            noise["noise"] = StepNoise(*self._noise, rows.start * prev_h.shape[1])
+        return noise
 
     def _dropped(self, ops: Any, Wh: Array) -> Array:
         if not self._drops_weights:
             return Wh
         out = ops.empty(Wh.shape, Wh.dtype)
-        ops.dropout(Wh, self._options.weight_dropout, self._keys[3], out)
+        ops.dropout(Wh, self._options.weight_dropout, self._weight_key, out)
         return out
 
 

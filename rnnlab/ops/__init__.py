@@ -27,8 +27,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.ops import numpy_ops
+from rnnlab.ops.step_noise import StepNoise
 
-__all__ = ["describe", "describe_gpu", "device_of", "gpu_training", "ops_for", "ops_on", "warm_up"]
+__all__ = [
+    "StepNoise",
+    "describe",
+    "describe_gpu",
+    "device_of",
+    "gpu_training",
+    "ops_for",
+    "ops_on",
+    "warm_up",
+]
 
 _NUMPY = (np.ndarray, np.generic)
 

@@ -5,24 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from rnnlab.ops.cupy_kernels import check_whole, each
+from rnnlab.ops.cupy_noise import drawing
+from rnnlab.ops.step_noise import StepNoise
 
 __all__ = [
     "gru_candidate_backward",
-    "gru_candidate_dropped_backward",
-    "gru_candidate_dropped_forward",
     "gru_candidate_forward",
+    "gru_candidate_noisy_backward",
+    "gru_candidate_noisy_forward",
     "gru_gates_backward",
     "gru_gates_forward",
     "lstm_backward",
-    "lstm_dropped_backward",
-    "lstm_dropped_forward",
     "lstm_forward",
+    "lstm_noisy_backward",
+    "lstm_noisy_forward",
     "rnn_backward",
     "rnn_forward",
+    "rnn_noisy_backward",
+    "rnn_noisy_forward",
     "simplified_gru_backward",
-    "simplified_gru_dropped_backward",
-    "simplified_gru_dropped_forward",
     "simplified_gru_forward",
+    "simplified_gru_noisy_backward",
+    "simplified_gru_noisy_forward",
 ]
 
 Array = Any
@@ -42,24 +46,12 @@ def rnn_backward(dh: Array, h: Array, da: Array) -> None:
 
 def lstm_forward(gates: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array) -> None:
     """All of a step but the products."""
-    _cell("lstm_forward", (gates, None, prev_c, c, tanh_c, h), h.shape)
-
-
-def lstm_dropped_forward(gates: Array, keep: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array) -> None:
-    """:func:`lstm_forward` with keep g for g."""
-    _cell("lstm_forward", (gates, keep, prev_c, c, tanh_c, h), h.shape)
+    _cell("lstm_forward", (gates, prev_c, c, tanh_c, h), h.shape)
 
 
 def lstm_backward(dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array) -> None:
     """Write da; dc leaves as that of c_{t-1}."""
-    _cell("lstm_backward", (dh, dc, gates, None, prev_c, tanh_c, da), dc.shape)
-
-
-def lstm_dropped_backward(
-    dh: Array, dc: Array, gates: Array, keep: Array, prev_c: Array, tanh_c: Array, da: Array
-) -> None:
-    """Backward of :func:`lstm_dropped_forward`."""
-    _cell("lstm_backward", (dh, dc, gates, keep, prev_c, tanh_c, da), dc.shape)
+    _cell("lstm_backward", (dh, dc, gates, prev_c, tanh_c, da), dc.shape)
 
 
 def gru_gates_forward(gates: Array, prev_h: Array, reset_h: Array) -> None:
@@ -74,45 +66,82 @@ def gru_gates_backward(dreset_h: Array, dh: Array, gates: Array, prev_h: Array, 
 
 def gru_candidate_forward(gates: Array, prev_h: Array, h: Array) -> None:
     """h = (1 - z) g + z prev_h."""
-    _cell("gru_candidate_forward", (gates, None, prev_h, h), prev_h.shape)
-
-
-def gru_candidate_dropped_forward(gates: Array, keep: Array, prev_h: Array, h: Array) -> None:
-    """:func:`gru_candidate_forward` with keep g for g."""
-    _cell("gru_candidate_forward", (gates, keep, prev_h, h), prev_h.shape)
+    _cell("gru_candidate_forward", (gates, prev_h, h), prev_h.shape)
 
 
 def gru_candidate_backward(dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
     """Write the z and candidate parts of da; dh leaves as dh z."""
-    _cell("gru_candidate_backward", (dh, gates, None, prev_h, da), prev_h.shape)
-
-
-def gru_candidate_dropped_backward(dh: Array, gates: Array, keep: Array, prev_h: Array, da: Array) -> None:
-    """Backward of :func:`gru_candidate_dropped_forward`."""
-    _cell("gru_candidate_backward", (dh, gates, keep, prev_h, da), prev_h.shape)
+    _cell("gru_candidate_backward", (dh, gates, prev_h, da), prev_h.shape)
 
 
 def simplified_gru_forward(gates: Array, prev_h: Array, h: Array) -> None:
     """h = (1 - z) g + z prev_h."""
-    _cell("simplified_gru_forward", (gates, None, prev_h, h), prev_h.shape)
-
-
-def simplified_gru_dropped_forward(gates: Array, keep: Array, prev_h: Array, h: Array) -> None:
-    """:func:`simplified_gru_forward` with keep g for g."""
-    _cell("simplified_gru_forward", (gates, keep, prev_h, h), prev_h.shape)
+    _cell("simplified_gru_forward", (gates, prev_h, h), prev_h.shape)
 
 
 def simplified_gru_backward(dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
     """Write da; dh leaves as dh z."""
-    _cell("simplified_gru_backward", (dh, gates, None, prev_h, da), prev_h.shape)
+    _cell("simplified_gru_backward", (dh, gates, prev_h, da), prev_h.shape)
 
 
-def simplified_gru_dropped_backward(dh: Array, gates: Array, keep: Array, prev_h: Array, da: Array) -> None:
-    """Backward of :func:`simplified_gru_dropped_forward`."""
-    _cell("simplified_gru_backward", (dh, gates, keep, prev_h, da), prev_h.shape)
+# Noise is drawn in the kernels. Nothing is left to be added after the products, so that nothing is returned.
 
 
-def _cell(name: str, arrays: tuple[Array | None, ...], shape: tuple[int, int]) -> None:
+def rnn_noisy_forward(a: Array, prev_h: Array, made: Array, h: Array, noise: StepNoise) -> None:
+    """:func:`rnn_forward` and zoneout."""
+    _cell("rnn_noisy_forward", (a, prev_h, made, h), h.shape, drawing(noise, 1, drops=False))
+
+
+def rnn_noisy_backward(dh: Array, made: Array, da: Array, noise: StepNoise) -> Array | None:
+    """Write da; dh leaves as what goes past the cell."""
+    _cell("rnn_noisy_backward", (dh, made, da), dh.shape, drawing(noise, 1, drops=False))
+    return None
+
+
+def lstm_noisy_forward(
+    gates: Array, prev_h: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array, noise: StepNoise
+) -> None:
+    """:func:`lstm_forward` and noise."""
+    arrays = gates, prev_h, prev_c, c, tanh_c, h
+    _cell("lstm_noisy_forward", arrays, h.shape, drawing(noise, 2, drops=True))
+
+
+def lstm_noisy_backward(
+    dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array, noise: StepNoise
+) -> Array | None:
+    """Write da; dc leaves as that of c_{t-1}, dh as what goes past the cell."""
+    arrays = dh, dc, gates, prev_c, tanh_c, da
+    _cell("lstm_noisy_backward", arrays, dc.shape, drawing(noise, 2, drops=True))
+    return None
+
+
+def gru_candidate_noisy_forward(gates: Array, prev_h: Array, h: Array, noise: StepNoise) -> None:
+    """:func:`gru_candidate_forward` and noise."""
+    _cell("gru_candidate_noisy_forward", (gates, prev_h, h), h.shape, drawing(noise, 1, drops=True))
+
+
+def gru_candidate_noisy_backward(
+    dh: Array, gates: Array, prev_h: Array, da: Array, noise: StepNoise
+) -> Array | None:
+    """Write the z and candidate parts of da; dh leaves as dh z and what goes past the cell."""
+    _cell("gru_candidate_noisy_backward", (dh, gates, prev_h, da), dh.shape, drawing(noise, 1, drops=True))
+    return None
+
+
+def simplified_gru_noisy_forward(gates: Array, prev_h: Array, h: Array, noise: StepNoise) -> None:
+    """:func:`simplified_gru_forward` and noise."""
+    _cell("simplified_gru_noisy_forward", (gates, prev_h, h), h.shape, drawing(noise, 1, drops=True))
+
+
+def simplified_gru_noisy_backward(
+    dh: Array, gates: Array, prev_h: Array, da: Array, noise: StepNoise
+) -> Array | None:
+    """Write da; dh leaves as dh z and what goes past the cell."""
+    _cell("simplified_gru_noisy_backward", (dh, gates, prev_h, da), dh.shape, drawing(noise, 1, drops=True))
+    return None
+
+
+def _cell(name: str, arrays: tuple[Array, ...], shape: tuple[int, int], noise: tuple[Any, ...] = ()) -> None:
     check_whole(*arrays)
     n, H = shape
-    each(name, n * H, arrays[0], *arrays, n, H)
+    each(name, n * H, arrays[0], *arrays, n, H, *noise)

@@ -1,4 +1,4 @@
-"""Launches of the kernels in ``kernels.cu``, compiled for each dtype when it is first used.
+"""Launches of the kernels in ``kernels*.cu``, compiled for each dtype when it is first used.
 
 CuPy keeps what it compiled on disk.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import functools
 import warnings
-from importlib import resources
 from typing import Any
 
 import cupy as cp
 import numpy as np
+
+from rnnlab.ops.kernel_source import kernel_source
 
 __all__ = ["THREADS", "WARP", "by_rows", "check_device", "check_whole", "each", "launch", "stride"]
 
@@ -25,10 +26,9 @@ _SHARED = 48 * 1024  # bytes of shared memory that a block has without asking
 
 @functools.cache
 def _module(dtype: str, together: bool) -> Any:
-    source = resources.files(__package__).joinpath("kernels.cu").read_text("utf-8")
     real = {"float32": "float", "float64": "double"}[dtype]
     options = (f"-DREAL={real}", "--std=c++17")
-    return cp.RawModule(code=source, options=options, enable_cooperative_groups=together)
+    return cp.RawModule(code=kernel_source(), options=options, enable_cooperative_groups=together)
 
 
 @functools.cache

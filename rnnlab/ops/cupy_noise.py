@@ -10,10 +10,13 @@ import numpy as np
 from rnnlab.ops import numpy_noise
 from rnnlab.ops.cupy_graphs import told_keys
 from rnnlab.ops.cupy_kernels import check_whole, each
+from rnnlab.ops.step_noise import StepNoise
 
-__all__ = ["dropout", "keep_mask", "noise_keys", "zoneout_backward", "zoneout_forward"]
+__all__ = ["drawing", "dropout", "keep_mask", "noise_keys"]
 
 Array = Any
+
+_NO_KEY = np.uint64(0), None
 
 
 def noise_keys(rng: np.random.Generator, count: int) -> Sequence[int]:
@@ -31,23 +34,24 @@ def dropout(x: Array, p: float, key: int, out: Array) -> None:
 def keep_mask(p: float, key: int, start: int, out: Array) -> None:
     """out = 0 where drawn, else 1 / (1 - p)."""
     check_whole(out)
-    each("keep_mask", out.size, out, out, out.size, 1 / (1 - p), *_step_noise(p, key, start))
+    each("keep_mask", out.size, out, out, out.size, 1 / (1 - p), _limit(p), np.uint64(start), *_key(key))
 
 
-def zoneout_forward(prev: Array, p: float, key: int, start: int, h: Array) -> None:
-    """h = prev where drawn."""
-    check_whole(prev, h)
-    each("zoneout_forward", h.size, h, prev, h, h.size, *_step_noise(p, key, start))
+def drawing(noise: StepNoise, zoneouts: int, drops: bool) -> tuple[Any, ...]:
+    """The noise of a step as kernels take it: zoneout of so many arrays, then dropout if it ``drops``."""
+    keys = [_key(key) for key in noise.keys] if noise.keys else [_NO_KEY] * 3
+    drawn = noise.keys is not None
+    arguments: list[Any] = [np.uint64(noise.start)]
+    for p, key in zip(noise.zoneout[:zoneouts], keys, strict=False):
+        arguments += [_limit(p if drawn else 0), 0.0 if drawn else float(p), *key]
+    if drops:
+        p = noise.dropout if drawn else 0
+        arguments += [_limit(p), 1 / (1 - p), *keys[2]]
+    return tuple(arguments)
 
 
-def zoneout_backward(dh: Array, p: float, key: int, start: int, dprev: Array) -> None:
-    """dprev = dh and dh = 0 where drawn, dprev = 0 elsewhere."""
-    check_whole(dh, dprev)
-    each("zoneout_backward", dh.size, dh, dh, dprev, dh.size, *_step_noise(p, key, start))
-
-
-def _step_noise(p: float, key: int, start: int) -> tuple[Any, ...]:
-    return np.uint32(min(round(p * 2**32), 2**32 - 1)), np.uint64(start), *_key(key)
+def _limit(p: float) -> Any:
+    return np.uint32(min(round(p * 2**32), 2**32 - 1))
 
 
 def _key(key: int) -> tuple[Any, Any]:

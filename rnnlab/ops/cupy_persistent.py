@@ -2,7 +2,7 @@
 
 Step by step, a sequence costs several launches a step, and the recurrent weight is read again in each of
 them. Here every block keeps its share of the weight in shared memory for all steps of a chunk, and the blocks
-wait for each other after each: ``lstm_steps_forward`` and ``lstm_steps_backward`` in ``kernels.cu``.
+wait for each other after each: ``lstm_steps_forward`` and ``_backward`` in ``kernels_lstm_steps.cu``.
 
 The environment variable RNNLAB_PERSISTENT, "1" or "0", asks for that wherever it fits, or nowhere; otherwise
 :data:`FASTER` says where. Where products are done in bfloat16, it is step by step.
@@ -37,7 +37,7 @@ FASTER: dict[str, tuple[tuple[int, int], ...]] = {}
 THREADS = 512  # of a block at most: GRID_THREADS of kernels.cu, which bounds the registers of a thread
 SPLITS = 32  # of a sum over k at most: a thread adds their results one after another
 READ = {False: 4, True: 16}  # what reading a number costs, forward and backward, if a unit of a row costs one
-TILE = 4  # the rows that a thread works on at once: ROWS of kernels.cu
+TILE = 4  # the rows that a thread works on at once: ROWS of kernels_lstm_steps.cu
 
 
 class Layout(NamedTuple):

@@ -72,6 +72,7 @@ from rnnlab.ops.numpy_ops import (
     tanh,
     top,
 )
+from rnnlab.ops.step_noise import Drawing, noisy_lstm, noisy_mixing, noisy_rnn
 from rnnlab.ops.steps import lstm_step_by_step
 
 __all__ = [
@@ -97,18 +98,18 @@ __all__ = [
     "first_non_finite",
     "flush_subnormals",
     "gru_candidate_backward",
-    "gru_candidate_dropped_backward",
-    "gru_candidate_dropped_forward",
     "gru_candidate_forward",
+    "gru_candidate_noisy_backward",
+    "gru_candidate_noisy_forward",
     "gru_gates_backward",
     "gru_gates_forward",
     "indices",
     "keep_mask",
     "log_softmax",
     "lstm_backward",
-    "lstm_dropped_backward",
-    "lstm_dropped_forward",
     "lstm_forward",
+    "lstm_noisy_backward",
+    "lstm_noisy_forward",
     "lstm_steps_backward",
     "lstm_steps_forward",
     "matmul",
@@ -121,13 +122,15 @@ __all__ = [
     "rmsprop",
     "rnn_backward",
     "rnn_forward",
+    "rnn_noisy_backward",
+    "rnn_noisy_forward",
     "scalar",
     "sgd",
     "sigmoid",
     "simplified_gru_backward",
-    "simplified_gru_dropped_backward",
-    "simplified_gru_dropped_forward",
     "simplified_gru_forward",
+    "simplified_gru_noisy_backward",
+    "simplified_gru_noisy_forward",
     "softmax_cross_entropy",
     "staged",
     "sum_of_squares",
@@ -135,12 +138,30 @@ __all__ = [
     "tanh",
     "top",
     "zeros",
-    "zoneout_backward",
-    "zoneout_forward",
 ]
 
 lstm_steps_forward, lstm_steps_backward = lstm_step_by_step(
     matmul_into, matmul_add, lstm_forward, lstm_backward
+)
+
+_drawing = Drawing(keep_mask, zoneout_forward, zoneout_backward)
+rnn_noisy_forward, rnn_noisy_backward = noisy_rnn(_drawing, rnn_forward, rnn_backward)
+lstm_noisy_forward, lstm_noisy_backward = noisy_lstm(
+    _drawing, lstm_forward, lstm_backward, lstm_dropped_forward, lstm_dropped_backward
+)
+gru_candidate_noisy_forward, gru_candidate_noisy_backward = noisy_mixing(
+    _drawing,
+    gru_candidate_forward,
+    gru_candidate_backward,
+    gru_candidate_dropped_forward,
+    gru_candidate_dropped_backward,
+)
+simplified_gru_noisy_forward, simplified_gru_noisy_backward = noisy_mixing(
+    _drawing,
+    simplified_gru_forward,
+    simplified_gru_backward,
+    simplified_gru_dropped_forward,
+    simplified_gru_dropped_backward,
 )
 
 CHUNK = 1

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab import gradcheck, gradcheck_cases
+from rnnlab.layers import regularised_backward, regularised_forward
 from rnnlab.ops import ops_for
 
 NAMES = [case.name for case in gradcheck_cases.layer_cases(np.random.default_rng(0))]
@@ -80,6 +81,40 @@ def test_two_runs_are_identical_to_the_bit(ops):
     case = case_called("attentive, gru, additive, selector and target")
     for once, again in zip(run(case, ops), run(case, ops), strict=True):
         np.testing.assert_array_equal(once, again)
+
+
+@pytest.mark.parametrize("seed", [7, None], ids=["noise", "inference"])
+@pytest.mark.parametrize(
+    ("cell", "gates", "launches"),
+    [
+        ("rnn", 1, {"rnn_noisy": 1}),
+        ("lstm", 4, {"lstm_noisy": 1}),
+        ("gru", 3, {"gru_gates": 1, "gru_candidate_noisy": 1}),  # there is a product between the two
+        ("simplified_gru", 2, {"simplified_gru_noisy": 1}),
+    ],
+)
+def test_a_step_with_noise_has_one_launch_beside_its_products(cell, gates, launches, seed, simulated, rng):
+    cupy_ops, (N, T, D, H) = importlib.import_module("rnnlab.ops.cupy_ops"), (3, 5, 2, 4)
+    shapes = (N, T, D), (D, gates * H), (H, gates * H), (gates * H,)
+    x, *weights = (cupy_ops.asarray(rng.standard_normal(shape)) for shape in shapes)
+    noise = {"zoneout_h": 0.3}
+    if cell != "rnn":
+        noise |= {"recurrent_dropout": 0.25, "recurrent_dropout_on": "candidate"}
+    if cell == "lstm":
+        noise["zoneout_c"] = 0.4
+    state = tuple(cupy_ops.zeros((N, H)) for _ in range(2 if cell == "lstm" else 1))
+    generator = None if seed is None else np.random.default_rng(seed)
+    simulated.launches.clear()
+    h, _, cache = regularised_forward(x, state, *weights, cell=cell, regularisation=noise, rng=generator)
+    assert of_steps(simulated.launches) == {f"{name}_forward": T * n for name, n in launches.items()}
+    simulated.launches.clear()
+    regularised_backward(h, cache)
+    assert of_steps(simulated.launches) == {f"{name}_backward": T * n for name, n in launches.items()}
+
+
+def of_steps(launches):
+    """Without the rows that are moved before and after all steps of a chunk."""
+    return {name: count for name, count in launches.items() if name not in ("take", "put")}
 
 
 def test_arrays_of_two_libraries_are_refused(ops):

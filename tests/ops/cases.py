@@ -1,6 +1,10 @@
 """What the primitives take, for the tests that hold one module of them against another."""
 
+import itertools
+
 import numpy as np
+
+from rnnlab.ops import StepNoise
 
 SHAPES = [(5, 7), (3, 32), (1, 16), (4, 1), (2, 130), (0, 3)]  # (n, H)
 TOLERANCE = {np.float32: {"rtol": 3e-6, "atol": 3e-6}, np.float64: {"rtol": 1e-12, "atol": 1e-13}}
@@ -43,6 +47,7 @@ CELLS = [
     )
     for way in ("forward", "backward")
 ]
+WITHOUT_MASKS = [name for name in CELLS if "dropped" not in name]  # cells' primitives of all modules
 SCRATCH = {"gru_gates_backward": 0}  # an argument that holds nothing afterwards
 
 RULES = {
@@ -54,3 +59,39 @@ RULES = {
     "adam": (2, {"step": 3, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
     "adamw": (2, {"step": 1, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.01}),
 }
+
+
+# ---------------------------------------------------------------- steps with noise
+
+NOISY = {"rnn": 1, "lstm": 4, "gru_candidate": 3, "simplified_gru": 2}  # columns of gates in H
+
+
+def noises(cell):
+    """Every combination of the noise that a cell can have, without keys and rates."""
+    kinds = [(0.0, 0.3), (0.0, 0.4) if cell == "lstm" else (0.0,), (0.0,) if cell == "rnn" else (0.0, 0.25)]
+    return [StepNoise((h, c), dropout) for h, c, dropout in itertools.product(*kinds)]
+
+
+def run_noisy(ops, cell, n, H, noise, rng, dtype):
+    """What a step with noise and its backward write, by name.
+
+    ``dh`` is what has come together for h_{t-1} after a product that is added to it, here of ones alone.
+    """
+    gates = rng.standard_normal((n, NOISY[cell] * H)).astype(dtype)
+    if cell == "gru_candidate":  # its z comes in active
+        gates[:, :H] = 1 / (1 + np.exp(-gates[:, :H]))
+    given = {"gates": gates} | {
+        name: rng.standard_normal((n, H)).astype(dtype) for name in ("prev_h", "prev_c", "dh", "dc")
+    }
+    arrays = {name: ops.asarray(array.copy()) for name, array in given.items()}
+    arrays |= {name: ops.zeros((n, H), dtype) for name in ("h", "c", "kept")}
+    arrays["da"] = ops.zeros(gates.shape, dtype)
+    forward, backward = (getattr(ops, f"{cell}_noisy_{way}") for way in ("forward", "backward"))
+    before = {"rnn": ("prev_h", "kept", "h"), "lstm": ("prev_h", "prev_c", "c", "kept", "h")}
+    forward(*(arrays[name] for name in ("gates", *before.get(cell, ("prev_h", "h")))), noise)
+    after = {"rnn": ("dh", "kept", "da"), "lstm": ("dh", "dc", "gates", "prev_c", "kept", "da")}
+    past = backward(*(arrays[name] for name in after.get(cell, ("dh", "gates", "prev_h", "da"))), noise)
+    arrays["dh"] += 1
+    if past is not None:
+        arrays["dh"] += past
+    return {name: ops.asnumpy(array) for name, array in arrays.items()}

@@ -11,7 +11,17 @@ import pytest
 from rnnlab.ops import numpy_ops
 
 from . import test_attention as attention
-from .cases import CELLS, RULES, SCRATCH, SHAPES, TOLERANCE, cell_arguments
+from .cases import (
+    NOISY,
+    RULES,
+    SCRATCH,
+    SHAPES,
+    TOLERANCE,
+    WITHOUT_MASKS,
+    cell_arguments,
+    noises,
+    run_noisy,
+)
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -67,13 +77,13 @@ def test_nobody_imports_cupy_before_it_is_needed():
 
 @every_dtype
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", WITHOUT_MASKS)
 def test_cells(name, shape, ops, dtype, normal):
     assert_same(ops, name, cell_arguments(name, *shape, normal))
 
 
 @every_dtype
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", WITHOUT_MASKS)
 def test_cells_do_not_swallow_what_is_not_finite(name, ops, dtype, normal):
     arguments = cell_arguments(name, 4, 20, normal)
     for k, array in enumerate(arguments):
@@ -188,13 +198,48 @@ def test_noise_in_the_same_places(key, shape, ops, dtype, normal):
     for name, arguments in (
         ("dropout", [x, 0.3, key, other]),
         ("keep_mask", [0.15, key, 12345, other]),
-        ("zoneout_forward", [x, 0.15, key, 12345, other]),
-        ("zoneout_backward", [x, 0.15, key, 12345, other]),
     ):
         for a, e in zip(
             results(ops, name, arguments, {}), results(numpy_ops, name, arguments, {}), strict=True
         ):
             np.testing.assert_array_equal(a, e, err_msg=name)
+
+
+KEYS = [11, 2**63 - 1, (5 << 32) + 7]
+
+
+def placed(keys):
+    """Keys that kernels have to read from memory, since the numbers that they are passed are others."""
+    graphs = importlib.import_module("rnnlab.ops.cupy_graphs")
+    graph = graphs._Told()
+    others = [graphs.Key(key ^ 1) for key in keys]
+    for other, key in zip(others, graph.keys(keys), strict=True):
+        other.place = key.place
+    graph.send()
+    return others
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (130, 70), (0, 4)], ids=str)
+@pytest.mark.parametrize("cell", NOISY)
+@pytest.mark.parametrize("keys", ["numbers", "places", "inference"])
+def test_steps_with_noise(keys, cell, shape, ops, dtype):
+    for noise in noises(cell):
+        drawn = noise._replace(keys=None if keys == "inference" else KEYS, start=12345)
+        given = drawn._replace(keys=placed(KEYS)) if keys == "places" else drawn
+        expected = run_noisy(numpy_ops, cell, *shape, drawn, np.random.default_rng(3), dtype)
+        found = run_noisy(ops, cell, *shape, given, np.random.default_rng(3), dtype)
+        for name, array in found.items():
+            np.testing.assert_allclose(array, expected[name], **TOLERANCE[dtype], err_msg=f"{name}, {noise}")
+
+
+@every_dtype
+@pytest.mark.parametrize("cell", NOISY)
+def test_one_launch_for_a_step_with_noise(cell, simulated, dtype):
+    ops, noise = importlib.import_module("rnnlab.ops.cupy_ops"), noises(cell)[-1]._replace(keys=KEYS)
+    simulated.launches.clear()
+    run_noisy(ops, cell, 5, 3, noise, np.random.default_rng(3), dtype)
+    assert simulated.launches == {f"{cell}_noisy_forward": 1, f"{cell}_noisy_backward": 1}
 
 
 @every_dtype

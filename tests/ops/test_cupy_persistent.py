@@ -1,7 +1,6 @@
 """An LSTM's steps in one launch, against step by step and against NumPy."""
 
 import importlib
-import importlib.resources
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from rnnlab.layers import lstm_backward, lstm_forward, recurrence
 from rnnlab.layers.recurrence import Steps
 from rnnlab.ops import numpy_ops
+from rnnlab.ops.kernel_source import kernel_source
 
 from .cases import TOLERANCE
 
@@ -247,6 +247,6 @@ def test_a_layout_is_possible_and_covers_everything(device, backward, simulated)
 
 def test_constants_that_the_kernels_have_too(simulated):
     module = importlib.import_module("rnnlab.ops.cupy_persistent")
-    source = importlib.resources.files("rnnlab.ops").joinpath("kernels.cu").read_text("utf-8")
+    source = kernel_source()
     assert f"#define ROWS {module.TILE}\n" in source
     assert f"#define GRID_THREADS {module.THREADS} " in source

@@ -15,7 +15,7 @@ import rnnlab.ops
 from rnnlab import gradcheck
 from rnnlab.ops import fused_kernel, fused_ops, numpy_ops
 
-from .cases import CELLS, RULES, SCRATCH, SHAPES, TOLERANCE, cell_arguments
+from .cases import CELLS, NOISY, RULES, SCRATCH, SHAPES, TOLERANCE, cell_arguments, noises, run_noisy
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -213,6 +213,21 @@ def test_noise_from_a_start_on(view, start, shape, dtype):
     for ops, mask in zip((fused_ops, numpy_ops), masks, strict=True):
         ops.keep_mask(0.15, 2**63 - 1, start, mask)
     np.testing.assert_array_equal(*masks)
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("cell", NOISY)
+@pytest.mark.parametrize("keys", [None, [5, 2**63 - 1, 7]], ids=["inference", "keys"])
+def test_steps_with_noise(keys, cell, shape, dtype):
+    for noise in noises(cell):
+        noise = noise._replace(keys=keys, start=12345)
+        actual, expected = (
+            run_noisy(ops, cell, *shape, noise, np.random.default_rng(5), dtype)
+            for ops in (fused_ops, numpy_ops)
+        )
+        for name, array in actual.items():
+            np.testing.assert_allclose(array, expected[name], **TOLERANCE[dtype], err_msg=f"{name}, {noise}")
 
 
 # ---------------------------------------------------------------- update rules

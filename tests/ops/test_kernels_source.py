@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import rnnlab.ops
+from rnnlab.ops.kernel_source import FILES, kernel_source
 
 FOLDER = Path(rnnlab.ops.__file__).parent
-SOURCE = FOLDER.joinpath("kernels.cu").read_text("utf-8")
+SOURCE = kernel_source()
 KERNELS = re.findall(r"^(?:BLOCK_|GRID_)?KERNEL\((\w+)\)", SOURCE, re.MULTILINE)
 # NVRTC itself says so of sm_70, which it still compiles for.
 OLD = "nvrtc: warning: Architectures prior to "
@@ -110,6 +111,11 @@ def test_errors_and_warnings_are_seen(nvrtc, broken, said):
 def test_each_kernel_has_a_name_of_its_own():
     assert KERNELS
     assert len(set(KERNELS)) == len(KERNELS)
+
+
+def test_every_file_is_compiled():
+    assert sorted(FILES) == sorted(path.name for path in FOLDER.glob("*.cu"))
+    assert FILES[0] == "kernels.cu"
 
 
 def test_what_is_launched_is_what_there_is():

@@ -1,0 +1,150 @@
+// A query is a block's. Its scores lie in shared memory, a number for each of L cells; the room of the
+// reductions follows. Rows of cells, weights and dscores lie so far apart as the strides say.
+
+__device__ inline REAL additive_score(const REAL* query, const REAL* key, const REAL* v, Size A) {
+    REAL total = 0;
+    for (Size j = threadIdx.x % WARP; j < A; j += WARP) total += v[j] * tanh(query[j] + key[j]);
+    return warp_sum(total);
+}
+
+__device__ inline REAL dot(const REAL* x, const REAL* y, Size size) {
+    REAL total = 0;
+    for (Size j = threadIdx.x % WARP; j < size; j += WARP) total += x[j] * y[j];
+    return warp_sum(total);
+}
+
+// Softmax over the cells that there are, whose scores are given, and the memory's sum by these weights.
+__device__ inline void attend(REAL* scores, const REAL* memory, const Size* cells, REAL* weights, REAL* context,
+                              Size L, Size C) {
+    REAL* room = scores + L;
+    REAL most = REAL(-INFINITY), total = 0;
+    for (Size i = threadIdx.x; i < L; i += blockDim.x)
+        if (cells[i] >= 0) most = largest(scores[i], most);
+    most = block_max(most, room);
+    for (Size i = threadIdx.x; i < L; i += blockDim.x) {
+        scores[i] = cells[i] >= 0 ? exp(scores[i] - most) : REAL(0);
+        total += scores[i];
+    }
+    total = block_sum(total, room);
+    for (Size i = threadIdx.x; i < L; i += blockDim.x)
+        weights[i] = scores[i] = cells[i] >= 0 ? scores[i] / total : REAL(0);
+    __syncthreads();
+    for (Size j = threadIdx.x; j < C; j += blockDim.x) {
+        REAL sum = 0;
+        for (Size i = 0; i < L; ++i)
+            if (cells[i] >= 0) sum += scores[i] * memory[cells[i] * C + j];
+        context[j] = sum;
+    }
+    __syncthreads();  // before the scores are written again
+}
+
+BLOCK_KERNEL(additive_attention_forward)(const REAL* query, const REAL* keys, const REAL* v, const REAL* memory,
+                                         const Size* cells, REAL* weights, REAL* context, Size n, Size L, Size A,
+                                         Size C, Size cells_stride, Size weights_stride) {
+    SHARED(REAL, scores);
+    for (Size row = blockIdx.x; row < n; row += gridDim.x) {
+        const Size* own = cells + row * cells_stride;
+        for (Size i = threadIdx.x / WARP; i < L; i += blockDim.x / WARP) {
+            if (own[i] < 0) continue;
+            REAL score = additive_score(query + row * A, keys + own[i] * A, v, A);
+            if (threadIdx.x % WARP == 0) scores[i] = score;
+        }
+        __syncthreads();
+        attend(scores, memory, own, weights + row * weights_stride, context + row * C, L, C);
+    }
+}
+
+BLOCK_KERNEL(dot_attention_forward)(const REAL* query, const REAL* keys, const REAL* memory, const Size* cells,
+                                    REAL* weights, REAL* context, Size n, Size L, Size A, Size C,
+                                    Size cells_stride, Size weights_stride) {
+    SHARED(REAL, scores);
+    for (Size row = blockIdx.x; row < n; row += gridDim.x) {
+        const Size* own = cells + row * cells_stride;
+        for (Size i = threadIdx.x / WARP; i < L; i += blockDim.x / WARP) {
+            if (own[i] < 0) continue;
+            REAL score = dot(query + row * A, keys + own[i] * A, A);
+            if (threadIdx.x % WARP == 0) scores[i] = score;
+        }
+        __syncthreads();
+        attend(scores, memory, own, weights + row * weights_stride, context + row * C, L, C);
+    }
+}
+
+// From the gradient of the weights, in dscores, and of the context to that of the scores.
+__device__ inline void scores_gradient(REAL* scores, const REAL* dcontext, const REAL* memory, const Size* cells,
+                                       const REAL* weights, REAL* dscores, Size L, Size C) {
+    REAL* room = scores + L;
+    for (Size i = threadIdx.x / WARP; i < L; i += blockDim.x / WARP) {
+        if (cells[i] < 0) continue;
+        REAL through_context = dot(dcontext, memory + cells[i] * C, C);
+        if (threadIdx.x % WARP == 0) scores[i] = weights[i] * (dscores[i] + through_context);
+    }
+    __syncthreads();
+    REAL total = 0;
+    for (Size i = threadIdx.x; i < L; i += blockDim.x)
+        if (cells[i] >= 0) total += scores[i];
+    total = block_sum(total, room);
+    for (Size i = threadIdx.x; i < L; i += blockDim.x)
+        dscores[i] = scores[i] = cells[i] >= 0 ? scores[i] - weights[i] * total : REAL(0);
+    __syncthreads();
+}
+
+BLOCK_KERNEL(additive_attention_backward)(const REAL* dcontext, const REAL* query, const REAL* keys, const REAL* v,
+                                          const REAL* memory, const Size* cells, const REAL* weights,
+                                          REAL* dscores, REAL* dquery, REAL* dkeys, REAL* dv, Size n, Size L,
+                                          Size A, Size C, Size cells_stride, Size weights_stride,
+                                          Size dscores_stride) {
+    SHARED(REAL, scores);
+    for (Size row = blockIdx.x; row < n; row += gridDim.x) {
+        const Size* own = cells + row * cells_stride;
+        scores_gradient(scores, dcontext + row * C, memory, own, weights + row * weights_stride,
+                        dscores + row * dscores_stride, L, C);
+        for (Size j = threadIdx.x; j < A; j += blockDim.x) {
+            REAL q = query[row * A + j], dq = 0, dv_ = 0;
+            for (Size i = 0; i < L; ++i) {
+                if (own[i] < 0) continue;
+                REAL hidden = tanh(q + keys[own[i] * A + j]);
+                REAL da = scores[i] * v[j] * (REAL(1) - hidden * hidden);
+                dv_ += scores[i] * hidden;
+                dq += da;
+                dkeys[own[i] * A + j] += da;
+            }
+            dquery[row * A + j] += dq;
+            dv[row * A + j] += dv_;
+        }
+        __syncthreads();
+    }
+}
+
+BLOCK_KERNEL(dot_attention_backward)(const REAL* dcontext, const REAL* query, const REAL* keys, const REAL* memory,
+                                     const Size* cells, const REAL* weights, REAL* dscores, REAL* dquery,
+                                     REAL* dkeys, Size n, Size L, Size A, Size C, Size cells_stride,
+                                     Size weights_stride, Size dscores_stride) {
+    SHARED(REAL, scores);
+    for (Size row = blockIdx.x; row < n; row += gridDim.x) {
+        const Size* own = cells + row * cells_stride;
+        scores_gradient(scores, dcontext + row * C, memory, own, weights + row * weights_stride,
+                        dscores + row * dscores_stride, L, C);
+        for (Size j = threadIdx.x; j < A; j += blockDim.x) {
+            REAL q = query[row * A + j], dq = 0;
+            for (Size i = 0; i < L; ++i) {
+                if (own[i] < 0) continue;
+                dq += scores[i] * keys[own[i] * A + j];
+                dkeys[own[i] * A + j] += scores[i] * q;
+            }
+            dquery[row * A + j] += dq;
+        }
+        __syncthreads();
+    }
+}
+
+KERNEL(attention_memory_gradient)(const REAL* dcontext, const REAL* weights, const Size* cells, REAL* dmemory,
+                                  Size n, Size L, Size C, Size weights_stride, Size cells_stride) {
+    FOR_EACH(k, n * C) {
+        Size row = k / C, j = k % C;
+        for (Size i = 0; i < L; ++i) {
+            Size cell = cells[row * cells_stride + i];
+            if (cell >= 0) dmemory[cell * C + j] += weights[row * weights_stride + i] * dcontext[k];
+        }
+    }
+}

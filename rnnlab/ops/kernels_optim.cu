@@ -1,0 +1,105 @@
+// Update rules, and what a solver asks of a gradient.
+
+// What a rule multiplies by is in `numbers`, in double precision, and `scale` multiplies the gradient: both in
+// memory, so that a captured launch can be told others. Without a finite scale nothing is updated.
+#define NUMBER(k) REAL(numbers[k])
+
+KERNEL(sgd)(REAL* w, const REAL* dw, Size size, const double* numbers, const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = numbers[0] * *scale;
+    FOR_EACH(i, size) w[i] -= dw[i] * rate;
+}
+
+KERNEL(momentum)(REAL* w, const REAL* dw, REAL* velocity, Size size, const double* numbers, const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = numbers[0] * *scale, mu = NUMBER(1);
+    FOR_EACH(i, size) {
+        velocity[i] = mu * velocity[i] - dw[i] * rate;
+        w[i] += velocity[i];
+    }
+}
+
+// `fresh` is what a new square counts for in a mean, (1 - decay) scale^2: in double precision, since 1 - decay
+// has few digits left in single precision.
+
+KERNEL(rmsprop)(REAL* w, const REAL* dw, REAL* cache, Size size, const double* numbers, const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = numbers[0] * *scale, decay = NUMBER(1), epsilon = NUMBER(2);
+    REAL fresh = (1 - numbers[1]) * *scale * *scale;
+    FOR_EACH(i, size) {
+        cache[i] = decay * cache[i] + fresh * (dw[i] * dw[i]);
+        w[i] -= rate * (dw[i] / (sqrt(cache[i]) + epsilon));
+    }
+}
+
+KERNEL(adagrad)(REAL* w, const REAL* dw, REAL* cache, Size size, const double* numbers, const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = numbers[0] * *scale, fresh = *scale * *scale, epsilon = NUMBER(1);
+    FOR_EACH(i, size) {
+        cache[i] += fresh * (dw[i] * dw[i]);
+        w[i] -= rate * (dw[i] / (sqrt(cache[i]) + epsilon));
+    }
+}
+
+KERNEL(adadelta)(REAL* w, const REAL* dw, REAL* cache, REAL* delta_cache, Size size, const double* numbers,
+                 const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = NUMBER(0), decay = NUMBER(1), epsilon = NUMBER(2), factor = *scale;
+    REAL fresh = (1 - numbers[1]) * *scale * *scale, fresh_delta = 1 - numbers[1];
+    FOR_EACH(i, size) {
+        cache[i] = decay * cache[i] + fresh * (dw[i] * dw[i]);
+        REAL delta = sqrt((delta_cache[i] + epsilon) / (cache[i] + epsilon)) * dw[i] * factor;
+        delta_cache[i] = decay * delta_cache[i] + fresh_delta * (delta * delta);
+        w[i] -= rate * delta;
+    }
+}
+
+// The rate and epsilon have Adam's corrections of both averages in them; the last number is 1 - rate x decay.
+KERNEL(adamw)(REAL* w, const REAL* dw, REAL* m, REAL* v, Size size, const double* numbers, const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL rate = NUMBER(0), beta1 = NUMBER(1), beta2 = NUMBER(2), epsilon = NUMBER(3), keep = NUMBER(4);
+    REAL fresh_m = (1 - numbers[1]) * *scale, fresh_v = (1 - numbers[2]) * *scale * *scale;
+    FOR_EACH(i, size) {
+        m[i] = beta1 * m[i] + fresh_m * dw[i];
+        v[i] = beta2 * v[i] + fresh_v * (dw[i] * dw[i]);
+        w[i] = keep * w[i] - rate * (m[i] / (sqrt(v[i]) + epsilon));
+    }
+}
+
+// The sum of squares of each block's share, in double precision; a second launch, of one block, adds those.
+BLOCK_KERNEL(sum_of_squares)(const REAL* x, double* partial, Size size) {
+    SHARED(double, room);
+    double total = 0;
+    FOR_EACH(i, size) total += static_cast<double>(x[i]) * x[i];
+    total = block_sum_double(total, room);
+    if (threadIdx.x == 0) partial[blockIdx.x] = total;
+}
+
+BLOCK_KERNEL(sum)(const double* partial, double* total, Size size) {
+    SHARED(double, room);
+    double mine = 0;
+    for (Size i = threadIdx.x; i < size; i += blockDim.x) mine += partial[i];
+    mine = block_sum_double(mine, room);
+    if (threadIdx.x == 0) *total = mine;
+}
+
+KERNEL(clip_values)(REAL* x, Size size, REAL bound) {
+    FOR_EACH(i, size) x[i] = x[i] > bound ? bound : x[i] < -bound ? -bound : x[i];
+}
+
+// The loss and the norm of a gradient into the next row of `log`, and the factor that brings the norm to at most
+// `most`: NaN, so that no rule updates anything, once one of them was not finite. `state` counts the rows since
+// they were read and all that were not finite. `squares` is of the gradient as it came, `clipped` as it is.
+KERNEL(look_at_gradient)(const double* loss, const double* squares, const double* clipped, double* log, Size* state,
+                         double* scale, Size rows, double most) {
+    FOR_EACH(i, 1) {
+        double norm = sqrt(*squares), left = sqrt(*clipped);
+        Size row = state[0]++;
+        if (row < rows) {
+            log[2 * row] = *loss;
+            log[2 * row + 1] = norm;
+        }
+        if (!isfinite(*loss) || !isfinite(norm)) state[1]++;
+        *scale = state[1] ? NAN : left > most ? most / left : 1.0;
+    }
+}

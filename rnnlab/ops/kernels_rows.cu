@@ -1,0 +1,52 @@
+// Rows: taken and put, rounded, added.
+
+KERNEL(take)(const REAL* x, const Size* rows, REAL* out, Size n, Size columns, Size x_stride, Size out_stride) {
+    FOR_EACH(i, n * columns) {
+        Size row = i / columns, j = i % columns;
+        out[row * out_stride + j] = x[rows[row] * x_stride + j];
+    }
+}
+
+KERNEL(put)(const REAL* x, const Size* rows, REAL* out, Size n, Size columns, Size x_stride, Size out_stride) {
+    FOR_EACH(i, n * columns) {
+        Size row = i / columns, j = i % columns;
+        out[rows[row] * out_stride + j] = x[row * x_stride + j];
+    }
+}
+
+// float32 numbers as bfloat16, their first 16 bits, by lines of `matrices` that lie `apart`: to the nearest, to even
+// where two are.
+KERNEL(to_bfloat16)(const REAL* x, unsigned short* out, Size matrices, Size lines, Size length, Size apart,
+                    Size step) {
+    FOR_EACH(i, matrices * lines * length) {
+        Size line = i / length, matrix = line / lines;
+        float value = static_cast<float>(x[matrix * apart + line % lines * step + i % length]);
+        unsigned bits = __float_as_uint(value);
+        bool nan = value != value;  // which rounding could make infinite
+        out[i] = static_cast<unsigned short>(nan ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+    }
+}
+
+// A block for each place in `tokens`: the first place of a token adds the rows of all its places, in order.
+BLOCK_KERNEL(embedding_gradient)(const REAL* dout, const Size* tokens, REAL* dW, Size M, Size columns) {
+    SHARED(int, here);  // (threads,)
+    for (Size row = blockIdx.x; row < M; row += gridDim.x) {
+        Size token = tokens[row];
+        int before = 0;
+        for (Size j = threadIdx.x; j < row; j += blockDim.x) before |= tokens[j] == token;
+        if (__syncthreads_or(before)) continue;
+        for (Size start = row; start < M; start += blockDim.x) {
+            Size j = start + threadIdx.x;
+            int same = j < M && tokens[j] == token;
+            here[threadIdx.x] = same;
+            if (!__syncthreads_or(same)) continue;
+            for (Size column = threadIdx.x; column < columns; column += blockDim.x) {
+                REAL total = dW[token * columns + column];
+                for (int k = 0; k < static_cast<int>(blockDim.x); ++k)
+                    if (here[k]) total += dout[(start + k) * columns + column];
+                dW[token * columns + column] = total;
+            }
+            __syncthreads();  // before `here` is written again
+        }
+    }
+}

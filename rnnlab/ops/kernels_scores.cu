@@ -1,0 +1,80 @@
+// Scores of classes: softmax, and the best of them.
+
+// ---------------------------------------------------------------- scores
+
+BLOCK_KERNEL(softmax_cross_entropy)(const REAL* scores, const Size* targets, const REAL* scales, REAL* dscores,
+                                    REAL* losses, Size M, Size V, REAL one_scale, REAL smoothing) {
+    SHARED(REAL, room);
+    REAL certain = REAL(1) - smoothing, shared = smoothing / REAL(V);
+    for (Size row = blockIdx.x; row < M; row += gridDim.x) {
+        const REAL* x = scores + row * V;
+        REAL* d = dscores + row * V;
+        REAL most = REAL(-INFINITY), total = 0, shifted = 0, scale = scales ? scales[row] : one_scale;
+        for (Size j = threadIdx.x; j < V; j += blockDim.x) most = largest(x[j], most);
+        most = block_max(most, room);
+        for (Size j = threadIdx.x; j < V; j += blockDim.x) {
+            total += exp(x[j] - most);
+            shifted += x[j] - most;
+        }
+        total = block_sum(total, room);
+        REAL expected = certain * (x[targets[row]] - most);
+        if (smoothing != REAL(0)) expected += shared * block_sum(shifted, room);
+        __syncthreads();  // dscores may be scores
+        for (Size j = threadIdx.x; j < V; j += blockDim.x)
+            d[j] = exp(x[j] - most) * (scale / total) - scale * shared - (j == targets[row] ? scale * certain : 0);
+        if (threadIdx.x == 0) losses[row] = log(total) - expected;
+    }
+}
+
+BLOCK_KERNEL(log_softmax)(const REAL* scores, REAL* out, Size M, Size V) {
+    SHARED(REAL, room);
+    for (Size row = blockIdx.x; row < M; row += gridDim.x) {
+        const REAL* x = scores + row * V;
+        REAL most = REAL(-INFINITY), total = 0;
+        for (Size j = threadIdx.x; j < V; j += blockDim.x) most = largest(x[j], most);
+        most = block_max(most, room);
+        for (Size j = threadIdx.x; j < V; j += blockDim.x) total += exp(x[j] - most);
+        total = log(block_sum(total, room));
+        for (Size j = threadIdx.x; j < V; j += blockDim.x) out[row * V + j] = x[j] - most - total;
+    }
+}
+
+// ---------------------------------------------------------------- search
+
+// Whether x in column i comes before y in column j: the larger first, NaN before all, the first of equals.
+__device__ inline bool beats(REAL x, Size i, REAL y, Size j) {
+    bool larger = x > y || (x != x && y == y), smaller = y > x || (y != y && x == x);
+    return larger || (!smaller && i < j);
+}
+
+// The columns and values (n, count) of the best scores of each row, in their order; scores are overwritten.
+BLOCK_KERNEL(top)(REAL* scores, Size* columns, REAL* values, Size n, Size V, Size count) {
+    SHARED(Size, best_columns);  // (threads,), and as many values; the number of threads is a power of two
+    REAL* best_values = reinterpret_cast<REAL*>(best_columns + blockDim.x);
+    for (Size row = blockIdx.x; row < n; row += gridDim.x) {
+        REAL* x = scores + row * V;
+        for (Size rank = 0; rank < count; ++rank) {
+            REAL best = REAL(-INFINITY);
+            Size column = V;
+            for (Size j = threadIdx.x; j < V; j += blockDim.x)
+                if (beats(x[j], j, best, column)) best = x[j], column = j;
+            best_values[threadIdx.x] = best;
+            best_columns[threadIdx.x] = column;
+            __syncthreads();
+            for (unsigned half = blockDim.x / 2; half; half /= 2) {
+                unsigned mine = threadIdx.x, other = mine + half;
+                if (mine < half && beats(best_values[other], best_columns[other], best_values[mine], best_columns[mine])) {
+                    best_values[mine] = best_values[other];
+                    best_columns[mine] = best_columns[other];
+                }
+                __syncthreads();
+            }
+            if (threadIdx.x == 0) {
+                columns[row * count + rank] = best_columns[0];
+                values[row * count + rank] = best_values[0];
+                x[best_columns[0]] = REAL(-INFINITY);
+            }
+            __syncthreads();
+        }
+    }
+}
