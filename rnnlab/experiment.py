@@ -52,7 +52,12 @@ class Run:
 
 
 def train(
-    config: Recipe, directory: str | os.PathLike[str], *, progress: bool = True, device: str = "cpu"
+    config: Recipe,
+    directory: str | os.PathLike[str],
+    *,
+    progress: bool = True,
+    device: str = "cpu",
+    graphs: bool = False,
 ) -> Run:
     """Train what the recipe describes in a new run directory.
 
@@ -68,6 +73,8 @@ def train(
         Show a progress bar rather than lines.
     device : str
         "cpu", "gpu" or "gpu:N"; no part of the run, which goes on anywhere.
+    graphs : bool
+        On a GPU, launch each step as a CUDA graph, as :class:`~rnnlab.training.Solver` has it; likewise.
 
     Returns
     -------
@@ -93,12 +100,12 @@ def train(
         raise FileExistsError(f"{path} already holds a run: resume it, or choose another directory")
     start = stages[0].training.warm_start
     checkpoint = None if start is None else _start_of(Path(start))
-    ops_on(device)  # what is wrong with it is said before the data are read
+    _check_device(device, graphs)
     data = open_data(config.data)
     data.split(config.evaluation.split)  # what is wrong with it is said before hours of training
     if config.stage:
         check_stages(stages, new_model(config, data))
-    return _train_stages(Run(path, config, data, None), stages, checkpoint, progress, device, {})
+    return _train_stages(Run(path, config, data, None), stages, checkpoint, progress, device, graphs, {})
 
 
 def resume(
@@ -107,6 +114,7 @@ def resume(
     progress: bool = True,
     num_epochs: int | None = None,
     device: str = "cpu",
+    graphs: bool = False,
 ) -> Run:
     """Go on with a run where it stopped, bit for bit, and through the stages that are left.
 
@@ -120,6 +128,8 @@ def resume(
         Train for so many epochs in all, as :func:`with_epochs` has it.
     device : str
         "cpu", "gpu" or "gpu:N", whichever it was before.
+    graphs : bool
+        As of :func:`train`, whichever it was before.
 
     Returns
     -------
@@ -141,9 +151,9 @@ def resume(
     stages = config.stages()
     _check_is_whole(path, len(stages))
     left = stages[[stage.directory(path) for stage in stages].index(under_way) :]
-    ops_on(device)  # what is wrong with it is said before the data are read
+    _check_device(device, graphs)
     run = Run(path, config, open_data(config.data), None)
-    return _train_stages(run, left, None, progress, device, changes)
+    return _train_stages(run, left, None, progress, device, graphs, changes)
 
 
 def _train_stages(
@@ -152,6 +162,7 @@ def _train_stages(
     start: Path | None,
     progress: bool,
     device: str,
+    graphs: bool,
     changes: Mapping[str, Any],
 ) -> Run:
     """Train stages, the first of them from the checkpoint ``start`` or from where it stopped itself.
@@ -164,6 +175,7 @@ def _train_stages(
         "config": config.to_dict(),
         "progress": progress,
         "device": device,
+        "graphs": graphs,
     }
     for stage in stages:
         directory, model = stage.directory(run.directory), new_model(config, data)
@@ -181,6 +193,13 @@ def _train_stages(
             return replace(run, model=model, interrupted=True)
         start = checkpoint_of(directory)
     return replace(run, model=model)
+
+
+def _check_device(device: str, graphs: bool) -> None:
+    """Say what is wrong with a device, or with graphs on it, before the data are read."""
+    ops_on(device)
+    if graphs and device == "cpu":
+        raise ValueError("graphs is true, but device is 'cpu': CUDA graphs need a GPU, as device='gpu'")
 
 
 def with_epochs(config: Recipe, num_epochs: int) -> Recipe:

@@ -206,7 +206,10 @@ def test_commands_on_a_device(run, recipe, tmp_path, capsys, device):
     assert printed[0] == printed[1]
     out = str(tmp_path / "run")
     assert cli.main(["train", str(recipe), "--out", out, "--epochs", "1", "--device", "gpu"]) == 0
-    assert cli.main(["train", "--resume", out, "--epochs", "2", "--device", "gpu:0"]) == 0
+    assert cli.main(["train", "--resume", out, "--epochs", "2", "--device", "gpu:0", "--graphs"]) == 0
+    capsys.readouterr()
+    assert cli.main(["train", str(recipe), "--out", f"{out}2", "--graphs"]) == 2
+    assert "graphs is true, but device is 'cpu'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ def add(commands: Any) -> None:
     )
     add_device(train)
     train.add_argument(
+        "--graphs", action="store_true", help="on a GPU, launch each training step as one CUDA graph"
+    )
+    train.add_argument(
         "--no-progress", dest="progress", action="store_false", help="print lines, not a progress bar"
     )
 
@@ -47,7 +50,11 @@ def _train(options: argparse.Namespace) -> int:
                 "--set and --out belong to a new run, a resumed one keeps its recipe and directory"
             )
         run = experiment.resume(
-            options.resume, progress=options.progress, num_epochs=options.epochs, device=options.device
+            options.resume,
+            progress=options.progress,
+            num_epochs=options.epochs,
+            device=options.device,
+            graphs=options.graphs,
         )
     else:
         config = load_config(options.recipe, options.set)
@@ -58,7 +65,9 @@ def _train(options: argparse.Namespace) -> int:
             raise ValueError(
                 f"{out} holds a run: go on with --resume {out}, or choose another place with --out"
             )
-        run = experiment.train(config, out, progress=options.progress, device=options.device)
+        run = experiment.train(
+            config, out, progress=options.progress, device=options.device, graphs=options.graphs
+        )
     if run.interrupted:
         print(f"Go on with: rnnlab train --resume {run.directory}")
         raise KeyboardInterrupt
