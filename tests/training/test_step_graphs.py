@@ -191,3 +191,23 @@ def test_scheduled_sampling_waits_for_words(device):
     sampling = {"name": "constant", "value": 0.5}
     with pytest.raises(ValueError, match="scheduled_sampling is given, which waits"):
         trained(*MODELS["captioner"], device="gpu", graphs=True, scheduled_sampling=sampling)
+
+
+def test_numbers_come_back_once_an_interval(simulated):
+    model, data = captioner(np.random.default_rng(0))
+    for graphs in (False, True):
+        solver = Solver(
+            model, data, device="gpu", graphs=graphs, batch_size=2, num_epochs=2, print_every=6, verbose=False
+        )
+        simulated.transfers.reset()
+        solver.train()
+        assert len(solver.loss_history) == 2 * 12
+        # Two transfers after iterations 1, 7, 13 and 19, and at the ends of the epochs, 12 and 24.
+        assert simulated.transfers.to_host == 2 * 6
+
+
+def test_losses_are_shown_for_every_interval(device, capsys):
+    model, data = captioner(np.random.default_rng(0))
+    Solver(model, data, device="gpu", graphs=True, batch_size=5, num_epochs=3, print_every=4).train()
+    shown = [line.split()[1] for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["1", "5", "9", "13"]
