@@ -27,9 +27,12 @@ KERNEL(to_bfloat16)(const REAL* x, unsigned short* out, Size matrices, Size line
     }
 }
 
-// A block for each place in `tokens`: the first place of a token adds the rows of all its places, in order.
+// A block for each place in `tokens`: the first place of a token adds the rows of all its places, in order. It lists
+// them for a stretch of as many places as there are threads, so that several rows are on their way at a time.
 BLOCK_KERNEL(embedding_gradient)(const REAL* dout, const Size* tokens, REAL* dW, Size M, Size columns) {
-    SHARED(int, here);  // (threads,)
+    SHARED(int, listed);  // (threads,), and how many there are in each warp's share
+    int* of_warp = listed + blockDim.x;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (Size row = blockIdx.x; row < M; row += gridDim.x) {
         Size token = tokens[row];
         int before = 0;
@@ -38,15 +41,21 @@ BLOCK_KERNEL(embedding_gradient)(const REAL* dout, const Size* tokens, REAL* dW,
         for (Size start = row; start < M; start += blockDim.x) {
             Size j = start + threadIdx.x;
             int same = j < M && tokens[j] == token;
-            here[threadIdx.x] = same;
-            if (!__syncthreads_or(same)) continue;
+            unsigned votes = __ballot_sync(0xffffffffu, same);
+            int place = __popc(votes & ((1u << lane) - 1));
+            if (lane == 0) of_warp[warp] = __popc(votes);
+            int count = __syncthreads_count(same);
+            if (!count) continue;
+            for (int w = 0; w < warp; ++w) place += of_warp[w];
+            if (same) listed[place] = static_cast<int>(threadIdx.x);
+            __syncthreads();
             for (Size column = threadIdx.x; column < columns; column += blockDim.x) {
                 REAL total = dW[token * columns + column];
-                for (int k = 0; k < static_cast<int>(blockDim.x); ++k)
-                    if (here[k]) total += dout[(start + k) * columns + column];
+#pragma unroll 8
+                for (int k = 0; k < count; ++k) total += dout[(start + listed[k]) * columns + column];
                 dW[token * columns + column] = total;
             }
-            __syncthreads();  // before `here` is written again
+            __syncthreads();  // before the list is written again
         }
     }
 }
