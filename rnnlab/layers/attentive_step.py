@@ -135,7 +135,7 @@ def attentive_step(x: Array, state: DecodingState) -> tuple[Array, Array, dict[s
     ops.matmul_add(x, layout.from_x, gates)
     gates += layout.b
     after, kept = tuple(ops.empty((n, H), x.dtype) for _ in recurrent), ops.empty((n, H), x.dtype)
-    layout.recur(gates, recurrent, after, kept, slice(n))
+    layout.recur(gates, recurrent, after, kept, slice(0, n))
     return after[0], context, weights, (after, np.arange(n), cells, history, past, decoder)
 
 
