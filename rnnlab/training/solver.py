@@ -3,10 +3,11 @@
 for each epoch                                    order.py, seeded and resumable
     for each batch                                prefetch.py, prepared ahead in a thread
         loss and gradient of the model            update.py, noise from a generator of its own
-        norm, check, clipping                     freezing.py, clipping.py
+        norm, check, clipping                     freezing.py, gradient_checks.py
         update rule times schedule                optim.py, schedules.py
+        or all three as a CUDA graph              step_graphs.py
     validation                                    validation.py
-    history, checkpoints, loss curve              run_directory.py, checkpoint.py
+    history, checkpoints, loss curve              keeping.py, run_directory.py, checkpoint.py
 """
 
 from __future__ import annotations
@@ -15,22 +16,13 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from typing import Any
 
-import rnnlab
 from rnnlab.ops import ops_for
-from rnnlab.training.checkpoint import (
-    Checkpoint,
-    CheckpointError,
-    check_model,
-    describe_model,
-    load_checkpoint,
-    load_parameters,
-    save_checkpoint,
-)
-from rnnlab.training.finite import NonFiniteError, check_parameters
+from rnnlab.training.checkpoint import CheckpointError, check_model, load_checkpoint
+from rnnlab.training.finite import NonFiniteError
 from rnnlab.training.interrupt import Interrupt
+from rnnlab.training.keeping import InDirectory, InMemory, Keeper
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
 from rnnlab.training.prefetch import prefetched
 from rnnlab.training.progress import Progress, make_progress
@@ -192,13 +184,13 @@ class Solver:
         self._state = TrainingState(self.options, data)
         self._update = Update(model, self.options)
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
-        self._best = model.params  # a copy of them, once there is a best epoch and no run_dir
-        self._own_evaluate = evaluate is not None
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor)
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
             raise ValueError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
-        self._config = as_json(config)
-        self._run = None if run_dir is None else RunDirectory(run_dir)
+        self._config, self._own_evaluate = as_json(config), evaluate is not None
+        self._keeper: Keeper = InMemory(model, self.options)
+        if run_dir is not None:
+            self._keep_in(RunDirectory(run_dir))
 
     @classmethod
     def resume(
@@ -254,7 +246,7 @@ class Solver:
         solver = cls(
             model, data, device=device, evaluate=evaluate, config=config or checkpoint.config, **options
         )
-        solver._run = run
+        solver._keep_in(run)
         solver._state.load(run.last, checkpoint, model.params.flat)
         if len(solver.history) > solver.options.num_epochs:
             raise ValueError(
@@ -298,8 +290,7 @@ class Solver:
             If a loss, a gradient, a parameter or the monitored metric is not finite. The last checkpoint
             stays.
         """
-        if self._run:
-            self._run.write_config(self._description())
+        self._keeper.begin()
         progress = make_progress(self.options)
         try:
             with Interrupt() as interrupt:
@@ -331,16 +322,16 @@ class Solver:
                     self._read_results(progress, total)
                 if interrupt.requested:
                     return False
-                if self._run and every and self._state.iteration % every == 0:
-                    self._save(self._run.last)
+                if every and self._state.iteration % every == 0:
+                    self._keeper.save()
                 started = time.perf_counter()
         return True
 
     def _results_are_due(self) -> bool:
         """Whether somebody waits for the losses of the iterations so far."""
         done, every = self._state.iteration, self.options.checkpoint_every
-        ends = self._state.order.at_end or (self._run is not None and every and done % every == 0)
-        return ends or (done - 1) % self._update.waiting == 0
+        saved = every is not None and done % every == 0
+        return saved or self._state.order.at_end or (done - 1) % self._update.waiting == 0
 
     def _prepare(self, indices: Array) -> Prepared:
         """A batch as the update wants to have it."""
@@ -377,11 +368,9 @@ class Solver:
         improved = self._state.end_epoch(metrics)
         progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
         if improved:
-            self._keep_best()
-        if self._run:
-            self._save(self._run.last)
-            self._run.write_history(self.history)
-            self._run.plot(self.loss_history, self.history, self.monitor)
+            self._keeper.keep_best()
+        self._keeper.save()
+        self._keeper.show()
 
     def _validate(self) -> dict[str, float] | None:
         """The metrics now; if they fail, the epoch is saved, and a resume begins by computing them again."""
@@ -390,54 +379,20 @@ class Solver:
         try:
             return {name: float(value) for name, value in self._evaluate(self.model).items()}
         except BaseException:
-            if self._run:
-                self._save(self._run.last)
+            self._keeper.save()
             raise
 
     def _end(self, progress: Progress) -> None:
         """Leave the model and the run directory as whoever comes next wants to find them."""
         if self.interrupted:
             progress.message(f"Interrupted after iteration {self._state.iteration}")
-        if self._run:
-            if self.interrupted:
-                self._save(self._run.last)
-            self._run.plot(self.loss_history, self.history, self.monitor, force=True)
+            self._keeper.save()
+        self._keeper.show(at_the_end=True)
         if not self.interrupted and self.options.restore_best and self.monitor.best_epoch is not None:
-            self._restore_best()
+            self._keeper.restore_best()
 
-    def _keep_best(self) -> None:
-        if self._run:
-            self._save(self._run.best)
-        elif self.options.restore_best:
-            self._best = self.model.params.copy()
-
-    def _restore_best(self) -> None:
-        if self._run:
-            load_parameters(self._run.best, self.model)
-        else:
-            self.model.params.flat[...] = self._best.flat
-
-    def _save(self, path: os.PathLike[str]) -> None:
-        check_parameters(self._state.iteration, self.model.params)
-        vocabulary = getattr(self.data, "vocabulary", None)
-        state = self._state.save()
-        state["solver"] |= {"options": asdict(self.options), "own_evaluate": self._own_evaluate}
-        words = None if vocabulary is None else list(vocabulary.idx_to_word)
-        save_checkpoint(
-            path,
-            Checkpoint(self.model.params, describe_model(self.model), words, self._config, **state),
+    def _keep_in(self, run: RunDirectory) -> None:
+        """Keep everything in a directory from now on."""
+        self._keeper = InDirectory(
+            run, self.model, self.data, self.options, self._state, self._config, self._own_evaluate
         )
-
-    def _description(self) -> dict[str, Any]:
-        """What config.json holds; the model's vocabulary and other long things are in the checkpoint only."""
-        model = describe_model(self.model)
-        model["config"] = {
-            key: value for key, value in model["config"].items() if not isinstance(value, dict | list)
-        }
-        return {
-            "rnnlab_version": rnnlab.__version__,
-            "config": self._config,
-            "model": model,
-            "num_parameters": int(self.model.params.flat.size),
-            "solver": asdict(self.options),
-        }

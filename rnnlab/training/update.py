@@ -89,12 +89,12 @@ class Update:
         """A batch of so many tokens as an update takes it; may be made in another thread, ahead of it."""
         examples, parts = len(batch[-1]), None
         model: Any = self._model
+        if hasattr(model, "staged"):
+            batch = model.staged(batch)
         if self._graphs is not None:
             whole = parts_of(batch, self._options.accumulate)
-            parts = [model.padded(*part, part_of=(examples, tokens)) for part in whole]
-            parts = [model.staged_whole(part) for part in parts]
-        elif hasattr(model, "staged"):
-            batch = model.staged(batch)
+            padded = (model.padded(*part, part_of=(examples, tokens)) for part in whole)
+            parts = [model.staged_whole(part) for part in padded]
         return Prepared(batch, examples, tokens, parts)
 
     def __call__(self, batch: Prepared, state: TrainingState) -> None:
@@ -157,6 +157,7 @@ class Update:
             f"rule's state are {slots * flat.nbytes / 1e6:,.0f} MB, and the batch has {batch.examples} "
             f"examples and {batch.tokens} tokens, in {self._options.accumulate} parts: a smaller batch_size "
             "needs less, and a larger accumulate makes the same gradient in more parts"
+            + ("; graphs take memory of their own, which graphs=False saves" * self._options.graphs)
         )
 
     def _gradient(self, batch: Prepared, state: TrainingState) -> tuple[Any, Parameters]:

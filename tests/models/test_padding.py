@@ -5,7 +5,7 @@ import pytest
 
 from rnnlab import gradcheck_cases
 from rnnlab.models.padding import padded_tokens, real_steps, rounded_up
-from rnnlab.ops import ops_for
+from rnnlab.ops import gpu_training, ops_for
 from rnnlab.training.accumulation import parts_of
 
 from .toys import batch, build
@@ -42,6 +42,27 @@ def test_on_a_device(name, device):
     loss, padded = padded_loss(model.to("gpu"), batch)
     assert loss == pytest.approx(expected, rel=1e-10)
     np.testing.assert_allclose(padded, grads.flat, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_in_a_graph(name, device):
+    model, batch = case_called(name)
+    ops = ops_for(model.to("gpu").params.flat)
+    padded, grads = model.padded(*batch).on(ops.asarray), model.params.zeros_like()
+    loss, rng = ops.zeros(1), np.random.default_rng(3)
+
+    def work():
+        grads.flat[...] = 0
+        loss[...] = model.padded_loss(padded, rng=rng, grads=grads)
+
+    work()
+    expected = ops.asnumpy(loss), ops.asnumpy(grads.flat)
+    training, rng = gpu_training(), np.random.default_rng(3)
+    graph = training.Graph(work, training.graph_memory())
+    for _ in range(2):
+        graph.launch(np.random.default_rng(3), lambda: None)
+        np.testing.assert_array_equal(ops.asnumpy(loss), expected[0])
+        np.testing.assert_array_equal(ops.asnumpy(grads.flat), expected[1])
 
 
 @pytest.mark.parametrize("name", NAMES[::5])

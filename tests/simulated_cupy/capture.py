@@ -205,7 +205,7 @@ class Graph:
                 block.poison()
                 place = id(block.account), block.stream
                 first[place] = min(first.get(place, block.died), block.died)
-        for block in list(blocks.live.values()):
+        for block in blocks.live.copy().values():
             if block.born > first.get((id(block.account), block.stream), block.born):
                 block.poison()
 

@@ -300,7 +300,7 @@ def test_a_run_from_before_there_was_accumulation(make_model, data, tmp_path, mo
     options = {"num_epochs": 1, "batch_size": 8, "verbose": False}
     with monkeypatch.context() as patch:
         patch.setattr(
-            "rnnlab.training.solver.asdict",
+            "rnnlab.training.keeping.asdict",
             lambda options: {name: value for name, value in vars(options).items() if name != "accumulate"},
         )
         Solver(make_model(), data, run_dir=tmp_path, **options).train()
