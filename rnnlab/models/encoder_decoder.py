@@ -37,7 +37,7 @@ from rnnlab.parameters import Parameters
 
 
 class Teaching(NamedTuple):
-    """A batch of sentences as teacher forcing wants it; all but the first two are on the model's device."""
+    """A batch of sentences as teacher forcing wants it; the arrays of M are NumPy's until they are needed."""
 
     inputs: Array  # (N, T) tokens that are read
     lengths: Array  # (N,) up to the last real target
@@ -152,8 +152,13 @@ class EncoderDecoder(Model):
         if rng is not None and sampling:
             taught = self._with_samples(inputs, taught, sampling, rng)
         averages = self._averages(taught, part_of)
-        grads = self._room(grads, part_of)
+        grads, taught = self._room(grads, part_of), self._brought(taught)
         return self._ops.scalar(self._taught_loss(inputs, taught, averages, grads, rng)), grads
+
+    def _brought(self, taught: Teaching) -> Teaching:
+        """A batch with its targets on the model's device."""
+        places, targets = map(self._ops.indices, (taught.real, taught.targets))
+        return taught._replace(real=places, targets=targets)
 
     def _taught_loss(
         self, inputs: Any, taught: Teaching, averages: Averages, grads: Parameters, rng: Random
@@ -289,7 +294,7 @@ class EncoderDecoder(Model):
 
     def _nll(self, inputs: Any, taught: Teaching) -> tuple[float, int]:
         """The negative log-likelihood of a batch in nats, and its tokens; without noise and gradients."""
-        params = self.params
+        params, taught = self.params, self._brought(taught)
         source, _ = self.encoder.forward(params, inputs)
         words, _ = self.embedding.forward(params, taught.inputs)
         decoded, _ = self.decoder.forward(params, words, source, taught.lengths)
@@ -361,7 +366,7 @@ class EncoderDecoder(Model):
         T = int(lengths.max(initial=0))
         places = np.flatnonzero(real[:, :T])
         scored = targets[:, :T].reshape(-1)[places]
-        return Teaching(tokens[:, :T], lengths, *map(self._ops.indices, (places, scored)))
+        return Teaching(tokens[:, :T], lengths, places, scored)
 
     # ------------------------------------------------------------------ decoding
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from rnnlab.ops.cupy_kernels import check_device, each
 
-__all__ = ["MATMUL", "Rounded", "batched", "gemm", "rounded"]
+__all__ = ["MATMUL", "Rounded", "batched", "gemm", "handles", "rounded"]
 
 Array = Any
 
@@ -272,6 +272,11 @@ def _handle(out: Array) -> _Handle:
         vars(_local).setdefault("handles", {})[device] = handle
     handle.use(cp.cuda.get_current_stream().ptr)
     return handle
+
+
+def handles() -> list[Any]:
+    """What this thread's products need to be there, for those who do them again without a call of ours."""
+    return list(vars(_local).get("handles", {}).values())
 
 
 def _destroy(library: Any, pointer: ctypes.c_void_p, device: int) -> None:

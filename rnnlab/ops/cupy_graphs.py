@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -16,11 +17,14 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-__all__ = ["Graph", "Key", "copied", "graph_memory", "told_keys", "told_numbers", "uploaded"]
+from rnnlab.ops.cupy_blas import handles
+
+__all__ = ["Graph", "GraphMemory", "Key", "copied", "told_keys", "told_numbers", "uploaded"]
 
 Array = Any
 
 _ROOM = 4096  # words of 8 bytes, keys and numbers together
+_AHEAD = 4  # launches that the host may be ahead of the device
 
 
 class Key(int):
@@ -42,6 +46,8 @@ class _Told:
         self.constants: list[Array] = []
         self._host = np.zeros(_ROOM, np.uint64)
         self._device = cp.zeros(_ROOM, np.uint64)
+        self._sent = [_Pinned(_ROOM) for _ in range(_AHEAD)]  # in turns
+        self._sends = 0
         self._used = 0
         self._keys: list[int] = []  # where keys are
         self._numbers: list[slice] = []
@@ -85,7 +91,25 @@ class _Told:
 
     def send(self) -> None:
         """Copy them to the device, before what is launched next."""
-        self._device.set(self._host, stream=cp.cuda.get_current_stream())
+        if self._used:
+            self._sent[self._sends % _AHEAD].send(self._host[: self._used], self._device[: self._used])
+            self._sends += 1
+
+
+class _Pinned:
+    """Memory of the host that the device copies from by itself, whatever the host does in the meantime."""
+
+    def __init__(self, words: int) -> None:
+        self._memory = cp.cuda.alloc_pinned_memory(8 * words)
+        self._words = np.frombuffer(self._memory, np.uint64, words)
+        self._read = cp.cuda.Event(disable_timing=True)
+
+    def send(self, x: np.ndarray, place: Array) -> None:
+        self._read.synchronize()  # by the copy before
+        own, stream = self._words[: x.size], cp.cuda.get_current_stream()
+        own[...] = x
+        place.set(own, stream=stream)
+        self._read.record(stream)
 
 
 class _Thread(threading.local):
@@ -129,7 +153,6 @@ def uploaded(x: Any, dtype: Any = None) -> Array:
 def copied(x: np.ndarray, device: Any) -> Array:
     """Copy to a device through pinned memory on a stream of its own, while others work; wait for it alone."""
     with device, _copying(device.id) as stream:
-        stream.wait_event(cp.cuda.Stream.null.record())  # for work on what was in this memory before
         copy = cp.asarray(x, order="C")  # CuPy sends NumPy's arrays by way of pinned memory
         stream.synchronize()
     return copy
@@ -140,9 +163,26 @@ def _copying(device: int) -> Any:
     return cp.cuda.Stream(non_blocking=True)
 
 
-def graph_memory() -> Any:
-    """A pool of memory for graphs that are not launched at the same time."""
-    return cp.cuda.MemoryPool()
+class GraphMemory:
+    """Memory for graphs that are not launched at the same time, and the stream that they are captured on.
+
+    What one of them leaves there lasts until another is launched. A pool has its memory by stream, so that
+    they share it by sharing the stream.
+    """
+
+    def __init__(self) -> None:
+        self.stream = cp.cuda.Stream(non_blocking=True)
+        self.pool = cp.cuda.MemoryPool(_allocated)
+        weakref.finalize(self, self.pool.free_all_blocks).atexit = False  # CuPy's pools do not do so
+
+
+def _allocated(size: int) -> Any:
+    """Memory of the device; where there is none, an error that has no pool give back what graphs use."""
+    try:
+        return cp.cuda.MemoryPointer(cp.cuda.Memory(size), 0)
+    except cp.cuda.runtime.CUDARuntimeError as error:
+        free, total = cp.cuda.runtime.memGetInfo()
+        raise MemoryError(f"{size:,} bytes for a graph, {free:,} of {total:,} are free: {error}") from None
 
 
 class Graph:
@@ -153,16 +193,15 @@ class Graph:
     work : callable
         Launches kernels on the device and waits for nothing. It has run before, so that all kernels are
         compiled. It is called once, which does none of its work.
-    memory
-        From :func:`graph_memory`, where the arrays that the work makes are. Graphs may share it: what one of
-        them leaves there lasts until another is launched.
+    memory : GraphMemory
+        Where the arrays that the work makes are.
     """
 
-    def __init__(self, work: Callable[[], None], memory: Any) -> None:
-        self._memory, self._told = memory, _Told()
-        stream = cp.cuda.Stream(non_blocking=True)
+    def __init__(self, work: Callable[[], None], memory: GraphMemory) -> None:
+        self._memory, self._told, stream = memory, _Told(), memory.stream
         cp.cuda.get_current_stream().synchronize()
-        with stream, _telling(self._told), cp.cuda.using_allocator(memory.malloc):
+        cp.get_default_memory_pool().free_all_blocks()  # what the same work has had there the first time
+        with stream, _telling(self._told), cp.cuda.using_allocator(memory.pool.malloc):
             stream.begin_capture()
             try:
                 work()
@@ -171,6 +210,7 @@ class Graph:
                     stream.end_capture()
                 raise
             self._graph = stream.end_capture()
+        self._handles = handles()  # of cuBLAS, whose workspace the products use
         self._fresh = True
 
     def launch(self, rng: np.random.Generator, tell: Callable[[], None]) -> None:

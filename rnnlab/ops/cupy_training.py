@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import Any
 
 import cupy as cp
 import numpy as np
 
-from rnnlab.ops.cupy_graphs import Graph, graph_memory
+from rnnlab.ops.cupy_graphs import Graph, GraphMemory
 from rnnlab.ops.cupy_kernels import check_whole, launch
 
-__all__ = ["GradientLog", "Graph", "graph_memory"]
+__all__ = ["GradientLog", "Graph", "GraphMemory", "InUse"]
 
 Array = Any
 
@@ -19,7 +20,8 @@ Array = Any
 class GradientLog:
     """Losses and gradients' norms of iterations, which stay on the device until they are asked for.
 
-    An iteration with one that is not finite updates nothing, nor does any after it.
+    An iteration with one that is not finite updates nothing, nor does any after it until they are read. The
+    sum of a gradient's squares is not finite either where its norm is above 1e154, which only float64 can be.
 
     Parameters
     ----------
@@ -57,5 +59,31 @@ class GradientLog:
         """Wait for all iterations since the last time; the loss and the norm of each."""
         count = int(self._state[0])
         log = cp.asnumpy(self._log[: min(count, self._rows)])
-        self._state[0] = 0
+        self._state[...] = 0
         return [(float(loss), float(norm)) for loss, norm in log]
+
+    def forget_after(self, count: int) -> None:
+        """Forget all but the first so many iterations since the last time."""
+        self._state[0] = count
+
+
+class InUse:
+    """Holds what work reads that has been launched, until it is done.
+
+    Memory of other streams than the work's is used again as soon as nobody holds it: batches' that were
+    copied ahead. The host waits where the device is ``most`` pieces of work behind.
+    """
+
+    def __init__(self, most: int = 4) -> None:
+        self._held: deque[tuple[Any, Any]] = deque()
+        self._most = most
+
+    def hold(self, things: Any) -> None:
+        """Hold what the work reads that has just been launched."""
+        while self._held and self._held[0][1].done:
+            self._held.popleft()
+        if len(self._held) >= self._most:
+            self._held.popleft()[1].synchronize()
+        event = cp.cuda.Event(disable_timing=True)
+        event.record()
+        self._held.append((things, event))

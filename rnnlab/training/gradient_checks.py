@@ -34,6 +34,14 @@ class GradientChecks(Protocol):
         """Clip by value in place; return the factor that clips by norm, for the update rule."""
         ...
 
+    def hold(self, batch: Any) -> None:
+        """Hold what an update reads that has been launched, as long as that takes."""
+        ...
+
+    def forget_after(self, count: int) -> None:
+        """Forget all but the first ``count`` iterations since the last :meth:`read`: one has failed."""
+        ...
+
     def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
         """Losses and norms, before clipping, of the iterations since the last time; ``first`` is the first.
 
@@ -66,6 +74,13 @@ class AtOnce:
                 norm = gradient_norm(grads)
         return norm_scale(norm, options.clip_norm)
 
+    def hold(self, batch: Any) -> None:
+        """Nothing: the update has been done."""
+
+    def forget_after(self, count: int) -> None:
+        """As of :class:`GradientChecks`."""
+        del self._seen[count:]
+
     def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
         """As of :class:`GradientChecks`."""
         seen, self._seen = self._seen, []
@@ -79,6 +94,8 @@ class Later:
         self.waiting = min(options.print_every, _WAITING)
         self._clip_value = options.clip_value
         self._log = gpu_training().GradientLog(self.waiting, options.clip_norm)
+        self._in_use = gpu_training().InUse()
+        self.hold, self.forget_after = self._in_use.hold, self._log.forget_after
 
     def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> Array:
         """As of :class:`GradientChecks`; the factor is an array () on the device."""

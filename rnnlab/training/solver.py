@@ -318,9 +318,10 @@ class Solver:
             started = time.perf_counter()
             for batch in prepared:
                 self._iterate(batch, started)
-                if interrupt.requested or self._results_are_due():
+                stops = interrupt.requested  # asked once: it may change at any time
+                if stops or self._results_are_due():
                     self._read_results(progress, total)
-                if interrupt.requested:
+                if stops:
                     return False
                 if every and self._state.iteration % every == 0:
                     self._keeper.save()

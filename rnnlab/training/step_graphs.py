@@ -2,7 +2,7 @@
 
 The first time a shape comes, the step is launched piece by piece, which compiles what it needs; then it is
 captured, and from then on launched as a whole. Batches are padded (:mod:`rnnlab.models.padding`), so that
-there are few shapes. The arrays of the first batch of a shape are the graph's: later ones are copied there.
+there are few shapes. A graph has arrays of its own for what it reads, where each batch is copied.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StepGraphs:
 
     def __init__(self, step: Callable[[Batch], None]) -> None:
         self._step = step
-        self._memory = gpu_training().graph_memory()
+        self._memory = gpu_training().GraphMemory()
         self._batches: dict[tuple[Any, ...], Batch] = {}
         self._graphs: dict[tuple[Any, ...], Any] = {}
 
@@ -51,7 +51,7 @@ class StepGraphs:
         if shape not in self._batches:
             self._step(batch)
             if len(self._batches) < MOST:
-                self._batches[shape] = batch
+                self._batches[shape] = [part.on(lambda array: array.copy()) for part in batch]
             return
         own = self._batches[shape]
         for part, place in zip(batch, own, strict=True):

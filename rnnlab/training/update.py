@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rnnlab.ops import device_of
+from rnnlab.ops import device_of, ops_on
 from rnnlab.parameters import Parameters
 from rnnlab.training.accumulation import parts_of
 from rnnlab.training.freezing import Trained
@@ -76,9 +76,9 @@ class Update:
         self._grads = model.params.zeros_like()
         self._checks = gradient_checks(model.params, options)
         self._graphs: StepGraphs | None = None
+        self._flat: Any = None  # the parameters that they know
         if options.graphs:
             check_graphs(model, options.scheduled_sampling)
-            self._graphs = StepGraphs(self._padded_step)
 
     @property
     def waiting(self) -> int:
@@ -86,15 +86,28 @@ class Update:
         return self._checks.waiting
 
     def prepared(self, batch: tuple[Array, ...], tokens: int) -> Prepared:
-        """A batch of so many tokens as an update takes it; may be made in another thread, ahead of it."""
+        """A batch of so many tokens as an update takes it; may be made in another thread, ahead of it.
+
+        Raises
+        ------
+        MemoryError
+            If the device has no room for it.
+        """
+        ops_on(device_of(self._model.params.flat))  # in this thread too
         examples, parts = len(batch[-1]), None
         model: Any = self._model
-        if hasattr(model, "staged"):
-            batch = model.staged(batch)
-        if self._graphs is not None:
-            whole = parts_of(batch, self._options.accumulate)
-            padded = (model.padded(*part, part_of=(examples, tokens)) for part in whole)
-            parts = [model.staged_whole(part) for part in padded]
+        try:
+            if hasattr(model, "staged"):
+                batch = model.staged(batch)
+            if self._options.graphs:
+                whole = parts_of(batch, self._options.accumulate)
+                padded = (model.padded(*part, part_of=(examples, tokens)) for part in whole)
+                parts = [model.staged_whole(part) for part in padded]
+        except MemoryError as error:
+            raise MemoryError(
+                f"out of memory: {error}; for a batch of {examples} examples and {tokens} tokens: a smaller "
+                "batch_size needs less"
+            ) from error
         return Prepared(batch, examples, tokens, parts)
 
     def __call__(self, batch: Prepared, state: TrainingState) -> None:
@@ -108,12 +121,14 @@ class Update:
             If the batch is too large; says what would need less. Nothing is updated then.
         """
         try:
-            if self._graphs is None:
+            if batch.parts is None:
                 self._apply(*self._gradient(batch, state), state)
             else:
-                self._in_a_graph(self._graphs, batch.parts, state)
+                self._in_a_graph(batch.parts, state)
         except MemoryError as error:
+            self._checks.forget_after(state.unread)
             raise self._out_of_memory(batch, state, error) from error
+        self._checks.hold(batch)
 
     def _apply(self, loss: Any, grads: Parameters, state: TrainingState) -> None:
         """Look at the gradient, and take the rule's step."""
@@ -126,10 +141,12 @@ class Update:
         scale, rate, parts = self._scale, state.multiplier, self._trained.parts
         rule.step(params.flat, self._grads.flat, scale=scale, rate=rate, parts=parts)
 
-    def _in_a_graph(self, graphs: StepGraphs, parts: Any, state: TrainingState) -> None:
+    def _in_a_graph(self, parts: Any, state: TrainingState) -> None:
         """The same of padded parts."""
-        self._state = state
-        graphs(parts, state.noise, lambda: self._step(state))
+        params, self._state = self._model.params.flat, state
+        if self._graphs is None or self._flat is not params:  # they have moved
+            self._graphs, self._flat = StepGraphs(self._padded_step), params
+        self._graphs(parts, state.noise, lambda: self._step(state))
 
     def _padded_step(self, parts: Sequence[Any]) -> None:
         """All of an update, which waits for nothing."""

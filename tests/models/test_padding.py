@@ -58,7 +58,7 @@ def test_in_a_graph(name, device):
     work()
     expected = ops.asnumpy(loss), ops.asnumpy(grads.flat)
     training, rng = gpu_training(), np.random.default_rng(3)
-    graph = training.Graph(work, training.graph_memory())
+    graph = training.Graph(work, training.GraphMemory())
     for _ in range(2):
         graph.launch(np.random.default_rng(3), lambda: None)
         np.testing.assert_array_equal(ops.asnumpy(loss), expected[0])

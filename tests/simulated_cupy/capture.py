@@ -34,9 +34,8 @@ class Recorder:
         self._operations: list[Callable[[], None]] = []
         self._used: dict[int, blocks.Block] = {}  # by identity, as all of these
         self._born: dict[int, blocks.Block] = {}
-        self._before = dict(
-            list(blocks.live.items())
-        )  # a graph holds them: addresses may be in use that only a kernel knows
+        # A graph holds them: addresses may be in use that only a kernel knows.
+        self._before = blocks.live.copy()
 
     # What happens in the capture.
 

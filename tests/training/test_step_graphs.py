@@ -211,3 +211,63 @@ def test_losses_are_shown_for_every_interval(device, capsys):
     Solver(model, data, device="gpu", graphs=True, batch_size=5, num_epochs=3, print_every=4).train()
     shown = [line.split()[1] for line in capsys.readouterr().out.splitlines()]
     assert shown == ["1", "5", "9", "13"]
+
+
+def test_training_goes_on_after_an_error(device):
+    model, data = captioner(np.random.default_rng(0))
+    solver = Solver(model, data, device="gpu", graphs=True, batch_size=5, num_epochs=4, verbose=False)
+    kept = data.arrays[0].copy()
+    data.arrays[0][:] = np.inf
+    with pytest.raises(NonFiniteError):
+        solver.train()
+    data.arrays[0][:] = kept
+    solver.train()
+    assert len(solver.loss_history) == 4 * 5
+    assert np.isfinite(solver.loss_history).all()
+
+
+def test_parameters_that_move(device):
+    model, data = captioner(np.random.default_rng(0))
+    options = {"batch_size": 5, "num_epochs": 4, "verbose": False}
+    solver = Solver(model, data, device="gpu", graphs=True, evaluate=moves, **options)
+    solver.train()
+    plain_model, _ = captioner(np.random.default_rng(0))
+    plain = Solver(plain_model, data, evaluate=lambda _: {"val_loss": 1.0}, **options)
+    plain.train()
+    np.testing.assert_allclose(solver.loss_history, plain.loss_history, rtol=1e-8)
+
+
+def moves(model):
+    """The parameters go to the host and come back elsewhere."""
+    model.to("cpu").to("gpu")
+    return {"val_loss": 1.0}
+
+
+def test_arrays_of_the_data_stay_what_they_are(device):
+    model, data = classifier(np.random.default_rng(0))
+    x = device.asarray(data.arrays[0])
+    data.batch = lambda split, indices: (x, data.arrays[1])
+    before = device.asnumpy(x)
+    Solver(model, data, device="gpu", graphs=True, batch_size=23, num_epochs=4, verbose=False).train()
+    np.testing.assert_array_equal(device.asnumpy(x), before)
+
+
+def test_out_of_memory(simulated, monkeypatch):
+    model, data = captioner(np.random.default_rng(0))
+    solver = Solver(model, data, device="gpu", graphs=True, batch_size=5, num_epochs=3, verbose=False)
+    with monkeypatch.context() as patch:
+
+        def looks_and_fails(*args, **options):
+            raise MemoryError("none left")
+
+        patch.setattr(simulated.ndarray, "copy", looks_and_fails)  # at the end of the first step
+        with pytest.raises(MemoryError, match="none left; .* own, which graphs=False saves$"):
+            solver.train()
+    simulated.cuda.limit = simulated.get_default_memory_pool().used_bytes()
+    with pytest.raises(
+        MemoryError, match=r"^out of memory: .* 5 examples and \d+ tokens: a smaller batch_size"
+    ):
+        solver.train()
+    simulated.cuda.limit = None
+    solver.train()
+    assert len(solver.loss_history) == 3 * 5
