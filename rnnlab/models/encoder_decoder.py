@@ -19,32 +19,21 @@ from numpy.typing import DTypeLike
 
 from rnnlab.layers.attending import SCORES
 from rnnlab.layers.attention import doubly_stochastic_loss
-from rnnlab.layers.checks import check_probability, check_rng, check_tokens, check_weight
-from rnnlab.layers.recurrence import as_rows
+from rnnlab.layers.checks import check_probability, check_rng, check_weight
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.base import Batch, Model, averaged_over
 from rnnlab.models.cells import Array
 from rnnlab.models.decoders import Decoded
 from rnnlab.models.encoders import Random, Source
 from rnnlab.models.initialisation import initialise
-from rnnlab.models.padding import Padded, padded_tokens, real_steps, rounded_up
+from rnnlab.models.padding import Padded
 from rnnlab.models.reconstruction import EncoderReconstructor, Reconstructor, required
 from rnnlab.models.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.scoring import output_loss, output_nll
+from rnnlab.models.teaching import Teaching, check_sentences
 from rnnlab.models.words import Readout, WordEmbedding
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
-
-
-class Teaching(NamedTuple):
-    """A batch of sentences as teacher forcing wants it; the arrays of M are NumPy's until they are needed."""
-
-    inputs: Array  # (N, T) tokens that are read
-    lengths: Array  # (N,) up to the last real target
-    real: Array | None  # (M,) places of the real targets in an (N T,) array, None: all
-    targets: Array  # (M,) the tokens there
-    weights: Array | None = None  # (M,) of their losses, where real and padded targets are together
-    mask: Array | None = None  # (N, T), then, 1 up to the last real target
 
 
 class Averages(NamedTuple):
@@ -152,21 +141,16 @@ class EncoderDecoder(Model):
         if rng is not None and sampling:
             taught = self._with_samples(inputs, taught, sampling, rng)
         averages = self._averages(taught, part_of)
-        grads, taught = self._room(grads, part_of), self._brought(taught)
+        grads, taught = self._room(grads, part_of), taught.on(self._ops)
         return self._ops.scalar(self._taught_loss(inputs, taught, averages, grads, rng)), grads
-
-    def _brought(self, taught: Teaching) -> Teaching:
-        """A batch with its targets on the model's device."""
-        places, targets = map(self._ops.indices, (taught.real, taught.targets))
-        return taught._replace(real=places, targets=targets)
 
     def _taught_loss(
         self, inputs: Any, taught: Teaching, averages: Averages, grads: Parameters, rng: Random
     ) -> float:
         """The loss, with the gradient of every parameter added into ``grads``."""
-        params, padded = self.params, taught.weights is not None
+        params = self.params
         source, encoded = self.encoder.forward(params, inputs, rng=rng)
-        words, embedded = self.embedding.forward(params, taught.inputs, rng=rng, checked=padded)
+        words, embedded = self.embedding.forward(params, taught.inputs, rng=rng, checked=taught.is_padded)
         decoded, cache = self.decoder.forward(params, words, source, taught.lengths, rng)
         loss, ddecoded, dread = self._score(decoded, words, source, taught, averages, grads, rng)
         del decoded  # its memory serves the backward
@@ -202,29 +186,15 @@ class EncoderDecoder(Model):
         inputs, rows = self._inputs("loss", inputs)
         taught = self._taught("loss", "tokens", tokens, rows)
         averages = self._averages(taught, part_of)
-        T = rounded_up(taught.inputs.shape[1])
-        read = padded_tokens(taught.inputs, T, self.null_token)
-        targets = padded_tokens(np.asarray(tokens)[:, 1:], T, self.null_token)
-        arrays = {
-            **self._padded_inputs(inputs),
-            "read": read,
-            "targets": targets.reshape(-1),
-            "weights": ((targets != self.null_token) / averages.divisor).astype(self.dtype).reshape(-1),
-            "mask": real_steps(taught.lengths, T, self.dtype),
-        }
-        return Padded(arrays, averages.share, self._loss_weights)
+        arrays = taught.padded(averages.divisor, self.null_token, self.dtype)
+        return Padded(self._padded_inputs(inputs) | arrays, averages.share, self._loss_weights)
 
     def padded_loss(self, batch: Padded, *, rng: Random = None, grads: Parameters) -> Any:
         """The loss of a batch from :meth:`padded`, which adds its gradients into ``grads``.
 
         It waits for nothing, and what it does follows from the shapes of the arrays alone.
         """
-        arrays = batch.arrays
-        N, T = arrays["read"].shape
-        taught = Teaching(
-            arrays["read"], np.full(N, T), None, arrays["targets"], arrays["weights"], arrays["mask"]
-        )
-        inputs = self._inputs_of_padded(arrays)
+        inputs, taught = self._inputs_of_padded(batch.arrays), Teaching.of_padded(batch.arrays)
         return self._taught_loss(inputs, taught, Averages(1, batch.share), grads, rng)
 
     def _with_samples(
@@ -241,7 +211,7 @@ class EncoderDecoder(Model):
     def _averages(self, taught: Teaching, part_of: Batch | None) -> Averages:
         """Those of a batch, or of a part of one."""
         rows = len(taught.lengths)
-        N, tokens = averaged_over(f"{type(self).__name__}.loss", rows, len(taught.targets), part_of)
+        N, tokens = averaged_over(f"{type(self).__name__}.loss", rows, taught.num_targets, part_of)
         return Averages(loss_divisor("loss", self.loss_average, N, tokens), rows / max(1, N))
 
     def _score(
@@ -255,7 +225,7 @@ class EncoderDecoder(Model):
         rng: Random,
     ) -> tuple[float, Decoded, Array | None]:
         """The loss of what was decoded; its gradient, and that of the words that the output read."""
-        readout = self._readout(decoded, words, taught.real)
+        readout = self._readout(decoded, words, taught)
         loss, dreadout = output_loss(
             self.output,
             self.params,
@@ -274,9 +244,7 @@ class EncoderDecoder(Model):
             )
             loss += weight * term
             dweights["source"] = weight * dterm
-        dhidden, dcontexts, dread = (
-            None if rows is None else _spread(rows, taught.real, words.shape) for rows in dreadout
-        )
+        dhidden, dcontexts, dread = (None if rows is None else taught.spread(rows) for rows in dreadout)
         dfirst = None
         if self.reconstruction:
             term, dstates, dfirst = required(self, "reconstruction", self.reconstructor).loss(
@@ -294,12 +262,12 @@ class EncoderDecoder(Model):
 
     def _nll(self, inputs: Any, taught: Teaching) -> tuple[float, int]:
         """The negative log-likelihood of a batch in nats, and its tokens; without noise and gradients."""
-        params, taught = self.params, self._brought(taught)
+        params, taught = self.params, taught.on(self._ops)
         source, _ = self.encoder.forward(params, inputs)
         words, _ = self.embedding.forward(params, taught.inputs)
         decoded, _ = self.decoder.forward(params, words, source, taught.lengths)
-        readout = self._readout(decoded, words, taught.real)
-        return output_nll(self.output, params, readout, taught.targets), len(taught.targets)
+        readout = self._readout(decoded, words, taught)
+        return output_nll(self.output, params, readout, taught.targets), taught.num_targets
 
     def _align(self, inputs: Any, taught: Teaching) -> Array:
         """The attention (N, T, L) to the source under teacher forcing."""
@@ -341,32 +309,21 @@ class EncoderDecoder(Model):
                 f"{type(self).__name__}.last_states: sentence {row} has no token after its first"
             )
         hidden, T = self._decoded(inputs, taught).hidden, taught.inputs.shape[1]
-        last = _gather(hidden, self._ops.asarray(np.arange(N) * T + taught.lengths - 1))
-        return self._ops.asnumpy(last)
+        last = self._ops.asarray(np.arange(N) * T + taught.lengths - 1)
+        return self._ops.asnumpy(taught._replace(real=last).gather(hidden))
 
-    def _readout(self, decoded: Decoded, words: Array, real: Array | None) -> Readout:
-        """What is scored, at the real targets."""
+    def _readout(self, decoded: Decoded, words: Array, taught: Teaching) -> Readout:
+        """What is scored, at the targets."""
+        hidden = taught.gather(decoded.hidden)
         if not self.output.is_deep:
-            return Readout(_gather(decoded.hidden, real))
-        contexts = None if decoded.contexts is None else _gather(decoded.contexts, real)
-        return Readout(_gather(decoded.hidden, real), contexts, _gather(words, real))
+            return Readout(hidden)
+        contexts = None if decoded.contexts is None else taught.gather(decoded.contexts)
+        return Readout(hidden, contexts, taught.gather(words))
 
     def _taught(self, function: str, name: str, tokens: Array, rows: int) -> Teaching:
-        """Check sentences (N, L): all but the last token are read, all but the first are predicted."""
-        function, tokens = f"{type(self).__name__}.{function}", np.asarray(tokens)
-        if tokens.ndim != 2 or tokens.shape[0] != rows or tokens.shape[1] < 2:
-            raise ValueError(
-                f"{function}: {name} has shape {tokens.shape}, "
-                f"expected (N, L) with N = {rows} as the inputs and L of at least 2"
-            )
-        check_tokens(function, name, tokens, self.embedding.vocabulary_size)
-        targets = tokens[:, 1:]
-        real = targets != self.null_token
-        lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1)
-        T = int(lengths.max(initial=0))
-        places = np.flatnonzero(real[:, :T])
-        scored = targets[:, :T].reshape(-1)[places]
-        return Teaching(tokens[:, :T], lengths, places, scored)
+        """Sentences (N, L), checked."""
+        function, words = f"{type(self).__name__}.{function}", self.embedding.vocabulary_size
+        return Teaching.of(check_sentences(function, name, tokens, rows, words), self.null_token)
 
     # ------------------------------------------------------------------ decoding
 
@@ -414,24 +371,3 @@ def check_attention(model: str, attention: str | None) -> None:
     """
     if attention is not None and attention not in SCORES:
         raise ValueError(f"{model}: attention is {attention!r}, expected None or one of {', '.join(SCORES)}")
-
-
-def _gather(array: Array, places: Array | None) -> Array:
-    """Rows of (N, T, D) at places in (N T,), or all: (M, D)."""
-    if places is None:
-        return as_rows(array)
-    ops = ops_for(array)
-    out = ops.empty((places.size, array.shape[2]), array.dtype)
-    ops.take(as_rows(array), places, out)
-    return out
-
-
-def _spread(rows: Array, places: Array | None, shape: tuple[int, ...]) -> Array:
-    """The inverse of :func:`_gather`, zero elsewhere: (M, D) to (N, T, D) of the N and T of ``shape``."""
-    N, T, _ = shape
-    if places is None:
-        return rows.reshape(N, T, rows.shape[1])
-    ops = ops_for(rows)
-    out = ops.zeros((N * T, rows.shape[1]), rows.dtype)
-    ops.put(rows, places, out)
-    return out.reshape(N, T, rows.shape[1])
