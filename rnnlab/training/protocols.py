@@ -32,6 +32,10 @@ class Model(Protocol):
         batch that this one is a part of, or None. If it is given, sums are divided by these numbers rather
         than the part's own, and the gradient is added into ``grads`` instead of overwriting it, so that
         losses and gradients of the parts add up to the batch's.
+
+        One whose steps can be launched as CUDA graphs has, besides, ``padded(*batch, part_of=)``,
+        ``staged_whole(padded)`` and ``padded_loss(padded, rng=, grads=)``, as those of
+        :mod:`rnnlab.models` have.
         """
         ...
 

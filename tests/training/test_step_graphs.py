@@ -95,6 +95,14 @@ def test_the_training_of_the_cpu(name, device):
     np.testing.assert_allclose(parameters(graphs), parameters(plain), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("asked", ["0", "1"])
+def test_all_steps_of_an_lstm_in_one_launch_or_not(asked, device, monkeypatch):
+    plain = trained(*MODELS["classifier"])
+    monkeypatch.setenv("RNNLAB_PERSISTENT", asked)
+    graphs = trained(*MODELS["classifier"], device="gpu", graphs=True)
+    np.testing.assert_allclose(graphs.loss_history, plain.loss_history, rtol=1e-8)
+
+
 def test_a_step_is_one_launch(simulated, monkeypatch):
     trained(*MODELS["classifier"], device="gpu", graphs=True, num_epochs=2)
     simulated.launches.clear()
