@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import gemm
-from benchmarks.gpu import Plan
+from benchmarks.gpu import Plan, as_graph
 from benchmarks.pytorch import DEVICES, load_lstm
 
 Array = Any
@@ -55,7 +55,11 @@ _GPU_CASES = {
     )
     for tf32 in (False, True)
 }
-GPU = Plan(_GPU_CASES, ("rnnlab", "torch", "torch time-first"), {case: {"torch": 1.0} for case in _GPU_CASES})
+GPU = Plan(
+    _GPU_CASES,
+    ("rnnlab", "rnnlab graphs", "torch", "torch time-first"),
+    {case: {"torch": 1.0} for case in _GPU_CASES},
+)
 
 
 def arrays(sizes: Sizes, gates: int) -> tuple[Array, ...]:
@@ -81,12 +85,16 @@ def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], Any]:
     if side in gemm.SIDES:
         return gemm.prepare(side, flops(sizes, 4))
     x, h0, Wx, Wh, b, dh = arrays(sizes, 4)
-    if side == "rnnlab":
+    if side.startswith("rnnlab"):
         from rnnlab.layers import lstm_backward, lstm_forward
         from rnnlab.ops import ops_on
 
         x, h0, Wx, Wh, b, dh = map(ops_on(device).asarray, (x, h0, Wx, Wh, b, dh))
-        return lambda: lstm_backward(dh, lstm_forward(x, h0, Wx, Wh, b)[1])
+
+        def ours() -> tuple[Array, ...]:
+            return lstm_backward(dh, lstm_forward(x, h0, Wx, Wh, b)[1])
+
+        return as_graph(ours) if side == "rnnlab graphs" else ours
 
     import torch
 

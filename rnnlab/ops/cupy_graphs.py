@@ -192,7 +192,8 @@ class Graph:
     ----------
     work : callable
         Launches kernels on the device and waits for nothing. It has run before, so that all kernels are
-        compiled. It is called once, which does none of its work.
+        compiled. It is called once, which does none of its work. Arrays that were there before, which it
+        reads or writes, have to be there as long as the graph.
     memory : GraphMemory
         Where the arrays that the work makes are.
     """
