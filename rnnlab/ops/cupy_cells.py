@@ -16,6 +16,7 @@ __all__ = [
     "gru_gates_backward",
     "gru_gates_forward",
     "lstm_backward",
+    "lstm_backward_of_sum",
     "lstm_forward",
     "lstm_noisy_backward",
     "lstm_noisy_forward",
@@ -51,7 +52,14 @@ def lstm_forward(gates: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array)
 
 def lstm_backward(dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array) -> None:
     """Write da; dc leaves as that of c_{t-1}."""
-    _cell("lstm_backward", (dh, dc, gates, prev_c, tanh_c, da), dc.shape)
+    _cell("lstm_backward", (dh, None, dc, gates, prev_c, tanh_c, da), dc.shape)
+
+
+def lstm_backward_of_sum(
+    dh: Array, further: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array
+) -> None:
+    """:func:`lstm_backward` of dh + further."""
+    _cell("lstm_backward", (dh, further, dc, gates, prev_c, tanh_c, da), dc.shape)
 
 
 def gru_gates_forward(gates: Array, prev_h: Array, reset_h: Array) -> None:

@@ -31,6 +31,7 @@ from rnnlab.ops.cupy_cells import (
     gru_gates_backward,
     gru_gates_forward,
     lstm_backward,
+    lstm_backward_of_sum,
     lstm_forward,
     lstm_noisy_backward,
     lstm_noisy_forward,
@@ -221,7 +222,7 @@ def _ones(bits: int, dtype: str, device: int) -> Array:
 
 
 lstm_steps_forward, lstm_steps_backward = lstm_in_one_launch(
-    *lstm_step_by_step(matmul_into, matmul_add, lstm_forward, lstm_backward)
+    *lstm_step_by_step(matmul_into, matmul_add, lstm_forward, lstm_backward_of_sum)
 )
 
 

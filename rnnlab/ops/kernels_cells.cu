@@ -130,11 +130,13 @@ KERNEL(lstm_forward)(REAL* gates, const REAL* prev_c, REAL* c, REAL* tanh_c, REA
     lstm_cell(gates, nullptr, prev_c, c, tanh_c, h, n, H, no_noise());
 }
 
-KERNEL(lstm_backward)(const REAL* dh, REAL* dc, const REAL* gates, const REAL* prev_c, const REAL* tanh_c, REAL* da,
-                      Size n, Size H) {
+// Of dh + further, where there is such a part.
+KERNEL(lstm_backward)(const REAL* dh, const REAL* further, REAL* dc, const REAL* gates, const REAL* prev_c,
+                      const REAL* tanh_c, REAL* da, Size n, Size H) {
     FOR_EACH(i, n * H) {
         Size first = (i / H) * 4 * H + i % H;
-        dc[i] = lstm_cell_backward(dh[i], dc[i], gates + first, REAL(1), prev_c[i], tanh_c[i], da + first, H);
+        REAL dnow = further ? dh[i] + further[i] : dh[i];
+        dc[i] = lstm_cell_backward(dnow, dc[i], gates + first, REAL(1), prev_c[i], tanh_c[i], da + first, H);
     }
 }
 

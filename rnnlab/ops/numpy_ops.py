@@ -59,7 +59,7 @@ from rnnlab.ops.numpy_optim import (
     sum_of_squares,
 )
 from rnnlab.ops.step_noise import Drawing, noisy_lstm, noisy_mixing, noisy_rnn
-from rnnlab.ops.steps import lstm_step_by_step
+from rnnlab.ops.steps import lstm_step_by_step, of_sum
 
 __all__ = [
     "adadelta",
@@ -184,7 +184,7 @@ def add_column_sums(x: Array, out: Array) -> None:
 
 
 lstm_steps_forward, lstm_steps_backward = lstm_step_by_step(
-    matmul_into, matmul_add, lstm_forward, lstm_backward
+    matmul_into, matmul_add, lstm_forward, of_sum(lstm_backward)
 )
 
 _drawing = Drawing(keep_mask, zoneout_forward, zoneout_backward)

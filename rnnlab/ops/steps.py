@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Slices", "lstm_step_by_step"]
+__all__ = ["Slices", "lstm_step_by_step", "of_sum"]
 
 Array = Any
 Slices = tuple[tuple[slice, slice, slice], ...]
@@ -15,9 +15,9 @@ def lstm_step_by_step(
     matmul_into: Callable[..., None],
     matmul_add: Callable[..., None],
     lstm_forward: Callable[..., None],
-    lstm_backward: Callable[..., None],
+    lstm_backward_of_sum: Callable[..., None],
 ) -> tuple[Callable[..., None], Callable[..., None]]:
-    """``lstm_steps_forward`` and ``lstm_steps_backward`` on these primitives."""
+    """``lstm_steps_forward`` and ``lstm_steps_backward`` on these; the last is from :func:`of_sum`."""
 
     def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Slices) -> None:
         """The recurrence of an LSTM over consecutive steps of packed sequences.
@@ -73,8 +73,17 @@ def lstm_step_by_step(
             here = slice(rows.start - first, rows.stop - first)
             alive = rows.stop - rows.start
             dnow, dc, da_now = dstate[:alive], dcell[:alive], da[here]
-            dnow += dh[here]
-            lstm_backward(dnow, dc, gates[rows], c[before], tanh_c[rows], da_now)
+            lstm_backward_of_sum(dnow, dh[here], dc, gates[rows], c[before], tanh_c[rows], da_now)
             matmul_into(da_now, to_h, dnow)
 
     return lstm_steps_forward, lstm_steps_backward
+
+
+def of_sum(lstm_backward: Callable[..., None]) -> Callable[..., None]:
+    """``lstm_backward`` of a gradient dh that comes in two parts, of which the first may be overwritten."""
+
+    def lstm_backward_of_sum(dh: Array, further: Array, *others: Array) -> None:
+        dh += further
+        lstm_backward(dh, *others)
+
+    return lstm_backward_of_sum
