@@ -32,6 +32,7 @@ from rnnlab.tasks.discrepancy import Discrepancy
 from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
 from rnnlab.training import Solver, load_checkpoint, load_model, warm_start
 from rnnlab.training.stages import Stage, check_stages
+from rnnlab.training.update import check_device_of_graphs
 
 _TASKS: dict[type[Recipe], Any] = {
     Config: captioning,
@@ -198,8 +199,8 @@ def _train_stages(
 def _check_device(device: str, graphs: bool) -> None:
     """Say what is wrong with a device, or with graphs on it, before the data are read."""
     ops_on(device)
-    if graphs and device == "cpu":
-        raise ValueError("graphs is true, but device is 'cpu': CUDA graphs need a GPU, as device='gpu'")
+    if graphs:
+        check_device_of_graphs(device)
 
 
 def with_epochs(config: Recipe, num_epochs: int) -> Recipe:

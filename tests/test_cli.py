@@ -209,7 +209,7 @@ def test_commands_on_a_device(run, recipe, tmp_path, capsys, device):
     assert cli.main(["train", "--resume", out, "--epochs", "2", "--device", "gpu:0", "--graphs"]) == 0
     capsys.readouterr()
     assert cli.main(["train", str(recipe), "--out", f"{out}2", "--graphs"]) == 2
-    assert "graphs is true, but device is 'cpu'" in capsys.readouterr().err
+    assert "graphs is true, but the model is on the CPU: CUDA graphs need a GPU" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ def _train(options: argparse.Namespace) -> int:
             config, out, progress=options.progress, device=options.device, graphs=options.graphs
         )
     if run.interrupted:
-        print(f"Go on with: rnnlab train --resume {run.directory}")
+        device = "" if options.device == "cpu" else f" --device {options.device}"
+        print(f"Go on with: rnnlab train --resume {run.directory}{device}{' --graphs' * options.graphs}")
         raise KeyboardInterrupt
     if isinstance(run.config, TranslationConfig):
         _show_translations(run)

@@ -9,9 +9,9 @@ is installed, :mod:`~rnnlab.ops.fused_ops`, the same on compiled kernels. The en
 RNNLAB_OPS, "numpy" or "fused", insists on one of them; :func:`describe` tells which one is in use and why.
 For CuPy arrays there is :mod:`~rnnlab.ops.cupy_ops`, with kernels of its own, imported when it is first asked
 for. :func:`ops_on` has the module for a device that is named. RNNLAB_MATMUL says how its products of float32
-are done: "float32", the default; "tf32" or "bfloat16", several times faster, and less exact
-(:mod:`~rnnlab.ops.cupy_blas`). RNNLAB_PERSISTENT, "1" or "0", has the steps of an LSTM done in one launch
-wherever its weight fits on the chip, or nowhere; unset, where that is expected to be faster.
+are done: "float32", the default; "tf32" or "bfloat16", less exact (:mod:`~rnnlab.ops.cupy_blas`).
+RNNLAB_PERSISTENT, "1" or "0", has the steps of an LSTM done in one launch wherever its weight fits on the
+chip, or nowhere; unset, where the table of :mod:`~rnnlab.ops.cupy_persistent` says that it is faster.
 """
 
 from __future__ import annotations

@@ -19,12 +19,12 @@ import numpy as np
 
 from rnnlab.ops.cupy_blas import handles
 
-__all__ = ["Graph", "GraphMemory", "Key", "copied", "told_keys", "told_numbers", "uploaded"]
+__all__ = ["AHEAD", "Graph", "GraphMemory", "Key", "copied", "told_keys", "told_numbers", "uploaded"]
 
 Array = Any
 
 _ROOM = 4096  # words of 8 bytes, keys and numbers together
-_AHEAD = 4  # launches that the host may be ahead of the device
+AHEAD = 4  # launches that the host may be ahead of the device
 
 
 class Key(int):
@@ -46,7 +46,7 @@ class _Told:
         self.constants: list[Array] = []
         self._host = np.zeros(_ROOM, np.uint64)
         self._device = cp.zeros(_ROOM, np.uint64)
-        self._sent = [_Pinned(_ROOM) for _ in range(_AHEAD)]  # in turns
+        self._sent = [_Pinned(_ROOM) for _ in range(AHEAD)]  # in turns
         self._sends = 0
         self._used = 0
         self._keys: list[int] = []  # where keys are
@@ -92,7 +92,7 @@ class _Told:
     def send(self) -> None:
         """Copy them to the device, before what is launched next."""
         if self._used:
-            self._sent[self._sends % _AHEAD].send(self._host[: self._used], self._device[: self._used])
+            self._sent[self._sends % AHEAD].send(self._host[: self._used], self._device[: self._used])
             self._sends += 1
 
 

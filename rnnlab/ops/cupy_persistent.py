@@ -124,11 +124,19 @@ def lstm_in_one_launch(
     return lstm_steps_forward, lstm_steps_backward
 
 
-def _choose(steps: Slices, states: Array, weight: Array | Rounded, backward: bool) -> Layout | None:
-    """The layout of one launch, or None for step by step."""
+def _asked() -> str:
     asked = os.environ.get("RNNLAB_PERSISTENT", "")
     if asked not in ("", "0", "1"):
         raise ValueError(f"RNNLAB_PERSISTENT is {asked!r}, expected '0' or '1'")
+    return asked
+
+
+_asked()  # what is wrong with it is said before anything is begun
+
+
+def _choose(steps: Slices, states: Array, weight: Array | Rounded, backward: bool) -> Layout | None:
+    """The layout of one launch, or None for step by step."""
+    asked = _asked()
     H = states.shape[1]
     if asked == "0" or not steps or not H or isinstance(weight, Rounded):
         return None

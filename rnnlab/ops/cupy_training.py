@@ -9,7 +9,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from rnnlab.ops.cupy_graphs import Graph, GraphMemory
+from rnnlab.ops.cupy_graphs import AHEAD, Graph, GraphMemory
 from rnnlab.ops.cupy_kernels import check_whole, launch
 
 __all__ = ["GradientLog", "Graph", "GraphMemory", "InUse"]
@@ -70,11 +70,12 @@ class GradientLog:
 class InUse:
     """Holds what work reads that has been launched, until it is done.
 
-    Memory of other streams than the work's is used again as soon as nobody holds it: batches' that were
-    copied ahead. The host waits where the device is ``most`` pieces of work behind.
+    A batch that was copied ahead, on another stream than the work's, would else be overwritten: once nobody
+    holds it, the pool gives its memory to the next copy, which does not wait for the work. The host waits
+    where the device is ``most`` pieces of work behind.
     """
 
-    def __init__(self, most: int = 4) -> None:
+    def __init__(self, most: int = AHEAD) -> None:
         self._held: deque[tuple[Any, Any]] = deque()
         self._most = most
 

@@ -65,7 +65,8 @@ def check_iteration(
             found.append(f"{what} {culprits[-1]!r} has {float(arrays.flat[index])}")
     found = found or [f"the gradient's norm is {norm}"]  # of an iteration whose gradient has gone
     raise NonFiniteError(
-        f"iteration {iteration}: {', '.join(found)}; a smaller learning rate or clip_norm may help",
+        f"iteration {iteration}: {', '.join(found)}; a smaller learning rate or clip_norm may help, where "
+        "the data are finite",
         culprits[0] if culprits else None,
         before,
     )

@@ -16,7 +16,7 @@ from rnnlab.training.finite import check_iteration
 from rnnlab.training.options import Options
 
 Array = Any
-_WAITING = 256  # iterations, at most
+_READ_EVERY = 256  # iterations, at most
 
 
 class GradientChecks(Protocol):
@@ -24,14 +24,18 @@ class GradientChecks(Protocol):
 
     Attributes
     ----------
-    waiting : int
+    read_every : int
         How many iterations it may be until :meth:`read` is called.
+    scale : float, or an array ()
+        The factor by which the last gradient that was looked at is to be multiplied, so that its norm is at
+        most ``clip_norm``.
     """
 
-    waiting: int
+    read_every: int
+    scale: Any
 
-    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> Any:
-        """Clip by value in place; return the factor that clips by norm, for the update rule."""
+    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
+        """Clip by value in place, and find the factor that clips by norm, for the update rule."""
         ...
 
     def hold(self, batch: Any) -> None:
@@ -54,16 +58,17 @@ class GradientChecks(Protocol):
         ...
 
 
-class AtOnce:
+class ReadAtOnce:
     """Waits for every loss and norm."""
 
-    waiting = 1
+    read_every = 1
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._seen: list[tuple[float, float]] = []
+        self.scale = 1.0
 
-    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> float:
+    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
         """As of :class:`GradientChecks`; raises what :meth:`read` would."""
         loss, norm, options = float(loss), gradient_norm(grads), self._options
         check_iteration(iteration, loss, norm, params, grads)
@@ -72,7 +77,7 @@ class AtOnce:
             clip_by_value(grads, options.clip_value)
             if options.clip_norm is not None:
                 norm = gradient_norm(grads)
-        return norm_scale(norm, options.clip_norm)
+        self.scale = norm_scale(norm, options.clip_norm)
 
     def hold(self, batch: Any) -> None:
         """Nothing: the update has been done."""
@@ -87,24 +92,24 @@ class AtOnce:
         return seen
 
 
-class Later:
+class ReadLater:
     """Leaves losses and norms on a GPU, and has the update wait for nobody."""
 
     def __init__(self, options: Options) -> None:
-        self.waiting = min(options.print_every, _WAITING)
+        self.read_every = min(options.print_every, _READ_EVERY)
         self._clip_value = options.clip_value
-        self._log = gpu_training().GradientLog(self.waiting, options.clip_norm)
+        self._log = gpu_training().GradientLog(self.read_every, options.clip_norm)
         self._in_use = gpu_training().InUse()
         self.hold, self.forget_after = self._in_use.hold, self._log.forget_after
 
-    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> Array:
+    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
         """As of :class:`GradientChecks`; the factor is an array () on the device."""
         sum_of_squares = ops_for(grads.flat).sum_of_squares
         squares, clipped = sum_of_squares(grads.flat), None
         if self._clip_value is not None:
             clip_by_value(grads, self._clip_value)
             clipped = sum_of_squares(grads.flat)
-        return self._log.look(loss, squares, clipped)
+        self.scale = self._log.look(loss, squares, clipped)
 
     def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
         """As of :class:`GradientChecks`."""
@@ -117,4 +122,4 @@ class Later:
 
 def gradient_checks(params: Parameters, options: Options) -> GradientChecks:
     """Those for the device that the parameters are on."""
-    return AtOnce(options) if device_of(params.flat) == "cpu" else Later(options)
+    return ReadAtOnce(options) if device_of(params.flat) == "cpu" else ReadLater(options)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import make_schedule
@@ -72,6 +74,10 @@ class Options:
             setattr(self, name, _integer(name, getattr(self, name), 1))
         for name in ("seed", "prefetch"):
             setattr(self, name, _integer(name, getattr(self, name), 0))
+        for name in ("graphs", "restore_best", "verbose", "progress"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"Solver: {name} is {getattr(self, name)!r}, expected True or False")
+            setattr(self, name, bool(getattr(self, name)))
         for name in ("patience", "checkpoint_every"):
             if getattr(self, name) is not None:
                 setattr(self, name, _integer(name, getattr(self, name), 1))

@@ -102,7 +102,8 @@ class Solver:
     verbose : bool
         Whether to print.
     print_every : int
-        Iterations between the printed losses.
+        Iterations between the printed losses. On a GPU it is also how often losses and norms are read, at
+        most every 256 iterations, so that a progress bar moves and an error of them is raised only then.
     progress : bool
         Whether to show a progress bar rather than lines.
 
@@ -332,7 +333,7 @@ class Solver:
         """Whether somebody waits for the losses of the iterations so far."""
         done, every = self._state.iteration, self.options.checkpoint_every
         saved = every is not None and done % every == 0
-        return saved or self._state.order.at_end or (done - 1) % self._update.waiting == 0
+        return saved or self._state.order.at_end or (done - 1) % self._update.read_every == 0
 
     def _prepare(self, indices: Array) -> Prepared:
         """A batch as the update wants to have it."""

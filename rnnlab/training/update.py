@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,10 +31,18 @@ def _check_takes(model: Model, keyword: str, reason: str) -> None:
         raise TypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
 
 
+def check_device_of_graphs(device: str) -> None:
+    """Raise ValueError if steps cannot be launched as CUDA graphs there."""
+    if device == "cpu":
+        raise ValueError(
+            "graphs is true, but the model is on the CPU: CUDA graphs need a GPU, as device='gpu'; a run "
+            "that had them goes on without them with graphs=False"
+        )
+
+
 def check_graphs(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
     """Raise ValueError or TypeError if the steps of a model cannot be launched as CUDA graphs."""
-    if device_of(model.params.flat) == "cpu":
-        raise ValueError("graphs is true, but the model is on the CPU: they need a GPU, as device='gpu'")
+    check_device_of_graphs(device_of(model.params.flat))
     if scheduled_sampling is not None:
         raise ValueError("graphs is true, but scheduled_sampling is given, which waits for the model's words")
     missing = [name for name in ("padded", "padded_loss", "staged_whole") if not hasattr(model, name)]
@@ -76,14 +85,14 @@ class Update:
         self._grads = model.params.zeros_like()
         self._checks = gradient_checks(model.params, options)
         self._graphs: StepGraphs | None = None
-        self._flat: Any = None  # the parameters that they know
+        self._graphs_work_on: tuple[Any, ...] = ()
         if options.graphs:
             check_graphs(model, options.scheduled_sampling)
 
     @property
-    def waiting(self) -> int:
+    def read_every(self) -> int:
         """How many updates there may be until :meth:`read` is called."""
-        return self._checks.waiting
+        return self._checks.read_every
 
     def prepared(self, batch: tuple[Array, ...], tokens: int) -> Prepared:
         """A batch of so many tokens as an update takes it; may be made in another thread, ahead of it.
@@ -133,28 +142,29 @@ class Update:
     def _apply(self, loss: Any, grads: Parameters, state: TrainingState) -> None:
         """Look at the gradient, and take the rule's step."""
         self._trained.clear_frozen(grads)
-        self._scale = self._checks.look(state.iteration + 1, loss, self._model.params, grads)
+        self._checks.look(state.iteration + 1, loss, self._model.params, grads)
         self._step(state)
 
     def _step(self, state: TrainingState) -> None:
         params, rule = self._model.params, state.rule
-        scale, rate, parts = self._scale, state.multiplier, self._trained.parts
+        scale, rate, parts = self._checks.scale, state.multiplier, self._trained.parts
         rule.step(params.flat, self._grads.flat, scale=scale, rate=rate, parts=parts)
 
     def _in_a_graph(self, parts: Any, state: TrainingState) -> None:
         """The same of padded parts."""
-        params, self._state = self._model.params.flat, state
-        if self._graphs is None or self._flat is not params:  # they have moved
-            self._graphs, self._flat = StepGraphs(self._padded_step), params
+        work_on = self._model.params.flat, state
+        if self._graphs is None or any(map(operator.is_not, work_on, self._graphs_work_on)):
+            self._graphs = StepGraphs(lambda padded: self._padded_step(padded, state))
+            self._graphs_work_on = work_on
         self._graphs(parts, state.noise, lambda: self._step(state))
 
-    def _padded_step(self, parts: Sequence[Any]) -> None:
+    def _padded_step(self, parts: Sequence[Any], state: TrainingState) -> None:
         """All of an update, which waits for nothing."""
         model: Any = self._model
-        grads, rng = self._grads, self._state.noise
+        grads, rng = self._grads, state.noise
         grads.flat[...] = 0
         loss = sum(model.padded_loss(part, rng=rng, grads=grads) for part in parts)
-        self._apply(loss, grads, self._state)
+        self._apply(loss, grads, state)
 
     def read(self, first: int) -> list[tuple[float, float]]:
         """Losses and norms, before clipping, of the updates since the last time; ``first`` is the first.

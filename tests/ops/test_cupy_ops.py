@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from rnnlab.ops import numpy_ops
+from rnnlab.ops import gpu_training, numpy_ops
 
 from . import test_attention as attention
 from .cases import (
@@ -37,10 +37,20 @@ def normal(rng, dtype):
     return lambda *shape: rng.standard_normal(shape).astype(dtype)
 
 
-def results(ops, name, arguments, options):
-    """What a primitive returns, and its arrays afterwards, as NumPy's."""
+def results(ops, name, arguments, options, captured=False):
+    """What a primitive returns, and its arrays afterwards, as NumPy's; done at once, or by a graph."""
     arguments = [ops.asarray(a.copy()) if isinstance(a, np.ndarray) else a for a in arguments]
-    returned = getattr(ops, name)(*arguments, **options)
+    made = []
+
+    def work():
+        made.append(getattr(ops, name)(*arguments, **options))
+
+    if captured:
+        training = gpu_training()
+        training.Graph(work, training.GraphMemory()).launch(np.random.default_rng(0), work)
+    else:
+        work()
+    (returned,) = made
     returned = returned if isinstance(returned, tuple) else (returned,)
     arrays = [a for k, a in enumerate(arguments) if hasattr(a, "shape") and k != SCRATCH.get(name)]
     return [ops.asnumpy(a) if hasattr(a, "shape") else a for a in (*returned, *arrays)]
@@ -50,13 +60,14 @@ def assert_same(ops, name, arguments, **options):
     dtype = next(a.dtype.type for a in arguments if isinstance(a, np.ndarray) and a.dtype.kind == "f")
     with np.errstate(invalid="ignore", over="ignore"):
         expected = results(numpy_ops, name, arguments, options)
-    for a, e in zip(results(ops, name, arguments, options), expected, strict=True):
-        if e is None:
-            assert a is None
-            continue
-        assert np.shape(a) == np.shape(e)
-        assert np.asarray(a).dtype == np.asarray(e).dtype
-        np.testing.assert_allclose(a, e, **TOLERANCE[dtype])
+    for captured in (False, True):  # in this order: the first compiles what the second needs
+        for a, e in zip(results(ops, name, arguments, options, captured), expected, strict=True):
+            if e is None:
+                assert a is None
+                continue
+            assert np.shape(a) == np.shape(e)
+            assert np.asarray(a).dtype == np.asarray(e).dtype
+            np.testing.assert_allclose(a, e, **TOLERANCE[dtype])
 
 
 def test_the_same_names_and_signatures(ops):

@@ -195,6 +195,12 @@ def test_what_it_needs(options, message):
         trained(*MODELS["captioner"], graphs=True, **options)
 
 
+@pytest.mark.parametrize("name", ["graphs", "restore_best", "verbose", "progress"])
+def test_what_is_true_or_false(name):
+    with pytest.raises(ValueError, match=f"Solver: {name} is 'no', expected True or False"):
+        trained(*MODELS["captioner"], **{name: "no"})
+
+
 def test_scheduled_sampling_waits_for_words(device):
     sampling = {"name": "constant", "value": 0.5}
     with pytest.raises(ValueError, match="scheduled_sampling is given, which waits"):
