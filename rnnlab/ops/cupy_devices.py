@@ -45,4 +45,4 @@ def _count() -> int:
     try:
         return cp.cuda.runtime.getDeviceCount()
     except cp.cuda.runtime.CUDARuntimeError as error:
-        raise ImportError(f"CuPy finds no GPU, nvidia-smi tells whether there is a driver: {error}") from None
+        raise ImportError(f"CuPy finds no GPU, see nvidia-smi: {error}") from None

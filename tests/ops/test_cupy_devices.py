@@ -16,7 +16,7 @@ def test_without_a_gpu(simulated, monkeypatch):
         raise simulated.cuda.runtime.CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
 
     monkeypatch.setattr(simulated.cuda.runtime, "getDeviceCount", no_driver)
-    reason = "CuPy finds no GPU, nvidia-smi tells whether there is a driver: cudaErrorNoDevice: no CUDA-capable device is detected"
+    reason = "CuPy finds no GPU, see nvidia-smi: cudaErrorNoDevice: no CUDA-capable device is detected"
     assert ops.describe_gpu() == f"none, {reason}"
     with pytest.raises(ImportError, match=f"device is 'gpu', but {reason}"):
         ops.ops_on("gpu")
