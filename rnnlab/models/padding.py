@@ -2,8 +2,9 @@
 
 A step that is captured as a CUDA graph does the same work each time, so that all it does has to follow from
 the shapes of its arrays. Here every sequence of a batch has as many steps as the longest, rounded up, and
-what the steps past an end compute counts for nothing. Losses and gradients are those of the model's ``loss``
-but for rounding; the noise is drawn for the padding as well, so that it is another draw.
+what the steps past an end compute counts for nothing. The places that are scored are rounded up on their own.
+Losses and gradients are those of the model's ``loss`` but for rounding; the noise is drawn for the padding as
+well, so that it is another draw.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ class Padded(NamedTuple):
 def rounded_up(length: int) -> int:
     """The length that sequences of at most ``length`` steps are padded to."""
     return max(1, -(-length // MULTIPLE)) * MULTIPLE
+
+
+def rounded_count(count: int, most: int) -> int:
+    """How many of ``most`` places are scored where ``count`` have a target: one of 16 numbers or fewer."""
+    step = max(64, -(-most // 16))
+    return min(most, max(1, -(-count // step)) * step)
 
 
 def padded_tokens(tokens: Array, length: int, null_token: int) -> np.ndarray:

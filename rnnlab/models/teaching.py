@@ -10,7 +10,7 @@ import numpy as np
 from rnnlab.layers.checks import check_tokens
 from rnnlab.layers.recurrence import as_rows
 from rnnlab.models.cells import Array
-from rnnlab.models.padding import padded_tokens, real_steps, rounded_up
+from rnnlab.models.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import ops_for
 
 
@@ -22,9 +22,9 @@ class Teaching(NamedTuple):
 
     inputs: Array  # (N, T) tokens that are read
     lengths: Array  # (N,) how many steps are to be computed: up to the last real target
-    real: Array | None  # (M,) places of the real targets in an (N T,) array; None: targets are at all places
+    real: Array  # (M,) places of the real targets in an (N T,) array
     targets: Array  # (M,) the tokens there
-    weights: Array | None = None  # (M,) of their losses, of a batch that is padded
+    weights: Array | None = None  # (M,) of their losses, of a batch that is padded: 0 for what is no target
     mask: Array | None = None  # (N, T), then, 1 up to the last real target
 
     @classmethod
@@ -47,25 +47,31 @@ class Teaching(NamedTuple):
         return self._replace(real=ops.indices(self.real), targets=ops.indices(self.targets))
 
     def padded(self, divisor: float, null_token: int, dtype: Any) -> dict[str, np.ndarray]:
-        """Arrays for :meth:`of_padded`; each real target's loss counts for 1 / ``divisor``."""
-        (N, T), places = self.inputs.shape, np.asarray(self.real)
-        longer = rounded_up(T)
-        targets, weights = np.full((N, longer), null_token), np.zeros((N, longer), dtype)
-        rows, columns = np.divmod(places, max(T, 1))
-        targets[rows, columns], weights[rows, columns] = self.targets, 1 / divisor
+        """Arrays for :meth:`of_padded`; each real target's loss counts for 1 / ``divisor``.
+
+        M is rounded up as well, by places that have no target: what is scored is the most of many a step.
+        """
+        (N, T), longer = self.inputs.shape, rounded_up(self.inputs.shape[1])
+        rows, columns = np.divmod(self.real, max(T, 1))
+        places = rows * longer + columns
+        others = np.setdiff1d(np.arange(N * longer), places, assume_unique=True)
+        places = np.concatenate([places, others[: rounded_count(len(places), N * longer) - len(places)]])
+        targets, weights = np.full(len(places), null_token, np.int64), np.zeros(len(places), dtype)
+        targets[: self.num_targets], weights[: self.num_targets] = self.targets, 1 / divisor
         return {
             "read": padded_tokens(self.inputs, longer, null_token),
-            "targets": targets.reshape(-1).astype(np.int64),
-            "weights": weights.reshape(-1),
+            "places": places,
+            "targets": targets,
+            "weights": weights,
             "mask": real_steps(self.lengths, longer, dtype),
         }
 
     @classmethod
     def of_padded(cls, arrays: Mapping[str, Array]) -> Teaching:
         """From what :meth:`padded` gave, brought to a device: all steps are computed, the weights tell."""
-        read, targets, weights, mask = (arrays[name] for name in ("read", "targets", "weights", "mask"))
+        read, *others = (arrays[name] for name in ("read", "places", "targets", "weights", "mask"))
         N, T = read.shape
-        return cls(read, np.full(N, T), None, targets, weights, mask)
+        return cls(read, np.full(N, T), *others)
 
     @property
     def is_padded(self) -> bool:
@@ -74,8 +80,6 @@ class Teaching(NamedTuple):
 
     def gather(self, array: Array) -> Array:
         """Of what was made at each step, (N, T, D), the rows of the targets, (M, D)."""
-        if self.real is None:
-            return as_rows(array)
         ops = ops_for(array)
         out = ops.empty((len(self.real), array.shape[2]), array.dtype)
         ops.take(as_rows(array), self.real, out)
@@ -84,8 +88,6 @@ class Teaching(NamedTuple):
     def spread(self, rows: Array) -> Array:
         """The inverse of :meth:`gather`, zero elsewhere: (M, D) to (N, T, D)."""
         (N, T), D, ops = self.inputs.shape, rows.shape[1], ops_for(rows)
-        if self.real is None:
-            return rows.reshape(N, T, D)
         out = ops.zeros((N * T, D), rows.dtype)
         ops.put(rows, self.real, out)
         return out.reshape(N, T, D)

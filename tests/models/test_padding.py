@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab import gradcheck_cases
-from rnnlab.models.padding import padded_tokens, real_steps, rounded_up
+from rnnlab.models.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import gpu_training, ops_for
 from rnnlab.training.accumulation import parts_of
 
@@ -92,6 +92,28 @@ def test_noise_is_drawn(rng):
     plain, noisy = (padded_loss(model, given, rng=r)[0] for r in (None, np.random.default_rng(0)))
     assert plain != noisy
     assert noisy == padded_loss(model, given, rng=np.random.default_rng(0))[0]
+
+
+def test_counts_are_rounded_up():
+    assert [rounded_count(count, 1600) for count in (0, 1, 100, 101, 1501, 1600)] == [
+        100,
+        100,
+        100,
+        200,
+        1600,
+        1600,
+    ]
+    assert [rounded_count(count, 100) for count in (0, 64, 65, 100)] == [64, 64, 100, 100]
+    assert rounded_count(3, 8) == 8
+
+
+def test_no_place_is_scored_twice(rng):
+    model = build()
+    padded = model.padded(*batch(rng)).arrays
+    assert len(np.unique(padded["places"])) == len(padded["places"]) <= padded["mask"].size
+    scored = padded["weights"] > 0
+    assert (padded["targets"][scored] != model.null_token).all()
+    assert (padded["targets"][~scored] == model.null_token).all()
 
 
 def test_lengths_are_rounded_up():
