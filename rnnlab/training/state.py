@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -88,6 +88,15 @@ class TrainingState:
         for loss, norm in results:
             self.losses.append(loss)
             self.totals.add(loss=loss, gradient_norm=norm, **self._unread.pop(0))
+
+    def before_iteration(self) -> Callable[[], None]:
+        """What takes back all that an iteration, begun now, has drawn and counted if it fails."""
+        noise, steps = self.noise.bit_generator.state, self.rule.steps
+
+        def take_back() -> None:
+            self.noise.bit_generator.state, self.rule.steps = noise, steps
+
+        return take_back
 
     def forget_unread(self) -> None:
         """Take back all iterations without a loss: they have updated nothing."""

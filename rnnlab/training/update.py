@@ -127,14 +127,16 @@ class Update:
         NonFiniteError
             On a CPU, if the loss or the gradient is not finite. Nothing is updated then.
         MemoryError
-            If the batch is too large; says what would need less. Nothing is updated then.
+            If the batch is too large; says what would need less. Nothing is updated then, and no noise drawn.
         """
+        take_back = state.before_iteration()
         try:
             if batch.parts is None:
                 self._apply(*self._gradient(batch, state), state)
             else:
                 self._in_a_graph(batch.parts, state)
         except MemoryError as error:
+            take_back()
             self._checks.forget_after(state.unread)
             raise self._out_of_memory(batch, state, error) from error
         self._checks.hold(batch)

@@ -285,3 +285,28 @@ def test_out_of_memory(simulated, monkeypatch):
     simulated.cuda.limit = None
     solver.train()
     assert len(solver.loss_history) == 3 * 5
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_a_step_without_memory_leaves_no_trace(graphs, device, monkeypatch):
+    noisy = captioner, {"output_dropout": 0.3}
+    options = {"num_epochs": 4, "batch_size": 5, "clip_norm": 1.0, "verbose": False, "seed": 1}
+    whole = trained(*noisy, device="gpu", graphs=graphs, num_epochs=4)
+    model, data = captioner(np.random.default_rng(0), output_dropout=0.3)
+    solver = Solver(model, data, device="gpu", graphs=graphs, **options)
+    for failing in (2, 3):  # with graphs, steps that are launched piece by piece and captures count
+        backward, calls = model.encoder.backward, []
+
+        def fails(*args, backward=backward, calls=calls, failing=failing):
+            calls.append(1)
+            if len(calls) == failing:
+                raise MemoryError("none left")
+            return backward(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(model.encoder, "backward", fails)
+            with pytest.raises(MemoryError, match="none left"):
+                solver.train()
+    solver.train()
+    assert solver.loss_history == whole.loss_history
+    np.testing.assert_array_equal(parameters(solver), parameters(whole))
