@@ -91,7 +91,7 @@ class Steps(NamedTuple):
             If both are given, a shape or a length is wrong, or the mask has a hole.
         """
         N, T = shape
-        real = _lengths(function, N, T, lengths, mask)
+        real = real_lengths(function, N, T, lengths, mask)
         order = np.argsort(-real, kind="stable")
         rank = np.empty(N, np.intp)
         rank[order] = np.arange(N)
@@ -205,7 +205,16 @@ class Steps(NamedTuple):
         return out
 
 
-def _lengths(function: str, N: int, T: int, lengths: Array | None, mask: Array | None) -> np.ndarray:
+def real_lengths(
+    function: str, N: int, T: int, lengths: Array | None, mask: Array | None = None
+) -> np.ndarray:
+    """The real steps of N sequences of at most T, (N,): of lengths, of a mask (N, T), or all.
+
+    Raises
+    ------
+    ValueError
+        If both are given, a shape or a length is wrong, or the mask has a hole.
+    """
     if lengths is not None and mask is not None:
         raise ValueError(f"{function}: both lengths and mask are given, expected one of them")
     if mask is not None:

@@ -21,6 +21,7 @@ from rnnlab.layers import (
     dropout_forward,
 )
 from rnnlab.layers.checks import check_probability, check_rng, check_size
+from rnnlab.layers.recurrence import real_lengths
 from rnnlab.layers.regularisation import Regularisation
 from rnnlab.models.base import Batch, Model, arguments_of, averaged_over
 from rnnlab.models.cells import Array, cell_for
@@ -170,8 +171,8 @@ class SequenceClassifier(Model):
         labels = self._labels("loss", labels, len(x))
         N, _ = averaged_over("SequenceClassifier.loss", len(x), len(x), part_of)
         grads = self._room(grads, part_of)
+        real = real_lengths("SequenceClassifier.loss", len(x), x.shape[1], lengths)
         weights = self._ops.asarray(self._weights(len(x), x.shape[1], lengths))
-        real = np.full(len(x), x.shape[1]) if lengths is None else np.asarray(lengths)
         loss = self._classified_loss(x, self._ops.indices(labels), weights, real, max(1, N), grads, rng)
         return self._ops.scalar(loss), grads
 
@@ -229,6 +230,7 @@ class SequenceClassifier(Model):
         rows, T, D = x.shape
         arrays = {"labels": labels.astype(np.int64)}
         if lengths is not None:
+            lengths = real_lengths("SequenceClassifier.loss", rows, T, lengths)
             padded = self._ops.zeros((rows, rounded_up(T), D), x.dtype)
             padded[:, :T], x, T = x, padded, rounded_up(T)
             arrays["mask"] = real_steps(lengths, T, x.dtype)

@@ -1,4 +1,4 @@
-"""CUDA graphs: work that is captured once and launched again and again, for next to no time of the host.
+"""CUDA graphs: work that is captured once and launched again and again, by one call of the host.
 
 A graph does the same launches on the same memory each time. What is to differ has to lie in that memory: the
 arrays that the work reads, which the caller fills, and, kept here, the keys of its noise and the numbers of

@@ -49,9 +49,11 @@ class StepGraphs:
         """
         shape = tuple(part.shape for part in batch)
         if shape not in self._batches:
+            # The copies come first: if there is no memory for them, the step has not been done.
+            copies = [part.on(lambda array: array.copy()) for part in batch if len(self._batches) < MOST]
             self._step(batch)
-            if len(self._batches) < MOST:
-                self._batches[shape] = [part.on(lambda array: array.copy()) for part in batch]
+            if copies:
+                self._batches[shape] = copies
             return
         own = self._batches[shape]
         for part, place in zip(batch, own, strict=True):

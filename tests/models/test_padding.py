@@ -127,3 +127,11 @@ def test_lengths_are_rounded_up():
 def test_what_does_not_fit_is_refused(spoil, rng):
     with pytest.raises((ValueError, IndexError), match=r"CaptioningRNN\.loss: "):
         build().padded(*spoil(*batch(rng)))
+
+
+@pytest.mark.parametrize("lengths", [[3, 1], [3, -1, 2], [3, 1, 99]])
+def test_lengths_that_do_not_fit(lengths):
+    model, (x, labels, *_) = case_called("SequenceClassifier lstm last")
+    for function in (model.loss, model.padded):
+        with pytest.raises(ValueError, match="lengths holds|lengths has shape"):
+            function(x, labels, np.array(lengths))
