@@ -53,7 +53,7 @@ def prepare(side: str, sizes: Sizes) -> Callable[[], object]:
 
 def _layer(sizes: lstm.Sizes, noise: dict[str, Any]) -> Callable[[], object]:
     from rnnlab.layers import Regularisation
-    from rnnlab.models.cells import cell_for
+    from rnnlab.models.parts.cells import cell_for
 
     cell, rng = cell_for("lstm", Regularisation.of(noise)), np.random.default_rng(1)
     x, h0, Wx, Wh, b, dh = lstm.arrays(sizes, cell.gates)

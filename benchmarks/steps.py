@@ -56,7 +56,7 @@ def _on_the_cpu(model: Any, batch: tuple[Array, ...]) -> Callable[[], float]:
 def _on_a_gpu(model: Any, batch: tuple[Array, ...], device: str, graphs: bool) -> Callable[[], float]:
     from rnnlab.training import Solver
     from rnnlab.training.state import TrainingState
-    from rnnlab.training.update import Update
+    from rnnlab.training.step import Update
 
     data = OneBatch(batch)
     options = Solver(model, data, device=device, graphs=graphs, verbose=False, print_every=1).options

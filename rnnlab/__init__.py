@@ -10,7 +10,7 @@ Read it in this order; each floor uses only the floors above it in this list.
    :mod:`rnnlab.metrics`     scores
 6. :mod:`rnnlab.cli`         the ``rnnlab`` command
 
-:mod:`rnnlab.parameters` (named views of one flat buffer) and :mod:`rnnlab.gradient_check` (is that backward
+:mod:`rnnlab.parameters` (named views of one flat buffer) and :mod:`rnnlab.gradcheck.numeric` (is that backward
 right?) stand on their own. :mod:`rnnlab.cs231n` has the course's module names.
 """
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab import experiment, report
-from rnnlab.cli.devices import add_device
-from rnnlab.cli.kinds import recipe_of
-from rnnlab.cli.searching import add_search, search_options
-from rnnlab.config import Config
+from rnnlab import runs
+from rnnlab.cli.device_option import add_device
+from rnnlab.cli.search_options import add_search, search_options
+from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data import read_features
-from rnnlab.experiment import Run
+from rnnlab.recipes.recipe import Config
+from rnnlab.reporting import report
+from rnnlab.runs import Run
 from rnnlab.tasks.search import decode, rows_of
 
 _DRAWN = 8  # captions whose attention is drawn
@@ -46,7 +47,7 @@ def add(commands: Any) -> None:
 
 
 def _caption(options: argparse.Namespace) -> int:
-    run = experiment.load_run(options.run_directory, device=options.device)
+    run = runs.load_run(options.run_directory, device=options.device)
     config = recipe_of(run, Config)
     names, features = _images(run, options.images, options.global_features)
     if options.first is not None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rnnlab import gradcheck, ops, report
-from rnnlab.cli.devices import add_device
+from rnnlab import ops
+from rnnlab.cli.device_option import add_device
+from rnnlab.gradcheck import run as gradcheck
+from rnnlab.reporting import report
 
 
 def add(commands: Any) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rnnlab import experiment
-from rnnlab.config import load_config
+from rnnlab import runs
 from rnnlab.data import CaptionData, describe, prepare_annotated, read_coco, read_karpathy
+from rnnlab.recipes.recipe import load_config
 
 
 def add(commands: Any) -> None:
@@ -60,7 +60,7 @@ def _info(options: argparse.Namespace) -> int:
     if options.set and not options.data.endswith(".toml"):
         raise ValueError(f"--set changes keys of a recipe, and {options.data} is not one")
     if options.data.endswith(".toml"):
-        data = experiment.open_data(load_config(options.data, options.set).data)
+        data = runs.open_data(load_config(options.data, options.set).data)
     else:
         data = CaptionData.from_course(options.data, standardise=False)
     print(describe(data))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rnnlab import experiment, plots, report
-from rnnlab.cli.devices import add_device
-from rnnlab.cli.searching import count
+from rnnlab import plots, runs
+from rnnlab.cli.device_option import add_device
+from rnnlab.cli.search_options import count
+from rnnlab.reporting import report
 
 
 def add(commands: Any) -> None:
@@ -34,8 +35,8 @@ def add(commands: Any) -> None:
 def _discrepancy(options: argparse.Namespace) -> int:
     if options.picture:
         plots.require_tsne()  # what is missing is said before the work
-    run = experiment.load_run(options.run_directory, device=options.device)
-    found = experiment.discrepancy(run, options.split, first=options.first)
+    run = runs.load_run(options.run_directory, device=options.device)
+    found = runs.discrepancy(run, options.split, first=options.first)
     print(report.discrepancy_table(found))
     if options.json:
         report.write_discrepancy(options.json, run, options.split or run.config.evaluation.split, found)

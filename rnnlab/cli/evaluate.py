@@ -6,14 +6,15 @@ import argparse
 import dataclasses
 from typing import Any
 
-from rnnlab import experiment, report
-from rnnlab.cli.devices import add_device
-from rnnlab.cli.kinds import WORDS
-from rnnlab.cli.searching import add_search, given_search, search_options
-from rnnlab.config import ClassificationConfig, Config, Recipe, TranslationConfig
+from rnnlab import runs
+from rnnlab.cli.device_option import add_device
+from rnnlab.cli.search_options import add_search, given_search, search_options
+from rnnlab.cli.task_commands import WORDS
 from rnnlab.decoding import read_lexicon
-from rnnlab.experiment import Run
 from rnnlab.metrics import METRICS
+from rnnlab.recipes.recipe import ClassificationConfig, Config, Recipe, TranslationConfig
+from rnnlab.reporting import report
+from rnnlab.runs import Run
 
 
 def add(commands: Any) -> None:
@@ -35,7 +36,7 @@ _FOR: dict[str, type[Recipe]] = {"metrics": Config, "tokenizer": Config, "lexico
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    run = experiment.load_run(options.run_directory, device=options.device)
+    run = runs.load_run(options.run_directory, device=options.device)
     given = {key: value for key in _FOR if (value := getattr(options, key)) is not None}
     for key in given:
         if not isinstance(run.config, _FOR[key]):
@@ -52,7 +53,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         raise ValueError(f"{next(iter(found))} is for a search for sentences, and {_model_of(run)}")
     evaluation = dataclasses.replace(run.config.evaluation, **given)
     split = options.split or evaluation.split
-    result = experiment.evaluate(run, split, evaluation=evaluation, **arguments)
+    result = runs.evaluate(run, split, evaluation=evaluation, **arguments)
     print(report.scores_table(result))
     if options.json:
         report.write_scores(options.json, result, run, split)

@@ -6,14 +6,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rnnlab import experiment, report
-from rnnlab.cli.devices import add_device
-from rnnlab.cli.kinds import recipe_of
-from rnnlab.cli.searching import count
-from rnnlab.config import ClassificationConfig, Config, TranslationConfig, load_config
-from rnnlab.experiment import Run
+from rnnlab import runs
+from rnnlab.cli.device_option import add_device
+from rnnlab.cli.search_options import count
+from rnnlab.cli.task_commands import recipe_of
 from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS
 from rnnlab.metrics.library import Library
+from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig, load_config
+from rnnlab.reporting import report
+from rnnlab.runs import Run
 from rnnlab.tasks.search import decode
 
 _SHOWN = 8  # captions or translations
@@ -49,7 +50,7 @@ def _train(options: argparse.Namespace) -> int:
             raise ValueError(
                 "--set and --out belong to a new run, a resumed one keeps its recipe and directory"
             )
-        run = experiment.resume(
+        run = runs.resume(
             options.resume,
             progress=options.progress,
             num_epochs=options.epochs,
@@ -59,15 +60,13 @@ def _train(options: argparse.Namespace) -> int:
     else:
         config = load_config(options.recipe, options.set)
         if options.epochs is not None:
-            config = experiment.with_epochs(config, options.epochs)
+            config = runs.with_epochs(config, options.epochs)
         out = Path(options.out or Path("runs") / Path(options.recipe).stem)
-        if experiment.holds_run(out):
+        if runs.holds_run(out):
             raise ValueError(
                 f"{out} holds a run: go on with --resume {out}, or choose another place with --out"
             )
-        run = experiment.train(
-            config, out, progress=options.progress, device=options.device, graphs=options.graphs
-        )
+        run = runs.train(config, out, progress=options.progress, device=options.device, graphs=options.graphs)
     if run.interrupted:
         device = "" if options.device == "cpu" else f" --device {options.device}"
         print(f"Go on with: rnnlab train --resume {run.directory}{device}{' --graphs' * options.graphs}")
@@ -85,7 +84,7 @@ def _show_translations(run: Run) -> None:
     split = run.config.evaluation.split
     print(f"\nThe loss is pictured in {run.directory / 'loss.png'}.")
     if TRANSLATION_SCORERS.installed:
-        evaluated = experiment.evaluate(run)
+        evaluated = runs.evaluate(run)
         print(f"\nTranslations of the {split} split:\n\n{report.beside_references(evaluated, _SHOWN)}")
         print(f"\nScores of the {split} split:\n\n{report.scores_table(evaluated)}")
     else:
@@ -95,7 +94,7 @@ def _show_translations(run: Run) -> None:
 def _show_classes(run: Run) -> None:
     split = run.config.evaluation.split
     print(f"\nThe loss is pictured in {run.directory / 'loss.png'}.")
-    print(f"\nScores of the {split} split:\n\n{report.scores_table(experiment.evaluate(run))}")
+    print(f"\nScores of the {split} split:\n\n{report.scores_table(runs.evaluate(run))}")
 
 
 def _show_captions(run: Run) -> None:
@@ -111,7 +110,7 @@ def _show_captions(run: Run) -> None:
     report.captions_picture(picture, images.names[:shown], captions, run.data)
     print(f"\nPictured in {picture}, the loss in {run.directory / 'loss.png'}.")
     if CAPTION_SCORERS.installed:
-        print(f"\nScores of the {split} split:\n\n{report.scores_table(experiment.evaluate(run))}")
+        print(f"\nScores of the {split} split:\n\n{report.scores_table(runs.evaluate(run))}")
     else:
         _say_how_to_score(run, CAPTION_SCORERS)
 

@@ -7,14 +7,15 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from rnnlab import experiment, report
-from rnnlab.cli.devices import add_device
-from rnnlab.cli.kinds import recipe_of
-from rnnlab.cli.searching import add_search, search_options
-from rnnlab.config import TranslationConfig
+from rnnlab import runs
+from rnnlab.cli.device_option import add_device
+from rnnlab.cli.search_options import add_search, search_options
+from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data.parallel_text import read_lines
 from rnnlab.decoding import read_lexicon, write_lexicon
-from rnnlab.experiment import Run
+from rnnlab.recipes.recipe import TranslationConfig
+from rnnlab.reporting import report
+from rnnlab.runs import Run
 from rnnlab.tasks import translation
 
 
@@ -88,5 +89,5 @@ def _lexicon(options: argparse.Namespace) -> int:
 
 
 def _translator(options: argparse.Namespace, *, with_data: bool = True) -> tuple[Run, TranslationConfig]:
-    run = experiment.load_run(options.run_directory, with_data=with_data, device=options.device)
+    run = runs.load_run(options.run_directory, with_data=with_data, device=options.device)
     return run, recipe_of(run, TranslationConfig)

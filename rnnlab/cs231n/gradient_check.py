@@ -1,6 +1,6 @@
 """The course's ``gradient_check``."""
 
-from rnnlab.gradient_check import (
+from rnnlab.gradcheck.numeric import (
     eval_numerical_gradient,
     eval_numerical_gradient_array,
     grad_check_sparse,

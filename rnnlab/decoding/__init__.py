@@ -4,7 +4,7 @@ from rnnlab.decoding.beam import beam_search
 from rnnlab.decoding.ensemble import Ensemble
 from rnnlab.decoding.rollout import greedy, sample
 from rnnlab.decoding.search import Hypothesis, StepModel
-from rnnlab.decoding.unknown import build_lexicon, read_lexicon, replace_unknown, write_lexicon
+from rnnlab.decoding.unk_replacement import build_lexicon, read_lexicon, replace_unknown, write_lexicon
 
 __all__ = [
     "Ensemble",

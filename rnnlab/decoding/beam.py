@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.decoding.back_pointers import Sentences
+from rnnlab.decoding.beam_step import Continuations, continuations
 from rnnlab.decoding.constraints import Constraints
-from rnnlab.decoding.continuations import Continuations, continuations
 from rnnlab.decoding.search import (
     ROWS,
     Array,
@@ -27,7 +28,6 @@ from rnnlab.decoding.search import (
     chunks,
     select,
 )
-from rnnlab.decoding.sentences import Sentences
 from rnnlab.ops import ops_for
 
 _NORMALISATIONS = {

@@ -14,7 +14,10 @@ from rnnlab.layers.affine import (
     temporal_affine_forward,
 )
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
-from rnnlab.layers.attention import (
+from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
+from rnnlab.layers.attention.decoding import attentive_start, attentive_step
+from rnnlab.layers.attention.own_states import target_attention_backward, target_attention_forward
+from rnnlab.layers.attention.query import (
     attention_keys_backward,
     attention_keys_forward,
     attention_shapes,
@@ -24,23 +27,20 @@ from rnnlab.layers.attention import (
     selector_backward,
     selector_forward,
 )
-from rnnlab.layers.attentive import attentive_backward, attentive_forward, attentive_shapes
-from rnnlab.layers.attentive_step import attentive_start, attentive_step
 from rnnlab.layers.dropout import dropout_backward, dropout_forward
 from rnnlab.layers.embedding import word_embedding_backward, word_embedding_forward
-from rnnlab.layers.gru import gru_backward, gru_forward, gru_step_backward, gru_step_forward
-from rnnlab.layers.lstm import lstm_backward, lstm_forward, lstm_step_backward, lstm_step_forward
-from rnnlab.layers.regularisation import Regularisation
-from rnnlab.layers.regularised import regularised_backward, regularised_forward
-from rnnlab.layers.rnn import rnn_backward, rnn_forward, rnn_step_backward, rnn_step_forward
-from rnnlab.layers.simplified_gru import (
+from rnnlab.layers.recurrent.gru import gru_backward, gru_forward, gru_step_backward, gru_step_forward
+from rnnlab.layers.recurrent.lstm import lstm_backward, lstm_forward, lstm_step_backward, lstm_step_forward
+from rnnlab.layers.recurrent.regularisation import Regularisation
+from rnnlab.layers.recurrent.rnn import rnn_backward, rnn_forward, rnn_step_backward, rnn_step_forward
+from rnnlab.layers.recurrent.sequence import regularised_backward, regularised_forward
+from rnnlab.layers.recurrent.simplified_gru import (
     simplified_gru_backward,
     simplified_gru_forward,
     simplified_gru_step_backward,
     simplified_gru_step_forward,
 )
 from rnnlab.layers.softmax import softmax_loss, temporal_softmax_loss
-from rnnlab.layers.target_attention import target_attention_backward, target_attention_forward
 
 __all__ = [
     "Regularisation",

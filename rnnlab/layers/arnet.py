@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rnnlab.layers.attending import gradients_of, select_params
+from rnnlab.layers.attention.scores import gradients_of, select_params
 from rnnlab.layers.checks import check_mask, check_shapes, check_size
-from rnnlab.layers.lstm import LSTMCache, lstm_backward, lstm_forward
-from rnnlab.layers.recurrence import as_rows
+from rnnlab.layers.recurrent.lstm import LSTMCache, lstm_backward, lstm_forward
+from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
 
 Array = Any
@@ -28,7 +28,7 @@ _AXES = {"Wx": "H 4R", "Wh": "R 4R", "b": "4R", "W": "R H", "b_out": "H"}
 
 
 class ARNetCache(NamedTuple):
-    """What the backward needs; packed as :mod:`rnnlab.layers.recurrence` tells."""
+    """What the backward needs; packed as :mod:`rnnlab.layers.recurrent.packing` tells."""
 
     errors: Array  # (E, H) of the last E packed rows; those of step 1 are not among them without h0
     params: dict[str, Array]

@@ -52,7 +52,7 @@ def dropout_forward(x: Array, p: float, *, rng: np.random.Generator | None) -> t
     if p == 0 or rng is None:
         return x, DropoutCache(x.shape, x.dtype, 0.0, 0)
     ops = ops_for(x)
-    (key,) = ops.noise_keys(rng, 1)
+    (key,) = ops.mask_seeds(rng, 1)
     out = ops.empty(x.shape, x.dtype)
     ops.dropout(x, p, key, out)
     return out, DropoutCache(x.shape, x.dtype, p, key)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.layers.checks import check_probability, check_shapes, check_tokens
-from rnnlab.layers.recurrence import as_rows
+from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
 
 Array = Any

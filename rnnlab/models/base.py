@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from rnnlab.layers.checks import check_probability, check_weight
-from rnnlab.layers.regularisation import Regularisation
-from rnnlab.models.padding import Padded
+from rnnlab.layers.recurrent.regularisation import Regularisation
+from rnnlab.models.parts.padding import Padded
 from rnnlab.ops import device_of, ops_for, ops_on
 from rnnlab.parameters import Parameters
 

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab import decoding
-from rnnlab.layers.regularisation import Regularisation
+from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, arguments_of
-from rnnlab.models.captioning_parts import IMAGE_INPUTS, check_options, decoder_of, encoder_of, output_of
-from rnnlab.models.cells import Array, cell_for
 from rnnlab.models.encoder_decoder import EncoderDecoder
-from rnnlab.models.reconstruction import decoder_reconstructor
-from rnnlab.models.words import WordEmbedding
+from rnnlab.models.parts.captioning import IMAGE_INPUTS, check_options, decoder_of, encoder_of, output_of
+from rnnlab.models.parts.cells import Array, cell_for
+from rnnlab.models.parts.embedding import WordEmbedding
+from rnnlab.models.parts.reconstruction import decoder_reconstructor
 from rnnlab.parameters import Parameters
 
 __all__ = ["IMAGE_INPUTS", "CaptioningRNN"]
@@ -197,7 +197,7 @@ class CaptioningRNN(EncoderDecoder):
             Overwritten with the gradients; fresh ones are made if left out.
         sampling : float in [0, 1]
             Scheduled sampling: the probability that a word which the decoder reads, any but the first, is
-            drawn from the model's own distribution (:mod:`rnnlab.models.scheduled_sampling`). Needs ``rng``.
+            drawn from the model's own distribution (:mod:`rnnlab.models.parts.scheduled_sampling`). Needs ``rng``.
         part_of : (int, int), optional
             The examples and the tokens of the batch that this one is a part of. All averages are then that
             batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.

@@ -21,15 +21,15 @@ from rnnlab.layers import (
     dropout_forward,
 )
 from rnnlab.layers.checks import check_probability, check_rng, check_size
-from rnnlab.layers.recurrence import real_lengths
-from rnnlab.layers.regularisation import Regularisation
+from rnnlab.layers.recurrent.packing import real_lengths
+from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, Model, arguments_of, averaged_over
-from rnnlab.models.cells import Array, cell_for
-from rnnlab.models.encoders import Random
-from rnnlab.models.initialisation import initialise
-from rnnlab.models.padding import Padded, real_steps, rounded_up
-from rnnlab.models.reconstruction import decoder_reconstructor, required
-from rnnlab.models.recurrent_layers import RecurrentLayers
+from rnnlab.models.parts.cells import Array, cell_for
+from rnnlab.models.parts.encoders import Random
+from rnnlab.models.parts.initialisation import initialise
+from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
+from rnnlab.models.parts.reconstruction import decoder_reconstructor, required
+from rnnlab.models.parts.recurrent_layers import RecurrentLayers
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 

@@ -17,21 +17,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rnnlab.layers.attending import SCORES
-from rnnlab.layers.attention import doubly_stochastic_loss
+from rnnlab.layers.attention.query import doubly_stochastic_loss
 from rnnlab.layers.checks import check_probability, check_rng, check_weight
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.base import Batch, Model, averaged_over
-from rnnlab.models.cells import Array
-from rnnlab.models.decoders import Decoded
-from rnnlab.models.encoders import Random, Source
-from rnnlab.models.initialisation import initialise
-from rnnlab.models.padding import Padded
-from rnnlab.models.reconstruction import EncoderReconstructor, Reconstructor, required
-from rnnlab.models.scheduled_sampling import check_sampling, choose_places, sampled_inputs
-from rnnlab.models.scoring import output_loss, output_nll
-from rnnlab.models.teaching import Teaching, check_sentences
-from rnnlab.models.words import Readout, WordEmbedding
+from rnnlab.models.parts.cells import Array
+from rnnlab.models.parts.decoders import Decoded
+from rnnlab.models.parts.embedding import Readout, WordEmbedding
+from rnnlab.models.parts.encoders import Random, Source
+from rnnlab.models.parts.initialisation import initialise
+from rnnlab.models.parts.output import output_loss, output_nll
+from rnnlab.models.parts.padding import Padded
+from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor, required
+from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places, sampled_inputs
+from rnnlab.models.parts.teacher_forcing import Teaching, check_sentences
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 
@@ -51,7 +50,7 @@ class EncoderDecoder(Model):
     word_to_idx : mapping of str to int
         The vocabulary of the sentences. Padding is ``<NULL>``; decoding needs ``<START>`` and ``<END>``.
     encoder, embedding, decoder, output : parts
-        See :mod:`rnnlab.models.encoders`.
+        See :mod:`rnnlab.models.parts.encoders`.
     loss_average : "batch" or "token"
     label_smoothing : float in [0, 1)
     doubly_stochastic : float
@@ -359,15 +358,3 @@ class EncoderDecoder(Model):
         if not self.attends_to_source:
             raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
         return state[1]
-
-
-def check_attention(model: str, attention: str | None) -> None:
-    """Check the score of the attention to the source.
-
-    Raises
-    ------
-    ValueError
-        If it is none that there is.
-    """
-    if attention is not None and attention not in SCORES:
-        raise ValueError(f"{model}: attention is {attention!r}, expected None or one of {', '.join(SCORES)}")

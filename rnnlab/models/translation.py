@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.layers.checks import check_probability, check_size, check_tokens
-from rnnlab.layers.regularisation import Regularisation
+from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, arguments_of
-from rnnlab.models.cells import Array, cell_for
-from rnnlab.models.decoders import AttentiveDecoder, RecurrentDecoder
-from rnnlab.models.encoder_decoder import EncoderDecoder, check_attention
-from rnnlab.models.padding import rounded_up
-from rnnlab.models.reconstruction import decoder_reconstructor, encoder_reconstructor
-from rnnlab.models.sequence_encoder import TokenEncoder, Tokens
-from rnnlab.models.words import DeepOutput, LinearOutput, WordEmbedding
+from rnnlab.models.encoder_decoder import EncoderDecoder
+from rnnlab.models.parts.cells import Array, cell_for
+from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder, check_attention
+from rnnlab.models.parts.embedding import DeepOutput, LinearOutput, WordEmbedding
+from rnnlab.models.parts.padding import rounded_up
+from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
+from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
 from rnnlab.parameters import Parameters
 
 
@@ -195,7 +195,7 @@ class Seq2Seq(EncoderDecoder):
             Overwritten with the gradients; fresh ones are made if left out.
         sampling : float in [0, 1]
             Scheduled sampling: the probability that a word which the decoder reads, any but the first, is
-            drawn from the model's own distribution (:mod:`rnnlab.models.scheduled_sampling`). Needs ``rng``.
+            drawn from the model's own distribution (:mod:`rnnlab.models.parts.scheduled_sampling`). Needs ``rng``.
         part_of : (int, int), optional
             The examples and the tokens of the batch that this one is a part of. All averages are then that
             batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.

@@ -4,14 +4,14 @@ A layer asks once per call, ``ops = ops_for(x, Wx, Wh)``, and gets a plain modul
 function names and signatures. There is no global device and no fallback from one library to another: a
 primitive that a module lacks is an AttributeError.
 
-For NumPy arrays there are two: :mod:`~rnnlab.ops.numpy_ops`, the reference, and, where the extra ``[fast]``
-is installed, :mod:`~rnnlab.ops.fused_ops`, the same on compiled kernels. The environment variable
+For NumPy arrays there are two: :mod:`~rnnlab.ops.numpy`, the reference, and, where the extra ``[fast]``
+is installed, :mod:`~rnnlab.ops.numba`, the same on compiled kernels. The environment variable
 RNNLAB_OPS, "numpy" or "fused", insists on one of them; :func:`describe` tells which one is in use and why.
-For CuPy arrays there is :mod:`~rnnlab.ops.cupy_ops`, with kernels of its own, imported when it is first asked
+For CuPy arrays there is :mod:`~rnnlab.ops.cuda`, with kernels of its own, imported when it is first asked
 for. :func:`ops_on` has the module for a device that is named. RNNLAB_MATMUL says how its products of float32
-are done: "float32", the default; "tf32" or "bfloat16", less exact (:mod:`~rnnlab.ops.cupy_blas`).
+are done: "float32", the default; "tf32" or "bfloat16", less exact (:mod:`~rnnlab.ops.cuda.cublas`).
 RNNLAB_PERSISTENT, "1" or "0", has the steps of an LSTM done in one launch wherever its weight fits on the
-chip, or nowhere; unset, where the table of :mod:`~rnnlab.ops.cupy_persistent` says that it is faster.
+chip, or nowhere; unset, where the table of :mod:`~rnnlab.ops.cuda.persistent` says that it is faster.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.ops import numpy_ops
-from rnnlab.ops.step_noise import StepNoise
+from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.step_masks import StepMasks
 
 __all__ = [
-    "StepNoise",
+    "StepMasks",
     "describe",
     "describe_gpu",
     "device_of",
@@ -55,7 +55,7 @@ def ops_for(*arrays: Any) -> ModuleType:
         return _for_numpy().module
     libraries = {type(array).__module__.partition(".")[0] for array in arrays}
     if libraries == {"cupy"}:
-        return importlib.import_module("rnnlab.ops.cupy_ops")
+        return importlib.import_module("rnnlab.ops.cuda")
     if libraries == {"numpy", "cupy"}:
         raise TypeError("expected arrays of one library, got NumPy and CuPy arrays together")
     kinds = sorted({f"{type(array).__module__}.{type(array).__name__}" for array in arrays})
@@ -78,13 +78,13 @@ def ops_on(device: str) -> ModuleType:
     if found is None:
         raise ValueError(f"device is {device!r}, expected 'cpu', 'gpu' or 'gpu:N'")
     try:
-        devices = importlib.import_module("rnnlab.ops.cupy_devices")
+        devices = importlib.import_module("rnnlab.ops.cuda.devices")
     except ModuleNotFoundError as error:
         if error.name != "cupy":
             raise
         raise ImportError(f"device is {device!r}, which needs CuPy: {_INSTALL_CUPY}") from None
     devices.use(int(found[1] or 0), device)
-    return importlib.import_module("rnnlab.ops.cupy_ops")
+    return importlib.import_module("rnnlab.ops.cuda")
 
 
 def device_of(array: Any) -> str:
@@ -100,7 +100,7 @@ def describe() -> str:
 def describe_gpu() -> str:
     """The GPU's name and memory, and CuPy's version, or why there is none: one line."""
     try:
-        return importlib.import_module("rnnlab.ops.cupy_devices").describe()
+        return importlib.import_module("rnnlab.ops.cuda.devices").describe()
     except ImportError as error:
         if getattr(error, "name", None) == "cupy":
             return f"none, CuPy is not installed: {_INSTALL_CUPY}"
@@ -108,17 +108,17 @@ def describe_gpu() -> str:
 
 
 def gpu_training() -> ModuleType:
-    """What a solver does on a GPU alone: :mod:`rnnlab.ops.cupy_training`."""
-    return importlib.import_module("rnnlab.ops.cupy_training")
+    """What a solver does on a GPU alone: :mod:`rnnlab.ops.cuda.training`."""
+    return importlib.import_module("rnnlab.ops.cuda.training")
 
 
 def warm_up() -> float:
     """Compile all kernels for float32 and float64 that are not on disk yet; return the seconds it took."""
     if _for_numpy().module is numpy_ops:
         return 0.0
-    from rnnlab.ops import fused_kernel
+    from rnnlab.ops.numba import kernel
 
-    return fused_kernel.warm_up()
+    return kernel.warm_up()
 
 
 class _Choice(NamedTuple):
@@ -135,7 +135,7 @@ def _for_numpy() -> _Choice:
     if asked == "numpy":
         return _reference("RNNLAB_OPS asks for it")
     try:
-        fused_ops = importlib.import_module("rnnlab.ops.fused_ops")
+        fused_ops = importlib.import_module("rnnlab.ops.numba")
     except ModuleNotFoundError as error:
         if asked:
             raise ImportError(f"RNNLAB_OPS is 'fused', which needs {error.name}: {_INSTALL}") from None

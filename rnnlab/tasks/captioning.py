@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.config import (
+from rnnlab.data import CaptionData, open_annotated, open_shapes, read_coco, read_karpathy, tokenize
+from rnnlab.decoding import Hypothesis
+from rnnlab.metrics import CAPTION_SCORERS, CaptionScores, perplexity, ptb_tokenizer, score_captions
+from rnnlab.models import CaptioningRNN
+from rnnlab.recipes.recipe import (
     CocoData,
     Config,
     CourseData,
@@ -19,10 +23,6 @@ from rnnlab.config import (
     ShapesData,
     TrainingConfig,
 )
-from rnnlab.data import CaptionData, open_annotated, open_shapes, read_coco, read_karpathy, tokenize
-from rnnlab.decoding import Hypothesis
-from rnnlab.metrics import CAPTION_SCORERS, CaptionScores, perplexity, ptb_tokenizer, score_captions
-from rnnlab.models import CaptioningRNN
 from rnnlab.tasks.search import decode
 from rnnlab.training import validation_loss
 

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from rnnlab.config import ClassificationConfig, ClassificationEvaluationConfig, TrainingConfig
 from rnnlab.data import PixelData, open_digits, open_mnist
-from rnnlab.data_tables import DigitsTable, MnistTable
 from rnnlab.layers import softmax_loss
 from rnnlab.metrics import accuracy, confusion_matrix
 from rnnlab.models import SequenceClassifier
+from rnnlab.recipes.data import DigitsTable, MnistTable
+from rnnlab.recipes.recipe import ClassificationConfig, ClassificationEvaluationConfig, TrainingConfig
 
 TABLES = (MnistTable, DigitsTable)
 

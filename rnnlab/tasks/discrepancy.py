@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.config import Config, TranslationConfig
 from rnnlab.data import CaptionData, ParallelData
 from rnnlab.data.parallel import pad
 from rnnlab.decoding import Hypothesis
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.recipes.recipe import Config, TranslationConfig
 from rnnlab.tasks.search import decode
 
 Array = Any

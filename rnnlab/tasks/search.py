@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.config import SEARCH_KEYS, DecodingConfig
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
+from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
 
 Array = Any
 

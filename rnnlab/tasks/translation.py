@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.config import (
+from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
+from rnnlab.data.parallel import Words, pad, source_row
+from rnnlab.data.parallel_text import TOKENIZERS
+from rnnlab.decoding import Hypothesis, build_lexicon, replace_unknown
+from rnnlab.metrics import TRANSLATION_SCORERS, TranslationScores, corpus_bleu, perplexity
+from rnnlab.models import Seq2Seq
+from rnnlab.recipes.recipe import (
     DecodingConfig,
     HabeasTable,
     ParallelTable,
@@ -16,12 +22,6 @@ from rnnlab.config import (
     TranslationConfig,
     TranslationEvaluationConfig,
 )
-from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
-from rnnlab.data.parallel import Words, pad, source_row
-from rnnlab.data.parallel_text import TOKENIZERS
-from rnnlab.decoding import Hypothesis, build_lexicon, replace_unknown
-from rnnlab.metrics import TRANSLATION_SCORERS, TranslationScores, corpus_bleu, perplexity
-from rnnlab.models import Seq2Seq
 from rnnlab.tasks.search import decode
 from rnnlab.training import validation_loss
 

@@ -12,13 +12,13 @@ from rnnlab.training.checkpoint import (
     save_checkpoint,
 )
 from rnnlab.training.clipping import clip_by_norm, clip_by_value, gradient_norm
-from rnnlab.training.finite import NonFiniteError
+from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.optim import UPDATE_RULES, make_update_rule
 from rnnlab.training.sampling_schedules import SAMPLING_SCHEDULES, make_sampling_schedule
 from rnnlab.training.schedules import SCHEDULES, make_schedule
 from rnnlab.training.solver import Solver
-from rnnlab.training.transfer import WarmStart, warm_start
 from rnnlab.training.validation import validation_loss
+from rnnlab.training.warm_start import WarmStart, warm_start
 
 __all__ = [
     "SAMPLING_SCHEDULES",

@@ -7,8 +7,8 @@ from typing import TextIO
 
 from tqdm import tqdm
 
+from rnnlab.training.epoch_totals import EpochTotals
 from rnnlab.training.options import Options
-from rnnlab.training.totals import EpochTotals
 
 
 class Progress:

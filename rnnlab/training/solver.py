@@ -20,16 +20,16 @@ from typing import Any
 
 from rnnlab.ops import ops_for
 from rnnlab.training.checkpoint import CheckpointError, check_model, load_checkpoint
-from rnnlab.training.finite import NonFiniteError
+from rnnlab.training.checkpointing import InDirectory, InMemory, Keeper
 from rnnlab.training.interrupt import Interrupt
-from rnnlab.training.keeping import InDirectory, InMemory, Keeper
+from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
 from rnnlab.training.prefetch import prefetched
 from rnnlab.training.progress import Progress, make_progress
 from rnnlab.training.protocols import Array, Data, Model
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
-from rnnlab.training.update import Prepared, Update
+from rnnlab.training.step import Prepared, Update
 from rnnlab.training.validation import Evaluate, Monitor, default_evaluate
 
 

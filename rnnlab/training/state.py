@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
+from rnnlab.training.epoch_totals import EpochTotals
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.options import Options
 from rnnlab.training.order import DataOrder
 from rnnlab.training.protocols import Array, Data
 from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import make_schedule
-from rnnlab.training.totals import EpochTotals
 from rnnlab.training.validation import Monitor
 
 

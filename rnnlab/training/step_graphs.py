@@ -1,7 +1,7 @@
 """Training steps as CUDA graphs: one for each shape of a batch, captured at its second time.
 
 The first time a shape comes, the step is launched piece by piece, which compiles what it needs; then it is
-captured, and from then on launched as a whole. Batches are padded (:mod:`rnnlab.models.padding`), so that
+captured, and from then on launched as a whole. Batches are padded (:mod:`rnnlab.models.parts.padding`), so that
 there are few shapes. A graph has arrays of its own for what it reads, where each batch is copied.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.models.padding import Padded
+from rnnlab.models.parts.padding import Padded
 from rnnlab.ops import gpu_training
 
 Batch = Sequence[Padded]

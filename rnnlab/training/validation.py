@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rnnlab.training.finite import NonFiniteError
+from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.protocols import Data, Model
 
 Evaluate = Callable[[Any], Mapping[str, float]]

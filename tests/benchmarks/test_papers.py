@@ -12,7 +12,7 @@ import pytest
 from benchmarks import papers
 from benchmarks.paper_tables import TABLES
 from benchmarks.papers import Row, Table, Training, score
-from rnnlab.config import load_config
+from rnnlab.recipes.recipe import load_config
 
 FIRST = Training("first", "recipes/shapes.toml")
 ON = [Training("on", "recipes/shapes.toml", ("model.hidden_dim=8",), seed, FIRST) for seed in (0, 1)]

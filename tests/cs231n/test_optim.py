@@ -3,7 +3,7 @@
 import numpy as np
 
 from rnnlab.cs231n.optim import adam, rmsprop, sgd, sgd_momentum
-from rnnlab.gradient_check import rel_error
+from rnnlab.gradcheck.numeric import rel_error
 
 N, D = 4, 5
 W = np.linspace(-0.4, 0.6, num=N * D).reshape(N, D)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.attentive import attentive_backward, attentive_forward, attentive_shapes
+from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 
 from .reference import CELLS, Cell, logistic
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnnlab import layers
-from rnnlab.gradient_check import check_untouched, eval_numerical_gradient_array, relative_distance
+from rnnlab.gradcheck.numeric import check_untouched, eval_numerical_gradient_array, relative_distance
 
 Array = Any
 State = tuple[Array, ...]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnlab.gradient_check import projected_check
+from rnnlab.gradcheck.numeric import projected_check
 from rnnlab.layers import arnet_backward, arnet_forward, arnet_shapes
 
 from .reference import assert_gradients, assert_same, every_dtype, lstm_step, spoil

@@ -5,7 +5,8 @@ import importlib
 import numpy as np
 import pytest
 
-from rnnlab import gradcheck, gradcheck_cases
+from rnnlab.gradcheck import cases as gradcheck_cases
+from rnnlab.gradcheck import run as gradcheck
 from rnnlab.layers import regularised_backward, regularised_forward
 from rnnlab.ops import ops_for
 
@@ -21,7 +22,7 @@ def case_called(name):
 
 @pytest.fixture
 def ops(device):
-    return importlib.import_module("rnnlab.ops.cupy_ops")
+    return importlib.import_module("rnnlab.ops.cuda")
 
 
 def run(case, ops):
@@ -63,7 +64,7 @@ def test_in_single_precision(name, ops):
 
 @pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith(("attention_keys", "attention_step"))])
 def test_in_single_precision_with_products_in_bfloat16(name, ops, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("rnnlab.ops.cupy_blas"), "MATMUL", "bfloat16")
+    monkeypatch.setattr(importlib.import_module("rnnlab.ops.cuda.cublas"), "MATMUL", "bfloat16")
     case = case_called(name)
     for a, e in zip(run(single(case), ops), run(case, ops_for(np.zeros(1))), strict=True):
         assert np.asarray(a).dtype == np.float32 or np.shape(a) == ()
@@ -94,7 +95,7 @@ def test_two_runs_are_identical_to_the_bit(ops):
     ],
 )
 def test_a_step_with_noise_has_one_launch_beside_its_products(cell, gates, launches, seed, simulated, rng):
-    cupy_ops, (N, T, D, H) = importlib.import_module("rnnlab.ops.cupy_ops"), (3, 5, 2, 4)
+    cupy_ops, (N, T, D, H) = importlib.import_module("rnnlab.ops.cuda"), (3, 5, 2, 4)
     shapes = (N, T, D), (D, gates * H), (H, gates * H), (gates * H,)
     x, *weights = (cupy_ops.asarray(rng.standard_normal(shape)) for shape in shapes)
     noise = {"zoneout_h": 0.3}

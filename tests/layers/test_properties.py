@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnlab.gradient_check import projected_check
+from rnnlab.gradcheck.numeric import projected_check
 from rnnlab.layers import temporal_softmax_loss
 
 from .reference import CELLS, assert_same

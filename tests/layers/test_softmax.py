@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from rnnlab.gradient_check import eval_numerical_gradient, relative_distance
+from rnnlab.gradcheck.numeric import eval_numerical_gradient, relative_distance
 from rnnlab.layers import softmax_loss, temporal_softmax_loss
 from rnnlab.layers.softmax import loss_divisor
 

@@ -10,7 +10,7 @@ from .reference import CELLS, as_tuple, assert_close
 torch = pytest.importorskip("torch")
 
 GATES = {"rnn": [0], "lstm": [0, 1, 3, 2]}  # PyTorch's order is i, f, g, o; it is its own inverse
-lengths_or_none = pytest.mark.parametrize("lengths", [None, [3, 5, 1, 5]], ids=["full", "packed"])
+lengths_or_none = pytest.mark.parametrize("lengths", [None, [3, 5, 1, 5]], ids=["full", "prepacked"])
 
 
 def tensor(array, **options):

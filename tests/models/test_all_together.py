@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnnlab.gradient_check import check_model, projected_check
+from rnnlab.gradcheck.numeric import check_model, projected_check
 from rnnlab.models import Seq2Seq, SequenceClassifier
-from rnnlab.models.cells import CELLS
+from rnnlab.models.parts.cells import CELLS
 
-from .test_scheduled_sampling import Sampling, pairs
+from .parts.test_scheduled_sampling import Sampling, pairs
 from .toys import DROPOUT, WORD_TO_IDX, D, G, H, W, batch, build
 
 ARNET = {"reconstruction": 0.3, "reconstructor_dim": 3}

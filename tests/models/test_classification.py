@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnlab.gradient_check import check_model, projected_check
+from rnnlab.gradcheck.numeric import check_model, projected_check
 from rnnlab.models import SequenceClassifier
-from rnnlab.models.cells import CELLS
 from rnnlab.models.classification import READOUTS
+from rnnlab.models.parts.cells import CELLS
 from rnnlab.training import (
     Checkpoint,
     CheckpointError,

@@ -12,7 +12,7 @@ from rnnlab.ops import ops_for
 from rnnlab.training import make_update_rule
 
 fused = pytest.mark.skipif(
-    ops_for(np.zeros(1)).__name__ == "rnnlab.ops.numpy_ops",
+    ops_for(np.zeros(1)).__name__ == "rnnlab.ops.numpy",
     reason="memory is used again by the fused primitives",
 )
 

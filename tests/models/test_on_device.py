@@ -5,9 +5,9 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from rnnlab import gradcheck_cases
 from rnnlab.decoding import Ensemble, beam_search, greedy, sample
-from rnnlab.gradient_check import relative_distance
+from rnnlab.gradcheck import cases as gradcheck_cases
+from rnnlab.gradcheck.numeric import relative_distance
 from rnnlab.models import CaptioningRNN
 from rnnlab.ops import ops_for
 

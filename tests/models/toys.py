@@ -9,7 +9,7 @@ import pytest
 
 from rnnlab.models import CaptioningRNN
 from rnnlab.models.captioning import IMAGE_INPUTS
-from rnnlab.models.cells import CELLS
+from rnnlab.models.parts.cells import CELLS
 
 WORDS = ["<NULL>", "<START>", "<END>", "a", "b", "c"]
 WORD_TO_IDX = {word: index for index, word in enumerate(WORDS)}

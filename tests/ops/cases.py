@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from rnnlab.ops import StepNoise
+from rnnlab.ops import StepMasks
 
 SHAPES = [(5, 7), (3, 32), (1, 16), (4, 1), (2, 130), (0, 3)]  # (n, H)
 TOLERANCE = {np.float32: {"rtol": 3e-6, "atol": 3e-6}, np.float64: {"rtol": 1e-12, "atol": 1e-13}}
@@ -69,7 +69,7 @@ NOISY = {"rnn": 1, "lstm": 4, "gru_candidate": 3, "simplified_gru": 2}  # column
 def noises(cell):
     """Every combination of the noise that a cell can have, without keys and rates."""
     kinds = [(0.0, 0.3), (0.0, 0.4) if cell == "lstm" else (0.0,), (0.0,) if cell == "rnn" else (0.0, 0.25)]
-    return [StepNoise((h, c), dropout) for h, c, dropout in itertools.product(*kinds)]
+    return [StepMasks((h, c), dropout) for h, c, dropout in itertools.product(*kinds)]
 
 
 def run_noisy(ops, cell, n, H, noise, rng, dtype):

@@ -6,7 +6,7 @@ import inspect
 import numpy as np
 import pytest
 
-from rnnlab.ops import numpy_ops
+from rnnlab.ops import numpy as numpy_ops
 
 NAMES = [
     "additive_attention_forward",
@@ -35,7 +35,6 @@ def fused_ops():
     for module in ("numba", "threadpoolctl"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed")
-    from rnnlab.ops import fused_ops
 
     return fused_ops
 
@@ -122,20 +121,20 @@ def test_reference_is_the_equations(name, shape, rng):
 @every_shape
 @every_dtype
 @pytest.mark.parametrize("masked", [False, True])
-def test_fused_is_the_reference(name, shape, dtype, masked, fused_ops, rng):
+def test_fused_is_the_reference(name, shape, dtype, masked, numba_ops, rng):
     arguments = arguments_of(name, shape, rng, dtype, masked=masked)
-    assert_same(run(fused_ops, name, arguments), run(numpy_ops, name, arguments), dtype)
-    kernel = getattr(fused_ops, name).fused
+    assert_same(run(numba_ops, name, arguments), run(numpy_ops, name, arguments), dtype)
+    kernel = getattr(numba_ops, name).fused
     assert list(inspect.signature(kernel.function).parameters) == list(arguments)
     kernel(*(array.copy() for array in arguments.values()))  # it took them, rather than the reference
 
 
 @every_name
 @every_dtype
-def test_weights_and_cells_may_be_part_of_wider_arrays(name, dtype, fused_ops, rng):
+def test_weights_and_cells_may_be_part_of_wider_arrays(name, dtype, numba_ops, rng):
     arguments = arguments_of(name, (4, 6, 8, 5), rng, dtype)
     expected = run(numpy_ops, name, arguments)
-    for ops in (numpy_ops, fused_ops):
+    for ops in (numpy_ops, numba_ops):
         after = {key: array.copy() for key, array in arguments.items()}
         for key in {"weights", "cells", "dscores"} & after.keys():
             wide = np.full((4, 9), 7, after[key].dtype)
@@ -148,7 +147,7 @@ def test_weights_and_cells_may_be_part_of_wider_arrays(name, dtype, fused_ops, r
 @pytest.mark.parametrize("name", NAMES[:4])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @every_dtype
-def test_what_is_not_finite_shows_and_where_no_cell_is_it_is_not_read(name, bad, dtype, fused_ops, rng):
+def test_what_is_not_finite_shows_and_where_no_cell_is_it_is_not_read(name, bad, dtype, numba_ops, rng):
     arguments = arguments_of(name, (4, 6, 8, 5), rng, dtype)
     unread = np.setdiff1d(np.arange(len(arguments["keys"])), arguments["cells"])
     for key in ("keys", "memory"):
@@ -156,28 +155,28 @@ def test_what_is_not_finite_shows_and_where_no_cell_is_it_is_not_read(name, bad,
     with np.errstate(all="raise"):
         expected = run(numpy_ops, name, arguments)
     assert all(np.isfinite(array).all() for key, array in expected.items() if key not in ("keys", "memory"))
-    assert_same(run(fused_ops, name, arguments), expected, dtype)
+    assert_same(run(numba_ops, name, arguments), expected, dtype)
 
     read = arguments["cells"][arguments["cells"] >= 0][0]
     arguments["keys"][read, 3] = arguments["memory"][read, 2] = np.nan
     with np.errstate(invalid="ignore"):  # whether NaN in a product is told depends on the BLAS
         expected = run(numpy_ops, name, arguments)
     assert np.isnan(expected.get("context", expected.get("dquery"))).any()
-    assert_same(run(fused_ops, name, arguments), expected, dtype)
+    assert_same(run(numba_ops, name, arguments), expected, dtype)
 
 
 @pytest.mark.parametrize("name", ["additive_attention_forward", "dot_attention_forward"])
-def test_queries_may_share_cells(name, fused_ops, rng):
+def test_queries_may_share_cells(name, numba_ops, rng):
     """As the beams of one source do."""
     arguments = arguments_of(name, (3, 6, 8, 5), rng)
     arguments["cells"] = np.repeat(arguments["cells"][:1], 3, axis=0)
-    for ops in (numpy_ops, fused_ops):
+    for ops in (numpy_ops, numba_ops):
         assert_same(run(ops, name, arguments), plain(name, arguments), np.float64)
 
 
 @every_name
-def test_half_precision(name, fused_ops, rng):
+def test_half_precision(name, numba_ops, rng):
     """No kernel takes it, so the reference does."""
     arguments = arguments_of(name, (3, 4, 5, 6), rng, np.float16)
-    for key, array in run(fused_ops, name, arguments).items():
+    for key, array in run(numba_ops, name, arguments).items():
         np.testing.assert_array_equal(array, run(numpy_ops, name, arguments)[key])

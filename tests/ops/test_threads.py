@@ -45,8 +45,8 @@ import numpy as np
 import rnnlab.ops
 ops = rnnlab.ops.ops_for(np.zeros(1))
 import numba, threadpoolctl
-from rnnlab.ops import fused_kernel
-assert fused_kernel.THREADS == {threads}
+from rnnlab.ops.numba import kernel
+assert kernel.THREADS == {threads}
 assert "NUMBA_NUM_THREADS" not in os.environ
 if {threads} > 1:
     ops.clip_values(np.zeros(1_000_000, np.float32), 1.0)

@@ -9,8 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnlab import cli, experiment, report
-from rnnlab.config import ClassificationConfig, ClassificationEvaluationConfig, DecodingConfig, load_config
+from rnnlab import cli, runs
+from rnnlab.recipes.recipe import (
+    ClassificationConfig,
+    ClassificationEvaluationConfig,
+    DecodingConfig,
+    load_config,
+)
+from rnnlab.reporting import report
 from rnnlab.tasks.classification import Evaluation
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -73,24 +79,24 @@ def run(recipe, tmp_path_factory):
 def test_a_few_epochs_over_the_digits(tmp_path):
     pytest.importorskip("sklearn")
     config = load_config(RECIPES / "digits_lstm.toml", ["training.num_epochs=8"])
-    run = experiment.train(config, tmp_path / "run", progress=False)
-    assert experiment.evaluate(run).accuracy > 0.6
+    run = runs.train(config, tmp_path / "run", progress=False)
+    assert runs.evaluate(run).accuracy > 0.6
 
 
 @pytest.mark.slow
 def test_the_recipe_of_the_digits(tmp_path):
     pytest.importorskip("sklearn")
     config = load_config(RECIPES / "digits_lstm.toml")
-    run = experiment.train(config, tmp_path / "run", progress=False)
-    assert experiment.evaluate(run, "val").accuracy > 0.92
-    assert experiment.evaluate(run, "test").accuracy > 0.9
+    run = runs.train(config, tmp_path / "run", progress=False)
+    assert runs.evaluate(run, "val").accuracy > 0.92
+    assert runs.evaluate(run, "test").accuracy > 0.9
 
 
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 def test_a_step_on_real_digits():
     config = load_config(RECIPES / "pmnist_lstm.toml", ["model.hidden_dim=4"])
-    data = experiment.open_data(config.data)
-    model = experiment.new_model(config, data)
+    data = runs.open_data(config.data)
+    model = runs.new_model(config, data)
     batch = data.batch("train", data.epoch("train", 4, np.random.default_rng(0))[0])
     assert model.loss(*batch)[0] == pytest.approx(np.log(10), rel=0.3)
 
@@ -109,20 +115,20 @@ def test_a_run_has_the_files_and_metrics_of_every_run(run):
     rows = list(csv.DictReader((run / "history.csv").read_text().splitlines()))
     assert float(rows[-1]["val_loss"]) < float(rows[0]["val_loss"])
     best = max(float(row["val_accuracy"]) for row in rows)
-    assert experiment.evaluate(experiment.load_run(run), "val").accuracy == best > 0.2
+    assert runs.evaluate(runs.load_run(run), "val").accuracy == best > 0.2
 
 
 def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
     broken = tmp_path / "broken"
     assert cli.main(["train", str(recipe), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
     assert cli.main(["train", "--resume", str(broken), "--epochs", "3", "--no-progress"]) == 0
-    one, other = (experiment.load_checkpoint(path / "last.h5") for path in (run, broken))
+    one, other = (runs.load_checkpoint(path / "last.h5") for path in (run, broken))
     np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
 
 
 def test_scores_by_hand(run):
-    opened = experiment.load_run(run)
-    found = experiment.evaluate(opened)
+    opened = runs.load_run(run)
+    found = runs.evaluate(opened)
     x, labels = opened.data.batch("test", np.arange(40))
     np.testing.assert_array_equal(found.labels, labels)
     np.testing.assert_array_equal(found.predictions, opened.model.predict(x))
@@ -131,15 +137,15 @@ def test_scores_by_hand(run):
     assert found.loss == pytest.approx(nats / count, rel=1e-5)
     assert found.confusion.sum() == 40
     assert found.confusion.trace() == round(40 * found.accuracy)
-    few = experiment.evaluate(opened, "val", evaluation=ClassificationEvaluationConfig(max_images=17))
+    few = runs.evaluate(opened, "val", evaluation=ClassificationEvaluationConfig(max_images=17))
     np.testing.assert_array_equal(few.labels, opened.data.split("val").labels[:17])
 
 
 def test_the_permutation_belongs_to_the_run(run, recipe):
-    opened = experiment.load_run(run)
+    opened = runs.load_run(run)
     assert opened.data.permute_seed == 1
     other = load_config(recipe, ["data.permute_seed=2"])
-    assert (experiment.open_data(other.data).permutation != opened.data.permutation).any()
+    assert (runs.open_data(other.data).permutation != opened.data.permutation).any()
 
 
 def test_a_warm_start(recipe, run, tmp_path, capsys):
@@ -223,13 +229,13 @@ def test_errors_name_what_is_wrong(arguments, message, run, recipe, tmp_path, ca
 
 def test_there_is_nothing_to_search_for(run):
     with pytest.raises(ValueError, match="decoding is given, but a model that classifies"):
-        experiment.evaluate(experiment.load_run(run), decoding=DecodingConfig())
+        runs.evaluate(runs.load_run(run), decoding=DecodingConfig())
 
 
 def test_recipes_of_the_digits(tmp_path):
     pytest.importorskip("sklearn")
     tables = {"data": {"kind": "digits", "permute_seed": 3, "max_train": 40}, "model": {"hidden_dim": 2}}
     config = ClassificationConfig.from_dict(tables)
-    data = experiment.open_data(config.data)
+    data = runs.open_data(config.data)
     assert (len(data.split("train")), data.permute_seed) == (40, 3)
-    assert experiment.new_model(config, data).params["Wx"].shape == (1, 8)
+    assert runs.new_model(config, data).params["Wx"].shape == (1, 8)

@@ -5,8 +5,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from rnnlab.config import SEARCH_KEYS, DecodingConfig
 from rnnlab.models import Seq2Seq
+from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
 from rnnlab.tasks import search
 
 WORDS = {"x": 0, "<UNK>": 1, "<NULL>": 2, "<END>": 3, "<START>": 4}  # not in the usual order

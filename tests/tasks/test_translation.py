@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnlab import cli, experiment
-from rnnlab.config import DecodingConfig, TranslationConfig, TranslationEvaluationConfig, load_config
+from rnnlab import cli, runs
 from rnnlab.data import ParallelData
 from rnnlab.decoding import read_lexicon
 from rnnlab.metrics.library import Library
 from rnnlab.models import Seq2Seq
+from rnnlab.recipes.recipe import DecodingConfig, TranslationConfig, TranslationEvaluationConfig, load_config
 from rnnlab.tasks import translation
 from rnnlab.tasks.translation import best_words, translate
 from rnnlab.training import Solver
@@ -112,46 +112,46 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
     broken = tmp_path / "broken"
     assert cli.main(["train", str(recipe), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
     assert cli.main(["train", "--resume", str(broken), "--epochs", "2", "--no-progress"]) == 0
-    one, other = (experiment.load_checkpoint(path / "last.h5") for path in (run, broken))
+    one, other = (runs.load_checkpoint(path / "last.h5") for path in (run, broken))
     np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
 
 
 def test_scores_by_hand(run):
     pytest.importorskip("sacrebleu")
-    opened = experiment.load_run(run)
-    evaluated = experiment.evaluate(opened, "test_small")
+    opened = runs.load_run(run)
+    evaluated = runs.evaluate(opened, "test_small")
     assert len(evaluated.sources) == len(evaluated.translations) == 9
     nats, tokens = opened.model.nll(*opened.data.batch("test_small", np.arange(9)))
     assert evaluated.perplexity == pytest.approx(np.exp(nats / tokens), rel=1e-5)
     expected = translation.corpus_bleu(best_words(evaluated.translations), evaluated.references)
     assert evaluated.scores == expected
-    few = experiment.evaluate(opened, evaluation=TranslationEvaluationConfig(max_sentences=4))
+    few = runs.evaluate(opened, evaluation=TranslationEvaluationConfig(max_sentences=4))
     assert few.sources == opened.data.split("val").source[:4]
 
 
 def test_the_discrepancy_of_pairs(run, capsys):
-    opened = experiment.load_run(run)
-    found = experiment.discrepancy(opened, "test_small")
+    opened = runs.load_run(run)
+    found = runs.discrepancy(opened, "test_small")
     assert found.taught.shape == found.free.shape == (9, 16)
     source, target = opened.data.batch("test_small", np.arange(9))
     np.testing.assert_allclose(found.taught, opened.model.last_states(source, target), rtol=1e-6)
     assert 0 < found.pointwise < 2
-    few = experiment.discrepancy(opened, "test_small", first=4)
+    few = runs.discrepancy(opened, "test_small", first=4)
     np.testing.assert_allclose(few.free, found.free[:4], rtol=1e-5)
     assert cli.main(["discrepancy", str(run), "--split", "test_small"]) == 0
     assert f"d_pw            {found.pointwise:.4f}" in capsys.readouterr().out
     with pytest.raises(KeyError, match="not 'dev'"):
-        experiment.discrepancy(opened, "dev")
+        runs.discrepancy(opened, "dev")
 
 
 def test_reconstruction_in_a_recipe(recipe, tmp_path):
     """In the decoder, and in both directions of the encoder."""
     keys = ["reconstruction=0.1", "encoder_reconstruction=0.2", "encoder_reconstructor_dim=3"]
     config = load_config(recipe, [f"model.{key}" for key in keys] + ["training.num_epochs=1"])
-    run = experiment.train(config, tmp_path / "run", progress=False)
+    run = runs.train(config, tmp_path / "run", progress=False)
     names = {name for name in run.model.params if "arnet" in name}
     assert len(names) == 15
-    again = experiment.load_run(tmp_path / "run").model
+    again = runs.load_run(tmp_path / "run").model
     assert (again.reconstruction, again.encoder_reconstruction) == (0.1, 0.2)
     assert again.params["encoder_arnet_forward_Wh"].shape == (3, 12)
 
@@ -159,7 +159,7 @@ def test_reconstruction_in_a_recipe(recipe, tmp_path):
 def test_bleu_of_each_epoch_steers_training(recipe, tmp_path):
     pytest.importorskip("sacrebleu")
     config = load_config(recipe, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
-    experiment.train(config, tmp_path / "run", progress=False)
+    runs.train(config, tmp_path / "run", progress=False)
     rows = list(csv.DictReader((tmp_path / "run" / "history.csv").read_text().splitlines()))
     assert all(0 <= float(row["BLEU"]) <= 100 for row in rows)
 
@@ -171,12 +171,12 @@ def test_a_recipe_that_wants_bleu_fails_before_training_without_the_extra(recipe
     monkeypatch.setattr(Library, "require", missing)
     config = load_config(recipe, ["evaluation.each_epoch=['BLEU']"])
     with pytest.raises(ImportError, match=r"rnnlab\[translation\]"):
-        experiment.train(config, tmp_path / "run", progress=False)
+        runs.train(config, tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
 
 
 def test_sentences_are_translated_as_one_by_one(run):
-    opened = experiment.load_run(run, with_data=False)
+    opened = runs.load_run(run, with_data=False)
     assert opened.data is None
     sources = [list("abc"), [], list("hgfedc"), ["unseen", "a"]]
     options = DecodingConfig(beam_size=3, n_best=2, max_length=7)
@@ -191,7 +191,7 @@ def test_sentences_are_translated_as_one_by_one(run):
 
 
 def test_a_lexicon_puts_words_in_the_place_of_unknown_ones(run):
-    model = experiment.load_run(run, with_data=False).model
+    model = runs.load_run(run, with_data=False).model
     model.params["b_vocab"][model.word_to_idx["<UNK>"]] = 50.0
     options = DecodingConfig(method="greedy", max_length=2)
     assert "<UNK>" not in translate(model, [["a"]], options)[0][0].words
@@ -202,7 +202,7 @@ def test_a_lexicon_puts_words_in_the_place_of_unknown_ones(run):
 
 
 def test_a_lexicon_of_the_models_own_attention(run, folder, tmp_path, capsys, monkeypatch):
-    opened = experiment.load_run(run)
+    opened = runs.load_run(run)
     pairs = opened.data.split("train")
 
     def last_is_first(source, target):  # what a model that turns sentences round should look at
@@ -228,7 +228,7 @@ def test_without_attention(folder):
         "model": {"attention": "none", "hidden_dim": 4},
     }
     config = TranslationConfig.from_dict(tables)
-    model = experiment.new_model(config, experiment.open_data(config.data))
+    model = runs.new_model(config, runs.open_data(config.data))
     assert translate(model, [["a"]], config.decoding)
     with pytest.raises(ValueError, match="does not attend"):
         translate(model, [["a"]], config.decoding, lexicon={})
@@ -335,7 +335,7 @@ def test_a_step_on_real_code():
     config = load_config(
         Path(__file__).parents[2] / "recipes" / "habeas_attention.toml", ["model.hidden_dim=8"]
     )
-    data = experiment.open_data(config.data)
-    model = experiment.new_model(config, data)
+    data = runs.open_data(config.data)
+    model = runs.new_model(config, data)
     batch = data.batch("train", data.epoch("train", 4, np.random.default_rng(0))[0])
     assert np.isfinite(model.loss(*batch)[0])

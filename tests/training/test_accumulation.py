@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnlab.config import load_config
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.recipes.recipe import load_config
 from rnnlab.training import load_checkpoint
 from rnnlab.training.accumulation import num_examples, parts_of
 from rnnlab.training.solver import Solver
@@ -300,7 +300,7 @@ def test_a_run_from_before_there_was_accumulation(make_model, data, tmp_path, mo
     options = {"num_epochs": 1, "batch_size": 8, "verbose": False}
     with monkeypatch.context() as patch:
         patch.setattr(
-            "rnnlab.training.keeping.asdict",
+            "rnnlab.training.checkpointing.asdict",
             lambda options: {name: value for name, value in vars(options).items() if name != "accumulate"},
         )
         Solver(make_model(), data, run_dir=tmp_path, **options).train()

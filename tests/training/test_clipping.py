@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnnlab.ops import numpy_optim
+from rnnlab.ops.numpy import optim
 from rnnlab.parameters import Parameters
 from rnnlab.training.clipping import clip_by_norm, clip_by_value, gradient_norm, norm_scale
 
@@ -16,7 +16,7 @@ def grads(rng):
 
 
 def test_norm_is_that_of_all_gradients(grads, monkeypatch):
-    monkeypatch.setattr(numpy_optim, "_BLOCK_BYTES", 1024)
+    monkeypatch.setattr(optim, "_BLOCK_BYTES", 1024)
     assert gradient_norm(grads) == pytest.approx(np.linalg.norm(grads.flat.astype(np.float64)), rel=1e-6)
 
 

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from rnnlab.ops import numpy_optim
+from rnnlab.ops.numpy import optim
 from rnnlab.training.optim import UPDATE_RULES, UpdateRule, make_update_rule
 
 P = 1000  # several blocks, and a shorter one at the end
@@ -13,7 +13,7 @@ P = 1000  # several blocks, and a shorter one at the end
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(numpy_optim, "_BLOCK_BYTES", 1024)
+    monkeypatch.setattr(optim, "_BLOCK_BYTES", 1024)
 
 
 # The definitions of cs231n and of the papers, plainly: (w, g, state, rate, t, hyperparameters) -> w
@@ -128,7 +128,7 @@ def test_steps_after_the_first_allocate_only_blocks(name, rng):
     rule.step(w, dw, scale=0.5)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 3 * numpy_optim._BLOCK_BYTES < w.nbytes
+    assert peak < 3 * optim._BLOCK_BYTES < w.nbytes
 
 
 @pytest.mark.parametrize("name", UPDATE_RULES)
@@ -186,7 +186,7 @@ def test_decayed_averages_become_zero_not_subnormal():
 def test_flush_leaves_other_numbers():
     x = np.array([1e-31, -1e-31, 1e-29, -1e-29, 0, 1], np.float32)
     expected = np.array([0, 0, 1e-29, -1e-29, 0, 1], np.float32)
-    numpy_optim.flush_subnormals(x)
+    optim.flush_subnormals(x)
     np.testing.assert_array_equal(x, expected)
 
 
@@ -221,4 +221,4 @@ def test_bad_configurations(name, config, error, message):
 def test_every_rule_is_a_primitive():
     for name, rule in UPDATE_RULES.items():
         assert issubclass(rule, UpdateRule)
-        assert callable(getattr(numpy_optim, name))
+        assert callable(getattr(optim, name))

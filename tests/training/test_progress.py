@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import io
 
+from rnnlab.training.epoch_totals import EpochTotals
 from rnnlab.training.progress import Bar, Lines, Progress
-from rnnlab.training.totals import EpochTotals
 
 TOTALS = EpochTotals(loss_of_tokens=100.0, tokens=80, seconds=80 / 12345.6)
 

@@ -11,7 +11,7 @@ import pytest
 import rnnlab
 from rnnlab.training import checkpoint as checkpoints
 from rnnlab.training.checkpoint import load_checkpoint, load_model
-from rnnlab.training.finite import NonFiniteError
+from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.solver import Solver
 from rnnlab.training.validation import validation_loss
 
@@ -323,7 +323,7 @@ def test_checkpoints_within_an_epoch(model, data, tmp_path, monkeypatch):
         written.append((path.name, len(checkpoint.losses)))
         checkpoints.save_checkpoint(path, checkpoint)
 
-    monkeypatch.setattr("rnnlab.training.keeping.save_checkpoint", save)
+    monkeypatch.setattr("rnnlab.training.checkpointing.save_checkpoint", save)
     quiet(model, data, num_epochs=2, run_dir=tmp_path, checkpoint_every=3, restore_best=False).train()
     assert [item for item in written if item[0] == "last.h5"] == [
         ("last.h5", t) for t in (3, 6, 7, 9, 12, 14)

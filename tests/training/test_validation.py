@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rnnlab.training.finite import NonFiniteError
+from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.validation import Monitor, validation_loss
 
 

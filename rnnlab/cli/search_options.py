@@ -1,0 +1,87 @@
+"""The arguments that say how sentences are searched for, which several commands take."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
+
+
+def count(text: str) -> int:
+    """An argument that counts something."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected an integer of at least 1")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """An argument that counts something of which there may be none."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}, expected an integer of at least 0")
+    return int(text)
+
+
+def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
+    """Add the group of arguments. Their destinations are the keys of a recipe's table [decoding].
+
+    Without ``n_best`` there is none of that name, for commands that use the best sentence only.
+    """
+    group = parser.add_argument_group("decoding", "the recipe's if left out")
+    group.add_argument("--method", choices=["greedy", "beam", "sample"])
+    group.add_argument(
+        "--beam", dest="beam_size", type=count, metavar="K", help="beam search with K partial sentences"
+    )
+    if n_best:
+        group.add_argument(
+            "--n-best", "--nbest", type=count, metavar="N", help="find N sentences for each source"
+        )
+    group.add_argument(
+        "--length-penalty", type=float, metavar="A", help="rank by log-probability / (words + 1)^A"
+    )
+    group.add_argument(
+        "--normalisation", choices=["power", "gnmt"], help="gnmt: / ((words + 6) / 6)^A instead"
+    )
+    group.add_argument(
+        "--groups", dest="num_groups", type=count, metavar="G", help="G diverse beams of K / G sentences"
+    )
+    group.add_argument(
+        "--diversity", type=float, metavar="D", help="less log-probability for what earlier groups chose"
+    )
+    group.add_argument("--max-length", type=count, metavar="T", help="the most words in a sentence")
+    group.add_argument("--min-length", type=natural, metavar="T", help="the fewest words in a sentence")
+    group.add_argument(
+        "--no-repeat-ngram", type=natural, metavar="N", help="no N words come twice in a sentence"
+    )
+    group.add_argument("--temperature", type=float, help="of sampling")
+    group.add_argument("--top-k", type=natural, metavar="K", help="sample from the K likeliest words")
+    group.add_argument("--top-p", type=float, metavar="P", help="sample from the nucleus of probability P")
+    group.add_argument(
+        "--max-images", "--max-sentences", dest="first", type=count, metavar="N", help="only the first N"
+    )
+
+
+def given_search(options: argparse.Namespace) -> dict[str, Any]:
+    """The keys of [decoding] that the command line says."""
+    keys = [field.name for field in dataclasses.fields(DecodingConfig)]
+    return {key: value for key in keys if (value := getattr(options, key, None)) is not None}
+
+
+def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> DecodingConfig:
+    """The recipe's decoding, with what the command line says instead."""
+    given = given_search(options)
+    for of in ("beam", "sample"):
+        if any(key in given for key in SEARCH_KEYS[of]):
+            given.setdefault("method", of)
+    method = given.get("method", recipe.method)
+    for of in ("beam", "sample"):
+        for key in SEARCH_KEYS[of]:
+            if key in given and method != of:
+                raise ValueError(f"{key} is given, but only --method {of} has one, and this is {method}")
+    if method != "beam":
+        given.setdefault("n_best", 1)
+    chosen = dataclasses.replace(recipe, **given)
+    if "diversity" in given and chosen.num_groups == 1:
+        raise ValueError("--diversity is between groups of beams, and there is one group: --groups 2, say")
+    return chosen

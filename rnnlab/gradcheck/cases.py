@@ -1,0 +1,337 @@
+"""What :mod:`rnnlab.gradcheck.run` checks: every layer and every model, with all options that change a gradient.
+
+A layer's :class:`Case` names its forward, its backward and inputs drawn from a seeded generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rnnlab import layers
+from rnnlab.layers.arnet import arnet_shapes
+from rnnlab.layers.attention.decoder import attentive_shapes
+from rnnlab.layers.attention.query import attention_shapes
+from rnnlab.layers.attention.scores import SCORES
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models.captioning import IMAGE_INPUTS
+from rnnlab.models.classification import READOUTS
+from rnnlab.models.parts.cells import CELLS
+
+Array = Any
+
+N, T, D, H, V = 3, 4, 5, 4, 6  # a batch of three, the shortest sequence empty
+LENGTHS = np.array([2, T, 0])
+A, L = 2, 3  # attention to three cells, all of one sequence's masked
+MEMORY_MASK = np.array([[True, False, True], [False, False, False], [True, True, True]])
+
+
+class Case(NamedTuple):
+    """A layer to check."""
+
+    name: str
+    forward: Callable[..., tuple[Any, ...]]  # (**inputs) -> (*outs, cache)
+    backward: Callable[..., Any]  # (*douts, cache) -> the inputs' gradients, in their order
+    inputs: dict[str, Array]
+
+
+def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
+    """Every layer with every option that changes its gradient."""
+
+    def normal(*shape: int) -> Array:
+        return rng.standard_normal(shape)
+
+    yield Case(
+        "affine",
+        layers.affine_forward,
+        layers.affine_backward,
+        {"x": normal(N, 2, D), "w": normal(2 * D, H), "b": normal(H)},
+    )
+    yield Case(
+        "temporal_affine",
+        layers.temporal_affine_forward,
+        layers.temporal_affine_backward,
+        {"x": normal(N, T, D), "w": normal(D, H), "b": normal(H)},
+    )
+    yield Case("relu", layers.relu_forward, layers.relu_backward, {"x": normal(N, D)})
+    yield Case("tanh", layers.tanh_forward, layers.tanh_backward, {"x": normal(N, D)})
+    yield Case(
+        "word_embedding",
+        partial(layers.word_embedding_forward, rng.integers(V, size=(N, T))),
+        layers.word_embedding_backward,
+        {"W": normal(V, D)},
+    )
+    yield Case(
+        "dropout",
+        lambda x: layers.dropout_forward(x, 0.4, rng=np.random.default_rng(1)),
+        layers.dropout_backward,
+        {"x": normal(N, D)},
+    )
+    tokens, mask = rng.integers(V, size=(N, T)), rng.random((N, T)) < 0.7
+    loss = partial(layers.softmax_loss, y=tokens[:, 0])
+    yield _loss("softmax_loss", loss, normal(N, V))
+    yield _loss("softmax_loss, smoothed labels", partial(loss, label_smoothing=0.1), normal(N, V))
+    for average in ("batch", "token"):
+        loss = partial(layers.temporal_softmax_loss, y=tokens, mask=mask, average=average)
+        yield _loss(f"temporal_softmax_loss, average per {average}", loss, normal(N, T, V))
+    for cell in CELLS.values():
+        yield from _cell_cases(cell.name, cell.gates, cell.states, normal)
+    for score in SCORES:
+        yield from _attention_cases(score, normal)
+    yield Case(
+        "selector",
+        layers.selector_forward,
+        layers.selector_backward,
+        {"context": normal(N, D), "h": normal(N, H), "w": normal(H), "b": normal(1)},
+    )
+    yield _loss(
+        "doubly_stochastic_loss",
+        lambda x: layers.doubly_stochastic_loss(x, LENGTHS, memory_mask=MEMORY_MASK),
+        rng.random((N, T, L)),
+    )
+    for cell in CELLS.values():
+        for parts in ("source", "target", "selector and target"):
+            yield _attentive_case(cell.name, cell.states, "additive", parts, normal)
+    for score in ("dot", "bilinear"):
+        yield _attentive_case("gru", 1, score, "source and target", normal)
+    yield _arnet_case("arnet", normal, h0=True)
+    yield _arnet_case("arnet, from a state of zeros", normal, h0=False)
+    for cell in CELLS.values():
+        yield from _regularised_cases(cell.name, cell.gates, cell.states, normal)
+
+
+def _loss(name: str, loss: Callable[[Array], tuple[float, Array]], x: Array) -> Case:
+    """A function that returns its gradient as a case: the gradient is its cache."""
+    return Case(name, loss, lambda dout, dx: dout * dx, {"x": x})
+
+
+def _cell_cases(name: str, gates: int, states: int, normal: Callable[..., Array]) -> Iterator[Case]:
+    forward, backward = (getattr(layers, f"{name}_step_{way}") for way in ("forward", "backward"))
+    previous = {key: normal(N, H) for key in ("prev_h", "prev_c")[:states]}
+    weights = {"Wx": normal(D, gates * H) / 2, "Wh": normal(H, gates * H) / 2, "b": normal(gates * H)}
+    yield Case(f"{name}_step", forward, backward, {"x": normal(N, D), **previous, **weights})
+
+    forward, backward = (getattr(layers, f"{name}_{way}") for way in ("forward", "backward"))
+    inputs = {"x": normal(N, T, D), "h0": normal(N, H), **weights}
+    yield Case(name, forward, backward, inputs)
+    if states == 2:
+        inputs["c0"] = normal(N, H)
+    finals = ("dfinal_h", "dfinal_c")[:states]
+
+    def backward_with_state(dh: Array, *rest: Any) -> Any:
+        *dfinals, cache = rest
+        return backward(dh, cache, **dict(zip(finals, dfinals, strict=True)))
+
+    for lengths in (None, LENGTHS):
+        kind = "final state" if lengths is None else "final state, lengths"
+        yield Case(
+            f"{name}, {kind}",
+            partial(forward, lengths=lengths, return_state=True),
+            backward_with_state,
+            inputs,
+        )
+
+
+def _regularised_cases(cell: str, gates: int, states: int, normal: Callable[..., Array]) -> Iterator[Case]:
+    inputs = {"x": normal(N, T, D)} | {key: normal(N, H) for key in ("h0", "c0")[:states]}
+    inputs |= {"Wx": normal(D, gates * H) / 2, "Wh": normal(H, gates * H) / 2, "b": normal(gates * H)}
+    kinds: dict[str, dict[str, Any]] = {
+        "zoneout": {"zoneout_h": 0.3} | ({"zoneout_c": 0.4} if states == 2 else {}),
+        "recurrent dropout of the state": {"recurrent_dropout": 0.3},
+        "DropConnect": {"weight_dropout": 0.3},
+    }
+    if gates > 1:
+        kinds["recurrent dropout of the candidate"] = {
+            "recurrent_dropout": 0.3,
+            "recurrent_dropout_on": "candidate",
+        }
+
+    def backward(dh: Array, *rest: Any) -> tuple[Array, ...]:
+        *dfinal, cache = rest
+        dx, dstate, *dweights = layers.regularised_backward(dh, cache, dfinal=tuple(dfinal))
+        return dx, *dstate, *dweights
+
+    for kind, noise in kinds.items():
+
+        def forward(noise: dict[str, Any] = noise, **given: Array) -> tuple[Any, ...]:
+            state = tuple(given[key] for key in ("h0", "c0")[:states])
+            h, final, cache = layers.regularised_forward(
+                given["x"],
+                state,
+                *(given[name] for name in ("Wx", "Wh", "b")),
+                cell=cell,
+                regularisation=layers.Regularisation(**noise),
+                rng=np.random.default_rng(1),
+                lengths=LENGTHS,
+            )
+            return h, *final, cache
+
+        yield Case(f"regularised, {cell}, {kind}", forward, backward, inputs)
+
+
+def _attention_cases(score: str, normal: Callable[..., Array]) -> Iterator[Case]:
+    """Keys, one query, and the queries of states to those before them."""
+    params = {
+        name: normal(*shape)
+        for name, shape in attention_shapes(score, query_dim=H, memory_dim=H, attention_dim=A).items()
+    }
+    of_keys = {"additive": ("Wm", "b"), "dot": (), "bilinear": ("W",)}[score]
+    of_query = ("Wq", "v") if score == "additive" else ()
+
+    def keys_forward(memory: Array, **own: Array) -> tuple[Any, ...]:
+        return layers.attention_keys_forward(memory, params | own, score=score)
+
+    def keys_backward(dkeys: Array, cache: Any) -> tuple[Array, ...]:
+        dmemory, dparams = layers.attention_keys_backward(dkeys, cache)
+        return dmemory, *dparams.values()
+
+    yield Case(
+        f"attention_keys, {score}",
+        keys_forward,
+        keys_backward,
+        {"memory": normal(N, L, H), **{name: params[name] for name in of_keys}},
+    )
+
+    def step_forward(query: Array, keys: Array, memory: Array, **own: Array) -> tuple[Any, ...]:
+        return layers.attention_step_forward(query, keys, memory, params | own, score=score, mask=MEMORY_MASK)
+
+    def step_backward(dcontext: Array, dweights: Array, cache: Any) -> tuple[Array, ...]:
+        *grads, dparams = layers.attention_step_backward(dcontext, cache, dweights=dweights)
+        return *grads, *dparams.values()
+
+    yield Case(
+        f"attention_step, {score}",
+        step_forward,
+        step_backward,
+        {
+            "query": normal(N, H),
+            "keys": normal(N, L, A if score == "additive" else H),
+            "memory": normal(N, L, H),
+            **{name: params[name] for name in of_query},
+        },
+    )
+
+    def target_forward(h: Array, h0: Array, **own: Array) -> tuple[Any, ...]:
+        return layers.target_attention_forward(h, h0, own, score=score, lengths=LENGTHS)
+
+    def target_backward(dcontexts: Array, dweights: Array, cache: Any) -> tuple[Array, ...]:
+        dh, dh0, dparams = layers.target_attention_backward(dcontexts, cache, dweights=dweights)
+        return dh, dh0, *dparams.values()
+
+    yield Case(
+        f"target_attention, {score}",
+        target_forward,
+        target_backward,
+        {"h": normal(N, T, H), "h0": normal(N, H), **params},
+    )
+
+
+def _arnet_case(name: str, normal: Callable[..., Array], *, h0: bool) -> Case:
+    def forward(h: Array, h0: Array | None = None, **params: Array) -> tuple[Any, ...]:
+        return layers.arnet_forward(h, h0, params, lengths=LENGTHS)
+
+    def backward(dloss: float, cache: Any) -> tuple[Array, ...]:
+        dh, dh0, dparams = layers.arnet_backward(dloss, cache)
+        return dh, *(() if dh0 is None else (dh0,)), *dparams.values()
+
+    inputs = {"h": normal(N, T, H)} | ({"h0": normal(N, H)} if h0 else {})
+    return Case(name, forward, backward, inputs | {key: normal(*s) for key, s in arnet_shapes(H, A).items()})
+
+
+def _attentive_case(cell: str, states: int, score: str, parts: str, normal: Callable[..., Array]) -> Case:
+    """A cell of two units that attends, through all its outputs."""
+    H, source, target, selector = 2, parts != "target", "target" in parts, "selector" in parts
+    shapes = attentive_shapes(
+        cell,
+        input_dim=2,
+        hidden_dim=H,
+        attention_dim=A,
+        memory_dim=H if source else None,
+        score=score,
+        selector=selector,
+        target=target,
+    )
+    inputs = {"x": normal(N, T, 2)} | {key: normal(N, H) for key in ("h0", "c0")[:states]}
+    if source:
+        inputs["memory"] = normal(N, L, H)
+    weights = ("source",) * source + ("target",) * target
+
+    def forward(x: Array, memory: Array | None = None, **rest: Array) -> tuple[Any, ...]:
+        h, contexts, attended, final, cache = layers.attentive_forward(
+            x,
+            tuple(rest[key] for key in ("h0", "c0")[:states]),
+            memory,
+            {name: rest[name] for name in shapes},
+            cell=cell,
+            score=score,
+            memory_mask=MEMORY_MASK if source else None,
+            lengths=LENGTHS,
+            selector=selector,
+            target=target,
+        )
+        return h, contexts, *attended.values(), *final, cache
+
+    def backward(dh: Array, dcontexts: Array, *rest: Any) -> tuple[Array, ...]:
+        *douts, cache = rest
+        dweights, dfinal = dict(zip(weights, douts, strict=False)), tuple(douts[len(weights) :])
+        dx, dstate, dmemory, dparams = layers.attentive_backward(
+            dh, dcontexts, cache, dweights=dweights, dfinal=dfinal
+        )
+        return dx, *dstate, *(() if dmemory is None else (dmemory,)), *dparams.values()
+
+    params = {name: normal(*shape) / 2 for name, shape in shapes.items()}
+    return Case(f"attentive, {cell}, {score}, {parts}", forward, backward, inputs | params)
+
+
+def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
+    """Names, models under dropout and batches for them: every cell in everything that it can be part of."""
+    words = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
+    captions = np.array([[1, 4, 5, 4, 2], [1, 5, 2, 0, 0], [0, 0, 0, 0, 0]])
+    image, regions = rng.standard_normal((N, D)), rng.standard_normal((N, L, D))
+    source = np.array([[4, 5, 5, 2], [5, 2, 0, 0], [2, 0, 0, 0]])
+    common: dict[str, Any] = {
+        "dtype": np.float64,
+        "word_dropout": 0.2,
+        "output_dropout": 0.2,
+        "initialisation": "uniform",
+        "rng": rng,
+    }
+
+    def captioner(cell: str, **options: Any) -> CaptioningRNN:
+        return CaptioningRNN(words, D, 3, H, cell, feature_dropout=0.2, **common, **options)
+
+    for cell, image_input in product(CELLS, IMAGE_INPUTS):
+        options: dict[str, Any] = {"image_input": image_input, "init_scale": 0.8}
+        if image_input == "initial_state":
+            options |= {"state_activation": "tanh", "project_cell": cell == "lstm"}
+        yield f"CaptioningRNN {cell} {image_input}", captioner(cell, **options), (image, captions)
+    common["init_scale"] = 2.0  # vectors have to differ for it to matter where a model looks
+    to_regions = {"attention": "additive", "doubly_stochastic": 0.5, "output": "deep"}
+    for cell in CELLS:
+        name = f"CaptioningRNN {cell} attention to"
+        yield f"{name} regions", captioner(cell, **to_regions, selector=True), (regions, captions)
+        yield f"{name} its past", captioner(cell, target_attention=True), (image, captions)
+        yield f"{name} both", captioner(cell, **to_regions, target_attention=True), (regions, captions)
+    for cell, target in product(CELLS, (False, True)):
+        options = {"num_layers": 2, "layer_dropout": 0.2, "target_attention": target}
+        name = f"Seq2Seq {cell} attention to {'both' if target else 'the source'}"
+        yield name, Seq2Seq(words, words, 3, H, cell, **common, **options), (source, captions)
+    noise = {"zoneout_h": 0.2, "recurrent_dropout": 0.2, "weight_dropout": 0.2}
+    for cell in CELLS:
+        yield f"CaptioningRNN {cell} noise", captioner(cell, regularisation=noise), (image, captions)
+    arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}
+    for cell in CELLS:
+        yield f"CaptioningRNN {cell} ARNet", captioner(cell, **arnet), (image, captions)
+    arnet |= {"encoder_reconstruction": 0.2, "encoder_reconstructor_dim": A}
+    model = Seq2Seq(words, words, 3, H, "lstm", **common, **arnet)
+    yield "Seq2Seq lstm ARNet on both sides", model, (source, captions)
+    del common["word_dropout"]
+    labelled = rng.standard_normal((N, T, D)), np.array([1, 0, 2]), LENGTHS
+    for cell, readout in product(CELLS, READOUTS):
+        options = {"num_layers": 2, "readout": readout, "init_scale": 0.8}
+        classifier = SequenceClassifier(3, D, H, cell, **common | options)
+        yield f"SequenceClassifier {cell} {readout}", classifier, labelled

@@ -1,0 +1,217 @@
+"""Attention of a decoder to its own past: the memory is its states so far (Xia et al. 2017, eqs 6-7).
+
+    beta_tj = exp(a(s_{j-1}, s_t)) / sum_{k<j} exp(a(s_{j-1}, s_k))         t = 1 .. j - 1
+    c_j = sum_{t<j} beta_tj s_t                                             context, (N, H)
+
+with a score a of :mod:`rnnlab.layers.attention.query`. At the first step there is nothing to attend to, not even
+s_0: the context is zero.
+
+Each s_t is memory for every later step, so its gradient is that of its own step and, through weights and
+sums, of all contexts after it. The states lie where the loop over time writes them, and a state's key is
+computed when it is: nothing is copied as the memory grows. In the backward loop the gradients of states and
+keys are added up where they lie, and complete when the loop gets to the step of the state.
+
+Here the states are given; :mod:`rnnlab.layers.attention.decoder` has the loop in which contexts make the next state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rnnlab.layers.attention.scores import (
+    SCORES,
+    Attention,
+    AttentionBackward,
+    AttentionCache,
+    Keys,
+    Room,
+    gradients_of,
+    score_axes,
+    select_params,
+)
+from rnnlab.layers.checks import check_gradient, check_shapes
+from rnnlab.layers.recurrent.packing import Steps, as_rows
+from rnnlab.ops import ops_for
+
+Array = Any
+
+
+class TargetAttentionCache(NamedTuple):
+    """What the backward needs; packed as :mod:`rnnlab.layers.recurrent.packing` tells."""
+
+    states: Array  # (N + M, H)
+    attention: AttentionCache
+    steps: Steps
+
+
+def target_attention_forward(
+    h: Array,
+    h0: Array,
+    params: Mapping[str, Array],
+    *,
+    score: str = "additive",
+    lengths: Array | None = None,
+) -> tuple[Array, Array, TargetAttentionCache]:
+    """The contexts of all steps, from states that are known.
+
+    Parameters
+    ----------
+    h : (N, T, H)
+        The state after each step.
+    h0 : (N, H)
+        The state before the first one.
+    params : dict of str to array
+        Of the score, with C = H.
+    score : {"additive", "dot", "bilinear"}
+    lengths : (N,) integers, optional
+        The real steps of each sequence; past them contexts and weights are zero.
+
+    Returns
+    -------
+    contexts : (N, T, H)
+    weights : (N, T, T)
+        Of the step in the second axis for the states in the third.
+    cache : TargetAttentionCache
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a shape, a length or a dtype does not fit, or a parameter is missing.
+    """
+    function = "target_attention_forward"
+    ops = ops_for(h, h0)
+    own = select_params(function, params, score_axes(function, score))
+    axes = {name: letters.replace("C", "H") for name, letters in SCORES[score].items()}
+    check_shapes(function, h0=(h0, "N H"), h=(h, "N T H"), **{name: (own[name], axes[name]) for name in own})
+    (N, T, _), like = h.shape, h
+    steps = Steps.of(function, (N, T), lengths=lengths, like=h)
+    states = steps.states(h0)
+    memory = states[N:]
+    ops.take(as_rows(h), steps.source, memory)
+    keys = Keys(score, own, often=False, like=like).of(memory)
+    room = Room.of(len(memory), T, keys, memory, additive=score == "additive", selector=False)
+    cache = AttentionCache(score, own, None, keys, memory, histories(steps), room, grows=True)
+    attention = Attention(score, own, None, often=True, like=like)
+    for t, (rows, before, _) in enumerate(_each_step(steps)):
+        attention.attend(states[before], keys, memory, cache.cells_at(rows, t), room.at(rows, t))
+    return (
+        spread(steps, room.context),
+        spread(steps, room.weights),
+        TargetAttentionCache(states, cache, steps),
+    )
+
+
+def target_attention_backward(
+    dcontexts: Array,
+    cache: TargetAttentionCache,
+    *,
+    dweights: Array | None = None,
+    into: Mapping[str, Array] | None = None,
+) -> tuple[Array, Array, dict[str, Array]]:
+    """Backward of :func:`target_attention_forward`.
+
+    Parameters
+    ----------
+    dcontexts : (N, T, H)
+        Gradient of the loss with respect to ``contexts``.
+    dweights : (N, T, T), optional
+        Gradient with respect to ``weights``, besides what comes through the contexts.
+    into : dict of str to array, optional
+        Arrays that the parameters' gradients are added into, instead of fresh ones.
+
+    Returns
+    -------
+    dh (N, T, H), dh0 (N, H), dparams of the parameters' names
+    """
+    function = "target_attention_backward"
+    states, attention, steps = cache
+    ops, (N, T) = ops_for(dcontexts, states), steps.shape
+    H, M = states.shape[1], steps.offsets[-1]
+    check_gradient(function, dcontexts, (N, T, H), states.dtype, "dcontexts")
+    dparams = gradients_of(function, attention.params, states, into)
+    dstates, dmemory = ops.zeros(states.shape, states.dtype), ops.zeros((M, H), states.dtype)
+    dcontext = gather(steps, dcontexts)
+    if dweights is None:
+        dscores = ops.zeros((M, T), states.dtype)
+    else:
+        check_gradient(function, dweights, (N, T, T), states.dtype, "dweights")
+        dscores = gather(steps, dweights)
+    backward = AttentionBackward(attention, often=True)
+    for t, (rows, before, _) in enumerate(_each_step(steps)):
+        past, dz = attention.cells_at(rows, t), dcontext[rows]
+        ops.attention_memory_gradient(dz, attention.room.weights[rows, :t], past, dmemory)
+        backward.attend(rows, past, dz, dscores[rows, :t], states[before], dstates[before])
+        backward.add_query_gradient(rows, states[before], dparams)
+    keys = Keys(attention.score, attention.params, often=False, like=states)
+    keys.backward(backward.dkeys, dmemory)
+    keys.add_gradients(attention.memory, backward.dkeys, dparams)
+    backward.add_score_gradient(dparams)
+    dstates[N:] += dmemory
+    return spread(steps, dstates[N:]), steps.unsort(dstates[:N]), dparams
+
+
+def histories(steps: Steps) -> Array:
+    """Where the states after each step lie among the packed rows, by rank of length, (N, T); -1: nowhere."""
+    (N, T), offsets = steps.shape, np.asarray(steps.offsets[:-1], dtype=np.int64)
+    cells = np.full((N, T), -1)
+    cells[:, : offsets.size] = offsets + np.arange(N)[:, None]
+    return ops_for(steps.order).asarray(cells)
+
+
+def spread(steps: Steps, rows: Array) -> Array:
+    """Packed rows (M, D) at their places in (N, T, D), zero where there is padding."""
+    out = steps.unpacked(rows.shape[1], rows)
+    ops_for(rows).put(rows, steps.source, out)
+    return out.reshape(*steps.shape, rows.shape[1])
+
+
+def gather(steps: Steps, x: Array) -> Array:
+    """The real rows of x (N, T, D), packed: (M, D)."""
+    ops = ops_for(x)
+    out = ops.empty((steps.offsets[-1], x.shape[2]), x.dtype)
+    ops.take(as_rows(x), steps.source, out)
+    return out
+
+
+class StateMemory:
+    """The states of all hypotheses of a search and their keys: rows are appended and never change.
+
+    So whatever hypotheses a search goes on with, it need not copy a state: each of them knows which rows are
+    its own.
+
+    Attributes
+    ----------
+    states : (R, H)
+    keys : (R, A)
+        Rows that have not been appended to hold any numbers.
+    """
+
+    def __init__(self, keys: Keys, like: Array) -> None:
+        self._ops, self._projection, self._used = ops_for(like), keys, 0
+        self.states = self._ops.empty((0, like.shape[1]), like.dtype)
+        self.keys = keys.room(0, self.states)
+
+    def append(self, h: Array) -> Array:
+        """Append states (n, H); return their rows, (n, 1)."""
+        start, stop = self._used, self._used + h.shape[0]
+        if stop > self.states.shape[0]:
+            self._grow(max(2 * stop, 8 * h.shape[0]))
+        self.states[start:stop] = h
+        self._projection.write(h, self.keys[start:stop])
+        self._used = stop
+        return self._ops.asarray(np.arange(start, stop)[:, None])
+
+    def _grow(self, rows: int) -> None:
+        states, keys, used = self.states, self.keys, slice(self._used)
+        self.states = self._ops.empty((rows, states.shape[1]), states.dtype)
+        self.states[used] = states[used]
+        self.keys = self._projection.room(rows, self.states)
+        if keys is not states:
+            self.keys[used] = keys[used]
+
+
+def _each_step(steps: Steps) -> list[tuple[slice, slice, slice]]:
+    return [step for chunk in steps.chunks(1) for step in chunk.steps]

@@ -1,0 +1,1 @@
+"""Recurrent layers: one loop over time, and the cells that it serves."""

@@ -1,0 +1,318 @@
+"""Decoders: word vectors and what the encoder gave to hidden states.
+
+Three ways for an image to enter, besides as the initial state:
+
+    every step    x_t = [word_t, v]                           LRCN, one layer
+    first input   x_0 = v, then x_t = word_t                  NIC (Vinyals et al. 2015)
+    second layer  layer 1 sees words; layer 2 sees            LRCN, factored (Donahue et al. 2015)
+                  [layer 1's hidden state, v]
+
+and one that attends to a memory, to its own past, or to both. Each decoder offers, besides a part's two
+methods, ``start`` and ``advance`` for decoding, which use the cells' step functions:
+
+    decoder.forward(params, words, source, lengths, rng) -> decoded, cache
+    decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
+    decoder.start(params, source)                   -> state
+    decoder.advance(params, words, state)           -> decoded, state          of one step
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
+from rnnlab.layers.attention.decoding import attentive_start, attentive_step
+from rnnlab.layers.attention.scores import SCORES
+from rnnlab.models.parts.cells import Array, Cell, State
+from rnnlab.models.parts.encoders import Random, Shapes, Source
+from rnnlab.ops import ops_for
+from rnnlab.parameters import Parameters
+
+
+class Decoded(NamedTuple):
+    """What a decoder makes of the words, or its gradient; of one step, the arrays have no T."""
+
+    hidden: Array  # (N, T, H)
+    contexts: Array | None = None  # (N, T, C), of a decoder that attends
+    weights: dict[str, Array] = {}  # noqa: RUF012  "source" (N, T, L) and "target" (N, T, T), likewise
+    first: Array | None = None  # (N, H), the hidden state before all words, if it is not zero; not of a step
+
+
+class RecurrentDecoder:
+    """One recurrent layer over the words and, with ``image_dim``, an image vector at every step."""
+
+    context_dim = 0
+
+    def __init__(
+        self, cell: Cell, word_dim: int, hidden_dim: int, *, image_dim: int = 0, layer: str = ""
+    ) -> None:
+        self.cell, self.word_dim, self.hidden_dim, self.image_dim = cell, word_dim, hidden_dim, image_dim
+        self.names = tuple(cell.shapes(1, 1, layer))  # Wx, Wh, b
+        self.layer = layer
+        self.states = cell.states
+
+    def shapes(self) -> Shapes:
+        """Wx, Wh and b."""
+        return self.cell.shapes(self.word_dim + self.image_dim, self.hidden_dim, self.layer)
+
+    def forward(
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
+    ) -> tuple[Decoded, Any]:
+        """Words (N, T, W), image (N, P) or None, state of arrays (N, H) to hidden states (N, T, H)."""
+        inputs = _beside(words, source.image)
+        hidden, cache = self.cell.forward(inputs, source.state, *self._weights(params), lengths, rng)
+        return Decoded(hidden, first=_first(source)), cache
+
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
+        """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
+        dx, dstate, *_ = self.cell.backward(ddecoded.hidden, cache, into=self._weights(grads))
+        _add_first(ddecoded, dstate)
+        if not self.image_dim:
+            return dx, Source(dstate)
+        return _part(dx[:, :, : self.word_dim]), Source(dstate, dx[:, :, self.word_dim :].sum(axis=1))
+
+    def start(self, params: Parameters, source: Source) -> tuple[State, Array | None]:
+        """The decoding state before the first word."""
+        return source.state, source.image
+
+    def advance(
+        self, params: Parameters, words: Array, state: tuple[State, Array | None]
+    ) -> tuple[Decoded, tuple[State, Array | None]]:
+        """Words (N, W) to hidden states (N, H) and the decoding state after them."""
+        recurrent, image = state
+        recurrent = self.cell.step(_beside(words, image), recurrent, *self._weights(params))
+        return Decoded(recurrent[0]), (recurrent, image)
+
+    def _weights(self, params: Parameters) -> tuple[Array, ...]:
+        return tuple(params[name] for name in self.names)
+
+
+class FirstInputDecoder(RecurrentDecoder):
+    """One recurrent layer that sees the image vector (N, W) before the first word, and only then."""
+
+    def forward(
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
+    ) -> tuple[Decoded, Any]:
+        """As of :class:`RecurrentDecoder`; the hidden state of the image's own step is not among them."""
+        N, T, W = words.shape
+        inputs = ops_for(words).empty((N, T + 1, W), words.dtype)
+        inputs[:, 0], inputs[:, 1:] = source.image, words
+        decoded, cache = super().forward(
+            params, inputs, Source(source.state), None if lengths is None else np.asarray(lengths) + 1, rng
+        )
+        return Decoded(_part(decoded.hidden[:, 1:]), first=_part(decoded.hidden[:, 0])), cache
+
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
+        """As of :class:`RecurrentDecoder`."""
+        N, T, H = ddecoded.hidden.shape
+        dall = ops_for(ddecoded.hidden).empty((N, T + 1, H), ddecoded.hidden.dtype)
+        dall[:, 0] = 0 if ddecoded.first is None else ddecoded.first
+        dall[:, 1:] = ddecoded.hidden
+        dinputs, dsource = super().backward(Decoded(dall), cache, grads)
+        return _part(dinputs[:, 1:]), dsource._replace(image=_part(dinputs[:, 0]))
+
+    def start(self, params: Parameters, source: Source) -> tuple[State, Array | None]:
+        """The decoding state after the image."""
+        _, started = super().advance(params, source.image, (source.state, None))
+        return started
+
+
+class FactoredDecoder:
+    """Two recurrent layers: the first sees the words alone, the second its hidden state and the image vector.
+
+    Their states stand one after the other in a state.
+    """
+
+    context_dim = 0
+
+    def __init__(self, cell: Cell, word_dim: int, hidden_dim: int, *, image_dim: int) -> None:
+        self.first = RecurrentDecoder(cell, word_dim, hidden_dim, layer="1")
+        self.second = RecurrentDecoder(cell, hidden_dim, hidden_dim, image_dim=image_dim, layer="2")
+        self.states = 2 * cell.states
+
+    def shapes(self) -> Shapes:
+        """Wx, Wh and b of both layers, with 1 and 2 after their names."""
+        return self.first.shapes() | self.second.shapes()
+
+    def forward(
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
+    ) -> tuple[Decoded, Any]:
+        """Words (N, T, W), image (N, P), state (N, H) to the second layer's hidden states (N, T, H)."""
+        below, above = self._split(source.state)
+        decoded, first = self.first.forward(params, words, Source(below), lengths, rng)
+        given = source._replace(state=above)
+        decoded, second = self.second.forward(params, decoded.hidden, given, lengths, rng)
+        return decoded, (first, second)
+
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
+        """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
+        first, second = cache
+        dhidden, dabove = self.second.backward(ddecoded, second, grads)
+        dwords, dbelow = self.first.backward(Decoded(dhidden), first, grads)
+        return dwords, Source(dbelow.state + dabove.state, dabove.image)
+
+    def start(self, params: Parameters, source: Source) -> tuple[State, Array | None]:
+        """The decoding state before the first word."""
+        return source.state, source.image
+
+    def advance(
+        self, params: Parameters, words: Array, state: tuple[State, Array | None]
+    ) -> tuple[Decoded, tuple[State, Array | None]]:
+        """Words (N, W) to the second layer's hidden states (N, H) and the decoding state after them."""
+        recurrent, image = state
+        below, above = self._split(recurrent)
+        decoded, (below, _) = self.first.advance(params, words, (below, None))
+        decoded, (above, _) = self.second.advance(params, decoded.hidden, (above, image))
+        return decoded, (below + above, image)
+
+    def _split(self, state: State) -> tuple[State, State]:
+        return state[: self.first.states], state[self.first.states :]
+
+
+class AttentiveDecoder:
+    """One recurrent layer that attends: to a memory, to its own past states, or to both.
+
+    :mod:`rnnlab.layers.attention.decoder` has the equations. The contexts of both stand side by side.
+
+    Parameters
+    ----------
+    cell : Cell
+    word_dim, hidden_dim : int
+    memory_dim : int
+        Numbers in a vector of the memory, 0 for none.
+    attention_dim : int
+        Units of additive scores.
+    score : "additive", "dot" or "bilinear"
+    selector : bool
+        Whether a gate scales the memory's context.
+    target : bool
+        Whether to attend to the past states.
+    memory_gradient : bool
+        Whether the memory gets a gradient; one that is data needs none.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        word_dim: int,
+        hidden_dim: int,
+        *,
+        memory_dim: int = 0,
+        attention_dim: int,
+        score: str = "additive",
+        selector: bool = False,
+        target: bool = False,
+        memory_gradient: bool = True,
+    ) -> None:
+        self._options: dict[str, Any] = {
+            "cell": cell.name, "score": score, "selector": selector, "target": target
+        }  # fmt: skip
+        self._regularisation = cell.regularisation
+        self._shapes = attentive_shapes(
+            input_dim=word_dim,
+            hidden_dim=hidden_dim,
+            attention_dim=attention_dim,
+            memory_dim=memory_dim or None,
+            **self._options,
+        )
+        self.context_dim = memory_dim + (hidden_dim if target else 0)
+        self.states = cell.states
+        self.attends_to_source = memory_dim > 0
+        self._memory_gradient = memory_gradient
+
+    def shapes(self) -> Shapes:
+        """As of :func:`~rnnlab.layers.attention.decoder.attentive_shapes`."""
+        return self._shapes
+
+    def forward(
+        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
+    ) -> tuple[Decoded, Any]:
+        """Words (N, T, W), memory (N, L, C), state of arrays (N, H) to hidden states and contexts."""
+        hidden, contexts, weights, _, cache = attentive_forward(
+            words,
+            source.state,
+            params=params,
+            lengths=lengths,
+            rng=rng,
+            regularisation=self._regularisation,
+            **self._reads(source),
+            **self._options,
+        )
+        return Decoded(hidden, contexts, weights, _first(source)), cache
+
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
+        """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
+        dwords, dstate, dmemory, _ = attentive_backward(
+            ddecoded.hidden,
+            ddecoded.contexts,
+            cache,
+            dweights=ddecoded.weights,
+            into=grads,
+            memory_gradient=self._memory_gradient,
+        )
+        _add_first(ddecoded, dstate)
+        return dwords, Source(dstate, memory=dmemory)
+
+    def start(self, params: Parameters, source: Source) -> Any:
+        """The decoding state before the first word."""
+        started = attentive_start(
+            source.state,
+            params=params,
+            regularisation=self._regularisation,
+            **self._reads(source),
+            **self._options,
+        )
+        return started, None
+
+    def _reads(self, source: Source) -> dict[str, Any]:
+        if not self.attends_to_source:
+            return {"memory": None}
+        return {"memory": source.memory, "memory_mask": source.mask}
+
+    def advance(self, params: Parameters, words: Array, state: Any) -> tuple[Decoded, Any]:
+        """Words (N, W) to hidden states, contexts and the decoding state after them."""
+        hidden, contexts, weights, after = attentive_step(words, state[0])
+        return Decoded(hidden, contexts, weights), (after, weights.get("source"))
+
+
+def _first(source: Source) -> Array | None:
+    """The hidden state (N, H) that a decoder starts from, None if it is zero."""
+    return None if source.zero_state else source.state[0]
+
+
+def _add_first(ddecoded: Decoded, dstate: State) -> None:
+    """Add the gradient of that state to what has come through the steps."""
+    if ddecoded.first is not None:
+        dstate[0][...] += ddecoded.first
+
+
+def _part(view: Array) -> Array:
+    """A part of an array, in one piece."""
+    out = ops_for(view).empty(view.shape, view.dtype)
+    out[...] = view
+    return out
+
+
+def _beside(words: Array, image: Array | None) -> Array:
+    """The words (N, W) or (N, T, W) with the image vector (N, P) beside each of them."""
+    if image is None:
+        return words
+    ops = ops_for(words, image)
+    out = ops.empty((*words.shape[:-1], words.shape[-1] + image.shape[-1]), words.dtype)
+    out[..., : words.shape[-1]] = words
+    out[..., words.shape[-1] :] = image if words.ndim == 2 else image[:, None]
+    return out
+
+
+def check_attention(model: str, attention: str | None) -> None:
+    """Check the score of the attention to the source.
+
+    Raises
+    ------
+    ValueError
+        If it is none that there is.
+    """
+    if attention is not None and attention not in SCORES:
+        raise ValueError(f"{model}: attention is {attention!r}, expected None or one of {', '.join(SCORES)}")

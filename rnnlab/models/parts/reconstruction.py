@@ -1,0 +1,157 @@
+"""ARNet as a part of a model: the loss of reconstructing hidden states, and its gradients.
+
+decoder    h_1 .. h_T from h_0, which is a target where it has something of the source in it
+encoder    the states of its top layer, each direction on its own, in the order in which it reads
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
+from rnnlab.layers.checks import check_size, check_weight
+from rnnlab.models.parts.cells import Array
+from rnnlab.models.parts.encoders import Shapes
+from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
+from rnnlab.ops import ops_for
+from rnnlab.parameters import Parameters
+
+
+class Reconstructor:
+    """An ARNet over the hidden states of one recurrent layer; :mod:`rnnlab.layers.arnet` has the equations.
+
+    Parameters
+    ----------
+    hidden_dim : int
+        Units of the layer.
+    reconstructor_dim : int
+        Units of ARNet.
+    detach_target : bool
+        Whether the states to reconstruct are taken for constants.
+    prefix : str
+        What the names of its parameters begin with.
+    """
+
+    def __init__(
+        self, hidden_dim: int, reconstructor_dim: int, *, detach_target: bool, prefix: str = "arnet_"
+    ) -> None:
+        self._shapes = arnet_shapes(hidden_dim, reconstructor_dim, prefix=prefix)
+        self._detach_target, self._prefix = detach_target, prefix
+
+    def shapes(self) -> Shapes:
+        """As of :func:`~rnnlab.layers.arnet.arnet_shapes`."""
+        return self._shapes
+
+    def loss(
+        self,
+        params: Parameters,
+        hidden: Array,
+        first: Array | None,
+        lengths: Array,
+        *,
+        weight: float,
+        grads: Parameters,
+        mask: Array | None = None,
+    ) -> tuple[float, Array, Array | None]:
+        """``weight`` times the loss of states (N, T, H) and of the one before them, (N, H) or None if zero.
+
+        With a mask (N, T) on the device, states count where it is 1, and lengths only for the work done.
+        The parameters' gradients are added into ``grads``; those of both kinds of states are returned.
+        """
+        loss, cache = arnet_forward(hidden, first, params, lengths=lengths, mask=mask, prefix=self._prefix)
+        dhidden, dfirst, _ = arnet_backward(weight, cache, detach_target=self._detach_target, into=grads)
+        return weight * loss, dhidden, dfirst
+
+
+class EncoderReconstructor:
+    """An ARNet for each direction of a token encoder's top layer."""
+
+    def __init__(self, encoder: TokenEncoder, reconstructor_dim: int, *, detach_target: bool) -> None:
+        self._each = {
+            direction: Reconstructor(
+                encoder.hidden_dim,
+                reconstructor_dim,
+                detach_target=detach_target,
+                prefix=f"encoder_arnet_{direction}_",
+            )
+            for direction in encoder.directions
+        }
+
+    def shapes(self) -> Shapes:
+        """Those of each direction, after ``encoder_arnet_forward_`` and ``encoder_arnet_backward_``."""
+        return {name: shape for each in self._each.values() for name, shape in each.shapes().items()}
+
+    def loss(
+        self, params: Parameters, memory: Array, batch: Tokens, *, weight: float, grads: Parameters
+    ) -> tuple[float, Array]:
+        """``weight`` times the loss of the states (N, L, H) or (N, L, 2H), and their gradient."""
+        (N, L, columns), ops = memory.shape, ops_for(memory)
+        H = columns // len(self._each)
+        total, dmemory = 0.0, ops.empty(memory.shape, memory.dtype)
+        for k, (direction, each) in enumerate(self._each.items()):
+            columns_here = slice(k * H, (k + 1) * H)
+            h = ops.empty((N, L, H), memory.dtype)
+            h[...] = memory[:, :, columns_here]
+            turns = direction == "backward"
+            loss, dh, _ = each.loss(
+                params,
+                batch.turned(h) if turns else h,
+                None,
+                batch.lengths,
+                weight=weight,
+                grads=grads,
+                mask=batch.steps,
+            )
+            total += loss
+            dmemory[:, :, columns_here] = batch.turned(dh) if turns else dh
+        return total, dmemory
+
+
+def decoder_reconstructor(model: str, options: Mapping[str, Any]) -> Reconstructor | None:
+    """The ARNet of the decoder that a model's options ask for, None if they do not.
+
+    Raises
+    ------
+    ValueError
+        If an option does not fit.
+    """
+    units = _units(model, "", options, options["hidden_dim"])
+    if units is None:
+        return None
+    return Reconstructor(options["hidden_dim"], units, detach_target=options["detach_target"])
+
+
+def encoder_reconstructor(
+    model: str, encoder: TokenEncoder, options: Mapping[str, Any]
+) -> EncoderReconstructor | None:
+    """The same of the encoder."""
+    units = _units(model, "encoder_", options, encoder.hidden_dim)
+    if units is None:
+        return None
+    return EncoderReconstructor(encoder, units, detach_target=options["detach_target"])
+
+
+def required(model: Any, weight: str, reconstructor: Any) -> Any:
+    """The ARNet of a model's weight, which may have been changed from 0 after the model was made.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if reconstructor is None:
+        prefix = weight.removesuffix("reconstruction")
+        raise ValueError(
+            f"{type(model).__name__}: {weight} is {getattr(model, weight)}, but the model was made without "
+            f"an ARNet to weight: give it {prefix}reconstructor_dim"
+        )
+    return reconstructor
+
+
+def _units(model: str, part: str, options: Mapping[str, Any], hidden_dim: int) -> int | None:
+    weight, units = options[f"{part}reconstruction"], options[f"{part}reconstructor_dim"]
+    check_weight(model, f"{part}reconstruction", weight)
+    if units is not None:
+        check_size(model, f"{part}reconstructor_dim", units)
+    return hidden_dim if units is None and weight else units

@@ -1,0 +1,318 @@
+"""Matrix products by cuBLAS, called by ctypes with a handle of our own.
+
+CuPy's own products take longer to call, copy parts of wider matrices, and cannot be captured into CUDA
+graphs. Here the handle has a workspace from the start, so that a product allocates nothing, and the same call
+gives the same bits every time; a matrix is read where it lies.
+
+The environment variable RNNLAB_MATMUL says how float32 products are done: "float32"; "tf32", where cuBLAS
+rounds the factors to 10 bits of mantissa; or "bfloat16", where they are stored with 7. Sums and results are
+float32 in any case, and float64 products are what they are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+import weakref
+from typing import Any, NamedTuple
+
+import cupy as cp
+import numpy as np
+
+from rnnlab.ops.cuda.launch import check_device, each
+
+__all__ = ["MATMUL", "Rounded", "batched", "gemm", "handles", "rounded"]
+
+Array = Any
+
+
+def _asked() -> str:
+    asked = os.environ.get("RNNLAB_MATMUL") or "float32"
+    if asked not in ("float32", "tf32", "bfloat16"):
+        raise ValueError(f"RNNLAB_MATMUL is {asked!r}, expected 'float32', 'tf32' or 'bfloat16'")
+    return asked
+
+
+MATMUL = _asked()  # how float32 products are done
+
+# Of cuBLAS: types, ways to compute and to choose an algorithm, operations; and the largest of its integers.
+_FLOAT32, _FLOAT64, _BFLOAT16 = 0, 1, 14
+_IN_FLOAT32, _IN_FLOAT64, _IN_TF32 = 68, 70, 77
+_ANY_ALGORITHM = -1
+_LARGEST = 2**31 - 1
+
+_REALS = {"f": ctypes.c_float, "d": ctypes.c_double}
+
+
+class Rounded(NamedTuple):
+    """A float32 matrix, or several, as bfloat16: what :func:`gemm` and :func:`batched` may be given."""
+
+    bits: Array  # uint16, (lines, length) or (matrices, lines, length), C-contiguous
+    by_columns: bool  # whether the lines are columns
+    shape: tuple[int, ...]
+    dtype: np.dtype = np.dtype(np.float32)  # of what was rounded
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+
+def gemm(
+    x: Array | Rounded, w: Array | Rounded, out: Array, beta: float = 0.0, matmul: str | None = None
+) -> None:
+    """out = x w + beta out, (M, K) (K, N) -> (M, N), all float32 or all float64.
+
+    Of each array the rows or the columns have to be contiguous; it may be part of a wider one. With
+    ``beta`` 0, ``out`` is not read. ``matmul`` is as in RNNLAB_MATMUL, which it is if left out.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a shape, a dtype or strides do not fit.
+    RuntimeError
+        If the arrays are not on the device in use, or cuBLAS fails.
+    """
+    if (
+        not x.ndim == w.ndim == out.ndim == 2
+        or x.shape[1] != w.shape[0]
+        or out.shape != (x.shape[0], w.shape[1])
+    ):
+        raise ValueError(f"x w: x has shape {x.shape}, w {w.shape} and out {out.shape}")
+    dtype = _dtype_of(x, w, out)
+    (M, K), N = x.shape, w.shape[1]
+    if not M or not N:
+        return
+    if not K:
+        _scale(out, beta)
+        return
+    kind, way, x, w = _prepared(dtype, matmul or MATMUL, x, w)
+    first, first_by_columns, first_step, _ = _place(x, "x")
+    second, second_by_columns, second_step, _ = _place(w, "w")
+    result, by_columns, step, _ = _place(out, "out")
+    handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, beta)
+    if by_columns:  # cuBLAS has matrices by columns
+        factors = (
+            not first_by_columns, not second_by_columns, M, N, K,
+            ctypes.addressof(one), first, kind, first_step, second, kind, second_step,
+        )  # fmt: skip
+    else:  # out^T = w^T x^T
+        factors = (
+            second_by_columns, first_by_columns, N, M, K,
+            ctypes.addressof(one), second, kind, second_step, first, kind, first_step,
+        )  # fmt: skip
+    result_of = ctypes.addressof(scale), result, _TYPES[dtype], step, way, _ANY_ALGORITHM
+    status = handle.library.cublasGemmEx(handle.pointer, *factors, *result_of)
+    if status:
+        handle.fail("cublasGemmEx", status)
+
+
+def batched(x: Array, w: Array, matmul: str | None = None) -> Array:
+    """x w of each pair of matrices, (B, M, K) (B, K, N) -> (B, M, N); a factor may be one for all of them.
+
+    That is a factor of two axes, or with B = 1. The rest is as in :func:`gemm`.
+    """
+    if not (x.ndim in (2, 3) and w.ndim in (2, 3)):
+        raise ValueError(f"x w: x has shape {x.shape} and w {w.shape}, expected two or three axes")
+    matrices = {m.shape[0] for m in (x, w) if m.ndim == 3 and m.shape[0] != 1} or {1}
+    if len(matrices) > 1 or x.shape[-1] != w.shape[-2]:
+        raise ValueError(f"x w: x has shape {x.shape} and w {w.shape}")
+    (B,), (M, K), N = matrices, x.shape[-2:], w.shape[-1]
+    dtype = _dtype_of(x, w)
+    out = cp.empty((B, M, N), x.dtype)
+    if not out.size:
+        return out
+    if not K:
+        out.fill(0)
+        return out
+    kind, way, x, w = _prepared(dtype, matmul or MATMUL, x, w)
+    first, first_by_columns, first_step, first_apart = _place(x, "x")
+    second, second_by_columns, second_step, second_apart = _place(w, "w")
+    handle, one, zero = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, 0.0)
+    status = handle.library.cublasGemmStridedBatchedEx(  # out^T = w^T x^T
+        handle.pointer, second_by_columns, first_by_columns, N, M, K, ctypes.addressof(one),
+        second, kind, second_step, second_apart, first, kind, first_step, first_apart,
+        ctypes.addressof(zero), out.data.ptr, _TYPES[dtype], N, M * N, B, way, _ANY_ALGORITHM,
+    )  # fmt: skip
+    if status:
+        handle.fail("cublasGemmStridedBatchedEx", status)
+    return out
+
+
+def rounded(x: Array) -> Rounded:
+    """A float32 matrix (or several) as bfloat16: to the nearest, to even where two are; NaN stays NaN."""
+    _, by_columns, step, apart = _place(x, "x")
+    rows, columns = x.shape[-2:]
+    lines, length = (columns, rows) if by_columns else (rows, columns)
+    bits = cp.empty((*x.shape[:-2], lines, length), np.uint16)
+    matrices = x.shape[0] if x.ndim == 3 else 1
+    each("to_bfloat16", bits.size, x, x, bits, matrices, lines, length, apart, step)
+    return Rounded(bits, by_columns, x.shape)
+
+
+_TYPES = {"f": _FLOAT32, "d": _FLOAT64}
+
+
+def _dtype_of(x: Array, w: Array, *out: Array) -> str:
+    dtype = x.dtype.char
+    if dtype in _TYPES and w.dtype.char == dtype and (not out or out[0].dtype.char == dtype):
+        return dtype
+    names = ", ".join(str(array.dtype) for array in (x, w, *out))
+    raise TypeError(f"x w: the arrays are {names}, expected all float32 or all float64")
+
+
+def _prepared(dtype: str, matmul: str, x: Array, w: Array) -> tuple[int, int, Any, Any]:
+    """The factors' type and the way to compute, for cuBLAS, and the factors."""
+    if dtype == "d":
+        return _FLOAT64, _IN_FLOAT64, x, w
+    if matmul == "bfloat16" or isinstance(w, Rounded) or isinstance(x, Rounded):
+        x, w = (m if isinstance(m, Rounded) else rounded(m) for m in (x, w))
+        return _BFLOAT16, _IN_FLOAT32, x, w
+    return _FLOAT32, _IN_TF32 if matmul == "tf32" else _IN_FLOAT32, x, w
+
+
+def _place(array: Array | Rounded, name: str) -> tuple[int, bool, int, int]:
+    """Where a matrix is, or the first of several, and how it lies there.
+
+    That is its pointer, whether it is the columns that are contiguous, and not the rows, and how many
+    elements there are from one line to the next and from one matrix to the next.
+    """
+    if isinstance(array, Rounded):
+        lines, length = array.bits.shape[-2:]
+        apart = lines * length if array.ndim == 3 and array.shape[0] > 1 else 0
+        return array.bits.data.ptr, array.by_columns, length, apart
+    shape, strides, itemsize = array.shape, array.strides, array.itemsize
+    (rows, columns), (down, across) = shape[-2:], strides[-2:]
+    apart = strides[0] // itemsize if len(shape) == 3 and shape[0] > 1 else 0
+    if rows <= _LARGEST and columns <= _LARGEST and apart >= 0:
+        if across == itemsize or columns == 1:
+            step = down // itemsize if rows > 1 else columns
+            if columns <= step <= _LARGEST:
+                return array.data.ptr, False, step, apart
+        if down == itemsize or rows == 1:
+            step = across // itemsize if columns > 1 else rows
+            if rows <= step <= _LARGEST:
+                return array.data.ptr, True, step, apart
+    raise ValueError(
+        f"x w: {name} has shape {shape} and strides {strides} for {itemsize} bytes a number, expected the "
+        f"rows or the columns contiguous, one behind the other, none longer than {_LARGEST}: copy it first"
+    )
+
+
+def _scale(out: Array, beta: float) -> None:
+    if beta == 0:
+        out.fill(0)
+    elif beta != 1:
+        out *= beta
+
+
+@functools.lru_cache(maxsize=64)
+def _scalar(dtype: str, value: float) -> Any:
+    """A number in the host's memory, where cuBLAS reads it."""
+    return _REALS[dtype](value)
+
+
+# ---------------------------------------------------------------- the library and its handles
+
+
+class _Handle:
+    """A thread's handle on a device, and its workspace.
+
+    A new handle takes its scalars from the host and uses no atomics, as we want it. The streams of one thread
+    share the workspace, so that their products must not run at the same time.
+    """
+
+    def __init__(self, device: int) -> None:
+        self.library = _library()
+        capability = int(cp.cuda.Device(device).compute_capability)
+        if MATMUL == "bfloat16" and capability < 80:
+            raise RuntimeError(
+                f"RNNLAB_MATMUL is 'bfloat16', which takes a compute capability of 8.0, "
+                f"and gpu:{device} has {capability / 10}"
+            )
+        pointer = ctypes.c_void_p()
+        self._check("cublasCreate", self.library.cublasCreate_v2(ctypes.byref(pointer)))
+        self.pointer = pointer.value
+        # At exit the driver may be gone before.
+        weakref.finalize(self, _destroy, self.library, pointer, device).atexit = False
+        self._size = (32 if capability >= 90 else 4) << 20  # bytes, as NVIDIA recommends
+        self._workspace = cp.cuda.alloc(self._size)
+        self._stream: int | None = None
+
+    def use(self, stream: int) -> None:
+        """Let further products be done on a stream."""
+        if stream != self._stream:
+            self._check("cublasSetStream", self.library.cublasSetStream_v2(self.pointer, stream))
+            # The stream has brought the workspace back to cuBLAS's own.
+            workspace = self._workspace.ptr, self._size
+            self._check("cublasSetWorkspace", self.library.cublasSetWorkspace_v2(self.pointer, *workspace))
+            self._stream = stream
+
+    def fail(self, function: str, status: int) -> None:
+        """Raise the RuntimeError for what cuBLAS has returned."""
+        raise RuntimeError(f"{function}: {self.library.cublasGetStatusName(status).decode()}")
+
+    def _check(self, function: str, status: int) -> None:
+        if status:
+            self.fail(function, status)
+
+
+_local = threading.local()
+
+
+def _handle(out: Array) -> _Handle:
+    """The handle of this thread, on the current stream of the device that the result is on."""
+    device = check_device(out, "x w")
+    try:
+        handle = _local.handles[device]
+    except (AttributeError, KeyError):
+        handle = _Handle(device)
+        vars(_local).setdefault("handles", {})[device] = handle
+    handle.use(cp.cuda.get_current_stream().ptr)
+    return handle
+
+
+def handles() -> list[Any]:
+    """What this thread's products need to be there, for those who do them again without a call of ours."""
+    return list(vars(_local).get("handles", {}).values())
+
+
+def _destroy(library: Any, pointer: ctypes.c_void_p, device: int) -> None:
+    with cp.cuda.Device(device):
+        library.cublasDestroy_v2(pointer)
+
+
+@functools.cache
+def _library() -> Any:
+    """CuPy's cuBLAS.
+
+    Raises
+    ------
+    ImportError
+        If it cannot be loaded.
+    """
+    name = f"libcublas.so.{cp.cuda.runtime.runtimeGetVersion() // 1000}"
+    try:
+        cp.cuda.cublas  # noqa: B018  # CuPy loads it from where it finds it; then its name is enough
+        library = ctypes.CDLL(name)
+    except (ImportError, OSError) as error:
+        raise ImportError(f"{name}, which CuPy multiplies with, cannot be loaded: {error}") from None
+    pointer, integer, long, size = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong, ctypes.c_size_t
+    scalar, matrix = [pointer], [pointer, integer, integer]
+    start = [pointer, *[integer] * 5]
+    for function, arguments in (
+        ("cublasCreate_v2", [pointer]),
+        ("cublasDestroy_v2", [pointer]),
+        ("cublasSetStream_v2", [pointer, pointer]),
+        ("cublasSetWorkspace_v2", [pointer, pointer, size]),
+        ("cublasGemmEx", [*start, *scalar, *matrix, *matrix, *scalar, *matrix, integer, integer]),
+        (
+            "cublasGemmStridedBatchedEx",
+            [*start, *scalar, *matrix, long, *matrix, long, *scalar, *matrix, long, *[integer] * 3],
+        ),
+    ):
+        getattr(library, function).argtypes = arguments
+    library.cublasGetStatusName.argtypes, library.cublasGetStatusName.restype = [integer], ctypes.c_char_p
+    return library

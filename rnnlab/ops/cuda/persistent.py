@@ -1,0 +1,175 @@
+"""All steps of an LSTM in one launch, where its recurrent weight fits on the chip.
+
+Step by step, a sequence costs several launches a step, and the recurrent weight is read again in each of
+them. Here every block keeps its share of the weight in shared memory for all steps of a chunk, and the blocks
+wait for each other after each: ``lstm_steps_forward`` and ``_backward`` in ``lstm_steps.cu``.
+
+The environment variable RNNLAB_PERSISTENT, "1" or "0", asks for that wherever it fits, or nowhere; otherwise
+:data:`FASTER` says where. Where products are done in bfloat16, it is step by step.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cupy as cp
+import numpy as np
+
+from rnnlab.ops.cuda.cublas import Rounded
+from rnnlab.ops.cuda.graphs import uploaded
+from rnnlab.ops.cuda.launch import WARP, check_whole, launch
+from rnnlab.ops.lstm_steps import Slices
+
+__all__ = ["FASTER", "Layout", "layout_for", "lstm_in_one_launch"]
+
+Array = Any
+
+# One launch is taken for up to so many rows and hidden units: {"float32": ((8, 1024), ...), ...}. Nothing has
+# been measured yet, so it has to be asked for. To measure, time lstm_forward and lstm_backward with
+# RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and hidden units 128, 256, ... 1280, and write down
+# the largest sizes at which one launch is faster both ways.
+FASTER: dict[str, tuple[tuple[int, int], ...]] = {}
+
+# What is to be tuned on a device.
+THREADS = 512  # of a block at most: GRID_THREADS of common.cu, which bounds the registers of a thread
+SPLITS = 32  # of a sum over k at most: a thread adds their results one after another
+READ = {False: 4, True: 16}  # what reading a number costs, forward and backward, if a unit of a row costs one
+TILE = 4  # the rows that a thread works on at once: ROWS of lstm_steps.cu
+
+
+class Layout(NamedTuple):
+    """How the work is shared out to blocks."""
+
+    units: int  # of a block
+    parts: int  # that the rows are dealt out to: a block has every parts-th row
+    rows: int  # that a block works on at a time, a multiple of TILE
+    splits: int  # of each sum
+    blocks: int
+    threads: int  # of a block
+    shared: int  # bytes of shared memory
+
+
+def layout_for(
+    N: int, H: int, itemsize: int, multiprocessors: int, shared: int, backward: bool
+) -> Layout | None:
+    """The layout that costs least, or None if the weight does not fit.
+
+    A block for each multiprocessor at most: so they all run at once whatever else the device allows. Blocks
+    with more units are fewer, so that the rows are dealt out to more, and each reads less of the other
+    blocks' results; blocks with few units leave room for long sums.
+    """
+    best, least = None, float("inf")
+    several = 4 if backward else 1  # a thread has four gates of a unit, or four units
+    quads = -(-(4 * H if backward else H) // 4)  # of the numbers that a sum runs over
+    for units in range(several, THREADS // TILE + 1, several):
+        columns = units // several
+        groups = -(-H // units)
+        if groups > multiprocessors:
+            continue
+        parts = max(1, min(multiprocessors // groups, N // TILE))
+        own = -(-N // parts)
+        tiles = -(-own // TILE)
+        together = min(tiles, THREADS // (TILE * units))
+        for splits in range(min(THREADS // (columns * together), SPLITS, quads), 0, -1):
+            weight = 4 * splits * -(-quads // splits)  # in columns of four, as the sums
+            room = 4 * columns * (weight + TILE * splits * together) * itemsize
+            if room > shared:
+                continue
+            multiplying = columns * together * splits  # threads; half of the most hide nearly all latencies
+            cost = tiles * (units * max(1.0, THREADS / 2 / multiplying) + READ[backward])
+            if cost < least:
+                threads = -(-max(multiplying, TILE * together * units) // WARP) * WARP
+                best = Layout(units, parts, TILE * together, splits, groups * parts, threads, room)
+                least = cost
+            break
+    return best
+
+
+def lstm_in_one_launch(
+    step_by_step: Callable[..., None], step_by_step_backward: Callable[..., None]
+) -> tuple[Callable[..., None], Callable[..., None]]:
+    """``lstm_steps_forward`` and ``lstm_steps_backward``, by these two where one launch is not chosen."""
+
+    @functools.wraps(step_by_step)
+    def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Slices) -> None:
+        layout = _choose(steps, h, Wh, backward=False)
+        if layout is None:
+            step_by_step(gates, Wh, h, c, tanh_c, steps)
+            return
+        check_whole(gates, h, c, tanh_c)
+        _launch("lstm_steps_forward", layout, steps, h, gates, h, c, tanh_c, weight=Wh)
+
+    @functools.wraps(step_by_step_backward)
+    def lstm_steps_backward(
+        dh: Array,
+        dstate: Array,
+        dcell: Array,
+        gates: Array,
+        c: Array,
+        tanh_c: Array,
+        da: Array,
+        to_h: Array,
+        steps: Slices,
+    ) -> None:
+        layout = _choose(steps, c, to_h, backward=True)
+        if layout is None:
+            step_by_step_backward(dh, dstate, dcell, gates, c, tanh_c, da, to_h, steps)
+            return
+        check_whole(dh, dstate, dcell, gates, c, tanh_c, da)
+        _launch("lstm_steps_backward", layout, steps, c, dh, dstate, dcell, gates, c, tanh_c, da, weight=to_h)
+
+    return lstm_steps_forward, lstm_steps_backward
+
+
+def _asked() -> str:
+    asked = os.environ.get("RNNLAB_PERSISTENT", "")
+    if asked not in ("", "0", "1"):
+        raise ValueError(f"RNNLAB_PERSISTENT is {asked!r}, expected '0' or '1'")
+    return asked
+
+
+_asked()  # what is wrong with it is said before anything is begun
+
+
+def _choose(steps: Slices, states: Array, weight: Array | Rounded, backward: bool) -> Layout | None:
+    """The layout of one launch, or None for step by step."""
+    asked = _asked()
+    H = states.shape[1]
+    if asked == "0" or not steps or not H or isinstance(weight, Rounded):
+        return None
+    N = steps[0][0].stop - steps[0][0].start
+    if not asked and not any(N <= rows and H <= units for rows, units in FASTER.get(states.dtype.name, ())):
+        return None
+    return _layout(N, H, states.itemsize, cp.cuda.runtime.getDevice(), backward)
+
+
+@functools.lru_cache(maxsize=1024)
+def _layout(N: int, H: int, itemsize: int, device: int, backward: bool) -> Layout | None:
+    multiprocessors, shared = _limits(device)
+    return layout_for(N, H, itemsize, multiprocessors, shared, backward)
+
+
+@functools.cache
+def _limits(device: int) -> tuple[int, int]:
+    """Multiprocessors, and bytes of shared memory that a block may have."""
+    attributes = cp.cuda.Device(device).attributes
+    if not attributes["CooperativeLaunch"]:
+        return 0, 0  # nothing fits
+    return attributes["MultiProcessorCount"], attributes["MaxSharedMemoryPerBlockOptin"]
+
+
+def _launch(name: str, layout: Layout, steps: Slices, like: Array, *arrays: Array, weight: Array) -> None:
+    places = [
+        (rows.start, rows.stop - rows.start, before.start, after.start) for rows, before, after in steps
+    ]
+    strides = [stride // weight.itemsize for stride in weight.strides]
+    arguments = (
+        *(*arrays, weight, uploaded(np.array(places, np.int64))),
+        cp.zeros(1, np.uint32),  # where the blocks meet
+        *(len(steps), like.shape[1], *strides),
+        *(layout.units, layout.parts, layout.rows, layout.splits),
+    )
+    launch(name, like.dtype, layout.blocks, layout.threads, arguments, layout.shared, together=True)

@@ -1,0 +1,23 @@
+"""The CUDA source of the kernels: files by subject, compiled as one, each after those that it needs."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+__all__ = ["FILES", "kernel_source"]
+
+FILES = (
+    "common.cu",
+    "rows.cu",
+    "cells.cu",
+    "lstm_steps.cu",
+    "scores.cu",
+    "attention.cu",
+    "optim.cu",
+)
+
+
+def kernel_source() -> str:
+    """All files one after another."""
+    folder = resources.files(__package__) / "cuda" / "kernels"
+    return "\n".join(folder.joinpath(name).read_text("utf-8") for name in FILES)

@@ -1,0 +1,290 @@
+"""The recurrent cells' primitives as kernels: one pass over each row, which stays in the cache.
+
+The loops are kept apart, one equation each: a loop vectorises only if the compiler can check, before it
+starts, that what it writes is none of what it reads, and it gives up beyond a few arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import prange
+
+from rnnlab.ops.numba.kernel import inlined, kernel, pasted, primitive
+from rnnlab.ops.numba.math import sigmoid, tanh
+
+Array = Any
+
+_UNITS = 1 << 15  # of hidden state, from which a step takes some 50 microseconds, worth waking other threads
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
+def rnn_forward(a, h):
+    """h = tanh(a)."""
+    for row in prange(a.shape[0]):
+        a_, h_ = a[row], h[row]
+        for j in range(h_.size):
+            h_[j] = tanh(a_[j])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
+def rnn_backward(dh, h, da):
+    """da = dh (1 - h^2)."""
+    one = h.dtype.type(1)
+    for row in prange(h.shape[0]):
+        dh_, h_, da_ = dh[row], h[row], da[row]
+        for j in range(h_.size):
+            da_[j] = dh_[j] * (one - h_[j] * h_[j])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
+def lstm_forward(gates, prev_c, c, tanh_c, h):
+    """i, f, o = sigmoid(a); g = tanh(a); c = f prev_c + i g; h = o tanh(c)."""
+    H = c.shape[1]
+    for row in prange(c.shape[0]):
+        _sigmoid(gates[row, : 3 * H])
+        _tanh(gates[row, 3 * H :])
+        _lstm_state(gates[row], gates[row, 3 * H :], prev_c[row], c[row], tanh_c[row], h[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
+def lstm_dropped_forward(gates, keep, prev_c, c, tanh_c, h):
+    """c = f prev_c + i (keep g); h has room for keep g until it is written."""
+    H = c.shape[1]
+    for row in prange(c.shape[0]):
+        _sigmoid(gates[row, : 3 * H])
+        _tanh(gates[row, 3 * H :])
+        _multiply(keep[row], gates[row, 3 * H :], h[row])
+        _lstm_state(gates[row], h[row], prev_c[row], c[row], tanh_c[row], h[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
+def lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
+    """Each line of the row's is an equation of :mod:`rnnlab.layers.recurrent.lstm`; dc leaves as that of c_{t-1}."""
+    for row in prange(dc.shape[0]):
+        _lstm_backward(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
+def lstm_dropped_backward(dh, dc, gates, keep, prev_c, tanh_c, da):
+    """The same with di and dg times keep."""
+    H = dc.shape[1]
+    for row in prange(dc.shape[0]):
+        _lstm_backward(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
+        _scale(da[row, :H], keep[row])
+        _scale(da[row, 3 * H :], keep[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
+def gru_gates_forward(gates, prev_h, reset_h):
+    """z, r = sigmoid(a); reset_h = r prev_h."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        _sigmoid(gates[row, : 2 * H])
+        r, prev_h_, reset_h_ = gates[row, H : 2 * H], prev_h[row], reset_h[row]
+        for j in range(H):
+            reset_h_[j] = r[j] * prev_h_[j]
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
+def gru_candidate_forward(gates, prev_h, h):
+    """g = tanh(a); h = (1 - z) g + z prev_h."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, 2 * H :]
+        _tanh(g)
+        _interpolate(z, g, prev_h[row], h[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
+def gru_candidate_dropped_forward(gates, keep, prev_h, h):
+    """h = (1 - z) (keep g) + z prev_h."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, 2 * H :]
+        _tanh(g)
+        _interpolate_dropped(z, g, keep[row], prev_h[row], h[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
+def gru_candidate_backward(dh, gates, prev_h, da):
+    """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, 2 * H :]
+        _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, 2 * H :])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
+def gru_candidate_dropped_backward(dh, gates, keep, prev_h, da):
+    """da_z = dh (prev_h - keep g) z (1 - z); da_g = dh (1 - z) keep (1 - g^2); dh = dh z."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, 2 * H :]
+        _interpolate_dropped_backward(dh[row], z, g, keep[row], prev_h[row], da[row, :H], da[row, 2 * H :])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
+def gru_gates_backward(dreset_h, dh, gates, prev_h, da):
+    """da_r = dreset_h prev_h r (1 - r); dh += dreset_h r."""
+    H, one = prev_h.shape[1], prev_h.dtype.type(1)
+    for row in prange(prev_h.shape[0]):
+        r, dr = gates[row, H : 2 * H], da[row, H : 2 * H]
+        dreset_h_, dh_, prev_h_ = dreset_h[row], dh[row], prev_h[row]
+        for j in range(H):
+            dr[j] = dreset_h_[j] * prev_h_[j] * r[j] * (one - r[j])
+        for j in range(H):
+            dh_[j] += dreset_h_[j] * r[j]
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=2 * _UNITS)
+def simplified_gru_forward(gates, prev_h, h):
+    """z = sigmoid(a); g = tanh(a); h = (1 - z) g + z prev_h."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, H:]
+        _sigmoid(z)
+        _tanh(g)
+        _interpolate(z, g, prev_h[row], h[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=2 * _UNITS)
+def simplified_gru_dropped_forward(gates, keep, prev_h, h):
+    """h = (1 - z) (keep g) + z prev_h."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, H:]
+        _sigmoid(z)
+        _tanh(g)
+        _interpolate_dropped(z, g, keep[row], prev_h[row], h[row])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
+def simplified_gru_backward(dh, gates, prev_h, da):
+    """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, H:]
+        _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, H:])
+
+
+@primitive
+@kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
+def simplified_gru_dropped_backward(dh, gates, keep, prev_h, da):
+    """da_z = dh (prev_h - keep g) z (1 - z); da_g = dh (1 - z) keep (1 - g^2); dh = dh z."""
+    H = prev_h.shape[1]
+    for row in prange(prev_h.shape[0]):
+        z, g = gates[row, :H], gates[row, H:]
+        _interpolate_dropped_backward(dh[row], z, g, keep[row], prev_h[row], da[row, :H], da[row, H:])
+
+
+# ---------------------------------------------------------------- of one row
+
+
+@inlined
+def _sigmoid(a):
+    for j in range(a.size):
+        a[j] = sigmoid(a[j])
+
+
+@inlined
+def _tanh(a):
+    for j in range(a.size):
+        a[j] = tanh(a[j])
+
+
+@pasted
+def _multiply(x, y, out):
+    for j in range(out.size):
+        out[j] = x[j] * y[j]
+
+
+@pasted
+def _scale(x, y):
+    for j in range(x.size):
+        x[j] *= y[j]
+
+
+@pasted
+def _lstm_state(gates, g, prev_c, c, tanh_c, h):
+    H = c.size
+    i, f, o = gates[:H], gates[H : 2 * H], gates[2 * H : 3 * H]
+    for j in range(H):
+        c[j] = f[j] * prev_c[j] + i[j] * g[j]
+    for j in range(H):
+        tanh_c[j] = tanh(c[j])
+    for j in range(H):
+        h[j] = o[j] * tanh_c[j]
+
+
+@pasted
+def _lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
+    H, one = dc.size, dc.dtype.type(1)
+    i, f, o, g = gates[:H], gates[H : 2 * H], gates[2 * H : 3 * H], gates[3 * H :]
+    di, df, do, dg = da[:H], da[H : 2 * H], da[2 * H : 3 * H], da[3 * H :]
+    for j in range(H):
+        dc[j] += dh[j] * o[j] * (one - tanh_c[j] * tanh_c[j])
+    for j in range(H):
+        di[j] = dc[j] * g[j] * i[j] * (one - i[j])
+    for j in range(H):
+        df[j] = dc[j] * prev_c[j] * f[j] * (one - f[j])
+    for j in range(H):
+        do[j] = dh[j] * tanh_c[j] * o[j] * (one - o[j])
+    for j in range(H):
+        dg[j] = dc[j] * i[j] * (one - g[j] * g[j])
+    for j in range(H):
+        dc[j] *= f[j]
+
+
+@pasted
+def _interpolate(z, g, prev_h, h):
+    for j in range(h.size):
+        h[j] = g[j] + z[j] * (prev_h[j] - g[j])  # (1 - z) g + z prev_h
+
+
+@pasted
+def _interpolate_dropped(z, g, keep, prev_h, h):
+    for j in range(h.size):
+        kept = keep[j] * g[j]
+        h[j] = kept + z[j] * (prev_h[j] - kept)
+
+
+@pasted
+def _interpolate_backward(dh, z, g, prev_h, da_z, da_g):
+    one = z.dtype.type(1)
+    for j in range(z.size):
+        da_z[j] = dh[j] * (prev_h[j] - g[j]) * z[j] * (one - z[j])
+    _candidate_backward(dh, z, g, da_g)
+
+
+@pasted
+def _interpolate_dropped_backward(dh, z, g, keep, prev_h, da_z, da_g):
+    one = z.dtype.type(1)
+    for j in range(z.size):
+        da_z[j] = dh[j] * (prev_h[j] - keep[j] * g[j]) * z[j] * (one - z[j])
+    _candidate_backward(dh, z, g, da_g)
+    _scale(da_g, keep)
+
+
+@pasted
+def _candidate_backward(dh, z, g, da_g):
+    one = z.dtype.type(1)
+    for j in range(z.size):
+        da_g[j] = dh[j] * (one - z[j]) * (one - g[j] * g[j])
+    for j in range(z.size):
+        dh[j] *= z[j]

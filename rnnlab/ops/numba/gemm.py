@@ -1,0 +1,329 @@
+"""Matrix products written as one small kernel: a tile of the result stays in registers over the whole sum.
+
+    out (n, G) = first + x (n, K) w (K, G)           first: nothing, out itself, or one row for all, (1, G)
+
+The weight is laid out in panels of as many columns as a few vector registers hold, (panels, K, columns), so
+that the innermost loop reads it from one end to the other. A tile is up to six rows of x times a panel: for
+each k it loads one line of the panel, broadcasts a number of each row, and has all products in flight that
+the processor can take (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"). Few
+rows run as fast as many, which is what a recurrent step needs: libraries tuned for large products run at half
+of that.
+
+A weight that many products share is laid out once (:class:`Panels`). For a single product each thread
+lays out a piece at a time, which stays in its cache. Products that are thin in some direction have loops of
+their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from rnnlab.ops.numba.kernel import DTYPES, THREADS, inlined, kernel, reduction
+from rnnlab.ops.numba.memory import empty
+from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
+
+__all__ = ["Panels", "multiply"]
+
+Array = Any
+
+_DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
+_LINE = 64  # bytes: panels start on a line of the cache
+_PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
+_FEW = 4  # rows or numbers to add up, below which laying out the weight is not worth it
+
+
+class Panels:
+    """A weight (K, G), laid out. It is a copy: what happens to the weight afterwards does not show.
+
+    Raises
+    ------
+    TypeError
+        If it is not a matrix of float32 or float64, or has too few columns for it to pay.
+    """
+
+    def __init__(self, w: Array) -> None:
+        columns = _columns(w.dtype)
+        if w.ndim != 2 or w.dtype.char not in DTYPES or not w.size or 2 * w.shape[1] < columns:
+            raise TypeError(
+                f"expected a matrix of float32 or float64 with at least {columns // 2} columns, "
+                f"got shape {w.shape}, {w.dtype}"
+            )
+        self.shape, self.dtype = w.shape, w.dtype.newbyteorder("=")
+        K, G = w.shape
+        self._panels = empty((-(-G // columns), K, columns), self.dtype)
+        _lay_out.version(w.dtype.char, _pays(8 * w.size))(_writeable(w), self._panels)
+
+    def multiply(self, x: Array, first: Array | None, out: Array) -> None:
+        """out = first + x w, (n, K) -> (n, G); ``first`` is None, ``out``, or a row (1, G).
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a shape or a dtype does not fit.
+        """
+        _check(x, self, out)
+        if not out.size:
+            return
+        if (out.shape[1] > 1 and out.strides[1] != out.itemsize) or not _plain(out):
+            product = empty(out.shape, self.dtype)
+            self.multiply(x, None if first is None else _copy(first), product)
+            out[...] = product
+            return
+        version = _multiply_panels.version(x.dtype.char, _pays(x.shape[0] * self._panels.size))
+        version(_row_by_row(x), self._panels, *_rows_of(first, out), out)
+
+
+def multiply(x: Array, w: Array, first: Array | None, out: Array) -> bool:
+    """out = first + x w, as :meth:`Panels.multiply`; false, and nothing is done, for other dtypes.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit.
+    """
+    _check(x, w, out)
+    (n, K), G = x.shape, w.shape[1]
+    columns = _columns(out.dtype)
+    if not x.dtype == w.dtype == out.dtype or x.dtype.char not in DTYPES or not _plain(out):
+        return False
+    if min(n, K) < _FEW or 2 * G < columns or out.strides[1] != out.itemsize:
+        _multiply_thin(x, w, first, out)
+        return True
+    parallel = _pays(n * K * G)
+    pieces = empty((THREADS if parallel else 1, min(_DEPTH, K), columns), out.dtype)
+    version = _multiply.version(x.dtype.char, parallel)
+    version(_row_by_row(x), _writeable(w), pieces, *_rows_of(first, out), out)
+    return True
+
+
+def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
+    """The same where laying out the weight does not pay: few rows, few numbers to add up, few columns."""
+    sums = out if out.flags.c_contiguous else empty(out.shape, out.dtype)
+    if first is not sums:
+        sums[...] = 0 if first is None else _rows_of(first, out)[0]
+    by_columns = w.flags.f_contiguous and not w.flags.c_contiguous
+    if by_columns or 2 * w.shape[1] < _columns(w.dtype):
+        _add_dots(_contiguous(x), _contiguous(w.T), sums)
+    else:
+        _add_rows(_writeable(x), _contiguous(w), sums)
+    if sums is not out:
+        out[...] = sums
+
+
+def _check(x: Array, w: Array | Panels, out: Array) -> None:
+    matrices = x.ndim == len(w.shape) == 2
+    if not matrices or x.shape[1] != w.shape[0] or out.shape != (x.shape[0], w.shape[1]):
+        raise ValueError(f"x w: x has shape {x.shape}, w {w.shape} and out {out.shape}")
+
+
+def _rows_of(first: Array | None, out: Array) -> tuple[Array, int]:
+    """Where the sums start, for the kernels: rows and how many they are, none if at zero."""
+    if first is None:
+        return out[:0], 0
+    if first is out:
+        return out, out.shape[0]
+    if first.shape not in ((1, out.shape[1]), out.shape) or first.dtype != out.dtype:
+        raise ValueError(
+            f"x w + first: first has shape {first.shape} and dtype {first.dtype}, "
+            f"expected (1, {out.shape[1]}) or {out.shape}, and {out.dtype}"
+        )
+    return _contiguous(first), first.shape[0]
+
+
+def _row_by_row(x: Array) -> Array:
+    """x with the numbers of a row side by side."""
+    x = _writeable(x)
+    if x.strides[1] == x.itemsize or x.shape[1] == 1:
+        return x
+    out = empty(x.shape, x.dtype)
+    _transpose.version(x.dtype.char, _pays(8 * x.size))(x, out)
+    return out
+
+
+def _contiguous(a: Array) -> Array:
+    return a if a.flags.c_contiguous and _plain(a) else _copy(a)
+
+
+def _writeable(a: Array) -> Array:
+    """The same numbers in an array of the kind that kernels are compiled for."""
+    return a if _plain(a) else _copy(a)
+
+
+def _plain(a: Array) -> bool:
+    """Whether it can be written, is aligned, and has its bytes in the processor's order."""
+    return a.flags.writeable and a.flags.aligned and a.dtype.isnative
+
+
+def _copy(a: Array) -> Array:
+    out = empty(a.shape, a.dtype.newbyteorder("="))
+    out[...] = a
+    return out
+
+
+def _pays(multiplications: int) -> bool:
+    """Whether to wake other threads."""
+    return THREADS > 1 and multiplications >= _PARALLEL_FROM
+
+
+def _columns(dtype: np.dtype) -> int:
+    """Of a tile and a panel."""
+    return REGISTERS * VECTOR // dtype.itemsize
+
+
+# ---------------------------------------------------------------- kernels
+
+
+@kernel("T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]", parallel_from=0)
+def _multiply_panels(x, panels, first, first_rows, out):
+    """out = first + x w, w in panels."""
+    columns, row_parts = panels.shape[2], _row_parts(x.shape[0], panels.shape[0])
+    tasks = panels.shape[0] * row_parts
+    for part in prange(THREADS):
+        edge = np.empty((ROWS, columns), out.dtype)
+        for task in range(part * tasks // THREADS, (part + 1) * tasks // THREADS):
+            panel, row_part = task // row_parts, task % row_parts
+            for k in range(0, x.shape[1], _DEPTH):
+                piece = panels[panel, k : k + _DEPTH]
+                _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+
+
+@kernel("T[:,:], T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]", parallel_from=0)
+def _multiply(x, w, pieces, first, first_rows, out):
+    """The same, w as it is; a thread lays it out in its own of the pieces, (threads, depth, columns)."""
+    columns = pieces.shape[2]
+    panels = (w.shape[1] + columns - 1) // columns
+    row_parts = _row_parts(x.shape[0], panels)
+    tasks = panels * row_parts
+    for part in prange(THREADS):
+        edge = np.empty((ROWS, columns), out.dtype)
+        for task in range(part * tasks // THREADS, (part + 1) * tasks // THREADS):
+            panel, row_part = task // row_parts, task % row_parts
+            for k in range(0, x.shape[1], _DEPTH):
+                piece = pieces[part % pieces.shape[0], : min(_DEPTH, x.shape[1] - k)]
+                _lay_out_piece(w, k, panel * columns, piece)
+                _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+
+
+@kernel("T[:,::1], T[:,::1], T[:,::1]")
+def _add_dots(x, columns, out):
+    """out += x w, the columns of w one after the other."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] += _dot(x[i], columns[j])
+
+
+@kernel("T[:,:], T[:,::1], T[:,::1]")
+def _add_rows(x, w, out):
+    """out += x w, row by row of w."""
+    for i in range(out.shape[0]):
+        sums = out[i]
+        for k in range(w.shape[0]):
+            factor, row = x[i, k], w[k]
+            for j in range(sums.size):
+                sums[j] += factor * row[j]
+
+
+@reduction
+def _dot(a, b):
+    total = a.dtype.type(0)
+    for k in range(a.size):
+        total += a[k] * b[k]
+    return total
+
+
+@kernel("T[:,:], T[:,:,::1]", parallel_from=0)
+def _lay_out(w, panels):
+    for panel in prange(panels.shape[0]):
+        _lay_out_piece(w, 0, panel * panels.shape[2], panels[panel])
+
+
+@kernel("T[:,:], T[:,::1]", parallel_from=0)
+def _transpose(x, out):
+    """out = x, which lies column by column in memory."""
+    rows = x.shape[0]
+    for block in prange((rows + _BLOCK - 1) // _BLOCK):
+        top = block * _BLOCK
+        _copy_transposed(x, top, 0, out[top : top + _BLOCK])
+
+
+_BLOCK = 64  # rows of the result that are transposed together: a few lines of the cache side by side
+
+
+@inlined
+def _row_parts(rows, panels):
+    """Into how many parts the rows are cut, so that there is work for all threads."""
+    if panels >= 2 * THREADS:
+        return 1
+    return min(2 * THREADS, (rows + ROWS - 1) // ROWS)
+
+
+@inlined
+def _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out):
+    """Add x[rows, k : k + depth] times a piece of a panel to the rows of a part, tile by tile."""
+    depth, columns = piece.shape
+    left, itemsize = panel * columns, out.itemsize
+    width = min(columns, out.shape[1] - left)
+    start, stop = row_part * x.shape[0] // row_parts, (row_part + 1) * x.shape[0] // row_parts
+    tiles = (stop - start + ROWS - 1) // ROWS
+    if k > 0:
+        first, first_rows = out, out.shape[0]
+    first_step = first.strides[0] if first_rows > 1 else 0
+    for tile in range(tiles):
+        row = start + tile * (stop - start) // tiles
+        rows = start + (tile + 1) * (stop - start) // tiles - row
+        x_at = x.ctypes.data + row * x.strides[0] + k * itemsize
+        out_at = out.ctypes.data + row * out.strides[0] + left * itemsize
+        first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
+        if width == columns:
+            sum_up(
+                piece, rows, depth, x_at, x.strides[0], piece.ctypes.data,
+                first_at, first_step, out_at, out.strides[0],
+            )  # fmt: skip
+            continue
+        edge[...] = 0
+        if first_rows:
+            for i in range(rows):
+                for j in range(width):
+                    edge[i, j] = first[row + i if first_step else 0, left + j]
+        at, step = edge.ctypes.data, edge.strides[0]
+        sum_up(piece, rows, depth, x_at, x.strides[0], piece.ctypes.data, at, step, at, step)
+        for i in range(rows):
+            for j in range(width):
+                out[row + i, left + j] = edge[i, j]
+
+
+@inlined
+def _lay_out_piece(w, k, left, piece):
+    """piece = w[k : k + depth, left : left + columns], with zeros beyond the last column."""
+    depth, columns = piece.shape
+    width = min(columns, w.shape[1] - left)
+    if width == columns and w.strides[1] == w.itemsize:
+        for i in range(depth):
+            at = w.ctypes.data + (k + i) * w.strides[0] + left * w.itemsize
+            copy_line(piece, at, piece.ctypes.data + i * piece.strides[0])
+        return
+    _copy_transposed(w, k, left, piece[:, :width])
+    for i in range(depth):
+        for j in range(width, columns):
+            piece[i, j] = 0
+
+
+@inlined
+def _copy_transposed(x, top, left, out):
+    """out = x[top : top + rows, left : left + columns], fast where x lies column by column in memory."""
+    rows, columns = out.shape
+    lanes = VECTOR // x.itemsize
+    square_rows, square_columns = rows // lanes * lanes, columns // lanes * lanes
+    if x.strides[0] != x.itemsize:
+        square_rows = 0
+    for j in range(0, square_columns, lanes):
+        for i in range(0, square_rows, lanes):
+            source = x.ctypes.data + (top + i) * x.strides[0] + (left + j) * x.strides[1]
+            target = out.ctypes.data + i * out.strides[0] + j * out.itemsize
+            transpose_square(out, source, x.strides[1], target, out.strides[0])
+    for i in range(rows):
+        for j in range(square_columns if i < square_rows else 0, columns):
+            out[i, j] = x[top + i, left + j]

@@ -1,0 +1,164 @@
+"""Kernels: loops over arrays that numba compiles when they are first needed and keeps on disk.
+
+    @kernel("T[:,::1], T[:,::1]", parallel_from=30_000)
+    def twice(x, out):
+        for row in prange(x.shape[0]):
+            ...
+
+The signature names the dtype of all floating-point arguments T: there is a version for float32 and one for
+float64, and for each of them one on a single thread and, with ``parallel_from``, one whose outer loop, over
+``prange``, is shared among all threads. The second one is taken where the first argument has so many
+elements that it pays.
+
+Compiling takes a second or two a version. It happens once: the machine code is kept beside this file, or
+where that cannot be written, in the user's cache folder (numba's environment variable NUMBA_CACHE_DIR names
+another place). A change in any of the kernels' files makes it stale.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.threads import import_numba, kernel_threads
+
+numba = import_numba()
+if numba.config.DISABLE_JIT:
+    raise ImportError("NUMBA_DISABLE_JIT is set")
+
+__all__ = ["DTYPES", "THREADS", "Kernel", "inlined", "kernel", "pasted", "primitive", "reduction", "warm_up"]
+
+DTYPES = {"f": "float32", "d": "float64"}
+THREADS = kernel_threads()
+
+# a b + c may be one instruction, which rounds once; x / 0 is inf, as in NumPy; other Python threads may run
+_OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
+_KERNELS: list[Kernel] = []
+
+# Functions that kernels call. Those of several arrays are pasted into the kernel before compiling: a call,
+# although LLVM inlines it, counts references to each of them, which takes as long as a short row.
+# A reduction may add in another order, as many partial sums as a register holds.
+inlined = numba.njit(**_OPTIONS)
+pasted = numba.njit(inline="always", **_OPTIONS)
+reduction = numba.njit(**_OPTIONS | {"fastmath": {"contract", "reassoc"}})
+
+
+def kernel(signature: str, *, parallel_from: int | None = None) -> Callable[[Callable[..., Any]], Kernel]:
+    """Make a kernel of a function; see the module's docstring.
+
+    Parameters
+    ----------
+    signature : str
+        The types of the arguments in numba's notation, with T for the dtype. The first one is an array of T.
+    parallel_from : int, optional
+        From how many elements of the first argument on all threads take part.
+    """
+    return lambda function: Kernel(function, signature, parallel_from)
+
+
+class Kernel:
+    """A function over arrays, compiled for each dtype when it is first called with it.
+
+    A call raises TypeError if the arguments are not what the signature says: of other dtypes, not
+    contiguous, not writeable.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: str, parallel_from: int | None) -> None:
+        functools.update_wrapper(self, function)
+        self.function, self.signature = function, signature
+        self.parallel_from = parallel_from if THREADS > 1 else None
+        self._versions: dict[tuple[str, bool], Callable[..., Any]] = {}
+        _KERNELS.append(self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the version for these arguments."""
+        first = arguments[0]
+        parallel = self.parallel_from is not None and first.size >= self.parallel_from
+        return self.version(first.dtype.char, parallel)(*arguments)
+
+    def version(self, dtype: str, parallel: bool) -> Any:
+        """The compiled function for a dtype, "f" or "d", on one thread or on all: numba's dispatcher.
+
+        Raises
+        ------
+        TypeError
+            If it is another dtype.
+        """
+        key = dtype, parallel
+        version = self._versions.get(key)
+        if version is None:
+            if dtype not in DTYPES:
+                raise TypeError(f"{self.function.__name__}: no kernel for dtype {dtype!r}, there are f and d")
+            version = self._versions[key] = self._compile(dtype, parallel)
+        return version
+
+    def versions(self) -> list[tuple[str, bool]]:
+        """What :meth:`version` can be asked for."""
+        modes = [False] if self.parallel_from is None else [False, True]
+        return [(dtype, parallel) for dtype in DTYPES for parallel in modes]
+
+    def _compile(self, dtype: str, parallel: bool) -> Any:
+        name = f"{self.function.__name__}-{DTYPES[dtype]}-{'parallel' if parallel else 'serial'}-{_digest()}"
+        copy = FunctionType(self.function.__code__, self.function.__globals__, self.function.__name__)
+        copy.__qualname__ = name  # of the file in numba's cache, which does not tell options apart
+        dispatcher = numba.njit(parallel=parallel, **_OPTIONS)(copy)
+        try:
+            dispatcher.enable_caching()
+        except RuntimeError:  # numba finds no folder that it may write
+            _announce("They cannot be kept; set NUMBA_CACHE_DIR to a folder that can be written.")
+        else:
+            path = Path(dispatcher.stats.cache_path)
+            if not any(path.glob(f"*{name}*")):
+                _announce()
+        dispatcher.compile(f"({self.signature.replace('T', DTYPES[dtype])})")
+        dispatcher.disable_compile()
+        return dispatcher
+
+
+def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, or its namesake in :mod:`~rnnlab.ops.numpy` for arguments that its kernel refuses."""
+    reference = getattr(numpy_ops, function.__name__)
+
+    @functools.wraps(reference)
+    def choose(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except TypeError:
+            return reference(*arguments, **options)
+
+    choose.fused = function  # type: ignore[attr-defined]
+    return choose
+
+
+def warm_up() -> float:
+    """Compile every kernel for float32 and float64, unless it is on disk already; return the seconds."""
+    started = time.perf_counter()
+    for each in _KERNELS:
+        for dtype, parallel in each.versions():
+            each.version(dtype, parallel)
+    return time.perf_counter() - started
+
+
+@functools.cache
+def _announce(trouble: str = "") -> None:
+    """Say once why the first call takes so long."""
+    print(
+        "rnnlab: compiling fused kernels for this processor, one or two seconds each, once; "
+        f"the command rnnlab kernels --warm-up compiles all of them. {trouble}".rstrip(),
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+@functools.cache
+def _digest() -> str:
+    """Of the source of the kernels' files: numba looks only at the file of the kernel itself."""
+    source = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return hashlib.sha256(source).hexdigest()[:8]

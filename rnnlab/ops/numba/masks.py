@@ -1,0 +1,117 @@
+"""Noise as kernels: the numbers that :mod:`rnnlab.ops.numpy.masks` draws, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from rnnlab.ops.numba.kernel import inlined, kernel, primitive
+from rnnlab.ops.numpy.masks import FIRST, GAMMA, MIX_1, MIX_2, SECOND, STRIDE, THIRD
+
+Array = Any
+
+_BLOCK = 1 << 14  # numbers, for one thread
+_STATES = 1 << 16  # numbers of a state, from which on a step is worth waking other threads
+
+
+@primitive
+def dropout(x: Array, p: float, key: int, out: Array) -> None:
+    """0 where drawn and x / (1 - p) elsewhere."""
+    _dropout(x.reshape(-1), p, 1 / (1 - p), key, out.reshape(-1))
+
+
+@primitive
+def dropout_mask(p: float, key: int, start: int, out: Array) -> None:
+    """0 where drawn and 1 / (1 - p) elsewhere."""
+    _keep_mask(out.reshape(-1), p, 1 / (1 - p), key, start)
+
+
+@kernel("T[::1], float64, T, int64, T[::1]", parallel_from=1 << 17)
+def _dropout(x, p, scale, key, out):
+    zero, below = x.dtype.type(0), _threshold(p)
+    for block in prange((x.size + _BLOCK - 1) // _BLOCK):
+        start, stop = block * _BLOCK, min(x.size, (block + 1) * _BLOCK)
+        x_, out_, state = x[start:stop], out[start:stop], _state(key, start)
+        for j in range(x_.size):
+            out_[j] = x_[j] * (zero if _number(state, j) < below else scale)
+
+
+@kernel("T[::1], float64, T, int64, int64", parallel_from=1 << 17)
+def _keep_mask(out, p, scale, key, first):
+    zero, below, high = out.dtype.type(0), _least(p), np.uint32(key >> 32)
+    for block in prange((out.size + _BLOCK - 1) // _BLOCK):
+        start, stop = block * _BLOCK, min(out.size, (block + 1) * _BLOCK)
+        out_, low = out[start:stop], _low(key, first + start)
+        for j in range(out_.size):
+            out_[j] = zero if _mixed(low, high, j) < below else scale
+
+
+@primitive
+@kernel("T[:,::1], float64, int64, int64, T[:,::1]", parallel_from=_STATES)
+def zoneout_forward(prev, p, key, start, h):
+    """h = prev where drawn."""
+    below, high = _least(p), np.uint32(key >> 32)
+    for row in prange(h.shape[0]):
+        prev_, h_, low = prev[row], h[row], _low(key, start + row * h.shape[1])
+        for j in range(h_.size):
+            old, new = prev_[j], h_[j]  # both are read, or the loop would have branches and not vectorise
+            h_[j] = old if _mixed(low, high, j) < below else new
+
+
+@primitive
+@kernel("T[:,::1], float64, int64, int64, T[:,::1]", parallel_from=_STATES)
+def zoneout_backward(dh, p, key, start, dprev):
+    """dprev = dh and dh = 0 where drawn, dprev = 0 elsewhere."""
+    zero, below, high = dh.dtype.type(0), _least(p), np.uint32(key >> 32)
+    for row in prange(dh.shape[0]):
+        dh_, dprev_, low = dh[row], dprev[row], _low(key, start + row * dh.shape[1])
+        for j in range(dh_.size):
+            d, drawn = dh_[j], _mixed(low, high, j) < below
+            dprev_[j] = d if drawn else zero
+            dh_[j] = zero if drawn else d
+
+
+# ---------------------------------------------------------------- splitmix64
+
+
+@inlined
+def _threshold(p):
+    return np.uint64(round(p * 2.0**32))
+
+
+@inlined
+def _state(key, start):
+    return np.uint64(key) + np.uint64(start) * GAMMA
+
+
+@inlined
+def _number(state, j):
+    """The upper half of what it gives out j + 1 steps after a state."""
+    z = state + np.uint64(j + 1) * GAMMA
+    z = (z ^ (z >> np.uint64(30))) * MIX_1
+    z = (z ^ (z >> np.uint64(27))) * MIX_2
+    return (z ^ (z >> np.uint64(31))) >> np.uint64(32)
+
+
+# ---------------------------------------------------------------- of a step
+
+
+@inlined
+def _least(p):
+    return np.uint32(min(round(p * 2.0**32), 2.0**32 - 1))
+
+
+@inlined
+def _low(key, start):
+    return np.uint32(np.uint32(key & 0xFFFFFFFF) + np.uint32(start & 0xFFFFFFFF) * STRIDE)
+
+
+@inlined
+def _mixed(low, high, j):  # numba's sums and products of 32 bits have 64
+    z = np.uint32(low + np.uint32(j + 1) * STRIDE)
+    z = np.uint32(np.uint32((z ^ (z >> np.uint32(17))) * FIRST) + high)
+    z = np.uint32((z ^ (z >> np.uint32(11))) * SECOND)
+    z = np.uint32((z ^ (z >> np.uint32(15))) * THIRD)
+    return z ^ (z >> np.uint32(14))

@@ -1,0 +1,216 @@
+"""The update rules over the flat buffer as kernels: one pass over memory, shared among the threads.
+
+``w`` are the parameters, ``dw`` their gradient, which is multiplied by ``scale``: g = scale dw. Where a
+kernel takes a ``gain``, that is what g or g^2 is multiplied by, and holds the scale as well.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from rnnlab.ops.numba.kernel import kernel, primitive, reduction
+
+Array = Any
+
+_PARALLEL_FROM = 1 << 18
+_BLOCK = 1 << 14  # numbers that are summed by themselves, so that the sum does not depend on the threads
+
+
+@primitive
+def sgd(w: Array, dw: Array, *, learning_rate: float, scale: float = 1.0) -> None:
+    """w -= learning_rate g."""
+    _sgd(w, dw, learning_rate * scale)
+
+
+@primitive
+def momentum(
+    w: Array, dw: Array, velocity: Array, *, learning_rate: float, momentum: float, scale: float = 1.0
+) -> None:
+    """velocity = momentum velocity - learning_rate g; w += velocity."""
+    _momentum(w, dw, velocity, learning_rate * scale, momentum)
+
+
+@primitive
+def rmsprop(
+    w: Array,
+    dw: Array,
+    cache: Array,
+    *,
+    learning_rate: float,
+    decay_rate: float,
+    epsilon: float,
+    scale: float = 1.0,
+) -> None:
+    """cache = decay_rate cache + (1 - decay_rate) g^2; w -= learning_rate g / (sqrt(cache) + epsilon)."""
+    gain = (1 - decay_rate) * scale * scale
+    _divide_by_root(w, dw, cache, decay_rate, gain, learning_rate * scale, epsilon)
+
+
+@primitive
+def adagrad(
+    w: Array, dw: Array, cache: Array, *, learning_rate: float, epsilon: float, scale: float = 1.0
+) -> None:
+    """cache += g^2; w -= learning_rate g / (sqrt(cache) + epsilon)."""
+    _divide_by_root(w, dw, cache, 1.0, scale * scale, learning_rate * scale, epsilon)
+
+
+@primitive
+def adadelta(
+    w: Array,
+    dw: Array,
+    cache: Array,
+    delta_cache: Array,
+    *,
+    learning_rate: float,
+    decay_rate: float,
+    epsilon: float,
+    scale: float = 1.0,
+) -> None:
+    """delta = sqrt((delta_cache + epsilon) / (cache + epsilon)) g, with the cache of before and after."""
+    _adadelta(w, dw, cache, delta_cache, decay_rate, 1 - decay_rate, learning_rate, epsilon, scale)
+
+
+@primitive
+def adam(
+    w: Array,
+    dw: Array,
+    m: Array,
+    v: Array,
+    *,
+    step: int,
+    learning_rate: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    scale: float = 1.0,
+) -> None:
+    """m, v = averages of g, g^2, less biased m', v'; w -= learning_rate m' / (sqrt(v') + epsilon)."""
+    _adam(w, dw, m, v, step, learning_rate, beta1, beta2, epsilon, 0.0, scale)
+
+
+@primitive
+def adamw(
+    w: Array,
+    dw: Array,
+    m: Array,
+    v: Array,
+    *,
+    step: int,
+    learning_rate: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    weight_decay: float,
+    scale: float = 1.0,
+) -> None:
+    """:func:`adam` after w -= learning_rate weight_decay w."""
+    _adam(w, dw, m, v, step, learning_rate, beta1, beta2, epsilon, weight_decay, scale)
+
+
+def _adam(
+    w: Array,
+    dw: Array,
+    m: Array,
+    v: Array,
+    step: int,
+    learning_rate: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    weight_decay: float,
+    scale: float,
+) -> None:
+    # m / c1 / (sqrt(v / c2) + e) = sqrt(c2) / c1 m / (sqrt(v) + sqrt(c2) e): the corrections become numbers
+    root = math.sqrt(1 - beta2**step)
+    rate = learning_rate * root / (1 - beta1**step)
+    gains = (1 - beta1) * scale, (1 - beta2) * scale * scale
+    _adamw(w, dw, m, v, beta1, beta2, *gains, rate, root * epsilon, 1 - learning_rate * weight_decay)
+
+
+@primitive
+def sum_of_squares(x: Array) -> Any:
+    """The sum of squares in float64."""
+    sums = np.empty(-(-x.size // _BLOCK))
+    _sums_of_squares(x, sums)
+    return float(sums.sum())
+
+
+@primitive
+@kernel("T[::1], T", parallel_from=_PARALLEL_FROM)
+def clip_values(x, bound):
+    """Bring every element into [-bound, bound]; NaN stays."""
+    for j in prange(x.size):
+        not_below = -bound if x[j] < -bound else x[j]
+        x[j] = bound if not_below > bound else not_below
+
+
+@primitive
+def flush_subnormals(x: Array) -> None:
+    """Set to zero what is subnormal or will soon be."""
+    _flush(x, float(np.finfo(x.dtype).tiny) * 1e8)
+
+
+# ---------------------------------------------------------------- kernels
+
+
+@kernel("T[::1], T[::1], T", parallel_from=_PARALLEL_FROM)
+def _sgd(w, dw, rate):
+    for j in prange(w.size):
+        w[j] -= rate * dw[j]
+
+
+@kernel("T[::1], T[::1], T[::1], T, T", parallel_from=_PARALLEL_FROM)
+def _momentum(w, dw, velocity, rate, decay):
+    for j in prange(w.size):
+        velocity[j] = decay * velocity[j] - rate * dw[j]
+        w[j] += velocity[j]
+
+
+@kernel("T[::1], T[::1], T[::1], T, T, T, T", parallel_from=_PARALLEL_FROM)
+def _divide_by_root(w, dw, cache, decay, gain, rate, epsilon):
+    for j in prange(w.size):
+        cache[j] = decay * cache[j] + gain * dw[j] * dw[j]
+        w[j] -= rate * dw[j] / (math.sqrt(cache[j]) + epsilon)
+
+
+@kernel("T[::1], T[::1], T[::1], T[::1], T, T, T, T, T", parallel_from=_PARALLEL_FROM)
+def _adadelta(w, dw, cache, delta_cache, decay, gain, rate, epsilon, scale):
+    for j in prange(w.size):
+        g = scale * dw[j]
+        cache[j] = decay * cache[j] + gain * g * g
+        delta = math.sqrt((delta_cache[j] + epsilon) / (cache[j] + epsilon)) * g
+        delta_cache[j] = decay * delta_cache[j] + gain * delta * delta
+        w[j] -= rate * delta
+
+
+@kernel("T[::1], T[::1], T[::1], T[::1], T, T, T, T, T, T, T", parallel_from=_PARALLEL_FROM)
+def _adamw(w, dw, m, v, beta1, beta2, gain1, gain2, rate, epsilon, keep):
+    for j in prange(w.size):
+        m[j] = beta1 * m[j] + gain1 * dw[j]
+        v[j] = beta2 * v[j] + gain2 * dw[j] * dw[j]
+        w[j] = keep * w[j] - rate * m[j] / (math.sqrt(v[j]) + epsilon)
+
+
+@kernel("T[::1], float64[::1]", parallel_from=_PARALLEL_FROM)
+def _sums_of_squares(x, sums):
+    for block in prange(sums.size):
+        sums[block] = _sum_of_block(x[block * _BLOCK : (block + 1) * _BLOCK])
+
+
+@reduction
+def _sum_of_block(x):
+    total = 0.0
+    for j in range(x.size):
+        total += float(x[j]) * float(x[j])
+    return total
+
+
+@kernel("T[::1], T", parallel_from=_PARALLEL_FROM)
+def _flush(x, threshold):
+    zero = x.dtype.type(0)
+    for j in prange(x.size):
+        x[j] = zero if abs(x[j]) < threshold else x[j]

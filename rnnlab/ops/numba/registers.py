@@ -1,0 +1,175 @@
+"""What :mod:`rnnlab.ops.numba.gemm` does in vector registers, in LLVM's own instructions.
+
+A tile of a product, up to six rows by the columns of a panel, is summed up without leaving the registers; and
+squares of numbers are transposed in them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+__all__ = ["REGISTERS", "ROWS", "VECTOR", "copy_line", "sum_up", "transpose_square"]
+
+_FEATURES = binding.get_host_cpu_features()
+# Bytes of a vector register, and how many of them hold the columns of a tile: six rows' sums take 24 of 32
+# registers with AVX-512, and 12 of 16 with AVX2. Without either the compiler keeps some of them in memory.
+if _FEATURES.get("avx512f"):
+    VECTOR, REGISTERS = 64, 4
+elif _FEATURES.get("avx2"):
+    VECTOR, REGISTERS = 32, 2
+else:
+    VECTOR, REGISTERS = 16, 4
+ROWS = 6  # of a tile, at most
+
+
+@intrinsic
+def sum_up(context, like, rows, depth, x, x_step, w, first, first_step, out, out_step):
+    """out = first + x w: 1 to 6 rows, ``depth`` numbers to add up, and the columns of a panel.
+
+    x, w, first and out are addresses, a step is the bytes from a row to the next. ``first`` is 0 where the
+    sums start at zero. ``like`` is an array of the dtype.
+    """
+
+    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
+        real = context.get_value_type(signature.args[0].dtype)
+        done = b.append_basic_block("done")
+        choice = b.switch(arguments[1], done)
+        for count in range(1, ROWS + 1):
+            b.position_at_end(b.append_basic_block(f"rows_{count}"))
+            choice.add_case(_int64(count), b.block)
+            _add_up(b, real, count, *arguments[2:])
+            b.branch(done)
+        b.position_at_end(done)
+        return context.get_dummy_value()
+
+    addresses_and_steps = [types.uintp, types.int64, types.uintp, *[types.uintp, types.int64] * 2]
+    return types.void(like, types.int64, types.int64, *addresses_and_steps), generate
+
+
+@intrinsic
+def copy_line(context, like, source, target):
+    """Copy the columns of a panel from one address to another."""
+
+    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
+        vector, itemsize = _vector(context.get_value_type(signature.args[0].dtype))
+        sources, targets = (_registers(b, vector, address) for address in arguments[1:])
+        for source, target in zip(sources, targets, strict=True):
+            b.store(b.load(source, align=itemsize), target, align=itemsize)
+        return context.get_dummy_value()
+
+    return types.void(like, types.uintp, types.uintp), generate
+
+
+@intrinsic
+def transpose_square(context, like, source, source_step, target, target_step):
+    """Transpose as many lines of numbers as a register holds, with registers that swap ever smaller parts."""
+
+    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
+        vector, itemsize = _vector(context.get_value_type(signature.args[0].dtype))
+        _, source, source_step, target, target_step = arguments
+        lanes = range(vector.count)
+
+        def line(address: Any, step: Any, index: int) -> Any:
+            return b.inttoptr(b.add(address, b.mul(step, _int64(index))), vector.as_pointer())
+
+        lines = [b.load(line(source, source_step, index), align=itemsize) for index in lanes]
+        part = vector.count // 2
+        while part:
+            low = [lane if not lane & part else vector.count + lane - part for lane in lanes]
+            high = [lane + part if not lane & part else vector.count + lane for lane in lanes]
+            for index in lanes:
+                if not index & part:
+                    pair = lines[index], lines[index + part]
+                    for place, order in ((index, low), (index + part, high)):
+                        mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), order)
+                        lines[place] = b.shuffle_vector(*pair, mask)
+            part //= 2
+        for index, value in enumerate(lines):
+            b.store(value, line(target, target_step, index), align=itemsize)
+        return context.get_dummy_value()
+
+    return types.void(like, types.uintp, types.int64, types.uintp, types.int64), generate
+
+
+def _add_up(
+    b: ir.IRBuilder, real: Any, count: int, depth: Any,
+    x: Any, x_step: Any, w: Any, first: Any, first_step: Any, out: Any, out_step: Any,
+) -> None:  # fmt: skip
+    """The tile of ``count`` rows; its sums are values that the compiler keeps in registers."""
+    vector, itemsize = _vector(real)
+    lanes, multiply_add = vector.count, _multiply_add(b.module, vector)
+    rows = [b.add(x, b.mul(x_step, _int64(row))) for row in range(count)]
+
+    def tile_at(address: Any, step: Any) -> list[Any]:
+        starts = (b.add(address, b.mul(step, _int64(row))) for row in range(count))
+        return [place for start in starts for place in _registers(b, vector, start)]
+
+    entry = b.block
+    given, loop, end = (b.append_basic_block(name) for name in ("given", "loop", "end"))
+    b.cbranch(b.icmp_unsigned("==", first, _int64(0)), loop, given)
+    b.position_at_end(given)
+    starts = [b.load(place, align=itemsize) for place in tile_at(first, first_step)]
+    b.branch(loop)
+
+    b.position_at_end(loop)
+    k = b.phi(ir.IntType(64))
+    k.add_incoming(_int64(0), entry)
+    k.add_incoming(_int64(0), given)
+    sums = [b.phi(vector) for _ in starts]
+    for total, start in zip(sums, starts, strict=True):
+        total.add_incoming(ir.Constant(vector, None), entry)
+        total.add_incoming(start, given)
+    line = b.add(w, b.mul(k, _int64(REGISTERS * VECTOR)))
+    weights = [b.load(place, align=itemsize) for place in _registers(b, vector, line)]
+    added = []
+    for row, address in enumerate(rows):
+        number = b.load(b.inttoptr(b.add(address, b.mul(k, _int64(itemsize))), real.as_pointer()))
+        number = b.insert_element(ir.Constant(vector, ir.Undefined), number, _int32(0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
+        everywhere = b.shuffle_vector(number, ir.Constant(vector, ir.Undefined), zeros)
+        own = sums[row * REGISTERS : (row + 1) * REGISTERS]
+        added += [
+            b.call(multiply_add, [everywhere, weight, total])
+            for weight, total in zip(weights, own, strict=True)
+        ]
+    following = b.add(k, _int64(1))
+    k.add_incoming(following, loop)
+    for total, value in zip(sums, added, strict=True):
+        total.add_incoming(value, loop)
+    b.cbranch(b.icmp_signed("<", following, depth), loop, end)
+
+    b.position_at_end(end)
+    for place, value in zip(tile_at(out, out_step), added, strict=True):
+        b.store(value, place, align=itemsize)
+
+
+def _vector(real: Any) -> tuple[Any, int]:
+    """The type of a full register, and the bytes of a number."""
+    itemsize = 4 if isinstance(real, ir.FloatType) else 8
+    return ir.VectorType(real, VECTOR // itemsize), itemsize
+
+
+def _registers(b: ir.IRBuilder, vector: Any, address: Any) -> list[Any]:
+    """Where the registers of a line lie."""
+    places = (b.add(address, _int64(register * VECTOR)) for register in range(REGISTERS))
+    return [b.inttoptr(place, vector.as_pointer()) for place in places]
+
+
+def _multiply_add(module: ir.Module, vector: Any) -> Any:
+    """a b + c, in one instruction where there is one."""
+    kind = "f32" if isinstance(vector.element, ir.FloatType) else "f64"
+    function = ir.FunctionType(vector, [vector] * 3)
+    return cgutils.get_or_insert_function(module, function, f"llvm.fmuladd.v{vector.count}{kind}")
+
+
+def _int64(number: int) -> Any:
+    return ir.Constant(ir.IntType(64), number)
+
+
+def _int32(number: int) -> Any:
+    return ir.Constant(ir.IntType(32), number)

@@ -1,0 +1,134 @@
+"""The primitives of scores and words as kernels: softmax and the gradient of word vectors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import prange
+
+from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
+from rnnlab.ops.numba.math import exp, maximum
+from rnnlab.ops.numba.memory import empty, empty_like
+
+Array = Any
+
+_COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
+
+
+@primitive
+def softmax_cross_entropy(
+    scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
+) -> Array:
+    """losses = -q . log p; dscores = scale (p - q); q = (1 - smoothing) onehot(target) + smoothing / V."""
+    losses, by_row = empty(scores.shape[0], scores.dtype), np.ndim(scale) > 0
+    factor = 1.0 if by_row else scale
+    _softmax_cross_entropy(scores, _indices(targets, scores.shape[1]), factor, smoothing, dscores, losses)
+    if by_row:
+        dscores *= np.expand_dims(scale, 1)
+    return losses
+
+
+@primitive
+def log_softmax(scores: Array) -> Array:
+    """scores - log(sum over the row of exp(scores))."""
+    out = empty_like(scores)
+    _log_softmax(scores, out)
+    return out
+
+
+@primitive
+def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
+    """dW[token] += dout, row by row."""
+    _embedding_gradient(dout, _indices(tokens, dW.shape[0]), dW)
+
+
+@kernel("T[:,::1], int64[::1], T, T, T[:,::1], T[::1]", parallel_from=1 << 16)
+def _softmax_cross_entropy(scores, targets, scale, smoothing, dscores, losses):
+    certain, shared = scores.dtype.type(1) - smoothing, smoothing / scores.dtype.type(scores.shape[1])
+    in_place = scores.ctypes.data == dscores.ctypes.data  # a loop over both would not vectorise
+    for row in prange(scores.shape[0]):
+        x, d, target = scores[row], dscores[row], targets[row]
+        most = _largest(x)
+        expected = certain * (x[target] - most)
+        if smoothing > 0:
+            expected += shared * _sum_from(x, most)
+        if in_place:
+            _exp(d, most)
+        else:
+            for j in range(x.size):
+                d[j] = exp(x[j] - most)
+        total = _sum(d)
+        losses[row] = math.log(total) - expected
+        factor, everywhere = scale / total, scale * shared
+        for j in range(x.size):
+            d[j] = d[j] * factor - everywhere
+        d[target] -= scale * certain
+
+
+@kernel("T[:,::1], T[:,::1]", parallel_from=1 << 16)
+def _log_softmax(scores, out):
+    for row in prange(scores.shape[0]):
+        x, y = scores[row], out[row]
+        most = _largest(x)
+        for j in range(x.size):
+            y[j] = exp(x[j] - most)
+        log_total = math.log(_sum(y))
+        for j in range(x.size):
+            y[j] = (x[j] - most) - log_total
+
+
+@kernel("T[:,::1], int64[::1], T[:,::1]", parallel_from=1 << 18)
+def _embedding_gradient(dout, tokens, dW):
+    """A thread has columns of its own, so that the order of the additions is always that of the tokens."""
+    W = dout.shape[1]
+    for part in prange((W + _COLUMNS - 1) // _COLUMNS):
+        start, stop = part * _COLUMNS, min(W, (part + 1) * _COLUMNS)
+        for row in range(tokens.size):
+            total, d = dW[tokens[row], start:stop], dout[row, start:stop]
+            for j in range(d.size):
+                total[j] += d[j]
+
+
+# ---------------------------------------------------------------- of one row
+
+
+@inlined
+def _largest(x):
+    most = x[0]
+    for j in range(x.size):
+        most = maximum(most, x[j])
+    return most
+
+
+@inlined
+def _exp(x, shift):
+    for j in range(x.size):
+        x[j] = exp(x[j] - shift)
+
+
+@reduction
+def _sum(x):
+    total = x.dtype.type(0)
+    for j in range(x.size):
+        total += x[j]
+    return total
+
+
+@reduction
+def _sum_from(x, origin):
+    total = x.dtype.type(0)
+    for j in range(x.size):
+        total += x[j] - origin
+    return total
+
+
+# ---------------------------------------------------------------- before the kernel
+
+
+def _indices(numbers: Array, size: int) -> Array:
+    """Rows or columns for a kernel, which does not look whether they exist."""
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < size:
+        raise IndexError(f"expected indices from 0 to {size - 1}, got {numbers.min()} to {numbers.max()}")
+    return np.ascontiguousarray(numbers, np.int64)

@@ -1,0 +1,1 @@
+"""Recipes: TOML files that describe an experiment, and their schema."""

@@ -1,0 +1,119 @@
+"""The tables [data] of recipes: a class for each kind of data, its fields the keys.
+
+:mod:`rnnlab.recipes.recipe` has the other tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rnnlab.recipes.schema import Count, EnvPath, Natural
+
+
+@dataclass(frozen=True)
+class ShapesData:
+    """Rendered scenes of coloured shapes, made on first use."""
+
+    kind: Literal["shapes"]
+    directory: EnvPath | None = None  # where they are written; datasets/shapes if left out
+    features: Literal["pca", "local"] = "pca"  # a vector for each image, or one for each cell of a grid
+    global_features: Literal["pca"] | None = None  # with local ones: a vector for each image as well
+    standardise: bool = False  # bring every feature to mean 0 and standard deviation 1
+    max_train: Count | None = None  # use only so many training captions
+
+
+@dataclass(frozen=True)
+class CourseData:
+    """A folder in the layout of the cs231n course, as ``rnnlab data prepare`` writes it."""
+
+    kind: Literal["course"]
+    directory: EnvPath
+    features: Literal["pca", "full", "local"] = "pca"  # which of the feature files
+    global_features: Literal["pca", "full"] | None = None  # with local ones: which has each image's vector
+    standardise: bool = True
+    max_train: Count | None = None
+    lazy: bool = False  # read features from the file batch by batch: for those larger than memory
+
+
+@dataclass(frozen=True)
+class KarpathyData:
+    """Captions in Karpathy's JSON with their splits, and an HDF5 file of features joined on the file name."""
+
+    kind: Literal["karpathy"]
+    annotations: EnvPath
+    features: EnvPath
+    global_features: EnvPath | None = None  # with local ones: a like file of a vector for each image
+    images: EnvPath | None = None  # folder of the pictures, for reports
+    min_count: Count = 5  # a word is in the vocabulary if the training captions have it so often
+    max_words: Count = 20  # longer captions are cut
+    standardise: bool = True
+    max_train: Count | None = None
+    lazy: bool = False
+
+
+@dataclass(frozen=True)
+class CocoData:
+    """Captions in COCO's JSON, a file for each split, and HDF5 files of features joined on the file name."""
+
+    kind: Literal["coco"]
+    annotations_train: EnvPath
+    annotations_val: EnvPath
+    features: EnvPath
+    global_features: EnvPath | None = None
+    images: EnvPath | None = None
+    min_count: Count = 5
+    max_words: Count = 20
+    standardise: bool = True
+    max_train: Count | None = None
+    lazy: bool = False
+
+
+@dataclass(frozen=True)
+class ParallelTable:
+    """Sentence pairs in files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz of a folder, as Multi30k's."""
+
+    kind: Literal["parallel"]
+    directory: EnvPath
+    source: str = "en"  # endings of the files: the languages
+    target: str = "de"
+    tokenizer: Literal["text", "spaces"] = "text"  # lower-cased words and marks; or split at spaces only
+    min_count: Count = 1  # a word is in its vocabulary if the training pairs have it so often
+    max_size: Count | None = None  # the most words in a vocabulary
+    max_length: Count | None = None  # the most words in a sentence of a training pair;
+    long_pairs: Literal["drop", "cut"] = "drop"  # what is done with longer ones
+    max_train: Count | None = None  # use only so many training pairs
+
+
+@dataclass(frozen=True)
+class HabeasTable:
+    """Code and its comments in train, dev and test.tsv.gz of a folder, the HabeasCorpus; dev is ``val``."""
+
+    kind: Literal["habeas"]
+    directory: EnvPath
+    min_count: Count = 1
+    max_size: Count | None = None
+    max_length: Count | None = None
+    long_pairs: Literal["drop", "cut"] = "drop"
+    max_train: Count | None = None
+
+
+@dataclass(frozen=True)
+class MnistTable:
+    """The four IDX files of MNIST, or of what is distributed like it: images as sequences of pixels."""
+
+    kind: Literal["mnist"]
+    directory: EnvPath
+    permute_seed: Natural | None = None  # of the order of the pixels, one for all images; none: row by row
+    num_val: Count = 5000  # training images that make the split ``val``:
+    val_seed: Natural | None = None  # drawn by this seed; the last ones if left out
+    max_train: Count | None = None  # use only so many training images
+
+
+@dataclass(frozen=True)
+class DigitsTable:
+    """The 1,797 digits of scikit-learn, 8 x 8 pixels: a small stand-in for MNIST."""
+
+    kind: Literal["digits"]
+    permute_seed: Natural | None = None
+    max_train: Count | None = None

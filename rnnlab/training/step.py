@@ -1,0 +1,202 @@
+"""One update: the gradient of a batch, whole or in parts, looked at and clipped, and the rule's step."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rnnlab.ops import device_of, ops_on
+from rnnlab.parameters import Parameters
+from rnnlab.training.accumulation import parts_of
+from rnnlab.training.frozen_parameters import Trained
+from rnnlab.training.gradient_monitor import gradient_checks
+from rnnlab.training.options import Options
+from rnnlab.training.protocols import Array, Model
+from rnnlab.training.state import TrainingState
+from rnnlab.training.step_graphs import StepGraphs
+
+
+def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
+    """Raise TypeError if there is to be scheduled sampling, and the model's loss takes no ``sampling``."""
+    if scheduled_sampling is not None:
+        _check_takes(model, "sampling", "scheduled_sampling is given")
+
+
+def _check_takes(model: Model, keyword: str, reason: str) -> None:
+    """Raise TypeError if the model's loss does not take a keyword, which it needs for this reason."""
+    arguments = inspect.signature(model.loss).parameters
+    if keyword not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
+        raise TypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
+
+
+def check_device_of_graphs(device: str) -> None:
+    """Raise ValueError if steps cannot be launched as CUDA graphs there."""
+    if device == "cpu":
+        raise ValueError(
+            "graphs is true, but the model is on the CPU: CUDA graphs need a GPU, as device='gpu'; a run "
+            "that had them goes on without them with graphs=False"
+        )
+
+
+def check_graphs(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
+    """Raise ValueError or TypeError if the steps of a model cannot be launched as CUDA graphs."""
+    check_device_of_graphs(device_of(model.params.flat))
+    if scheduled_sampling is not None:
+        raise ValueError("graphs is true, but scheduled_sampling is given, which waits for the model's words")
+    missing = [name for name in ("padded", "padded_loss", "staged_whole") if not hasattr(model, name)]
+    if missing:
+        raise TypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")
+
+
+class Prepared(NamedTuple):
+    """A batch that an update has got ready for itself."""
+
+    arrays: tuple[Array, ...]
+    examples: int
+    tokens: int
+    parts: Sequence[Any] | None  # padded, where steps are launched as graphs
+
+
+class Update:
+    """Updates the parameters of a model, batch after batch, with room for the gradient of its own.
+
+    Parameters
+    ----------
+    model : Model
+    options : Options
+
+    Raises
+    ------
+    ValueError
+        If ``trains`` has a pattern that matches no parameter.
+    TypeError
+        If there is to be scheduled sampling, and the model's loss takes no ``sampling``; or accumulation, and
+        it takes no ``part_of``.
+    """
+
+    def __init__(self, model: Model, options: Options) -> None:
+        self._trained = Trained(model.params, options.trains)
+        check_sampled(model, options.scheduled_sampling)
+        if options.accumulate > 1:
+            _check_takes(model, "part_of", f"accumulate is {options.accumulate}")
+        self._model, self._options = model, options
+        self._grads = model.params.zeros_like()
+        self._checks = gradient_checks(model.params, options)
+        self._graphs: StepGraphs | None = None
+        self._graphs_work_on: tuple[Any, ...] = ()
+        if options.graphs:
+            check_graphs(model, options.scheduled_sampling)
+
+    @property
+    def read_every(self) -> int:
+        """How many updates there may be until :meth:`read` is called."""
+        return self._checks.read_every
+
+    def prepared(self, batch: tuple[Array, ...], tokens: int) -> Prepared:
+        """A batch of so many tokens as an update takes it; may be made in another thread, ahead of it.
+
+        Raises
+        ------
+        MemoryError
+            If the device has no room for it.
+        """
+        ops_on(device_of(self._model.params.flat))  # in this thread too
+        examples, parts = len(batch[-1]), None
+        model: Any = self._model
+        try:
+            if hasattr(model, "staged"):
+                batch = model.staged(batch)
+            if self._options.graphs:
+                whole = parts_of(batch, self._options.accumulate)
+                padded = (model.padded(*part, part_of=(examples, tokens)) for part in whole)
+                parts = [model.staged_whole(part) for part in padded]
+        except MemoryError as error:
+            raise MemoryError(
+                f"out of memory: {error}; for a batch of {examples} examples and {tokens} tokens: a smaller "
+                "batch_size needs less"
+            ) from error
+        return Prepared(batch, examples, tokens, parts)
+
+    def __call__(self, batch: Prepared, state: TrainingState) -> None:
+        """Update by a batch.
+
+        Raises
+        ------
+        NonFiniteError
+            On a CPU, if the loss or the gradient is not finite. Nothing is updated then.
+        MemoryError
+            If the batch is too large; says what would need less. Nothing is updated then, and no noise drawn.
+        """
+        take_back = state.before_iteration()
+        try:
+            if batch.parts is None:
+                self._apply(*self._gradient(batch, state), state)
+            else:
+                self._in_a_graph(batch.parts, state)
+        except MemoryError as error:
+            take_back()
+            self._checks.forget_after(state.unread)
+            raise self._out_of_memory(batch, state, error) from error
+        self._checks.hold(batch)
+
+    def _apply(self, loss: Any, grads: Parameters, state: TrainingState) -> None:
+        """Look at the gradient, and take the rule's step."""
+        self._trained.clear_frozen(grads)
+        self._checks.look(state.iteration + 1, loss, self._model.params, grads)
+        self._step(state)
+
+    def _step(self, state: TrainingState) -> None:
+        params, rule = self._model.params, state.rule
+        scale, rate, parts = self._checks.scale, state.multiplier, self._trained.parts
+        rule.step(params.flat, self._grads.flat, scale=scale, rate=rate, parts=parts)
+
+    def _in_a_graph(self, parts: Any, state: TrainingState) -> None:
+        """The same of padded parts."""
+        work_on = self._model.params.flat, state
+        if self._graphs is None or any(map(operator.is_not, work_on, self._graphs_work_on)):
+            self._graphs = StepGraphs(lambda padded: self._padded_step(padded, state))
+            self._graphs_work_on = work_on
+        self._graphs(parts, state.noise, lambda: self._step(state))
+
+    def _padded_step(self, parts: Sequence[Any], state: TrainingState) -> None:
+        """All of an update, which waits for nothing."""
+        model: Any = self._model
+        grads, rng = self._grads, state.noise
+        grads.flat[...] = 0
+        loss = sum(model.padded_loss(part, rng=rng, grads=grads) for part in parts)
+        self._apply(loss, grads, state)
+
+    def read(self, first: int) -> list[tuple[float, float]]:
+        """Losses and norms, before clipping, of the updates since the last time; ``first`` is the first.
+
+        Raises
+        ------
+        NonFiniteError
+            On a GPU, if one is not finite: nothing has been updated from that iteration on.
+        """
+        return self._checks.read(first, self._model.params, self._grads)
+
+    def _out_of_memory(self, batch: Prepared, state: TrainingState, error: MemoryError) -> MemoryError:
+        """The same error, with the sizes that it comes of and the options that lower them."""
+        flat, slots = self._model.params.flat, 2 + len(state.rule.slots)
+        return MemoryError(
+            f"iteration {state.iteration + 1}: out of memory: {error}; parameters, gradients and the update "
+            f"rule's state are {slots * flat.nbytes / 1e6:,.0f} MB, and the batch has {batch.examples} "
+            f"examples and {batch.tokens} tokens, in {self._options.accumulate} parts: a smaller batch_size "
+            "needs less, and a larger accumulate makes the same gradient in more parts"
+            + ("; graphs take memory of their own, which graphs=False saves" * self._options.graphs)
+        )
+
+    def _gradient(self, batch: Prepared, state: TrainingState) -> tuple[Any, Parameters]:
+        """The loss of a batch and its gradient; in parts, if it is to be accumulated."""
+        options: dict[str, Any] = {"rng": state.noise, "grads": self._grads}
+        if state.sampling is not None:
+            options["sampling"] = state.sampling
+        if self._options.accumulate == 1:
+            return self._model.loss(*batch.arrays, **options)
+        options["part_of"] = (batch.examples, batch.tokens)
+        self._grads.flat[...] = 0
+        parts = parts_of(batch.arrays, self._options.accumulate)
+        return sum(self._model.loss(*part, **options)[0] for part in parts), self._grads

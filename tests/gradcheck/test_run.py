@@ -1,0 +1,42 @@
+"""The command that checks every gradient must pass, cover every layer, and see what is wrong."""
+
+import numpy as np
+import pytest
+
+from rnnlab import layers
+from rnnlab.gradcheck import cases as gradcheck_cases
+from rnnlab.gradcheck import run as gradcheck
+from rnnlab.models.captioning import IMAGE_INPUTS
+from rnnlab.models.parts.cells import CELLS
+
+
+def test_every_layer_and_model_passes():
+    rows = [*gradcheck.check_layers(), *gradcheck.check_models()]
+    assert [row for row in rows if not row.passed] == []
+    models = [row for row in rows if row.name.startswith(("CaptioningRNN", "Seq2Seq", "SequenceClassifier"))]
+    assert len(models) == len(CELLS) * (len(IMAGE_INPUTS) + 3 + 2 + 1 + 1 + 2) + 1
+
+
+def test_every_public_layer_has_a_case():
+    names = {case.name.split(",")[0] for case in gradcheck_cases.layer_cases(np.random.default_rng(0))}
+    without_backward = {"Regularisation", "arnet_shapes", "attention_shapes", "attentive_shapes"}
+    without_backward |= {"attentive_start", "attentive_step"}
+    for name in set(layers.__all__) - without_backward:
+        layer = name.removesuffix("_forward").removesuffix("_backward")
+        assert layer in names, f"{layer} has no case"
+
+
+@pytest.mark.parametrize(
+    ("backward", "error"),
+    [
+        (lambda dout, cache: 1.001 * dout * (1 - cache.y**2), "gradient"),
+        (lambda dout, cache: np.multiply(dout, 1 - cache.y**2, out=dout), "dout 0"),
+        (lambda dout, cache: np.full_like(dout, np.nan), "gradient"),
+    ],
+    ids=["a gradient that is 0.1 % off", "a backward that writes into dout", "a gradient of NaN"],
+)
+def test_a_wrong_layer_does_not_pass(rng, backward, error):
+    case = gradcheck_cases.Case("tanh", layers.tanh_forward, backward, {"x": rng.standard_normal((3, 4))})
+    row = gradcheck.check_case(case, tolerance=1e-7, rng=rng)
+    assert not row.passed
+    assert row.touched == ([] if error == "gradient" else [error])

@@ -1,0 +1,116 @@
+"""The plan of a batch of sequences: what is packed where, against a plain walk over the steps."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rnnlab.layers.recurrent import packing
+from rnnlab.layers.recurrent.packing import Steps, as_rows
+
+from ..reference import assert_same
+
+
+@st.composite
+def batches(draw):
+    """N, T and the lengths of N sequences."""
+    N, T = draw(st.integers(0, 5)), draw(st.integers(0, 5))
+    return N, T, np.array(draw(st.lists(st.integers(0, T), min_size=N, max_size=N)), dtype=int)
+
+
+def plan(N, T, lengths):
+    return Steps.of("f", (N, T), lengths=lengths, like=np.zeros(1))
+
+
+@pytest.fixture(params=[1, 3, 1 << 20], autouse=True)
+def chunk_rows(request, monkeypatch):
+    """How many rows a chunk has at least."""
+    monkeypatch.setattr(packing, "_CHUNK_ROWS", request.param)
+    monkeypatch.setattr(packing, "_CHUNK_NUMBERS", 0)
+    return request.param
+
+
+def packed(steps, x):
+    empty = np.empty((0, x.shape[2]))
+    return np.concatenate([empty, *(steps.pack(as_rows(x), chunk) for chunk in steps.chunks(1))])
+
+
+def numbered(N, T):
+    """An array (N, T, 2) whose rows all differ, none of them zero."""
+    return np.arange(1.0, 2 * N * T + 1).reshape(N, T, 2)
+
+
+@given(batches())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_packed_rows_are_the_real_ones_step_by_step(batch):
+    N, T, lengths = batch
+    x = numbered(N, T)
+    order = sorted(range(N), key=lambda n: -lengths[n])
+    expected = [x[n, t] for t in range(T) for n in order if t < lengths[n]]
+    assert_same(packed(plan(*batch), x), np.reshape(expected, (len(expected), 2)))
+
+
+@given(batches())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_packing_round_trip(batch):
+    N, T, lengths = batch
+    x = numbered(N, T)
+    steps = plan(*batch)
+    x[np.arange(T) >= lengths[:, None]] = 0
+    out = steps.unpacked(2, x)
+    for chunk in steps.chunks(1):
+        steps.unpack(steps.pack(as_rows(x), chunk), chunk, out)
+    assert_same(out.reshape(N, T, 2), x)
+
+
+@given(batches())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_states_are_counters_of_the_steps_done(batch):
+    """Run a recurrence h_t = h_{t-1} + 1 from h_0 = 100 n through the plan's slices."""
+    N, T, lengths = batch
+    steps = plan(*batch)
+    h0 = 100.0 * np.arange(N)[:, None]
+    states = steps.states(h0)
+    for rows, before, after in (step for chunk in steps.chunks(1) for step in chunk.steps):
+        assert rows.stop - rows.start == before.stop - before.start == after.stop - after.start
+        states[after] = states[before] + 1
+    done = np.minimum(np.arange(1, T + 1), lengths[:, None])
+    assert_same(steps.after_each(states)[:, :, 0], h0 + done)
+    assert_same(states[steps.final], h0 + lengths[:, None])
+    before = [steps.before(states, chunk) for chunk in steps.chunks(1)]
+    assert_same(np.concatenate([states[:0], *before]), packed(steps, h0[:, None] + done[:, :, None] - 1))
+    assert_same(steps.unsort(h0[steps.order]), h0)
+
+
+@given(batches())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+def test_chunks_are_as_large_as_they_should_be(chunk_rows, batch):
+    steps = plan(*batch)
+    chunks = steps.chunks(1)
+    assert [chunk.rows.start for chunk in chunks] + [steps.offsets[-1]] == [0] + [c.rows.stop for c in chunks]
+    for chunk in chunks:
+        assert chunk.here(chunk.rows) == slice(0, chunk.size)
+        assert chunk.steps[0][0].start == chunk.rows.start
+        assert chunk.steps[-1][0].stop == chunk.rows.stop
+        assert chunk.size >= chunk_rows or chunk is chunks[-1]
+        assert chunk.steps[-1][0].start - chunk.rows.start < chunk_rows
+
+
+@given(batches())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_the_gradient_of_a_state_that_stands_still_arrives_at_the_last_step(batch):
+    N, T, lengths = batch
+    steps = plan(*batch)
+    dstates, dfinal = numbered(N, T), np.arange(2.0 * N).reshape(N, 2)
+    past = np.arange(T) >= lengths[:, None]
+    expected = (dstates * past[:, :, None]).sum(axis=1)
+    assert_same(steps.unsort(steps.incoming("f", 2, dstates, None, dfinal)), expected)
+    assert_same(steps.unsort(steps.incoming("f", 2, dstates, dfinal, dfinal)), expected + dfinal)
+    assert_same(steps.incoming("f", 2, None, None, dfinal), np.zeros((N, 2)))
+
+
+def test_without_lengths_nothing_is_frozen():
+    x = numbered(3, 2)
+    steps = Steps.of("f", (3, 2), like=x)
+    assert steps.frozen is None
+    assert_same(packed(steps, x), x.transpose(1, 0, 2).reshape(6, 2))

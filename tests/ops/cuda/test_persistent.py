@@ -1,0 +1,253 @@
+"""An LSTM's steps in one launch, against step by step and against NumPy."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+from rnnlab.layers import lstm_backward, lstm_forward
+from rnnlab.layers.recurrent import packing
+from rnnlab.layers.recurrent.packing import Steps
+from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.cuda_source import kernel_source
+
+from ..cases import TOLERANCE
+
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+NAMES = ["lstm_steps_forward", "lstm_steps_backward"]
+# lengths and H: units that do and do not fill their blocks, and rows that do and do not fill four
+CASES = {
+    "one row": ([4], 8),
+    "one step": ([1, 1, 1], 12),
+    "one number": ([1], 1),
+    "odd": ([3, 3, 3, 3, 3], 13),
+    "ragged": ([5, 1, 3, 5, 2, 1, 1, 4, 1, 3], 10),
+    "rows of several passes": ([*[3] * 30, *[2] * 7], 11),
+    "ragged, several passes": ([*range(1, 6), *[1] * 6, *range(5), *[4] * 8], 6),
+}
+
+
+@pytest.fixture
+def persistent(device):
+    return importlib.import_module("rnnlab.ops.cuda.persistent")
+
+
+@pytest.fixture
+def ops(device, persistent):
+    return importlib.import_module("rnnlab.ops.cuda")
+
+
+@pytest.fixture
+def launched(persistent, monkeypatch):
+    """The names of the kernels that are launched for whole chunks."""
+    names = []
+
+    def recording(name, *arguments, **options):
+        names.append(name)
+        launch(name, *arguments, **options)
+
+    launch = persistent.launch
+    monkeypatch.setattr(persistent, "launch", recording)
+    return names
+
+
+@pytest.fixture(params=["few threads", "all threads"])
+def threads(request, persistent, monkeypatch):
+    """Few threads, on few multiprocessors, have more rows than they can work on at a time."""
+    persistent._layout.cache_clear()
+    if request.param == "few threads":
+        monkeypatch.setattr(persistent, "THREADS", 64)
+        monkeypatch.setattr(persistent, "_limits", lambda device: (2, 49152))
+    yield
+    persistent._layout.cache_clear()
+
+
+def forced(monkeypatch, value):
+    monkeypatch.setenv("RNNLAB_PERSISTENT", value)
+
+
+def run(ops, lengths, H, rng, dtype):
+    """Both directions over the middle chunk of a sequence, or all of it: every array that they write."""
+    lengths = np.array(lengths)
+    steps = Steps.of("f", (lengths.size, int(lengths.max())), lengths=lengths, like=np.zeros(1))
+    (chunk,) = steps.chunks(4 * H)
+    N, M = lengths.size, chunk.size
+    normal = lambda *shape: ops.asarray(rng.standard_normal(shape).astype(dtype))  # noqa: E731
+    gates, h, c, tanh_c, Wh = (
+        normal(M, 4 * H),
+        normal(N + M, H),
+        normal(N + M, H),
+        normal(M, H),
+        normal(H, 4 * H),
+    )
+    forward = [gates, h, c, tanh_c]
+    ops.lstm_steps_forward(gates, ops.prepacked(Wh), h, c, tanh_c, chunk.steps)
+    after = [ops.asnumpy(a).copy() for a in forward]
+    skipped = len(chunk.steps) // 2  # a chunk that is not the first one
+    later = chunk.steps[skipped:]
+    m = M - later[0][0].start
+    dh, dstate, dcell, da = normal(m, H), normal(N, H), normal(N, H), normal(m, 4 * H)
+    ops.lstm_steps_backward(dh, dstate, dcell, gates, c, tanh_c, da, ops.prepacked(Wh.T), later)
+    return [*after, *(ops.asnumpy(a) for a in (dh, dstate, dcell, gates, c, tanh_c, da))]
+
+
+@every_dtype
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_numbers(case, ops, launched, threads, dtype, monkeypatch):
+    seeded = lambda: np.random.default_rng(7)  # noqa: E731
+    expected = run(numpy_ops, *CASES[case], seeded(), dtype)
+    forced(monkeypatch, "0")
+    apart = run(ops, *CASES[case], seeded(), dtype)
+    assert launched == []
+    forced(monkeypatch, "1")
+    together = run(ops, *CASES[case], seeded(), dtype)
+    assert launched == NAMES
+    again = run(ops, *CASES[case], seeded(), dtype)
+    scale = 30 if dtype == np.float32 else 10
+    tolerance = {key: scale * value for key, value in TOLERANCE[dtype].items()}
+    for one, same, other, reference in zip(together, again, apart, expected, strict=True):
+        np.testing.assert_array_equal(one, same)
+        np.testing.assert_allclose(one, other, **tolerance)
+        np.testing.assert_allclose(one, reference, **tolerance)
+
+
+@pytest.mark.parametrize("rows", [1, 1 << 20])
+def test_gradients_are_those_of_numpy(rows, ops, launched, threads, rng, monkeypatch):
+    forced(monkeypatch, "1")
+    monkeypatch.setattr(packing, "_CHUNK_ROWS", rows)
+    monkeypatch.setattr(packing, "_CHUNK_NUMBERS", 0)
+    N, T, D, H = 7, 5, 3, 10
+    x, h0, c0 = rng.standard_normal((N, T, D)), rng.standard_normal((N, H)), rng.standard_normal((N, H))
+    Wx, Wh, b = rng.standard_normal((D, 4 * H)), rng.standard_normal((H, 4 * H)), rng.standard_normal(4 * H)
+    dh, dfinal_h, dfinal_c = rng.standard_normal((N, T, H)), *rng.standard_normal((2, N, H))
+    lengths = np.array([5, 0, 2, 5, 1, 3, 2])
+
+    def both(send):
+        given = [send(a) for a in (x, h0, Wx, Wh, b)]
+        *outputs, cache = lstm_forward(*given, c0=send(c0), lengths=lengths, return_state=True)
+        finals = {"dfinal_h": send(dfinal_h), "dfinal_c": send(dfinal_c)}
+        return [*outputs, *lstm_backward(send(dh), cache, **finals)]
+
+    expected = both(np.asarray)
+    assert launched == []
+    actual = both(ops.asarray)
+    chunks = 5 if rows == 1 else 1
+    assert launched == [NAMES[0]] * chunks + [NAMES[1]] * chunks
+    for one, other in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(ops.asnumpy(one), other, rtol=1e-10, atol=1e-12)
+
+
+def test_a_weight_in_a_wider_array(ops, launched, rng, monkeypatch):
+    forced(monkeypatch, "1")
+    H, steps = 6, ((slice(0, 2), slice(0, 2), slice(2, 4)),)
+    wide = ops.asarray(rng.standard_normal((2 * H, 4 * H + 3)))
+    results = []
+    for Wh in (wide[::2, 1:-2], wide[::2, 1:-2].copy()):
+        gates, h, c = ops.zeros((2, 4 * H)) + 0.3, ops.zeros((4, H)) + 0.5, ops.zeros((4, H)) + 0.7
+        dstate, dcell, da = ops.zeros((2, H)) + 0.1, ops.zeros((2, H)), ops.zeros((2, 4 * H))
+        tanh_c = ops.zeros((2, H))
+        ops.lstm_steps_forward(gates, Wh, h, c, tanh_c, steps)
+        ops.lstm_steps_backward(ops.zeros((2, H)), dstate, dcell, gates, c, tanh_c, da, Wh.T, steps)
+        results.append([ops.asnumpy(a) for a in (gates, h, dstate)])
+    assert launched == 2 * NAMES
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# ---------------------------------------------------------------- where it is chosen
+
+
+def forward(ops, N, H, dtype=np.float32, T=1):
+    make = lambda *shape: ops.zeros(shape, dtype)  # noqa: E731
+    lstm_forward(make(N, T, 2), make(N, H), make(2, 4 * H), make(H, 4 * H), make(4 * H))
+
+
+def test_nothing_to_do(ops, launched, monkeypatch):
+    forced(monkeypatch, "1")
+    forward(ops, 0, 4)
+    forward(ops, 2, 4, T=0)
+    assert launched == []
+
+
+def test_step_by_step_where_the_weight_does_not_fit(ops, persistent, launched, monkeypatch):
+    forced(monkeypatch, "1")
+    persistent._layout.cache_clear()
+    monkeypatch.setattr(persistent, "_limits", lambda device: (4, 1000))
+    forward(ops, 2, 2)
+    assert launched == NAMES[:1]
+    forward(ops, 2, 40)
+    assert launched == NAMES[:1]
+    persistent._layout.cache_clear()
+
+
+def test_no_cooperative_launches(simulated, ops, persistent, launched, monkeypatch):
+    forced(monkeypatch, "1")
+    monkeypatch.setitem(simulated.cuda.ATTRIBUTES, "CooperativeLaunch", 0)
+    forward(ops, 2, 2)
+    assert launched == []
+    assert simulated.launches["lstm_forward"] == 1
+
+
+def test_the_table_chooses_unless_the_environment_does(ops, persistent, launched, monkeypatch):
+    monkeypatch.setattr(persistent, "FASTER", {"float32": ((2, 8), (4, 5))})
+    for N, H, dtype in ((2, 8, np.float32), (4, 5, np.float32), (4, 8, np.float32), (2, 8, np.float64)):
+        forward(ops, N, H, dtype)
+    assert launched == NAMES[:1] * 2
+    forced(monkeypatch, "0")
+    forward(ops, 2, 8)
+    assert launched == NAMES[:1] * 2
+    forced(monkeypatch, "1")
+    forward(ops, 4, 8)
+    assert launched == NAMES[:1] * 3
+    forced(monkeypatch, "yes")
+    with pytest.raises(ValueError, match="RNNLAB_PERSISTENT is 'yes', expected '0' or '1'"):
+        forward(ops, 2, 8)
+
+
+def test_the_real_kernels_are_launched(simulated, ops, monkeypatch):
+    forced(monkeypatch, "1")
+    forward(ops, 2, 4, T=3)
+    assert simulated.launches["lstm_steps_forward"] == 1
+    assert simulated.launches["lstm_forward"] == 0
+
+
+def test_a_weight_in_bfloat16_is_multiplied_step_by_step(simulated, ops, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("rnnlab.ops.cuda.cublas"), "MATMUL", "bfloat16")
+    forced(monkeypatch, "1")
+    forward(ops, 2, 4, T=3, dtype=np.float32)
+    assert simulated.launches["lstm_steps_forward"] == 0
+    assert simulated.launches["lstm_forward"] == 3
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("device", [(132, 232448), (108, 166912), (4, 101376), (1, 49152)])
+def test_a_layout_is_possible_and_covers_everything(device, backward, simulated):
+    module = importlib.import_module("rnnlab.ops.cuda.persistent")
+    multiprocessors, shared = device
+    several = 4 if backward else 1
+    fits = 0
+    for itemsize in (4, 8):
+        for H in (1, 3, 100, 128, 500, 512, 1000, 1024):
+            for N in (1, 7, 64, 300):
+                layout = module.layout_for(N, H, itemsize, *device, backward)
+                if layout is None:
+                    continue
+                fits += 1
+                columns, tiles = layout.units // several, layout.rows // module.TILE
+                assert layout.units % several == layout.rows % module.TILE == 0
+                assert layout.blocks % layout.parts == 0
+                assert layout.blocks // layout.parts * layout.units >= H
+                assert layout.blocks <= multiprocessors
+                assert layout.shared <= shared
+                assert columns * layout.splits * tiles <= layout.threads
+                assert layout.rows * layout.units <= layout.threads <= module.THREADS
+                assert layout.threads % 32 == 0
+    assert fits > 5
+    assert module.layout_for(1, 100_000, 4, *device, backward) is None
+
+
+def test_constants_that_the_kernels_have_too(simulated):
+    module = importlib.import_module("rnnlab.ops.cuda.persistent")
+    source = kernel_source()
+    assert f"#define ROWS {module.TILE}\n" in source
+    assert f"#define GRID_THREADS {module.THREADS} " in source

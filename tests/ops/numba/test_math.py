@@ -1,0 +1,113 @@
+"""exp, tanh and the logistic function of the kernels: their errors, and that loops over them vectorise."""
+
+import platform
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("threadpoolctl")
+
+import numba
+
+from rnnlab.ops.numba import cells, masks, math, scores
+
+OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
+
+
+def over(function):
+    """The function over an array, as a kernel applies it."""
+
+    @numba.njit(**OPTIONS)
+    def loop(x, out):
+        for j in range(x.size):
+            out[j] = function(x[j])
+
+    def apply(x):
+        out = np.empty_like(x)
+        loop(x, out)
+        return out
+
+    return apply
+
+
+exp, tanh, sigmoid = map(over, (math.exp, math.tanh, math.sigmoid))
+
+
+def logistic(x):
+    return 0.5 + 0.5 * np.tanh(0.5 * x)
+
+
+def every_float32():
+    """Float32 numbers of every exponent and sign, NaN and infinity among them: one in 997."""
+    bits = np.arange(0, 2**32, 997, dtype=np.uint64).astype(np.uint32)
+    return np.concatenate([bits.view(np.float32), np.array([np.nan, np.inf, -np.inf, 0, -0.0], np.float32)])
+
+
+def float64s(rng):
+    sizes = 10.0 ** rng.uniform(-300, 3, 200_000) * rng.choice([-1, 1], 200_000)
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, 0.625, -0.625, 709.7, -708.3, 5e-324, 1e308, -1e308]
+    return np.concatenate([rng.uniform(-20, 20, 200_000), rng.uniform(-700, 709, 100_000), sizes, special])
+
+
+@pytest.mark.parametrize(
+    ("function", "exact", "error"), [(tanh, np.tanh, 3.1e-7), (sigmoid, logistic, 1.8e-7)]
+)
+def test_float32(function, exact, error):
+    x = every_float32()
+    with np.errstate(invalid="ignore"):
+        y, expected = function(x), exact(x.astype(np.float64))
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(x))
+    assert np.nanmax(abs(y - expected)) < error  # the specification asks for 5e-7
+
+
+def test_float32_tanh_keeps_the_digits_of_small_numbers():
+    x = every_float32()
+    x = x[(abs(x) > 1e-30) & (abs(x) < 1)]
+    np.testing.assert_allclose(tanh(x), np.tanh(x.astype(float)), rtol=4e-7)
+
+
+@pytest.mark.parametrize(("function", "exact"), [(tanh, np.tanh), (sigmoid, logistic)])
+def test_float64(function, exact, rng):
+    x = float64s(rng)
+    y = function(x)
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(x))
+    np.testing.assert_allclose(y, exact(x), rtol=5e-16 if function is tanh else 0, atol=2.3e-16)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(np.float32, 1.2e-7), (np.float64, 3e-16)])
+def test_exp(dtype, error, rng):
+    x = every_float32() if dtype == np.float32 else float64s(rng)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        y, expected = exp(x), np.exp(x.astype(np.longdouble))
+        rounded = expected.astype(dtype)
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(x))
+    np.testing.assert_array_equal(y == np.inf, rounded == np.inf)
+    normal = np.isfinite(rounded) & (rounded > 2 * np.finfo(dtype).tiny)
+    assert (abs(y[normal] - expected[normal]) <= error * expected[normal]).all()
+    assert (y[rounded <= 2 * np.finfo(dtype).tiny] <= 2 * np.finfo(dtype).tiny).all()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="looks for x86-64's instructions")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("kernel", "instructions"),
+    [
+        (cells.lstm_forward.fused, ("vdivp", "vmulp", "vfmadd")),
+        (cells.lstm_backward.fused, ("vmulp", "vsubp")),
+        (scores._softmax_cross_entropy, ("vmaxp", "vfmadd", "vaddp")),
+        (masks.zoneout_forward.fused, ("vpsrld", "vpmulld")),
+    ],
+    ids=["lstm_forward", "lstm_backward", "softmax_cross_entropy", "zoneout_forward"],
+)
+def test_kernels_are_made_of_vector_instructions(kernel, instructions, dtype):
+    from llvmlite import binding
+
+    if not {"avx2", "fma"} <= {name for name, there in binding.get_host_cpu_features().items() if there}:
+        pytest.skip("this processor has no AVX2")
+    # Not kernel.version: machine code that comes from the cache on disk has no assembly to look at.
+    compiled = numba.njit(f"({kernel.signature.replace('T', dtype)})", **OPTIONS)(kernel.function)
+    assembly = compiled.inspect_asm(compiled.signatures[0])
+    wide = [line for line in assembly.splitlines() if "%ymm" in line or "%zmm" in line]
+    for instruction in instructions:
+        assert any(instruction in line for line in wide), f"{instruction} of {dtype} is not vectorised"

@@ -1,0 +1,224 @@
+"""Matrix products of all shapes and layouts, by whatever does them."""
+
+import gc
+from itertools import product
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("threadpoolctl")
+
+from rnnlab.ops.numba import products
+from rnnlab.ops.numba.gemm import Panels
+from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
+from rnnlab.ops.numba.products import affine, affine_into, matmul, matmul_add, matmul_into, prepacked
+
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+TOLERANCE = {np.float32: 5e-4, np.float64: 1e-12, np.float16: 0.1}
+SIZES = [
+    (3, 4, 5),
+    (1, 7, 9),
+    (6, 1, 4),
+    (5, 3, 1),
+    (1, 1, 1),
+    (0, 3, 4),
+    (3, 0, 4),
+    (3, 4, 0),
+    (33, 65, 130),
+    (7, 40, 64),
+    (13, 1100, 97),  # more to add up than lies in a piece of a panel
+]
+
+
+@pytest.fixture(params=[False, True], ids=["own", "MKL"])
+def by(request, monkeypatch):
+    """What large products are done by, all products being large."""
+    try:
+        monkeypatch.setattr(products, "_MKL", Mkl(1) if request.param else None)
+    except MklUnavailableError as reason:
+        pytest.skip(f"MKL is not used here: {reason}")
+    monkeypatch.setattr(products, "_LARGE", 0)
+
+
+LAYOUTS = {
+    "rows": lambda a: a,
+    "columns": np.asfortranarray,
+    "some columns of more": lambda a: within(a, (slice(None), slice(1, a.shape[1] + 1))),
+    "some rows of more": lambda a: within(a, (slice(2, a.shape[0] + 2), slice(None))),
+    "columns, some of more": lambda a: within(a.T, (slice(None), slice(1, a.shape[0] + 1))).T,
+    "every second row": lambda a: within(a, (slice(0, 2 * a.shape[0], 2), slice(None))),
+    "neither axis": lambda a: within(a, (slice(None, None, 2), slice(None, None, 2))),
+    "backwards": lambda a: a[::-1].copy()[::-1],
+}
+
+
+def within(a, where):
+    """The same numbers as a view of a larger array."""
+    larger = np.full((2 * a.shape[0] + 3, 2 * a.shape[1] + 3), 7, a.dtype)
+    if where == (slice(None, None, 2), slice(None, None, 2)):
+        where = (slice(0, 2 * a.shape[0], 2), slice(0, 2 * a.shape[1], 2))
+    elif where[0] == slice(None):
+        where = (slice(0, a.shape[0]), where[1])
+    elif where[1] == slice(None):
+        where = (where[0], slice(0, a.shape[1]))
+    larger[where] = a
+    return larger[where]
+
+
+@pytest.fixture
+def normal(rng, dtype):
+    return lambda *shape: rng.standard_normal(shape).astype(dtype)
+
+
+def assert_close(actual, expected):
+    tolerance = TOLERANCE[expected.dtype.type]
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+    assert actual.dtype == expected.dtype
+
+
+@pytest.mark.usefixtures("by")
+@every_dtype
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_products_of_all_layouts(sizes, dtype, normal):
+    n, K, G = sizes
+    x, w, b = normal(n, K), normal(K, G), normal(G)
+    expected = x @ w
+    for x_layout, w_layout in product(LAYOUTS.values(), repeat=2):
+        x_, w_ = x_layout(x), w_layout(w)
+        assert_close(matmul(x_, w_), expected)
+        assert_close(affine(x_, w_, b), expected + b)
+        for weights in (w_, prepacked(w_)):
+            out = np.full((n, G), np.nan, dtype)
+            matmul_into(x_, weights, out)
+            assert_close(out, expected)
+            matmul_add(x_, weights, out)
+            assert_close(out, expected + expected)
+            affine_into(x_, weights, b, out)
+            assert_close(out, expected + b)
+
+
+@every_dtype
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_results_of_all_layouts(layout, dtype, normal):
+    x, w, start = normal(4, 6), normal(6, 5), normal(4, 5)
+    for weights in (w, prepacked(w)):
+        out = layout(start.copy())
+        kept = None if out.base is None else out.base.copy()
+        matmul_add(x, weights, out)
+        assert_close(out, start + x @ w)
+        matmul_into(x, weights, out)
+        assert_close(out, x @ w)
+        if kept is not None:
+            out[...] = 0
+            assert np.count_nonzero(out.base) <= np.count_nonzero(kept)  # nothing beside it was written
+
+
+@every_dtype
+def test_nan_stays_and_old_results_do_not(dtype, normal):
+    x, w = normal(3, 4), normal(4, 5)
+    x[1, 2] = np.nan
+    for weights in (w, prepacked(w)):
+        out = np.full((3, 5), np.nan, dtype)
+        matmul_into(x, weights, out)
+        np.testing.assert_array_equal(np.isnan(out).all(axis=1), [False, True, False])
+
+
+@pytest.mark.usefixtures("by")
+@pytest.mark.parametrize("dtype", [np.float16])
+def test_other_dtypes_and_axes(dtype, normal, rng):
+    x, w = normal(3, 4), normal(4, 5)
+    assert prepacked(w) is w
+    assert_close(matmul(x, w), x @ w)
+    assert_close(affine(x, w, w[0]), x @ w + w[0])
+    batch = rng.standard_normal((2, 3, 4))
+    assert_close(matmul(batch, batch.swapaxes(1, 2)), batch @ batch.swapaxes(1, 2))
+    integers = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(matmul(integers, integers.T), integers @ integers.T)
+    x = rng.standard_normal((3, 4))
+    x.flags.writeable = False
+    assert_close(matmul(x, x.T), x @ x.T)
+    assert_close(matmul(x, x[0]), x @ x[0])
+
+
+def test_shapes_that_do_not_fit():
+    x, w = np.ones((3, 4), np.float32), np.ones((5, 60), np.float32)
+    with pytest.raises(ValueError, match="mismatch|x has shape"):
+        matmul(x, w)
+    with pytest.raises(ValueError, match="mismatch|x has shape"):
+        affine(x, w, w[0])
+    with pytest.raises(ValueError, match=r"x has shape \(3, 4\), w \(5, 60\) and out \(3, 60\)"):
+        matmul_into(x, prepacked(w), np.empty((3, 60), np.float32))
+    with pytest.raises(ValueError, match=r"x has shape \(3, 5\), w \(5, 60\) and out \(3, 5\)"):
+        matmul_into(np.ones((3, 5), np.float32), prepacked(w), np.empty((3, 5), np.float32))
+    with pytest.raises(TypeError):
+        matmul_into(np.ones((3, 5)), prepacked(w), np.empty((3, 60)))
+
+
+# ---------------------------------------------------------------- prepacked weights
+
+
+@every_dtype
+def test_two_packed_weights_at_once(dtype, normal):
+    """As in the GRU, and with the weights themselves long gone."""
+    x, w = normal(3, 8), normal(8, 150)
+    kept = w.copy()
+    left, right, again = prepacked(w[:, :90]), prepacked(w[:, 90:]), prepacked(w[:, :90])
+    w[...] = np.nan
+    del w
+    gc.collect()
+    for weights, part in ((left, kept[:, :90]), (right, kept[:, 90:]), (again, kept[:, :90])):
+        out = np.empty((3, part.shape[1]), dtype)
+        matmul_into(x, weights, out)
+        assert_close(out, x @ part)
+
+
+@every_dtype
+@pytest.mark.parametrize("rows", [1, 7, 300, 1000])
+def test_a_packed_weight_serves_any_number_of_rows(rows, dtype, normal):
+    w = normal(64, 96)
+    weights, x, out = prepacked(w), normal(rows, 64), np.empty((rows, 96), dtype)
+    matmul_into(x, weights, out)
+    assert_close(out, x @ w)
+
+
+def test_memory_of_packed_weights_is_used_again(rng):
+    w = rng.standard_normal((80, 100)).astype(np.float32)
+    places = set()
+    for _ in range(200):
+        forward, backward = prepacked(w), prepacked(w.T)
+        places |= {forward._panels.ctypes.data, backward._panels.ctypes.data}
+    assert len(places) <= 4
+
+
+def test_memory_of_a_packed_weight_in_use_is_not(rng):
+    alive = [prepacked(rng.standard_normal((80, 100)).astype(np.float32)) for _ in range(10)]
+    assert isinstance(alive[0], Panels)
+    assert len({weights._panels.ctypes.data for weights in alive}) == 10
+
+
+@pytest.mark.usefixtures("by")
+@every_dtype
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_a_bias_of_any_layout(n, dtype, normal):
+    x, w, b = normal(n, 30), normal(30, 128), normal(256)
+    for bias in (b[::2], b[::-2], np.broadcast_to(b[:1], 128)):
+        assert_close(affine(x, w, bias), x @ w + bias)
+        out = np.empty((n, 128), dtype)
+        affine_into(x, prepacked(w), bias, out)
+        assert_close(out, x @ w + bias)
+    for wrong in (b[:5], b):
+        with pytest.raises(ValueError, match="b has shape"):
+            affine(x, w, wrong)
+
+
+@pytest.mark.parametrize("n", [2, 8])
+def test_bytes_in_the_other_order_and_off_their_place(n, rng):
+    x, w = rng.standard_normal((n, 30)), rng.standard_normal((30, 128))
+    room = np.zeros(n * 30 * 8 + 1, np.uint8)[1:].view(np.float64).reshape(n, 30)
+    room[...] = x
+    for odd in (x.astype(">f8"), room):
+        np.testing.assert_allclose(matmul(odd, w), x @ w, rtol=1e-12)
+        out = np.empty((n, 128))
+        matmul_into(odd, prepacked(w), out)
+        np.testing.assert_allclose(out, x @ w, rtol=1e-12)

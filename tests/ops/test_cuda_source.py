@@ -1,0 +1,122 @@
+"""The CUDA source compiles for GPUs: by NVRTC, NVIDIA's compiler, which needs neither a GPU nor a driver."""
+
+import ast
+import ctypes
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import rnnlab.ops
+from rnnlab.ops.cuda_source import FILES, kernel_source
+
+FOLDER = Path(rnnlab.ops.__file__).parent
+SOURCE = kernel_source()
+KERNELS = re.findall(r"^(?:BLOCK_|GRID_)?KERNEL\((\w+)\)", SOURCE, re.MULTILINE)
+# NVRTC itself says so of sm_70, which it still compiles for.
+OLD = "nvrtc: warning: Architectures prior to "
+
+
+class CompileError(Exception):
+    """NVRTC refused a source, or warned of something in it."""
+
+
+@pytest.fixture(scope="module")
+def nvrtc():
+    """NVRTC's library; its built-ins are loaded first, since it looks for them only where the system does."""
+    try:
+        spec = importlib.util.find_spec("nvidia.cuda_nvrtc")
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None:
+        pytest.skip("nvidia-cuda-nvrtc-cu12 is not installed: pip install -e '.[test]'")
+    folder = Path(spec.submodule_search_locations[0], "lib")
+    for builtins in folder.glob("libnvrtc-builtins.so.*"):
+        ctypes.CDLL(str(builtins))
+    return ctypes.CDLL(str(folder / "libnvrtc.so.12"))
+
+
+def compiled(nvrtc, source, *options):
+    """The PTX of a source. Raise CompileError with NVRTC's log if it has anything to say."""
+    program, array = ctypes.c_void_p(), (ctypes.c_char_p * len(options))(*map(str.encode, options))
+    check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"common.cu", 0, None, None))
+    try:
+        status = nvrtc.nvrtcCompileProgram(program, len(array), array)
+        log = text(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+        log = "\n".join(line for line in log.splitlines() if not line.startswith(OLD))
+        if status or log:
+            raise CompileError(log or f"NVRTC's status {status}")
+        return text(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    finally:
+        check(nvrtc.nvrtcDestroyProgram(ctypes.byref(program)))
+
+
+def text(program, get_size, get):
+    size = ctypes.c_size_t()
+    check(get_size(program, ctypes.byref(size)))
+    room = ctypes.create_string_buffer(size.value)
+    check(get(program, room))
+    return room.value.decode()
+
+
+def check(status):
+    if status:
+        raise RuntimeError(f"NVRTC's status {status}")
+
+
+def launched():
+    """The kernels that the primitives launch: the first argument of a function whose first is ``name``.
+
+    ``launch`` is one, and so are the functions that hand their ``name`` on to it.
+    """
+    trees = [ast.parse(path.read_text("utf-8")) for path in sorted(FOLDER.glob("cupy_*.py"))]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    launchers = {
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef) and node.args.args and node.args.args[0].arg == "name"
+    }
+    first = [
+        node.args[0]
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in launchers
+    ]
+    others = {ast.unparse(argument) for argument in first if not isinstance(argument, ast.Constant)}
+    assert others == {"name"}, "a kernel's name that cannot be read from the source"
+    return {argument.value for argument in first if isinstance(argument, ast.Constant)}
+
+
+@pytest.mark.parametrize("real", ["float", "double"])
+@pytest.mark.parametrize("architecture", [70, 80, 90])
+def test_kernels_compile(nvrtc, architecture, real):
+    options = f"--gpu-architecture=compute_{architecture}", f"-DREAL={real}", "-std=c++17"
+    ptx = compiled(nvrtc, SOURCE, *options)
+    assert sorted(re.findall(r"\.entry (\w+)\(", ptx)) == sorted(KERNELS)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("x[0] = absent;", 'identifier "absent" is undefined'),
+        ("int unused; x[0] = 0;", "declared but never referenced"),
+    ],
+)
+def test_errors_and_warnings_are_seen(nvrtc, broken, said):
+    source = 'extern "C" __global__ void kernel(REAL* x) {' + broken + "}"
+    with pytest.raises(CompileError, match=said):
+        compiled(nvrtc, source, "-DREAL=float")
+
+
+def test_each_kernel_has_a_name_of_its_own():
+    assert KERNELS
+    assert len(set(KERNELS)) == len(KERNELS)
+
+
+def test_every_file_is_compiled():
+    assert sorted(FILES) == sorted(path.name for path in FOLDER.glob("*.cu"))
+    assert FILES[0] == "common.cu"
+
+
+def test_what_is_launched_is_what_there_is():
+    assert launched() == set(KERNELS)

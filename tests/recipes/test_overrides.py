@@ -1,0 +1,48 @@
+import pytest
+
+from rnnlab.recipes.overrides import check_reach, with_overrides
+from rnnlab.recipes.schema import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("override", "key", "value"),
+    [
+        ("model.hidden_dim = 64", "model.hidden_dim", 64),
+        ("model.cell_type=rnn", "model.cell_type", "rnn"),
+        ("model.cell_type='rnn'", "model.cell_type", "rnn"),
+        ("new.table.x={a = [1.5]}", "new.table.x", {"a": [1.5]}),
+        ("data.directory=a=b", "data.directory", "a=b"),
+        ("stage.2.rate=1", "stage.2.rate", 1),
+    ],
+)
+def test_a_value_goes_where_its_key_says_and_the_tables_given_stay(override, key, value):
+    tables = {"model": {"hidden_dim": 3}, "stage": [{"rate": 5}, {}]}
+    found, keys = with_overrides(tables, [override])
+    assert keys == [key]
+    for step in key.split("."):
+        found = found[int(step) - 1] if isinstance(found, list) else found[step]
+    assert found == value
+    assert tables == {"model": {"hidden_dim": 3}, "stage": [{"rate": 5}, {}]}
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model", "--set: 'model', expected key.sub=value"),
+        ("model..x=1", "--set: 'model..x=1', expected key.sub=value"),
+        ("model.x.y=1", "--set: model.x.y: x is 3, expected a table"),
+        ("stage.0.x=1", "--set: stage.0.x: found 0, expected a number from 1 to 1"),
+        ("stage.first.x=1", "--set: stage.first.x: found first, expected a number from 1 to 1"),
+    ],
+)
+def test_a_key_that_leads_nowhere_is_refused(override, message):
+    with pytest.raises(ConfigError) as error:
+        with_overrides({"model": {"x": 3}, "stage": [{}]}, [override])
+    assert str(error.value) == message
+
+
+def test_what_every_stage_has_of_its_own_is_not_set_in_vain():
+    stages = [{"rate": 1, "optim": {"beta": 1}}, {"rate": 2}]
+    check_reach(["training.epochs", "training.optim.beta", "model.rate"], stages)
+    with pytest.raises(ConfigError, match=r"^--set training\.rate: every stage has its own rate"):
+        check_reach(["training.rate"], stages)

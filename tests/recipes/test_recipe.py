@@ -1,0 +1,247 @@
+import inspect
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Literal, get_args, get_type_hints
+
+import pytest
+
+from rnnlab.metrics import METRICS
+from rnnlab.models import Seq2Seq, SequenceClassifier
+from rnnlab.models.captioning import IMAGE_INPUTS, CaptioningRNN
+from rnnlab.models.classification import READOUTS
+from rnnlab.models.parts.cells import CELLS
+from rnnlab.models.parts.encoders import ACTIVATIONS
+from rnnlab.models.parts.initialisation import INITIALISATIONS
+from rnnlab.recipes.recipe import (
+    ClassificationConfig,
+    ClassifierConfig,
+    Config,
+    ModelConfig,
+    Seq2SeqConfig,
+    TrainingConfig,
+    TranslationConfig,
+    load_config,
+    recipe_from_dict,
+)
+from rnnlab.recipes.schema import ConfigError
+from rnnlab.recipes.stages import StageConfig
+from rnnlab.training import Solver
+
+RECIPES = sorted(Path(__file__).parents[2].glob("recipes/*.toml"))
+
+RECIPE = """
+[data]
+kind = "shapes"
+
+[model]
+cell_type = "gru"
+hidden_dim = 32
+
+[training]
+optim_config = { learning_rate = 0.002 }
+schedule = { name = "step", every = 3, factor = 0.7 }
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text(RECIPE)
+    return path
+
+
+def test_values_and_defaults(recipe):
+    config = load_config(recipe)
+    assert config.data.kind == "shapes"
+    assert (config.model.cell_type, config.model.hidden_dim, config.model.wordvec_dim) == ("gru", 32, 256)
+    assert config.training.optim_config == {"learning_rate": 0.002}
+    assert config.training.schedule["factor"] == 0.7
+    assert config.decoding.beam_size == 3
+    assert config.evaluation.metrics == list(METRICS)
+
+
+def test_overrides(recipe):
+    overrides = [
+        "model.hidden_dim = 64",
+        "model.cell_type=rnn",
+        'training.monitor="val_perplexity"',
+        "training.optim_config.beta1=0.5",
+        "training.schedule={name = 'exponential', decay = 0.9}",
+        "decoding.max_length=12",
+        "evaluation.metrics=['BLEU']",
+        "data.directory=a=b",
+    ]
+    config = load_config(recipe, overrides)
+    assert (config.model.hidden_dim, config.model.cell_type) == (64, "rnn")
+    assert config.training.monitor == "val_perplexity"
+    assert config.training.optim_config == {"learning_rate": 0.002, "beta1": 0.5}
+    assert config.training.schedule == {"name": "exponential", "decay": 0.9}
+    assert config.decoding.max_length == 12
+    assert config.evaluation.metrics == ["BLEU"]
+    assert str(config.data.directory) == "a=b"
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.hiden_dim=3", "--set: model.hiden_dim is unknown; did you mean hidden_dim?"),
+        ("model.hidden_dim=three", "--set: model.hidden_dim is 'three', expected an integer in [1, inf)"),
+        ("modle.hidden_dim=3", "modle is unknown; did you mean model?"),
+        ("model.hidden_dim", "--set: 'model.hidden_dim', expected key.sub=value"),
+        ("=3", "--set: '=3', expected key.sub=value"),
+        ("data.kind.x=3", "--set: data.kind.x: kind is 'shapes', expected a table"),
+        (
+            "data.kind=imagenet",
+            "data.kind is 'imagenet', expected one of 'shapes', 'course', 'karpathy', 'coco'",
+        ),
+        ("data.kind=course", "data.directory is missing, expected a path"),
+        ("training.update_rule=adma", "training.update_rule is 'adma', expected one of sgd, momentum"),
+        ("training.optim_config.beta=1", "training.optim_config: unknown key 'beta'; adam has learning_rate"),
+        ("training.optim_config.beta1=1", "training.optim_config: beta1 is 1, expected a number in [0, 1)"),
+        ("training.schedule.name=cosine", "training.schedule: name is 'cosine', expected one of constant"),
+        ("training.monitor=CIDEr", "training.monitor is 'CIDEr', expected one of val_loss, val_perplexity"),
+        ("model.word_dropout=1.0", "--set: model.word_dropout is 1.0, expected a number in [0, 1)"),
+        ("decoding.n_best=4", "decoding.n_best is 4, but beam search finds at most 3"),
+        ("evaluation.metrics=['BLUE']", "--set: evaluation.metrics.1 is 'BLUE', expected one of 'BLEU'"),
+    ],
+)
+def test_errors_name_the_key(recipe, override, message):
+    with pytest.raises(ConfigError) as error:
+        load_config(recipe, [override])
+    assert message in str(error.value)
+
+
+def test_errors_of_the_file_name_it(recipe):
+    recipe.write_text(RECIPE + "\n[decoding]\nbeam_size = 0")
+    with pytest.raises(ConfigError) as error:
+        load_config(recipe)
+    assert str(error.value) == f"{recipe}: decoding.beam_size is 0, expected an integer in [1, inf)"
+
+
+def test_a_score_of_each_epoch_can_be_monitored(recipe):
+    config = load_config(recipe, ["training.monitor=BLEU-4", "evaluation.each_epoch=['BLEU']"])
+    assert config.training.monitor == "BLEU-4"
+
+
+def test_the_kind_of_data_makes_a_recipe_one_of_translations(recipe):
+    recipe.write_text('[data]\nkind = "parallel"\ndirectory = "x"\n[model]\nencoder_dim = 3')
+    config = load_config(recipe, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
+    assert isinstance(config, TranslationConfig)
+    assert (config.model.encoder_dim, config.evaluation.split) == (3, "val")
+    for override, message in (
+        ("model.image_input=every_step", "model.image_input is unknown"),
+        ("evaluation.metrics=['CIDEr']", "evaluation.metrics is unknown"),
+        ("data.min_count=0", "data.min_count is 0, expected an integer in [1, inf)"),
+        ("data.kind=imagenet", "data.kind is 'imagenet', expected one of 'shapes', 'course', 'karpathy', "),
+        ("data.kind=['a']", "data.kind is ['a'], expected one of 'shapes'"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            load_config(recipe, [override])
+        assert f"--set: {message}" in str(error.value)
+    with pytest.raises(
+        ConfigError,
+        match=r"data\.kind is missing, expected one of .* 'coco', 'parallel', 'habeas', 'mnist', 'digits'",
+    ):
+        recipe_from_dict({"data": {}})
+
+
+def test_the_kind_of_data_makes_a_recipe_one_of_classes(recipe):
+    recipe.write_text('[data]\nkind = "mnist"\ndirectory = "x"\n[model]\nreadout = "mean"')
+    config = load_config(recipe, ["training.monitor=val_accuracy", "data.permute_seed=0"])
+    assert isinstance(config, ClassificationConfig)
+    assert (config.data.num_val, config.data.permute_seed, config.model.readout) == (5000, 0, "mean")
+    assert load_config(recipe, ["data={kind = 'digits', max_train = 9}"]).data.max_train == 9
+    for override, message in (
+        ("model.wordvec_dim=3", "model.wordvec_dim is unknown"),
+        ("decoding.beam_size=3", "decoding is unknown; there are data, model, training, stage, evaluation"),
+        ("model.readout=first", "model.readout is 'first', expected one of 'last', 'mean'"),
+        ("data.permute_seed=-1", "data.permute_seed is -1, expected an integer in [0, inf)"),
+        ("data.num_val=0", "data.num_val is 0, expected an integer in [1, inf)"),
+        ("evaluation.each_epoch=['BLEU']", "evaluation.each_epoch is unknown"),
+        ("training.monitor=val_perplexity", "'val_perplexity', expected one of val_loss, val_accuracy"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            load_config(recipe, [override])
+        assert message in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"[data\n", b"\xff"])
+def test_not_toml(recipe, content):
+    recipe.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"recipe\.toml: not a TOML file: "):
+        load_config(recipe)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_config(tmp_path / "no.toml")
+
+
+def test_data_is_required():
+    with pytest.raises(ConfigError, match=r"^config: data is missing, expected a table"):
+        Config.from_dict({})
+
+
+def test_round_trip_keeps_paths_as_written(recipe):
+    config = load_config(recipe, ["data.directory=$RNNLAB_DATA/shapes"])
+    stored = json.loads(json.dumps(config.to_dict()))
+    assert stored["data"]["directory"] == "$RNNLAB_DATA/shapes"
+    assert Config.from_dict(stored) == config
+
+
+def test_overriding_leaves_the_given_tables_alone():
+    tables = {"data": {"kind": "shapes"}}
+    Config.from_dict(tables, overrides=["data.max_train=3", "model.hidden_dim=4"])
+    assert tables == {"data": {"kind": "shapes"}}
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_recipes_load(path):
+    config = load_config(path)
+    assert recipe_from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_key_of_a_recipe_is_explained(path):
+    lines = path.read_text().splitlines()
+    keys = [line for line in lines if "=" in line.partition("#")[0]]
+    assert [line for line in keys if "#" not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("section", "target"),
+    [
+        (ModelConfig, CaptioningRNN),
+        (Seq2SeqConfig, Seq2Seq),
+        (ClassifierConfig, SequenceClassifier),
+        (TrainingConfig, Solver),
+    ],
+)
+def test_keys_are_arguments_with_the_same_meaning(section, target):
+    arguments = inspect.signature(target).parameters
+    assert {key.name for key in fields(section)} - {"warm_start"} <= set(arguments)
+
+
+def test_keys_of_a_stage_are_those_of_training_with_the_same_values():
+    training, stage = get_type_hints(TrainingConfig), get_type_hints(StageConfig)
+    assert set(stage) - set(training) == {"trains", "losses"}
+    for key in set(stage) & set(training):
+        assert stage[key] == training[key] | None
+
+
+@pytest.mark.parametrize(
+    ("key", "choices"),
+    [
+        ("cell_type", CELLS),
+        ("image_input", IMAGE_INPUTS),
+        ("state_activation", ACTIVATIONS),
+        ("initialisation", INITIALISATIONS),
+        ("readout", READOUTS),
+    ],
+)
+def test_choices_are_those_of_the_model(key, choices):
+    for section in (ModelConfig, Seq2SeqConfig, ClassifierConfig):
+        annotation = get_type_hints(section).get(key, Literal[tuple(choices)])
+        assert annotation == Literal[tuple(choices)]
+        assert get_args(annotation) == tuple(choices)

@@ -1,0 +1,142 @@
+import math
+import os
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from rnnlab.recipes.schema import ConfigError, EnvPath, Interval, Place, from_table, to_table
+
+
+@dataclass
+class Circle:
+    kind: Literal["circle"]
+    radius: Annotated[float, Interval("(0, inf)")]
+
+
+@dataclass
+class Square:
+    kind: Literal["square"]
+    side: float = 1.0
+    folder: EnvPath | None = None
+
+
+@dataclass
+class Drawing:
+    shape: Circle | Square
+    count: Annotated[int, Interval("[1, 9]")] = 1
+    colour: Literal["red", "blue"] = "red"
+    tags: list[Literal["big", "old"]] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+    title: str | None = None
+    filled: bool = False
+
+    def __post_init__(self):
+        if self.title == "untitled":
+            raise ValueError("title is 'untitled', expected a better one")
+
+
+CIRCLE = {"kind": "circle", "radius": 2}
+
+
+def read(overrides=(), **table):
+    return from_table(Drawing, {"shape": CIRCLE, **table}, Place("file.toml", overrides=overrides))
+
+
+def test_defaults_and_values():
+    drawing = read(count=3, tags=["old"], options={"any": [1, "thing"]})
+    assert drawing == Drawing(Circle("circle", 2.0), 3, "red", ["old"], {"any": [1, "thing"]}, None, False)
+    assert type(drawing.shape.radius) is float
+
+
+def test_kind_chooses_the_table():
+    assert read(shape={"kind": "square", "folder": "a/$B"}).shape == Square("square", 1.0, EnvPath("a/$B"))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"count": "many"}, "count is 'many', expected an integer in [1, 9]"),
+        ({"count": 10}, "count is 10, expected an integer in [1, 9]"),
+        ({"count": 2.0}, "count is 2.0, expected an integer in [1, 9]"),
+        ({"count": True}, "count is True, expected an integer in [1, 9]"),
+        ({"colour": "green"}, "colour is 'green', expected one of 'red', 'blue'"),
+        ({"tags": "old"}, "tags is 'old', expected an array"),
+        ({"tags": ["old", "new"]}, "tags.2 is 'new', expected one of 'big', 'old'"),
+        ({"options": 3}, "options is 3, expected a table"),
+        ({"title": 3}, "title is 3, expected a string"),
+        ({"title": "untitled"}, "title is 'untitled', expected a better one"),
+        ({"filled": 1}, "filled is 1, expected true or false"),
+        ({"shape": 3}, "shape is 3, expected a table"),
+        ({"shape": {}}, "shape.kind is missing, expected one of 'circle', 'square'"),
+        ({"shape": {"kind": "oval"}}, "shape.kind is 'oval', expected one of 'circle', 'square'"),
+        ({"shape": {"kind": "circle"}}, "shape.radius is missing, expected a number in (0, inf)"),
+        ({"shape": CIRCLE | {"radius": 0}}, "shape.radius is 0, expected a number in (0, inf)"),
+        ({"shape": CIRCLE | {"radius": math.nan}}, "shape.radius is nan, expected a number in (0, inf)"),
+        ({"shape": CIRCLE | {"radus": 1}}, "shape.radus is unknown; did you mean radius?"),
+        ({"shape": {"kind": "square", "folder": 1}}, "shape.folder is 1, expected a path"),
+        ({"size": 1}, "size is unknown; there are shape, count, colour, tags, options, title, filled"),
+    ],
+)
+def test_errors_name_file_key_found_and_expected(table, message):
+    with pytest.raises(ConfigError) as error:
+        read(**table)
+    assert str(error.value) == f"file.toml: {message}"
+
+
+def test_errors_of_overrides_name_the_command_line():
+    with pytest.raises(ConfigError, match="^--set: count is 0"):
+        read(overrides=["count"], count=0)
+    with pytest.raises(ConfigError, match=r"^--set: shape\.radius is 0"):
+        read(overrides=["shape"], shape=CIRCLE | {"radius": 0})
+    with pytest.raises(ConfigError, match=r"^file.toml: count is 0"):
+        read(overrides=["count.x", "coun"], count=0)
+
+
+def test_checks_of_a_nested_dataclass_name_its_key():
+    @dataclass
+    class Outer:
+        inner: Drawing
+
+    with pytest.raises(ConfigError, match=r"^file\.toml: inner\.title is 'untitled'"):
+        from_table(Outer, {"inner": {"shape": CIRCLE, "title": "untitled"}}, Place("file.toml"))
+    with pytest.raises(ConfigError, match=r"^file\.toml: inner is 1, expected a table"):
+        from_table(Outer, {"inner": 1}, Place("file.toml"))
+    with pytest.raises(ConfigError, match=r"^file\.toml: inner is missing, expected a table"):
+        from_table(Outer, {}, Place("file.toml"))
+
+
+def test_round_trip():
+    drawing = read(shape={"kind": "square", "folder": "$HOME/x"}, tags=["big"], options={"a": {"b": 1}})
+    table = to_table(drawing)
+    assert table["shape"] == {"kind": "square", "side": 1.0, "folder": "$HOME/x"}
+    assert table["title"] is None
+    assert from_table(Drawing, table, Place("again")) == drawing
+
+
+def test_env_path(monkeypatch):
+    monkeypatch.setenv("PLACE", "/data")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert os.fspath(EnvPath("$PLACE/a")) == os.fspath(EnvPath("${PLACE}/a")) == "/data/a"
+    assert os.fspath(EnvPath("~/a")) == "/home/me/a"
+    assert str(EnvPath("$PLACE/a")) == "$PLACE/a"
+    assert repr(EnvPath("$PLACE/a")) == "EnvPath('$PLACE/a')"
+    assert len({EnvPath("a"), EnvPath("a")}) == 1
+    monkeypatch.delenv("PLACE")
+    with pytest.raises(
+        ValueError, match=r"path '\$PLACE/a' needs the environment variable PLACE, which is not"
+    ):
+        os.fspath(EnvPath("$PLACE/a"))
+
+
+@pytest.mark.parametrize(
+    ("notation", "inside", "outside"),
+    [
+        ("[0, 1)", [0, 0.5], [-1, 1, math.nan]),
+        ("(0, inf)", [1e-9, 1e9], [0, math.inf]),
+        ("(0, 1]", [1], [0, 2]),
+    ],
+)
+def test_interval(notation, inside, outside):
+    assert all(number in Interval(notation) for number in inside)
+    assert not any(number in Interval(notation) for number in outside)

@@ -1,0 +1,346 @@
+"""Recipes of several stages: what each starts from and trains, and runs that are interrupted and resumed."""
+
+import json
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rnnlab import cli, runs
+from rnnlab.data import write_shapes
+from rnnlab.recipes.recipe import Config, ConfigError, load_config, recipe_from_dict
+from rnnlab.training import Solver, load_checkpoint
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
+STAGES = [
+    {"num_epochs": 2, "optim_config": {"learning_rate": 1e-2}, "trains": ["W*"]},
+    {
+        "num_epochs": 2,
+        "update_rule": "adamw",
+        "seed": 4,
+        "trains": ["b_vocab", "*_embed", "Wx"],
+        "losses": {"doubly_stochastic": 0.3},
+        "scheduled_sampling": {"name": "linear", "start": 0.1, "stop": 0.9, "over": 2},
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def shapes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "shapes"
+    write_shapes(folder, {"train": 24, "val": 6, "test": 6})
+    return folder
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Drawing is most of the time that runs as short as these take."""
+    monkeypatch.setattr("rnnlab.training.run_directory.RunDirectory.plot", lambda *args, **options: None)
+
+
+@pytest.fixture
+def tables(shapes):
+    return {
+        "data": {"kind": "shapes", "directory": str(shapes), "features": "local"},
+        "model": {"hidden_dim": 12, "wordvec_dim": 8, "attention": "additive", "output_dropout": 0.2},
+        "training": {"batch_size": 40, "checkpoint_every": 2, "clip_norm": 5.0, "seed": 3},
+        "stage": STAGES,
+        "decoding": {"max_length": 8},
+        "evaluation": {"metrics": ["BLEU"]},
+    }
+
+
+def train(tables, path):
+    return runs.train(Config.from_dict(tables), path, progress=False)
+
+
+def contents(path):
+    """All that a checkpoint holds but times and the recipe."""
+    checkpoint = load_checkpoint(path)
+    history = [
+        {key: value for key, value in row.items() if key not in ("seconds", "tokens_per_second")}
+        for row in checkpoint.history
+    ]
+    arrays = [checkpoint.parameters.flat, checkpoint.losses, *checkpoint.optimiser.values()]
+    return history, checkpoint.solver["noise"], [np.asarray(array).tobytes() for array in arrays]
+
+
+# ------------------------------------------------------------------ what a stage is
+
+
+def test_each_starts_from_the_best_of_the_one_before(tables, tmp_path, capsys):
+    run = train(tables, tmp_path / "run")
+    printed = capsys.readouterr().out.splitlines()
+    names = list(run.model.params)
+    weights = ", ".join(name for name in names if name.startswith("W"))
+    assert printed[0].startswith(f"Stage 1 of 2: {weights.count(',') + 1} of {len(names)} parameters train: ")
+    assert printed[0].endswith(f": {weights}.")
+    three = f"3 of {len(names)} parameters train: W_embed, Wx, b_vocab; doubly_stochastic = 0.3."
+    at = printed.index(f"Stage 2 of 2: {three}")
+    best = tmp_path / "run/stage1/best.h5"
+    assert printed[at + 1] == f"Warm start from {best}: {len(names)} parameters loaded."
+    fresh = runs.new_model(run.config, run.data)
+    first, last = (load_checkpoint(tmp_path / "run" / name) for name in ("stage1/best.h5", "last.h5"))
+    for name in names:
+        trained = name.startswith("W")
+        assert (first.parameters[name].tobytes() != fresh.params[name].tobytes()) == trained, name
+        trained = name in ("W_embed", "Wx", "b_vocab")
+        assert (last.parameters[name].tobytes() != first.parameters[name].tobytes()) == trained, name
+    assert [row["sampling"] for row in last.history] == pytest.approx([0.1, 0.5])
+    assert "sampling" not in first.history[0]
+    assert (len(first.losses), first.solver["options"]["seed"]) == (6, 3)
+    assert (len(last.losses), last.solver["options"]["seed"]) == (6, 4)
+
+
+def test_stages_are_recipes_that_start_from_one_another(tables, tmp_path):
+    train(tables, tmp_path / "run")
+    alone = {key: table for key, table in tables.items() if key != "stage"}
+    train(alone | {"stage": STAGES[:1]}, tmp_path / "first")
+    training = tables["training"] | {"warm_start": str(tmp_path / "first")}
+    train(alone | {"training": training, "stage": STAGES[1:]}, tmp_path / "second")
+    assert contents(tmp_path / "run/stage1/last.h5") == contents(tmp_path / "first/last.h5")
+    assert contents(tmp_path / "run/last.h5") == contents(tmp_path / "second/last.h5")
+
+
+def test_a_weight_of_a_stage_is_the_model_s(tables, tmp_path):
+    del tables["stage"]
+    tables["training"]["num_epochs"] = 1
+    weights = {"losses": {"doubly_stochastic": 0.7}}
+    train(tables, tmp_path / "none")
+    train(tables | {"stage": [weights]}, tmp_path / "stage")
+    train(tables | {"model": tables["model"] | {"doubly_stochastic": 0.7}}, tmp_path / "model")
+    train(tables | {"stage": [{}]}, tmp_path / "empty")
+    assert contents(tmp_path / "stage/last.h5") == contents(tmp_path / "model/last.h5")
+    assert contents(tmp_path / "empty/last.h5") == contents(tmp_path / "none/last.h5")
+    assert contents(tmp_path / "none/last.h5") != contents(tmp_path / "model/last.h5")
+
+
+def test_arnet_joins_in_the_second_stage(tables, tmp_path):
+    """Its parameters are there from the beginning, and do not move before their loss has a weight."""
+    tables["model"] |= {"reconstructor_dim": 5}
+    stages = [{"num_epochs": 1}, {"num_epochs": 1, "losses": {"reconstruction": 0.05}}]
+    run = train(tables | {"stage": stages}, tmp_path / "run")
+    fresh = runs.new_model(run.config, run.data)
+    first, last = (load_checkpoint(tmp_path / "run" / name) for name in ("stage1/last.h5", "last.h5"))
+    own = [name for name in run.model.params if "arnet" in name]
+    assert own
+    for name in own:
+        assert first.parameters[name].tobytes() == fresh.params[name].tobytes()
+        assert last.parameters[name].tobytes() != first.parameters[name].tobytes()
+
+
+def test_a_run_of_stages_is_used_as_any_other(tables, tmp_path, capsys):
+    train(tables, tmp_path / "run")
+    for directory in ("run", "run/stage1"):
+        assert cli.main(["caption", str(tmp_path / directory), "val"]) == 0
+        assert len(capsys.readouterr().out.strip().splitlines()) >= 6
+    run = runs.load_run(tmp_path / "run")
+    best = load_checkpoint(tmp_path / "run/best.h5").parameters
+    np.testing.assert_array_equal(run.model.params.flat, best.flat)
+    assert recipe_from_dict(json.loads(json.dumps(run.config.to_dict()))) == run.config
+
+
+# ------------------------------------------------------------------ interruption
+
+
+class Killed(Exception):
+    """Stands for a kill: training ends where it is."""
+
+
+def kill():
+    raise Killed
+
+
+def press():
+    signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def acting_at(method, call, action):
+    """Within, the solvers act before so many calls of a method of theirs."""
+    calls, original = [], getattr(Solver, method)
+
+    def acting(solver, *arguments):
+        calls.append(1)
+        if len(calls) == call:
+            action()
+        return original(solver, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Solver, method, acting)
+        yield
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """Filled by the first test that needs it."""
+    return tmp_path_factory.mktemp("reference") / "run"
+
+
+@pytest.mark.parametrize("iteration", [4, 6, 7, 8, 9, 12])
+def test_a_resumed_run_ends_as_an_unbroken_one(tables, tmp_path, reference, iteration):
+    """Of 6 iterations and 6; the second stage has its first checkpoint after 8."""
+    if not reference.exists():
+        train(tables, reference)
+    path = tmp_path / "run"
+    with acting_at("_iterate", iteration, kill), pytest.raises(Killed):
+        train(tables, path)
+    assert (path / "last.h5").exists() == (iteration > 8)
+    run = runs.resume(path, progress=False)
+    assert not run.interrupted
+    for name in ("stage1/last.h5", "stage1/best.h5", "last.h5", "best.h5"):
+        assert contents(path / name) == contents(reference / name), name
+    best = load_checkpoint(reference / "best.h5").parameters
+    np.testing.assert_array_equal(run.model.params.flat, best.flat)
+
+
+@pytest.mark.parametrize("iteration", [3, 8])
+def test_ctrl_c(tables, tmp_path, iteration):
+    with acting_at("_iterate", iteration, press):
+        run = train(tables, tmp_path / "run")
+    assert run.interrupted
+    assert (tmp_path / "run/last.h5").exists() == (iteration > 6)
+    assert not runs.resume(tmp_path / "run", progress=False).interrupted
+
+
+def test_ctrl_c_when_a_stage_is_done_begins_no_other(tables, tmp_path):
+    with acting_at("_validate", 2, press):
+        assert train(tables, tmp_path / "run").interrupted
+    assert len(load_checkpoint(tmp_path / "run/stage1/last.h5").history) == 2
+    assert not (tmp_path / "run/last.h5").exists()
+    with acting_at("_validate", 2, press):
+        assert not runs.resume(tmp_path / "run", progress=False).interrupted
+
+
+def test_more_epochs_are_the_last_stage_s(tables, tmp_path):
+    path = tmp_path / "run"
+    train(tables, path)
+    run = runs.resume(path, progress=False, num_epochs=3)
+    assert len(load_checkpoint(path / "last.h5").history) == 3
+    assert len(load_checkpoint(path / "stage1/last.h5").history) == 2
+    assert [stage.training.num_epochs for stage in run.config.stages()] == [2, 3]
+
+
+def test_no_run_is_overwritten(tables, tmp_path, capsys):
+    path = tmp_path / "run"
+    with acting_at("_iterate", 6, kill), pytest.raises(Killed):
+        train(tables, path)
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        train(tables, path)
+    recipe = Path(__file__).parents[2] / "recipes" / "shapes.toml"
+    assert cli.main(["train", str(recipe), "--out", str(path)]) == 2
+    assert "holds a run: go on with --resume" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=f"stage1 is one stage of 2 of a run: resume {path}"):
+        runs.resume(path / "stage1")
+    with pytest.raises(FileNotFoundError, match="no such checkpoint"):
+        runs.resume(tmp_path / "none")
+
+
+# ------------------------------------------------------------------ errors come before training
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"trains": ["Wx", "W_memory"]}, "stage.2: trains has 'W_memory', which matches none of W_proj"),
+        ({"trains": []}, "stage.2: trains is empty"),
+        (
+            {"losses": {"encoder_reconstruction": 0.1}},
+            "losses has encoder_reconstruction, which is no loss of",
+        ),
+        (
+            {"losses": {"reconstruction": 0.1}},
+            "stage.2: losses has reconstruction, and the model lacks param",
+        ),
+    ],
+)
+def test_stages_that_do_not_fit_the_model(tables, tmp_path, change, message):
+    with pytest.raises(ValueError, match=message.replace("[", r"\[")):
+        train(tables | {"stage": [STAGES[0], change]}, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_weight_that_the_model_cannot_have(tables, tmp_path):
+    tables["model"] |= {"attention": None}
+    tables["data"] |= {"features": "pca"}
+    with pytest.raises(ValueError, match=r"stage\.1: .*doubly_stochastic is 0\.3, expected an attention"):
+        train(tables | {"stage": STAGES[1:]}, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        ({"num_epochs": 0}, "config: stage.2.num_epochs is 0, expected an integer in [1, inf)"),
+        ({"batch_size": 3}, "config: stage.2.batch_size is unknown"),
+        ({"trains": "W*"}, "config: stage.2.trains is 'W*', expected an array"),
+        ({"trains": [3]}, "config: stage.2.trains.1 is 3, expected a string"),
+        (
+            {"losses": {"label_smothing": 0.1}},
+            "stage.2.losses.label_smothing is unknown; did you mean label_",
+        ),
+        ({"losses": {"label_smoothing": 1.0}}, "label_smoothing is 1.0, expected a number in [0, 1)"),
+        ({"update_rule": "sgd"}, "config: stage.2.optim_config: unknown key 'beta1'; sgd has learning_rate"),
+        ({"schedule": {"name": "cosine"}}, "config: stage.2.schedule: name is 'cosine', expected one of"),
+        (
+            {"scheduled_sampling": {"name": "constant"}},
+            "stage.2.scheduled_sampling constant: value is missing",
+        ),
+        (
+            {"monitor": "CIDEr"},
+            "config: stage.2.monitor is 'CIDEr', expected one of val_loss, val_perplexity",
+        ),
+    ],
+)
+def test_errors_name_the_stage(stage, message):
+    tables = {"data": {"kind": "shapes"}, "training": {"optim_config": {"beta1": 0.8}}, "stage": [{}, stage]}
+    with pytest.raises(ConfigError) as error:
+        Config.from_dict(tables)
+    assert message in str(error.value)
+
+
+def test_a_key_of_a_stage_is_set_on_the_command_line(tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text('data.kind = "shapes"\n[[stage]]\nnum_epochs = 2\n[[stage]]\noptim_config.beta1 = 0.5\n')
+    config = load_config(path, ["stage.1.num_epochs=7", "stage.2.optim_config.beta2=0.6"])
+    assert [stage.training.num_epochs for stage in config.stages()] == [7, 10]
+    assert config.stages()[1].training.optim_config == {"beta1": 0.5, "beta2": 0.6}
+    for override, message in (
+        ("stage.1.num_epochs=0", "--set: stage.1.num_epochs is 0"),
+        ("stage.3.num_epochs=1", "--set: stage.3.num_epochs: found 3, expected a number from 1 to 2"),
+        ("stage.last.num_epochs=1", "found last, expected a number from 1 to 2"),
+        ("stage.1.num_epochs.x=1", "--set: stage.1.num_epochs.x: num_epochs is 2, expected a table"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            load_config(path, [override])
+        assert message in str(error.value)
+
+
+@pytest.mark.parametrize("data", [{"kind": "shapes"}, {"kind": "parallel", "directory": "y"}])
+def test_warm_start_is_the_first_stage_s(data):
+    tables = {"data": data, "training": {"warm_start": "x"}, "stage": [{}, {}, {"seed": 5}]}
+    stages = recipe_from_dict(tables).stages()
+    assert [str(stage.training.warm_start) for stage in stages] == ["x", "None", "None"]
+    assert [stage.training.seed for stage in stages] == [0, 0, 5]
+    paths = [str(stage.directory(Path("run"))) for stage in stages]
+    assert paths == ["run/stage1", "run/stage2", "run"]
+
+
+def test_what_no_stage_would_hear_of_is_refused():
+    recipe = str(Path(__file__).parents[2] / "recipes" / "shapes_two_stage.toml")
+    for key in ("num_epochs", "optim_config.learning_rate"):
+        with pytest.raises(
+            ConfigError, match=f"--set training.{key}: every stage has its own {key}, so set stage.1"
+        ):
+            load_config(recipe, [f"training.{key}=1"])
+    assert load_config(recipe, ["training.batch_size=7"]).stages()[1].training.batch_size == 7
+    changed = load_config(recipe, ["training.optim_config.beta1=0.8"]).stages()
+    assert changed[1].training.optim_config == {"beta1": 0.8, "learning_rate": 5e-4}
+
+
+def test_another_update_rule_takes_no_options_of_the_first():
+    recipe = str(Path(__file__).parents[2] / "recipes" / "shapes_two_stage.toml")
+    changes = ["training.optim_config.beta1=0.8", "stage.2.update_rule=sgd"]
+    assert load_config(recipe, changes).stages()[1].training.optim_config == {"learning_rate": 5e-4}
