@@ -164,7 +164,7 @@ def torch_training_step(
     x, tokens = (torch.from_numpy(array).to(DEVICES[device]) for array in (features, captions))
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
     rows, steps = (targets != 0).nonzero(as_tuple=True)
-    packed = side.endswith("prepacked")
+    packed = side.endswith("packed")
 
     def pack(array: Any) -> Any:
         return pack_padded_sequence(array, lengths, batch_first=True, enforce_sorted=False)

@@ -48,7 +48,7 @@ def prepare(side: str, sizes: Sizes) -> Callable[[], Array]:
     from rnnlab.ops import ops_for
 
     ops, out = ops_for(x, w), np.empty((n, G), np.float32)
-    weight = ops.prepacked(w) if side.endswith("prepacked") else w
+    weight = ops.prepacked(w) if side.endswith("packed") else w
 
     def work() -> Array:
         ops.matmul_into(x, weight, out)

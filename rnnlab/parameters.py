@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-Array = Any
+from rnnlab.types import Array
 
 
 class Parameters(MutableMapping[str, Array]):

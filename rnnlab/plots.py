@@ -11,7 +11,6 @@ import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-Array = Any
+from rnnlab.types import Array
 
 _LABELS = {
     "val_loss": "validation loss (nats per token)",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rnnlab.layers import affine_backward, affine_forward, relu_backward, relu_forward
-
-Array = Any
+from rnnlab.types import Array
 
 __all__ = ["affine_relu_backward", "affine_relu_forward"]
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.training.optim import make_update_rule
-
-Array = Any
+from rnnlab.types import Array
 
 __all__ = ["adam", "rmsprop", "sgd", "sgd_momentum"]
 

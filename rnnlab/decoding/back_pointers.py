@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rnnlab.decoding.beam_step import Continuations
 from rnnlab.decoding.search import Hypothesis, placed
-
-Array = Any
+from rnnlab.types import Array
 
 
 class Sentences:

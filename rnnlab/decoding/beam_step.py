@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rnnlab.decoding.search import check_numbers
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 
 class Continuations(NamedTuple):

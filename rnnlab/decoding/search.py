@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rnnlab.ops import ops_for
+from rnnlab.types import Array
 
-Array = Any
 State = Any
 
 # A search advances no more rows at a time, so that memory is bounded and scores stay in the cache.

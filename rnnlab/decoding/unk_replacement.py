@@ -10,13 +10,11 @@ import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from rnnlab.files import atomic_write
-
-Array = Any
+from rnnlab.types import Array
 
 
 def replace_unknown(

@@ -21,8 +21,7 @@ from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.classification import READOUTS
 from rnnlab.models.parts.cells import CELLS
-
-Array = Any
+from rnnlab.types import Array
 
 N, T, D, H, V = 3, 4, 5, 4, 6  # a batch of three, the shortest sequence empty
 LENGTHS = np.array([2, T, 0])

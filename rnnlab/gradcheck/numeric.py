@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Array = Any
+from rnnlab.types import Array
 
 
 def rel_error(x: Array, y: Array) -> float:

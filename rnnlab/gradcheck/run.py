@@ -20,8 +20,7 @@ from rnnlab.gradcheck.numeric import (
     relative_distance,
 )
 from rnnlab.ops import ops_for, ops_on
-
-Array = Any
+from rnnlab.types import Array
 
 
 class Row(NamedTuple):

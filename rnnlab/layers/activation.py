@@ -6,12 +6,11 @@ tanh(x)                    dx = dy (1 - tanh(x)^2)
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rnnlab.layers.checks import check_gradient
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 
 class ReLUCache(NamedTuple):

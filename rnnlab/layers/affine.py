@@ -6,12 +6,11 @@ y = x w + b                dx = dy w^T        dw = x^T dy        db = sum over r
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rnnlab.layers.checks import check_shapes, gradient_room
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 
 class AffineCache(NamedTuple):

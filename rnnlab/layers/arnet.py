@@ -14,15 +14,14 @@ are easy to reconstruct.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rnnlab.layers.attention.scores import gradients_of, select_params
 from rnnlab.layers.checks import check_mask, check_shapes, check_size
 from rnnlab.layers.recurrent.lstm import LSTMCache, lstm_backward, lstm_forward
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 _AXES = {"Wx": "H 4R", "Wh": "R 4R", "b": "4R", "W": "R H", "b_out": "H"}
 

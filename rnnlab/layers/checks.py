@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 
 def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, int]:

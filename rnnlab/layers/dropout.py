@@ -13,8 +13,7 @@ import numpy as np
 
 from rnnlab.layers.checks import check_gradient, check_probability, check_rng
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 
 class DropoutCache(NamedTuple):

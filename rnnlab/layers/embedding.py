@@ -5,12 +5,11 @@ out[n, t] = W[x[n, t]]              dW[v] = sum of dout[n, t] over the places wh
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rnnlab.layers.checks import check_gradient, check_shapes, check_tokens, gradient_room
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 
 class WordEmbeddingCache(NamedTuple):

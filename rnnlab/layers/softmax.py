@@ -12,15 +12,12 @@ which makes long captions count for more), or the mean over all real tokens.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from rnnlab.layers.checks import check_probability, check_shapes, check_tokens
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 AVERAGES = ("batch", "token")
 

@@ -9,11 +9,9 @@ u_i and v_i are the last states of the i-th sentence as it was given and as the 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = Any
+from rnnlab.types import Array
 
 
 def mean_centroid_distance(taught: Array, free: Array) -> float:

@@ -12,8 +12,8 @@ from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.padding import Padded
 from rnnlab.ops import device_of, ops_for, ops_on
 from rnnlab.parameters import Parameters
+from rnnlab.types import Array
 
-Array = Any
 Batch = tuple[int, int]  # the examples and the tokens of a batch
 
 LOSSES = ("reconstruction", "encoder_reconstruction", "label_smoothing", "doubly_stochastic")

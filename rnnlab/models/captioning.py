@@ -17,10 +17,11 @@ from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.parts.captioning import IMAGE_INPUTS, check_options, decoder_of, encoder_of, output_of
-from rnnlab.models.parts.cells import Array, cell_for
+from rnnlab.models.parts.cells import cell_for
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.reconstruction import decoder_reconstructor
 from rnnlab.parameters import Parameters
+from rnnlab.types import Array
 
 __all__ = ["IMAGE_INPUTS", "CaptioningRNN"]
 

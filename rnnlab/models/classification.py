@@ -24,7 +24,7 @@ from rnnlab.layers.checks import check_probability, check_rng, check_size
 from rnnlab.layers.recurrent.packing import real_lengths
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, Model, arguments_of, averaged_over
-from rnnlab.models.parts.cells import Array, cell_for
+from rnnlab.models.parts.cells import cell_for
 from rnnlab.models.parts.encoders import Random
 from rnnlab.models.parts.initialisation import initialise
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
@@ -32,6 +32,7 @@ from rnnlab.models.parts.reconstruction import decoder_reconstructor, required
 from rnnlab.models.parts.recurrent_layers import RecurrentLayers
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
+from rnnlab.types import Array
 
 READOUTS = ("last", "mean")
 

@@ -21,7 +21,6 @@ from rnnlab.layers.attention.query import doubly_stochastic_loss
 from rnnlab.layers.checks import check_probability, check_rng, check_weight
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.base import Batch, Model, averaged_over
-from rnnlab.models.parts.cells import Array
 from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.embedding import Readout, WordEmbedding
 from rnnlab.models.parts.encoders import Random, Source
@@ -33,6 +32,7 @@ from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places
 from rnnlab.models.parts.teacher_forcing import Teaching, check_sentences
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
+from rnnlab.types import Array
 
 
 class Averages(NamedTuple):

@@ -18,13 +18,14 @@ from rnnlab.layers.checks import check_probability, check_size, check_tokens
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
-from rnnlab.models.parts.cells import Array, cell_for
+from rnnlab.models.parts.cells import cell_for
 from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder, check_attention
 from rnnlab.models.parts.embedding import DeepOutput, LinearOutput, WordEmbedding
 from rnnlab.models.parts.padding import rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
 from rnnlab.parameters import Parameters
+from rnnlab.types import Array
 
 
 class Seq2Seq(EncoderDecoder):

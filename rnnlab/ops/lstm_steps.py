@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+
+from rnnlab.types import Array
 
 __all__ = ["Slices", "lstm_step_by_step", "of_sum"]
-
-Array = Any
 Slices = tuple[tuple[slice, slice, slice], ...]
 
 

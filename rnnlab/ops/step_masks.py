@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Drawing", "StepMasks", "regularised_lstm", "regularised_mixing", "regularised_rnn"]
+from rnnlab.types import Array
 
-Array = Any
+__all__ = ["Drawing", "StepMasks", "regularised_lstm", "regularised_mixing", "regularised_rnn"]
 Primitive = Callable[..., None]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 from rnnlab.models import CaptioningRNN, Seq2Seq
 from rnnlab.recipes.recipe import Config, TranslationConfig
 from rnnlab.tasks.search import decode
-
-Array = Any
+from rnnlab.types import Array
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ import numpy as np
 
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
 from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
-
-Array = Any
+from rnnlab.types import Array
 
 _ROWS = 250  # sources that are decoded together
 

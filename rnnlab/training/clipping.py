@@ -8,12 +8,9 @@ rule, which reads the gradient anyway; nothing else is read twice.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
-
-Array = Any
 
 
 def gradient_norm(grads: Parameters) -> float:

@@ -15,7 +15,6 @@ from rnnlab.training.clipping import clip_by_value, gradient_norm, norm_scale
 from rnnlab.training.nonfinite import check_iteration
 from rnnlab.training.options import Options
 
-Array = Any
 _READ_EVERY = 256  # iterations, at most
 
 

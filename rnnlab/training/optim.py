@@ -18,8 +18,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 _FLUSH_EVERY = 64  # updates, within which no decay by less than half gets from 1e-30 to the subnormal 1e-38
 

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rnnlab.parameters import Parameters
-
-Array = Any
+from rnnlab.types import Array
 
 
 class Model(Protocol):

@@ -26,8 +26,8 @@ from rnnlab.layers.attention.scores import SourceRows
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.recurrent.regularisation import Regularisation, RegularisedSteps
 from rnnlab.ops import ops_for
+from rnnlab.types import Array
 
-Array = Any
 DecodingState = tuple[Any, ...]
 
 

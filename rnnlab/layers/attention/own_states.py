@@ -17,7 +17,7 @@ Here the states are given; :mod:`rnnlab.layers.attention.decoder` has the loop i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,7 @@ from rnnlab.layers.attention.scores import (
 from rnnlab.layers.checks import check_gradient, check_shapes
 from rnnlab.layers.recurrent.packing import Steps, as_rows
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 
 class TargetAttentionCache(NamedTuple):

@@ -26,8 +26,8 @@ from rnnlab.layers.recurrent.cell import cell_steps
 from rnnlab.layers.recurrent.packing import Steps
 from rnnlab.layers.recurrent.regularisation import RegularisedSteps
 from rnnlab.ops import ops_for
+from rnnlab.types import Array
 
-Array = Any
 State = tuple[Array, ...]
 Params = Mapping[str, Array]
 
@@ -112,7 +112,7 @@ class Part:
             self._selector = params["selector_w"], params["selector_b"]
         self.keys = Keys(kind.score, self._params, often=True, like=like)
         self._attention = Attention(kind.score, self._params, self._selector, often=True, like=like)
-        self._to_gates = self._ops.packed(params[WEIGHTS[name]])
+        self._to_gates = self._ops.prepacked(params[WEIGHTS[name]])
 
     def cache(self, keys: Array, memory: Array, cells: Array, queries: int) -> AttentionCache:
         """Room for all steps' queries to the cells (N, L)."""
@@ -142,7 +142,7 @@ class Layout:
         self._ops = ops_for(like)
         self.cell = cell
         self.Wx, self.b = params["Wx"], params["b"]
-        self.from_x = self._ops.packed(params["Wx"])
+        self.from_x = self._ops.prepacked(params["Wx"])
         self._from_h = self.cell.lay_out(self._ops, params["Wh"])
         self.parts = {name: Part(name, kind, params, like) for name in kind.parts}
 

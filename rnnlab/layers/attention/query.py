@@ -29,7 +29,7 @@ none of dot scores.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,8 +48,7 @@ from rnnlab.layers.attention.scores import (
 )
 from rnnlab.layers.checks import check_gradient, check_mask, check_shapes
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 
 class KeysCache(NamedTuple):

@@ -21,8 +21,8 @@ import numpy as np
 
 from rnnlab.layers.checks import gradient_room
 from rnnlab.ops import ops_for
+from rnnlab.types import Array
 
-Array = Any
 Selector = tuple[Array, Array]
 
 SCORES = {
@@ -99,7 +99,7 @@ class Attention:
         self._selector = selector
         self._v = params["v"] if score == "additive" else None
         if self._v is not None:
-            self._to_query = self._ops.packed(params["Wq"]) if often else params["Wq"]
+            self._to_query = self._ops.prepacked(params["Wq"]) if often else params["Wq"]
 
     def attend(self, h: Array, keys: Array, memory: Array, cells: Array, room: Room) -> None:
         """Write weights and context of the queries h (n, H) into their room."""
@@ -186,7 +186,7 @@ class Keys:
 
     def __init__(self, score: str, params: Mapping[str, Array], *, often: bool, like: Array) -> None:
         self._ops, self._score = ops_for(like), score
-        self._pack = self._ops.packed if often else _as_it_is
+        self._pack = self._ops.prepacked if often else _as_it_is
         self._b = params.get("b")
         self._w = {"additive": params.get("Wm"), "dot": None, "bilinear": params.get("W")}[score]
         if score == "bilinear":

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from rnnlab.layers.recurrent import gru
 from rnnlab.ops import StepMasks
+from rnnlab.types import Array
 
-Array = Any
 State = tuple[Array, ...]
 
 

@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.recurrent.packing import Steps, WeightGradients, as_rows
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 
 class LSTMStepCache(NamedTuple):

@@ -17,15 +17,13 @@ the loop gets there. Of a long batch, the gradients of the pre-activations never
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rnnlab.layers.checks import gradient_room
 from rnnlab.ops import ops_for
-
-Array = Any
-
+from rnnlab.types import Array
 
 # A chunk has so many rows or more, for the sums of the weights' gradients, and about so many pre-activations,
 # 4 MB in float32 (times CHUNK of the primitives); the last one has what is left.
@@ -269,7 +267,7 @@ class WeightGradients:
         self._ops = ops_for(x, Wx, Wh)
         shapes = {"dWx": Wx.shape, "dWh": Wh.shape, "db": Wx.shape[1:]}
         self.dWx, self.dWh, self.db = gradient_room(function, shapes, Wx, into)
-        self._steps, self._x, self._to_x = steps, as_rows(x), self._ops.packed(Wx.T)
+        self._steps, self._x, self._to_x = steps, as_rows(x), self._ops.prepacked(Wx.T)
         self._dx = steps.unpacked(x.shape[2], x)
 
     def add(self, chunk: Chunk, da: Array) -> None:

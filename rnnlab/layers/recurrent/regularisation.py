@@ -26,8 +26,8 @@ from rnnlab.layers.checks import check_probability
 from rnnlab.layers.recurrent.cell import CellSteps, State, cell_steps
 from rnnlab.layers.recurrent.packing import Chunk
 from rnnlab.ops import StepMasks, ops_for
+from rnnlab.types import Array
 
-Array = Any
 Random = np.random.Generator | None
 
 RECURRENT_DROPOUT_ON = ("state", "candidate")

@@ -10,8 +10,7 @@ from rnnlab.layers.recurrent.cell import State, cell_steps
 from rnnlab.layers.recurrent.packing import Steps, WeightGradients, as_rows
 from rnnlab.layers.recurrent.regularisation import Random, Regularisation, RegularisedSteps
 from rnnlab.ops import ops_for
-
-Array = Any
+from rnnlab.types import Array
 
 
 class RegularisedCache(NamedTuple):

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from rnnlab.layers.recurrent import gru, lstm, rnn, simplified_gru
 from rnnlab.layers.recurrent.regularisation import Random, Regularisation, expected_state
 from rnnlab.layers.recurrent.sequence import RegularisedCache, regularised_backward, regularised_forward
+from rnnlab.types import Array
 
-Array = Any
 State = tuple[Array, ...]
 
 

@@ -25,10 +25,11 @@ import numpy as np
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
 from rnnlab.layers.attention.scores import SCORES
-from rnnlab.models.parts.cells import Array, Cell, State
+from rnnlab.models.parts.cells import Cell, State
 from rnnlab.models.parts.encoders import Random, Shapes, Source
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
+from rnnlab.types import Array
 
 
 class Decoded(NamedTuple):

@@ -24,9 +24,10 @@ from rnnlab.layers import (
     tanh_backward,
     tanh_forward,
 )
-from rnnlab.models.parts.cells import Array, Cell, State
+from rnnlab.models.parts.cells import Cell, State
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
+from rnnlab.types import Array
 
 Shapes = dict[str, tuple[int, ...]]
 Random = np.random.Generator | None

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rnnlab.models.parts.cells import Array
 from rnnlab.models.parts.embedding import DeepOutput, LinearOutput, Readout
 from rnnlab.models.parts.encoders import Random
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
+from rnnlab.types import Array
 
 SCORES_AT_ONCE = 1 << 23  # numbers, 32 MB in float32
 _ROWS_AT_LEAST = 512  # for the matrix products to be fast

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-Array = Any
+from rnnlab.types import Array
 
 MULTIPLE = 8  # what lengths are rounded up to
 

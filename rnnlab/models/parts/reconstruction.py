@@ -11,11 +11,11 @@ from typing import Any
 
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
 from rnnlab.layers.checks import check_size, check_weight
-from rnnlab.models.parts.cells import Array
 from rnnlab.models.parts.encoders import Shapes
 from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
+from rnnlab.types import Array
 
 
 class Reconstructor:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rnnlab.models.parts.cells import Array, Cell
+from rnnlab.models.parts.cells import Cell
 from rnnlab.models.parts.encoders import Random, Shapes
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
+from rnnlab.types import Array
 
 
 class RecurrentLayers:

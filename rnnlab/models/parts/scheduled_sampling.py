@@ -19,9 +19,9 @@ import numpy as np
 
 from rnnlab.decoding.rollout import draw_tokens
 from rnnlab.decoding.search import State, select
-from rnnlab.models.parts.cells import Array
 from rnnlab.models.parts.embedding import Readout
 from rnnlab.ops import ops_for
+from rnnlab.types import Array
 
 
 def check_sampling(function: str, sampling: float, rng: np.random.Generator | None) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from rnnlab.layers.checks import check_tokens
 from rnnlab.layers.recurrent.packing import as_rows
-from rnnlab.models.parts.cells import Array
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import ops_for
+from rnnlab.types import Array
 
 
 class Teaching(NamedTuple):

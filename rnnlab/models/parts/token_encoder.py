@@ -26,12 +26,13 @@ from rnnlab.layers import (
     tanh_forward,
 )
 from rnnlab.layers.recurrent.packing import as_rows
-from rnnlab.models.parts.cells import Array, Cell
+from rnnlab.models.parts.cells import Cell
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.encoders import Random, Shapes, Source
 from rnnlab.models.parts.padding import padded_tokens
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
+from rnnlab.types import Array
 
 
 class Tokens(NamedTuple):

@@ -62,6 +62,7 @@ from rnnlab.ops.cuda.optim import (
 )
 from rnnlab.ops.cuda.persistent import lstm_in_one_launch
 from rnnlab.ops.lstm_steps import lstm_step_by_step
+from rnnlab.types import Array
 
 __all__ = [
     "adadelta",
@@ -127,9 +128,6 @@ __all__ = [
     "top",
     "zeros",
 ]
-
-Array = Any
-
 asnumpy = cp.asnumpy
 concatenate = cp.concatenate
 empty = cp.empty

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rnnlab.ops.cuda.launch import WARP, by_rows, check_whole, each, stride
+from rnnlab.types import Array
 
 __all__ = [
     "additive_attention_backward",
@@ -13,8 +12,6 @@ __all__ = [
     "dot_attention_backward",
     "dot_attention_forward",
 ]
-
-Array = Any
 
 
 def additive_attention_forward(

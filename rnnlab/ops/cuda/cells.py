@@ -7,6 +7,7 @@ from typing import Any
 from rnnlab.ops.cuda.launch import check_whole, each
 from rnnlab.ops.cuda.masks import drawing
 from rnnlab.ops.step_masks import StepMasks
+from rnnlab.types import Array
 
 __all__ = [
     "gru_candidate_backward",
@@ -29,8 +30,6 @@ __all__ = [
     "simplified_gru_regularised_backward",
     "simplified_gru_regularised_forward",
 ]
-
-Array = Any
 
 
 def rnn_forward(a: Array, h: Array) -> None:

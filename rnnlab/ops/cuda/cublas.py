@@ -22,10 +22,9 @@ import cupy as cp
 import numpy as np
 
 from rnnlab.ops.cuda.launch import check_device, each
+from rnnlab.types import Array
 
 __all__ = ["MATMUL", "Rounded", "batched", "gemm", "handles", "rounded"]
-
-Array = Any
 
 
 def _asked() -> str:

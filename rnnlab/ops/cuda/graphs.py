@@ -18,11 +18,9 @@ import cupy as cp
 import numpy as np
 
 from rnnlab.ops.cuda.cublas import handles
+from rnnlab.types import Array
 
 __all__ = ["AHEAD", "Graph", "GraphMemory", "Key", "copied", "told_keys", "told_numbers", "uploaded"]
-
-Array = Any
-
 _ROOM = 4096  # words of 8 bytes, keys and numbers together
 AHEAD = 4  # launches that the host may be ahead of the device
 

@@ -13,11 +13,9 @@ import cupy as cp
 import numpy as np
 
 from rnnlab.ops.cuda_source import kernel_source
+from rnnlab.types import Array
 
 __all__ = ["THREADS", "WARP", "by_rows", "check_device", "check_whole", "each", "launch", "stride"]
-
-Array = Any
-
 THREADS = 256  # of a block
 _BLOCKS = 4096  # of a grid at most: threads go on to further numbers
 WARP = 32

@@ -11,11 +11,9 @@ from rnnlab.ops.cuda.graphs import told_keys
 from rnnlab.ops.cuda.launch import check_whole, each
 from rnnlab.ops.numpy import masks as numpy_masks
 from rnnlab.ops.step_masks import StepMasks
+from rnnlab.types import Array
 
 __all__ = ["drawing", "dropout", "dropout_mask", "mask_seeds"]
-
-Array = Any
-
 _NO_KEY = np.uint64(0), None
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from rnnlab.ops.cuda.graphs import told_numbers
 from rnnlab.ops.cuda.launch import THREADS, WARP, check_whole, each, launch
+from rnnlab.types import Array
 
 __all__ = [
     "adadelta",
@@ -28,8 +29,6 @@ __all__ = [
     "sgd",
     "sum_of_squares",
 ]
-
-Array = Any
 
 
 def sgd(w: Array, dw: Array, *, learning_rate: float, scale: float = 1.0) -> None:

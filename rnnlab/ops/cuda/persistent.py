@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cupy as cp
 import numpy as np
@@ -22,11 +22,9 @@ from rnnlab.ops.cuda.cublas import Rounded
 from rnnlab.ops.cuda.graphs import uploaded
 from rnnlab.ops.cuda.launch import WARP, check_whole, launch
 from rnnlab.ops.lstm_steps import Slices
+from rnnlab.types import Array
 
 __all__ = ["FASTER", "Layout", "layout_for", "lstm_in_one_launch"]
-
-Array = Any
-
 # One launch is taken for up to so many rows and hidden units: {"float32": ((8, 1024), ...), ...}. Nothing has
 # been measured yet, so it has to be asked for. To measure, time lstm_forward and lstm_backward with
 # RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and hidden units 128, 256, ... 1280, and write down

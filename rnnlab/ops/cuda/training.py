@@ -11,10 +11,9 @@ import numpy as np
 
 from rnnlab.ops.cuda.graphs import AHEAD, Graph, GraphMemory
 from rnnlab.ops.cuda.launch import check_whole, launch
+from rnnlab.types import Array
 
 __all__ = ["GradientLog", "Graph", "GraphMemory", "InUse"]
-
-Array = Any
 
 
 class GradientLog:

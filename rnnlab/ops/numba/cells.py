@@ -6,14 +6,10 @@ starts, that what it writes is none of what it reads, and it gives up beyond a f
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba import prange
 
 from rnnlab.ops.numba.kernel import inlined, kernel, pasted, primitive
 from rnnlab.ops.numba.math import sigmoid, tanh
-
-Array = Any
 
 _UNITS = 1 << 15  # of hidden state, from which a step takes some 50 microseconds, worth waking other threads
 

@@ -16,19 +16,15 @@ their own.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import prange
 
 from rnnlab.ops.numba.kernel import DTYPES, THREADS, inlined, kernel, reduction
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
+from rnnlab.types import Array
 
 __all__ = ["Panels", "multiply"]
-
-Array = Any
-
 _DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
 _LINE = 64  # bytes: panels start on a line of the cache
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import prange
 
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive
 from rnnlab.ops.numpy.masks import FIRST, GAMMA, MIX_1, MIX_2, SECOND, STRIDE, THIRD
-
-Array = Any
+from rnnlab.types import Array
 
 _BLOCK = 1 << 14  # numbers, for one thread
 _STATES = 1 << 16  # numbers of a state, from which on a step is worth waking other threads

@@ -15,15 +15,13 @@ import threading
 from bisect import bisect_left, insort
 from itertools import islice
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rnnlab.types import Array
+
 __all__ = ["Blocks", "empty", "empty_like", "zeros"]
-
-Array = Any
-
 _SMALLEST = 1 << 14  # bytes; smaller arrays the C library serves as well
 _LINE = 64  # bytes of a line of the cache, where arrays start
 _PATIENCE = 4  # rounds of handing out all blocks, in which an idle one must be wanted

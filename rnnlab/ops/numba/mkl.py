@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.types import Array
+
 __all__ = ["Mkl", "MklUnavailableError"]
-
-Array = Any
-
 _ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112  # of CBLAS
 _LARGEST = 2**31 - 1  # MKL's integers
 _ONE_THREAD, _GNU_THREADS, _32_BIT_INTEGERS = 1, 3, 0  # of MKL

@@ -13,8 +13,7 @@ import numpy as np
 from numba import prange
 
 from rnnlab.ops.numba.kernel import kernel, primitive, reduction
-
-Array = Any
+from rnnlab.types import Array
 
 _PARALLEL_FROM = 1 << 18
 _BLOCK = 1 << 14  # numbers that are summed by themselves, so that the sum does not depend on the threads

@@ -7,8 +7,6 @@ works. NumPy does the rest: other dtypes, more axes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from llvmlite import binding
 
@@ -17,11 +15,9 @@ from rnnlab.ops.numba.gemm import Panels
 from rnnlab.ops.numba.kernel import THREADS
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
+from rnnlab.types import Array
 
 __all__ = ["DESCRIPTION", "affine", "affine_into", "matmul", "matmul_add", "matmul_into", "prepacked"]
-
-Array = Any
-
 _LARGE = 1 << 26  # multiplications, from which MKL is at its best on the processors that it is made for
 
 

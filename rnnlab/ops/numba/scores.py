@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import prange
@@ -11,8 +10,7 @@ from numba import prange
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum
 from rnnlab.ops.numba.memory import empty, empty_like
-
-Array = Any
+from rnnlab.types import Array
 
 _COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
 

@@ -60,6 +60,7 @@ from rnnlab.ops.numpy.optim import (
     sum_of_squares,
 )
 from rnnlab.ops.step_masks import Drawing, regularised_lstm, regularised_mixing, regularised_rnn
+from rnnlab.types import Array
 
 __all__ = [
     "adadelta",
@@ -125,9 +126,6 @@ __all__ = [
     "top",
     "zeros",
 ]
-
-Array = Any
-
 asarray = np.asarray
 asnumpy = np.asarray  # where a Python program, or NumPy, goes on with the numbers
 concatenate = np.concatenate

@@ -10,9 +10,9 @@ In the gradients no two queries may share a cell.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from rnnlab.types import Array
 
 __all__ = [
     "additive_attention_backward",
@@ -21,8 +21,6 @@ __all__ = [
     "dot_attention_backward",
     "dot_attention_forward",
 ]
-
-Array = Any
 
 
 def additive_attention_forward(

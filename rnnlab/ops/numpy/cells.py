@@ -7,11 +7,9 @@ without memory loss (Semeniuta et al. 2016). ``gates`` hold the g that it has no
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = Any
+from rnnlab.types import Array
 
 
 def sigmoid(x: Array, out: Array | None = None) -> Array:

@@ -13,11 +13,10 @@ it. Number i is drawn if an integer of 32 bits is below 2^32 p:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-Array = Any
+from rnnlab.types import Array
 
 _BLOCK = 1 << 16  # numbers that are worked on together, so that every pass over them finds them in the cache
 

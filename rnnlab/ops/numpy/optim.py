@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
+from rnnlab.types import Array
 
 _BLOCK_BYTES = 1 << 17
 
