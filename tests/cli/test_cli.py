@@ -175,7 +175,7 @@ def test_a_picture_of_states(run, tmp_path, capsys, monkeypatch):
 
 
 def test_gradcheck_tells_by_its_exit_status(capsys, monkeypatch):
-    monkeypatch.setattr(run, "check_models", lambda **_: iter([]))
+    monkeypatch.setattr(gradcheck, "check_models", lambda **_: iter([]))
     assert cli.main(["gradcheck"]) == 0
     assert "All gradients agree." in capsys.readouterr().out
     assert cli.main(["gradcheck", "--tolerance", "1e-30"]) == 1
