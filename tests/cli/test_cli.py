@@ -13,6 +13,7 @@ import pytest
 from rnnlab import cli, ops, plots, runs
 from rnnlab.data import write_shapes
 from rnnlab.decoding import greedy
+from rnnlab.gradcheck import run as gradcheck
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 
 needs_scorers = pytest.mark.skipif(
