@@ -121,7 +121,16 @@ class Model:
         return ops_for(self.params.flat)
 
     def _floats(self, array: Any) -> Array:
-        """An array of numbers on the model's device, in its dtype."""
+        """An array of numbers on the model's device, in its dtype.
+
+        Raises
+        ------
+        TypeError
+            If it is complex: the imaginary part would be lost.
+        """
+        dtype = getattr(array, "dtype", None) or np.asarray(array).dtype
+        if dtype.kind == "c":
+            raise TypeError(f"{type(self).__name__}: got an array of {dtype}, expected real numbers")
         return self._ops.asarray(array, dtype=self.dtype)
 
     @property

@@ -30,6 +30,7 @@ from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor, required
 from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.parts.teacher_forcing import Teaching, check_sentences
+from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
@@ -91,8 +92,7 @@ class EncoderDecoder(Model):
         encoder_reconstructor: EncoderReconstructor | None = None,
     ) -> None:
         name = type(self).__name__
-        if "<NULL>" not in word_to_idx:
-            raise ValueError(f"{name}: word_to_idx has no <NULL>, the token of padding")
+        check_vocabulary(name, "word_to_idx", word_to_idx)
         if np.dtype(dtype).name not in ("float32", "float64"):
             raise ValueError(f"{name}: dtype is {np.dtype(dtype).name}, expected float32 or float64")
         check_probability(name, "label_smoothing", label_smoothing)

@@ -24,6 +24,7 @@ from rnnlab.models.parts.embedding import DeepOutput, LinearOutput, WordEmbeddin
 from rnnlab.models.parts.padding import rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
+from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
@@ -294,5 +295,4 @@ def _check_options(options: Mapping[str, Any]) -> None:
     check_attention("Seq2Seq", options["attention"])
     if options["output"] not in ("deep", "linear"):
         raise ValueError(f"Seq2Seq: output is {options['output']!r}, expected 'deep' or 'linear'")
-    if "<NULL>" not in options["source_word_to_idx"]:
-        raise ValueError("Seq2Seq: source_word_to_idx has no <NULL>, the token of padding")
+    check_vocabulary("Seq2Seq", "source_word_to_idx", options["source_word_to_idx"])
