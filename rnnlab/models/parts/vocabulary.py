@@ -11,8 +11,7 @@ SPECIAL_WORDS = ("<NULL>", "<START>", "<END>", "<UNK>")
 def check_vocabulary(function: str, name: str, word_to_idx: Mapping[str, int]) -> None:
     """Check that a vocabulary has ``<NULL>``, and that the special words are distinct tokens of the model.
 
-    A model has scores of the tokens 0 to V - 1, where V is the number of words. Other tokens can be neither read
-    nor written.
+    A model reads and writes the tokens 0 to V - 1, where V is the number of words.
 
     Raises
     ------
