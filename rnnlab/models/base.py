@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from rnnlab.layers.checks import check_probability, check_weight
+from rnnlab.layers.checks import check_probability, check_real, check_weight
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.padding import Padded
 from rnnlab.ops import device_of, ops_for, ops_on
@@ -120,8 +120,10 @@ class Model:
         """The primitives of the parameters' library."""
         return ops_for(self.params.flat)
 
-    def _floats(self, array: Any) -> Array:
-        """An array of numbers on the model's device, in its dtype."""
+    def _floats(self, argument: str, array: Any) -> Array:
+        """An array of real numbers on the model's device, in its dtype; errors begin with ``argument``."""
+        array = array if hasattr(array, "dtype") else np.asarray(array)
+        check_real(argument, array)
         return self._ops.asarray(array, dtype=self.dtype)
 
     @property

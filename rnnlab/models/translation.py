@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rnnlab.layers.checks import check_probability, check_size, check_tokens
+from rnnlab.layers.checks import as_tokens, check_probability, check_size
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
@@ -273,7 +273,7 @@ class Seq2Seq(EncoderDecoder):
             raise ValueError(
                 f"Seq2Seq.{function}: source has shape {source.shape}, expected (N, L) with L of at least 1"
             )
-        check_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
+        source = as_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
         return Tokens.of(source, self.source_word_to_idx["<NULL>"]), len(source)
 
     def _padded_inputs(self, batch: Tokens) -> dict[str, Array]:

@@ -161,7 +161,7 @@ def test_a_model_from_its_configuration():
         ({"attention": "loud"}, "attention is 'loud'"),
         ({"attention": "dot"}, "query_dim 4, memory_dim 8"),
         ({"cell_type": "tree"}, "cell_type is 'tree'"),
-        ({"loss_average": "word"}, "the average is 'word'"),
+        ({"loss_average": "word"}, "average is 'word'"),
         ({"dtype": np.float16}, "dtype is float16"),
     ],
 )
