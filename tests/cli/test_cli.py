@@ -13,6 +13,7 @@ import pytest
 from rnnlab import cli, ops, plots, runs
 from rnnlab.data import write_shapes
 from rnnlab.decoding import greedy
+from rnnlab.gradcheck import run as gradcheck
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 
 needs_scorers = pytest.mark.skipif(
@@ -175,7 +176,7 @@ def test_a_picture_of_states(run, tmp_path, capsys, monkeypatch):
 
 
 def test_gradcheck_tells_by_its_exit_status(capsys, monkeypatch):
-    monkeypatch.setattr(run, "check_models", lambda **_: iter([]))
+    monkeypatch.setattr(gradcheck, "check_models", lambda **_: iter([]))
     assert cli.main(["gradcheck"]) == 0
     assert "All gradients agree." in capsys.readouterr().out
     assert cli.main(["gradcheck", "--tolerance", "1e-30"]) == 1

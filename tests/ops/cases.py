@@ -86,7 +86,7 @@ def run_noisy(ops, cell, n, H, noise, rng, dtype):
     arrays = {name: ops.asarray(array.copy()) for name, array in given.items()}
     arrays |= {name: ops.zeros((n, H), dtype) for name in ("h", "c", "kept")}
     arrays["da"] = ops.zeros(gates.shape, dtype)
-    forward, backward = (getattr(ops, f"{cell}_noisy_{way}") for way in ("forward", "backward"))
+    forward, backward = (getattr(ops, f"{cell}_regularised_{way}") for way in ("forward", "backward"))
     before = {"rnn": ("prev_h", "kept", "h"), "lstm": ("prev_h", "prev_c", "c", "kept", "h")}
     forward(*(arrays[name] for name in ("gates", *before.get(cell, ("prev_h", "h")))), noise)
     after = {"rnn": ("dh", "kept", "da"), "lstm": ("dh", "dc", "gates", "prev_c", "kept", "da")}

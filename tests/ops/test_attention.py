@@ -1,5 +1,6 @@
 """The primitives of attention: the reference against plain loops, the fused kernels against the reference."""
 
+import importlib
 import importlib.util
 import inspect
 
@@ -31,12 +32,11 @@ every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 
 @pytest.fixture
-def fused_ops():
+def numba_ops():
     for module in ("numba", "threadpoolctl"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed")
-
-    return fused_ops
+    return importlib.import_module("rnnlab.ops.numba")
 
 
 def arguments_of(name, shape, rng, dtype=np.float64, *, masked=True):

@@ -33,7 +33,7 @@ def forward(cell, noise, a, prev_h, prev_c):
     elif cell == "lstm":
         ops.lstm_regularised_forward(gates, prev_h, prev_c, c, kept, h, noise)
     else:
-        getattr(ops, f"{cell}_noisy_forward")(gates, prev_h, h, noise)
+        getattr(ops, f"{cell}_regularised_forward")(gates, prev_h, h, noise)
     return gates, kept, c, h
 
 
@@ -70,7 +70,7 @@ def test_backward(cell, noise, keys, rng):
     elif cell == "lstm":
         past = ops.lstm_regularised_backward(dprev_h, dprev_c, gates, prev_c, kept, da, noise)
     else:
-        past = getattr(ops, f"{cell}_noisy_backward")(dprev_h, gates, prev_h, da, noise)
+        past = getattr(ops, f"{cell}_regularised_backward")(dprev_h, gates, prev_h, da, noise)
     if past is not None:
         dprev_h += past
     expected = [(a, da), (prev_h, dprev_h)] + ([(prev_c, dprev_c)] if cell == "lstm" else [])

@@ -251,7 +251,7 @@ def test_one_launch_for_a_step_with_noise(cell, simulated, dtype):
     ops, noise = importlib.import_module("rnnlab.ops.cuda"), noises(cell)[-1]._replace(keys=KEYS)
     simulated.launches.clear()
     run_noisy(ops, cell, 5, 3, noise, np.random.default_rng(3), dtype)
-    assert simulated.launches == {f"{cell}_noisy_forward": 1, f"{cell}_noisy_backward": 1}
+    assert simulated.launches == {f"{cell}_regularised_forward": 1, f"{cell}_regularised_backward": 1}
 
 
 @every_dtype

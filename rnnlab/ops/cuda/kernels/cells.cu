@@ -26,7 +26,7 @@ KERNEL(dropout)(const REAL* x, REAL* out, Size size, REAL scale, Key limit, Key 
     FOR_EACH(i, size) out[i] = drawn(limit, key, i) ? REAL(0) : x[i] * scale;
 }
 
-KERNEL(keep_mask)(REAL* out, Size size, REAL scale, unsigned limit, Key start, Key key, const Key* place) {
+KERNEL(dropout_mask)(REAL* out, Size size, REAL scale, unsigned limit, Key start, Key key, const Key* place) {
     key = told(key, place);
     FOR_EACH(i, size) out[i] = drawn_of_step(limit, key, start + i) ? REAL(0) : scale;
 }
@@ -83,7 +83,7 @@ KERNEL(rnn_backward)(const REAL* dh, const REAL* h, REAL* da, Size size) {
     FOR_EACH(i, size) da[i] = dh[i] * (REAL(1) - h[i] * h[i]);
 }
 
-KERNEL(rnn_noisy_forward)(const REAL* a, const REAL* prev_h, REAL* made, REAL* h, Size n, Size H, Key start,
+KERNEL(rnn_regularised_forward)(const REAL* a, const REAL* prev_h, REAL* made, REAL* h, Size n, Size H, Key start,
                           unsigned limit, REAL share, Key key, const Key* place) {
     Zoneout zoneout = {limit, share, told(key, place)};
     FOR_EACH(i, n * H) {
@@ -92,7 +92,7 @@ KERNEL(rnn_noisy_forward)(const REAL* a, const REAL* prev_h, REAL* made, REAL* h
     }
 }
 
-KERNEL(rnn_noisy_backward)(REAL* dh, const REAL* made, REAL* da, Size n, Size H, Key start, unsigned limit,
+KERNEL(rnn_regularised_backward)(REAL* dh, const REAL* made, REAL* da, Size n, Size H, Key start, unsigned limit,
                            REAL share, Key key, const Key* place) {
     Zoneout zoneout = {limit, share, told(key, place)};
     FOR_EACH(i, n * H) da[i] = zoneout.split(start + i, dh[i]) * (REAL(1) - made[i] * made[i]);
@@ -140,7 +140,7 @@ KERNEL(lstm_backward)(const REAL* dh, const REAL* further, REAL* dc, const REAL*
     }
 }
 
-KERNEL(lstm_noisy_forward)(REAL* gates, const REAL* prev_h, const REAL* prev_c, REAL* c, REAL* tanh_c, REAL* h,
+KERNEL(lstm_regularised_forward)(REAL* gates, const REAL* prev_h, const REAL* prev_c, REAL* c, REAL* tanh_c, REAL* h,
                            Size n, Size H, Key start, unsigned h_limit, REAL h_share, Key h_key,
                            const Key* h_place, unsigned c_limit, REAL c_share, Key c_key, const Key* c_place,
                            unsigned drop_limit, REAL drop_scale, Key drop_key, const Key* drop_place) {
@@ -149,7 +149,7 @@ KERNEL(lstm_noisy_forward)(REAL* gates, const REAL* prev_h, const REAL* prev_c, 
     lstm_cell(gates, prev_h, prev_c, c, tanh_c, h, n, H, noise);
 }
 
-KERNEL(lstm_noisy_backward)(REAL* dh, REAL* dc, const REAL* gates, const REAL* prev_c, const REAL* tanh_c, REAL* da,
+KERNEL(lstm_regularised_backward)(REAL* dh, REAL* dc, const REAL* gates, const REAL* prev_c, const REAL* tanh_c, REAL* da,
                             Size n, Size H, Key start, unsigned h_limit, REAL h_share, Key h_key,
                             const Key* h_place, unsigned c_limit, REAL c_share, Key c_key, const Key* c_place,
                             unsigned drop_limit, REAL drop_scale, Key drop_key, const Key* drop_place) {
@@ -217,7 +217,7 @@ KERNEL(gru_candidate_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, 
     interpolate_backward(dh, gates, prev_h, da, n, H, 3, no_noise());
 }
 
-KERNEL(gru_candidate_noisy_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Key start, unsigned h_limit,
+KERNEL(gru_candidate_regularised_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Key start, unsigned h_limit,
                                     REAL h_share, Key h_key, const Key* h_place, unsigned drop_limit,
                                     REAL drop_scale, Key drop_key, const Key* drop_place) {
     StepNoise noise = {start, {h_limit, h_share, told(h_key, h_place)}, {0, 0, 0},
@@ -225,7 +225,7 @@ KERNEL(gru_candidate_noisy_forward)(REAL* gates, const REAL* prev_h, REAL* h, Si
     interpolate(gates, prev_h, h, n, H, 3, false, noise);
 }
 
-KERNEL(gru_candidate_noisy_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Key start,
+KERNEL(gru_candidate_regularised_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Key start,
                                      unsigned h_limit, REAL h_share, Key h_key, const Key* h_place,
                                      unsigned drop_limit, REAL drop_scale, Key drop_key, const Key* drop_place) {
     StepNoise noise = {start, {h_limit, h_share, told(h_key, h_place)}, {0, 0, 0},
@@ -241,7 +241,7 @@ KERNEL(simplified_gru_backward)(REAL* dh, const REAL* gates, const REAL* prev_h,
     interpolate_backward(dh, gates, prev_h, da, n, H, 2, no_noise());
 }
 
-KERNEL(simplified_gru_noisy_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Key start, unsigned h_limit,
+KERNEL(simplified_gru_regularised_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Key start, unsigned h_limit,
                                      REAL h_share, Key h_key, const Key* h_place, unsigned drop_limit,
                                      REAL drop_scale, Key drop_key, const Key* drop_place) {
     StepNoise noise = {start, {h_limit, h_share, told(h_key, h_place)}, {0, 0, 0},
@@ -249,7 +249,7 @@ KERNEL(simplified_gru_noisy_forward)(REAL* gates, const REAL* prev_h, REAL* h, S
     interpolate(gates, prev_h, h, n, H, 2, true, noise);
 }
 
-KERNEL(simplified_gru_noisy_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Key start,
+KERNEL(simplified_gru_regularised_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Key start,
                                       unsigned h_limit, REAL h_share, Key h_key, const Key* h_place,
                                       unsigned drop_limit, REAL drop_scale, Key drop_key, const Key* drop_place) {
     StepNoise noise = {start, {h_limit, h_share, told(h_key, h_place)}, {0, 0, 0},
