@@ -256,12 +256,23 @@ def test_every_mask_is_checked(call):
             mask_calls(wrong)[call]()
 
 
+def test_the_shape_of_a_mask_on_a_device(device):
+    """Its values are not read, which would wait for the device."""
+    x, h0 = device.zeros((2, 1, 3)), device.zeros((2, 4))
+    shapes = layers.attentive_shapes("rnn", input_dim=3, hidden_dim=4, attention_dim=2, memory_dim=3)
+    params = {name: device.zeros(shape) for name, shape in shapes.items()}
+    mask = device.asarray(np.ones((2, 5), np.int64))
+    message = "attentive_forward: memory_mask has shape (2, 5), expected (N, L) = (2, 6)"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        layers.attentive_forward(x, (h0,), device.zeros((2, 6, 3)), params, cell="rnn", memory_mask=mask)
+
+
 def test_gradients_and_the_arrays_they_are_added_to():
-    check_gradient("f", zeros(2), (2,), np.float64)
+    check_gradient("f", zeros(2), (2,), np.dtype(np.float64))
     with pytest.raises(ValueError, match=re.escape("f: dy has shape (2,), expected (3,)")):
         check_gradient("f", zeros(2), (3,), np.float64, "dy")
     with pytest.raises(TypeError, match="f: dout has dtype float64, expected float32"):
-        check_gradient("f", zeros(2), (2,), np.float32)
+        check_gradient("f", zeros(2), (2,), np.dtype(np.float32))
     (fresh,) = gradient_arrays("f", {"dW": (2, 3)}, zeros(1), None)
     assert fresh.shape == (2, 3)
     assert not fresh.any()
