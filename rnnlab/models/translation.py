@@ -24,6 +24,7 @@ from rnnlab.models.parts.initialisation import set_forget_bias
 from rnnlab.models.parts.padding import rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
+from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import (
     AttentionScore,
     CellType,
@@ -157,8 +158,7 @@ class Seq2Seq(EncoderDecoder):
         device: str = "cpu",
     ) -> None:
         self._options = arguments_of(Seq2Seq, locals())
-        if "<NULL>" not in source_word_to_idx:
-            raise ValueError("Seq2Seq: source_word_to_idx has no <NULL>, the token of padding")
+        check_vocabulary("Seq2Seq", "source_word_to_idx", source_word_to_idx)
         self.source_word_to_idx = dict(source_word_to_idx)
         cell, V = cell_for(cell_type, Regularisation(**self._options["regularisation"])), len(word_to_idx)
         encoder = TokenEncoder(

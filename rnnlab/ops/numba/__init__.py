@@ -35,7 +35,7 @@ from rnnlab.ops.numba.cells import (
     simplified_gru_dropped_forward,
     simplified_gru_forward,
 )
-from rnnlab.ops.numba.kernel import THREADS
+from rnnlab.ops.numba.kernel import threads
 from rnnlab.ops.numba.masks import (
     dropout,
     dropout_mask,
@@ -166,4 +166,4 @@ simplified_gru_regularised_forward, simplified_gru_regularised_backward = regula
 
 CHUNK = 1
 
-DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {THREADS}; {products.DESCRIPTION}"
+DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {threads()}; {products.DESCRIPTION}"

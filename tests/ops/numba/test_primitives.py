@@ -283,7 +283,7 @@ from rnnlab.ops.numba import kernel
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
 
-assert kernel.THREADS == 2, kernel.THREADS
+assert kernel.threads() == 2, kernel.threads()
 rng = np.random.default_rng(0)
 
 
