@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
 
-from rnnlab.layers.checks import check_probability, check_weight
+from rnnlab.layers.checks import check_probability, check_real, check_weight
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.padding import Padded
 from rnnlab.ops import device_of, ops_for, ops_on
@@ -135,17 +135,10 @@ class Model:
         """The primitives of the parameters' library."""
         return ops_for(self.params.flat)
 
-    def _floats(self, array: Any) -> Array:
-        """An array of numbers on the model's device, in its dtype.
-
-        Raises
-        ------
-        TypeError
-            If it is complex: the imaginary part would be lost.
-        """
-        dtype = getattr(array, "dtype", None) or np.asarray(array).dtype
-        if dtype.kind == "c":
-            raise TypeError(f"{type(self).__name__}: got an array of {dtype}, expected real numbers")
+    def _floats(self, argument: str, array: Any) -> Array:
+        """An array of real numbers on the model's device, in its dtype; errors begin with ``argument``."""
+        array = array if hasattr(array, "dtype") else np.asarray(array)
+        check_real(argument, array)
         return self._ops.asarray(array, dtype=self.dtype)
 
     @property
