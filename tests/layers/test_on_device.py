@@ -88,10 +88,10 @@ def test_two_runs_are_identical_to_the_bit(ops):
 @pytest.mark.parametrize(
     ("cell", "gates", "launches"),
     [
-        ("rnn", 1, {"rnn_noisy": 1}),
-        ("lstm", 4, {"lstm_noisy": 1}),
-        ("gru", 3, {"gru_gates": 1, "gru_candidate_noisy": 1}),  # there is a product between the two
-        ("simplified_gru", 2, {"simplified_gru_noisy": 1}),
+        ("rnn", 1, {"rnn_regularised": 1}),
+        ("lstm", 4, {"lstm_regularised": 1}),
+        ("gru", 3, {"gru_gates": 1, "gru_candidate_regularised": 1}),  # there is a product between the two
+        ("simplified_gru", 2, {"simplified_gru_regularised": 1}),
     ],
 )
 def test_a_step_with_noise_has_one_launch_beside_its_products(cell, gates, launches, seed, simulated, rng):

@@ -30,7 +30,7 @@ from rnnlab.ops.numba.cells import (
 from rnnlab.ops.numba.embedding import (
     embedding_gradient,
 )
-from rnnlab.ops.numba.kernel import THREADS
+from rnnlab.ops.numba.kernel import threads
 from rnnlab.ops.numba.lstm_steps import (
     lstm_steps_backward,
     lstm_steps_forward,
@@ -171,4 +171,4 @@ __all__ = [
     "zeros",
 ]
 
-DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {THREADS}; {products.DESCRIPTION}"
+DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {threads()}; {products.DESCRIPTION}"

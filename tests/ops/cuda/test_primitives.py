@@ -208,6 +208,19 @@ def test_masks_in_the_same_places(seed, shape, ops, dtype, normal):
             np.testing.assert_array_equal(a, e, err_msg=name)
 
 
+@every_dtype
+def test_masks_of_an_out_that_is_not_contiguous(ops, dtype, normal):
+    x, wide = normal(3, 8), ops.zeros((3, 8), dtype)
+    expected = np.empty((3, 4), dtype)
+    numpy_ops.dropout(x[:, ::2], 0.3, 5, expected)
+    ops.dropout(ops.asarray(x)[:, ::2], 0.3, 5, wide[:, ::2])
+    np.testing.assert_array_equal(ops.asnumpy(wide[:, ::2]), expected)
+    numpy_ops.dropout_mask(0.3, 5, 7, expected)
+    ops.dropout_mask(0.3, 5, 7, wide[:, ::2])
+    np.testing.assert_array_equal(ops.asnumpy(wide[:, ::2]), expected)
+    assert not ops.asnumpy(wide)[:, 1::2].any()
+
+
 SEEDS = [11, 2**63 - 1, (5 << 32) + 7]
 
 
