@@ -30,6 +30,7 @@ from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor, required
 from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.parts.teacher_forcing import Teaching, check_sentences
+from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.ops import ops_for
 from rnnlab.options import Initialisation, LossAverage
 from rnnlab.parameters import Parameters
@@ -92,8 +93,7 @@ class EncoderDecoder(Model):
         encoder_reconstructor: EncoderReconstructor | None = None,
     ) -> None:
         name = type(self).__name__
-        if "<NULL>" not in word_to_idx:
-            raise ValueError(f"{name}: word_to_idx has no <NULL>, the token of padding")
+        check_vocabulary(name, "word_to_idx", word_to_idx)
         self.word_to_idx = dict(word_to_idx)
         self.idx_to_word = {index: word for word, index in self.word_to_idx.items()}
         self.null_token = self.word_to_idx["<NULL>"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.layers.checks import check_tokens
+from rnnlab.layers.checks import as_tokens
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, RegularisationOptions, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
@@ -24,6 +24,7 @@ from rnnlab.models.parts.initialisation import set_forget_bias
 from rnnlab.models.parts.padding import rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
+from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import (
     AttentionScore,
     CellType,
@@ -157,8 +158,7 @@ class Seq2Seq(EncoderDecoder):
         device: str = "cpu",
     ) -> None:
         self._options = arguments_of(Seq2Seq, locals())
-        if "<NULL>" not in source_word_to_idx:
-            raise ValueError("Seq2Seq: source_word_to_idx has no <NULL>, the token of padding")
+        check_vocabulary("Seq2Seq", "source_word_to_idx", source_word_to_idx)
         self.source_word_to_idx = dict(source_word_to_idx)
         cell, V = cell_for(cell_type, Regularisation(**self._options["regularisation"])), len(word_to_idx)
         encoder = TokenEncoder(
@@ -314,7 +314,7 @@ class Seq2Seq(EncoderDecoder):
             raise ValueError(
                 f"Seq2Seq.{function}: source has shape {source.shape}, expected (N, L) with L of at least 1"
             )
-        check_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
+        source = as_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
         return Tokens.of(source, self.source_word_to_idx["<NULL>"]), len(source)
 
     def _padded_inputs(self, batch: Tokens) -> dict[str, Array]:

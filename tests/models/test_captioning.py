@@ -363,6 +363,12 @@ def test_wrong_batches(function, features, captions, error, message, rng):
         getattr(build(), function)(*given)
 
 
+def test_complex_features(rng):
+    features, captions = batch(rng)
+    with pytest.raises(TypeError, match="features has dtype complex128, expected real numbers"):
+        build().loss(features + 1j, captions)
+
+
 def test_the_initial_state_comes_from_the_global_vector(rng):
     model = build(attention="additive", global_dim=G)
     (regions, vectors), _ = batch(rng, attention="additive", global_dim=G)
