@@ -1,17 +1,25 @@
 """rnnlab: recurrent networks for sequence generation, every gradient written by hand.
 
-Read it in this order; each floor uses only the floors above it in this list.
+Each package uses only the packages above it in this list:
 
-1. :mod:`rnnlab.ops`         array primitives; the only place that can tell NumPy from CuPy
-2. :mod:`rnnlab.layers`      forward/backward pairs, one idea a file: the heart of the library
-3. :mod:`rnnlab.decoding`    greedy, sampling and beam search over a model's step function
-4. :mod:`rnnlab.models`      encoders, decoders and outputs composed into models
-5. :mod:`rnnlab.data`        files to batches;  :mod:`rnnlab.training`  solver, optimisers, checkpoints;
-   :mod:`rnnlab.metrics`     scores
-6. :mod:`rnnlab.cli`         the ``rnnlab`` command
+:mod:`rnnlab.plain`      every layer from its equations, in NumPy loops: read this to understand a layer
+:mod:`rnnlab.ops`        array primitives in NumPy, numba and CUDA
+:mod:`rnnlab.layers`     forward/backward pairs: recurrent cells, attention, embedding, losses
+:mod:`rnnlab.decoding`   greedy decoding, sampling and beam search over a model's step function
+:mod:`rnnlab.models`     captioning, translation and classification
+:mod:`rnnlab.data`       files to batches
+:mod:`rnnlab.metrics`    scores
+:mod:`rnnlab.training`   solver, update rules, schedules, checkpoints
+:mod:`rnnlab.recipes`    experiments as TOML files
+:mod:`rnnlab.tasks`      what the three tasks do differently
+:mod:`rnnlab.runs`       a recipe's data, model and solver, and its run directory
+:mod:`rnnlab.gradcheck`  numeric gradients, and the check of every layer and model
+:mod:`rnnlab.reporting`  tables and pictures
+:mod:`rnnlab.cs231n`     the module names of the cs231n course
+:mod:`rnnlab.cli`        the ``rnnlab`` command
 
-:mod:`rnnlab.parameters` (named views of one flat buffer) and :mod:`rnnlab.gradcheck.numeric` (is that backward
-right?) stand on their own. :mod:`rnnlab.cs231n` has the course's module names.
+Any package may use :mod:`rnnlab.parameters` (named views of one flat buffer), :mod:`rnnlab.files`,
+:mod:`rnnlab.plots` and :mod:`rnnlab.types`.
 """
 
 __version__ = "0.1.0"

@@ -1,23 +1,79 @@
-"""What the documents point to exists."""
+"""The links of every document lead somewhere, and its Python runs."""
+
+from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = sorted(path.relative_to(ROOT) for path in ROOT.glob("*.md")) + sorted(
-    path.relative_to(ROOT) for folder in ("benchmarks", "datasets") for path in (ROOT / folder).glob("*.md")
-)
+FOLDERS = (".", "docs", "benchmarks", "datasets")
+DOCUMENTS = sorted(path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def read(document: Path) -> str:
+    return (ROOT / document).read_text(encoding="utf-8")
+
+
+def python_blocks(document: Path) -> list[str]:
+    """The Python of a document, each block padded so that an error names the line of the document."""
+    text = read(document)
+    return [
+        "\n" * text.count("\n", 0, found.start(2)) + found[2]
+        for found in FENCE.finditer(text)
+        if found[1] == "python"
+    ]
+
+
+def anchors(document: Path) -> set[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", read(document)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def links(document: Path) -> list[str]:
+    """The targets of a document's links that lie in the repository."""
+    return [link for link in re.findall(r"\]\(([^)]+)\)", read(document)) if "://" not in link]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
-def test_links_lead_somewhere(document):
-    text = (ROOT / document).read_text(encoding="utf-8")
-    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
-    missing = [link for link in links if not ((ROOT / document).parent / link).exists()]
+def test_links_lead_to_files_and_headings(document):
+    missing = []
+    for link in links(document):
+        path, _, anchor = link.partition("#")
+        target = (ROOT / document).parent / path if path else ROOT / document
+        if not target.exists() or (anchor and anchor not in anchors(target.resolve().relative_to(ROOT))):
+            missing.append(link)
     assert missing == []
 
 
-def test_the_readme_is_among_them():
-    assert Path("README.md") in DOCUMENTS
+@pytest.mark.parametrize("document", [path for path in DOCUMENTS if python_blocks(path)], ids=str)
+def test_python_runs(document, monkeypatch, tmp_path):
+    """From top to bottom in one namespace, in an empty directory, as a script of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in python_blocks(document):
+        exec(compile(block, str(document), "exec"), namespace)
+
+
+def test_the_readme_is_short():
+    assert len(read(Path("README.md")).split()) < 900
+
+
+def test_the_index_names_every_page():
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages <= set(links(Path("docs/README.md")))
+
+
+def test_a_dead_link_is_found(tmp_path, monkeypatch):
+    (tmp_path / "page.md").write_text(
+        "# A heading: one\n[here](#a-heading-one) [there](page.md#two) [gone](gone.md)"
+    )
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    assert anchors(Path("page.md")) == {"a-heading-one"}
+    with pytest.raises(AssertionError, match="gone.md"):
+        test_links_lead_to_files_and_headings(Path("page.md"))

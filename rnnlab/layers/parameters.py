@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rnnlab.layers.checks import gradient_room
+from rnnlab.layers.checks import gradient_arrays
 from rnnlab.types import Array
 
 
@@ -35,4 +35,4 @@ def gradients_of(
     """
     shapes = {name: array.shape for name, array in params.items()}
     given = None if into is None else list(select_params(f"{function}: into", into, params).values())
-    return dict(zip(params, gradient_room(function, shapes, like, given), strict=True))
+    return dict(zip(params, gradient_arrays(function, shapes, like, given), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rnnlab.layers.attention.query import mask_of
-from rnnlab.layers.checks import check_mask
+from rnnlab.layers.checks import as_mask, check_mask
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -46,9 +46,9 @@ def doubly_stochastic_loss(
     function = "doubly_stochastic_loss"
     N, T, L = weights.shape
     ops = ops_for(weights)
-    counts = np.ones((N, L), bool) if memory_mask is None else np.asarray(memory_mask, dtype=bool)
-    if counts.shape != (N, L):
-        raise ValueError(f"{function}: memory_mask has shape {counts.shape}, expected (N, L) = {(N, L)}")
+    counts = np.ones((N, L), bool)
+    if memory_mask is not None:
+        counts = as_mask(function, "memory_mask", memory_mask, (N, L), "N, L")
     if mask is None:
         real = np.ones((N, T), bool) if lengths is None else mask_of(function, lengths, N, T)
         mask = ops.asarray(real.astype(weights.dtype))

@@ -42,7 +42,7 @@ from rnnlab.layers.attention.scores import (
     Workspace,
     score_axes,
 )
-from rnnlab.layers.checks import check_gradient, check_shapes
+from rnnlab.layers.checks import as_mask, check_gradient, check_shapes
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -210,10 +210,7 @@ def attention_step_forward(
             raise ValueError(f"{function}: both lengths and mask are given, expected one of them")
         mask = mask_of(function, lengths, N, L)
     if mask is not None:
-        real = np.asarray(mask, dtype=bool)
-        if real.shape != (N, L):
-            raise ValueError(f"{function}: mask has shape {real.shape}, expected (N, L) = {(N, L)}")
-        slots[~real] = -1
+        slots[~as_mask(function, "mask", mask, (N, L), "N, L")] = -1
     key_rows, rows, slots = keys.reshape(N * L, A), memory.reshape(N * L, C), ops.asarray(slots)
     workspace = Workspace.of(N, L, key_rows, rows, additive=score == "additive", selector=False)
     Attention(score, own, None, reused=False, like=query).attend(query, key_rows, rows, slots, workspace)

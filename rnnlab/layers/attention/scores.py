@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.layers.checks import as_mask
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -248,19 +249,20 @@ class SourceRows(NamedTuple):
         Raises
         ------
         ValueError
-            If the mask has another shape.
+            If the mask has another shape, or holds something else than 0 and 1.
         """
         N, L, C = memory.shape
         ops, rows = ops_for(memory), memory.reshape(N * L, C)
-        if type(mask) is type(memory) and not isinstance(
-            mask, np.ndarray
-        ):  # a check would wait for the device
+        on_device = not isinstance(memory, np.ndarray) and type(mask) is type(memory)
+        if mask is not None and on_device:  # its values are not read, which would wait for the device
+            if mask.shape != (N, L):
+                raise ValueError(
+                    f"{function}: memory_mask has shape {mask.shape}, expected (N, L) = {(N, L)}"
+                )
             places = ops.asarray(np.arange(1, N * L + 1).reshape(N, L))
             return cls(rows, ops.asarray(places * mask - 1, np.int64), None)
         if mask is not None:
-            given = np.asarray(mask, dtype=bool)
-            if given.shape != (N, L):
-                raise ValueError(f"{function}: the memory's mask has shape {given.shape}, expected {(N, L)}")
+            given = as_mask(function, "memory_mask", mask, (N, L), "N, L")
             if not given.all():
                 real = np.flatnonzero(given)
                 slots = np.full(N * L, -1)

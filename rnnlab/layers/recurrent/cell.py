@@ -210,7 +210,7 @@ def register_cell(name: str, cell: Cell) -> None:
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"register_cell: name is {name!r}, expected an identifier such as 'peephole_lstm'")
-    _check_cell("register_cell", cell)
+    _check_cell("register_cell: cell", cell)
     if name in _CELLS and type(_CELLS[name]) is not type(cell):
         raise ValueError(f"register_cell: name is {name!r}, which {type(_CELLS[name]).__name__} has already")
     _CELLS[name] = cell
@@ -229,13 +229,13 @@ def cell_name(cell: Cell) -> str:
     )
 
 
-def cell_for(function: str, cell: str | Cell) -> Cell:
+def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
     """The cell of a name, or the cell itself.
 
     Parameters
     ----------
     function : str
-        Named in the errors.
+        Named in the errors, and so is ``argument``, which may have another name there.
     cell : str or Cell
         The name of a registered cell, "package.module:Name" of a :class:`Cell` or of a subclass of it that can be
         called without arguments, or a cell.
@@ -250,33 +250,31 @@ def cell_for(function: str, cell: str | Cell) -> Cell:
     if isinstance(cell, str) and cell in _CELLS:
         return _CELLS[cell]
     if isinstance(cell, str) and ":" in cell:
-        return _imported(function, cell)
+        return _imported(f"{function}: {argument}", cell)
     if isinstance(cell, Cell):
         return cell
     raise ValueError(
-        f"{function}: cell is {cell!r}, expected one of {', '.join(_CELLS)}, or 'package.module:Name' of a Cell; "
-        "rnnlab.layers.register_cell adds a name"
+        f"{function}: {argument} is {cell!r}, expected one of {', '.join(_CELLS)}, or 'package.module:Name' of a "
+        "Cell; rnnlab.layers.register_cell adds a name"
     )
 
 
-def _imported(function: str, path: str) -> Cell:
+def _imported(argument: str, path: str) -> Cell:
     module, _, name = path.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"{function}: cell is {path!r}, which cannot be imported: {error}") from error
+        raise ValueError(f"{argument} is {path!r}, which cannot be imported: {error}") from error
     cell = found() if isinstance(found, type) and issubclass(found, Cell) else found
-    _check_cell(function, cell)
+    _check_cell(argument, cell)
     return cell
 
 
 def _check_cell(function: str, cell: Any) -> None:
     if not isinstance(cell, Cell):
         hint = ": give an object of the class" if isinstance(cell, type) and issubclass(cell, Cell) else ""
-        raise TypeError(f"{function}: cell is {cell!r}, expected a rnnlab.layers.Cell{hint}")
+        raise TypeError(f"{function} is {cell!r}, expected a rnnlab.layers.Cell{hint}")
     for name in ("num_gates", "num_states"):
         value = getattr(cell, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise TypeError(
-                f"{function}: {name} of {type(cell).__name__} is {value!r}, expected an integer of at least 1"
-            )
+            raise TypeError(f"{function} has {name} {value!r}, expected an integer of at least 1")

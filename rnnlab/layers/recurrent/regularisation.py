@@ -18,17 +18,20 @@ a mask multiplies the gradient of what it multiplied.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
 from rnnlab.layers.checks import check_probability
 from rnnlab.layers.recurrent.cell import Cell, cell_name
+from rnnlab.options import Probability
 from rnnlab.types import Array
 
 Random = np.random.Generator | None
 
-RECURRENT_DROPOUT_ON = ("state", "candidate")
+RecurrentDropoutOn: TypeAlias = Literal["state", "candidate"]
+
+RECURRENT_DROPOUT_ON = get_args(RecurrentDropoutOn)
 
 
 class Regularisation(NamedTuple):
@@ -46,11 +49,11 @@ class Regularisation(NamedTuple):
         A weight of Wh is dropped.
     """
 
-    zoneout_h: float = 0.0
-    zoneout_c: float = 0.0
-    recurrent_dropout: float = 0.0
-    recurrent_dropout_on: str = "state"
-    weight_dropout: float = 0.0
+    zoneout_h: Probability = 0.0
+    zoneout_c: Probability = 0.0
+    recurrent_dropout: Probability = 0.0
+    recurrent_dropout_on: RecurrentDropoutOn = "state"
+    weight_dropout: Probability = 0.0
 
     @classmethod
     def of(cls, options: Mapping[str, Any] | Self | None) -> Self:

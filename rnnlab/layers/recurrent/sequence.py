@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rnnlab.layers.checks import check_rng, check_shapes, gradient_room
+from rnnlab.layers.checks import check_rng, check_shapes, gradient_arrays
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Params, Step, cell_for
 from rnnlab.layers.recurrent.packing import Chunk, Packing, as_rows
@@ -366,7 +366,7 @@ def course_gradients(
     """Workspaces of dWx, dWh and db: a tuple of arrays after a check, or zeros."""
     names = ("Wx", "Wh", "b")
     shapes = {f"d{name}": params[name].shape for name in names}
-    return dict(zip(names, gradient_room(function, shapes, params["Wx"], into), strict=True))
+    return dict(zip(names, gradient_arrays(function, shapes, params["Wx"], into), strict=True))
 
 
 def _part(states: State, rows: Any) -> State:

@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
-from rnnlab.layers.checks import check_probability, check_size
-from rnnlab.models.parts.cells import Cell
 from rnnlab.models.parts.decoders import (
     AttentiveDecoder,
     FactoredDecoder,
     FirstInputDecoder,
     RecurrentDecoder,
-    check_attention,
 )
 from rnnlab.models.parts.embedding import DeepOutput, LinearOutput
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
+from rnnlab.models.parts.recurrent_layer import Recurrence
 
-IMAGE_INPUTS = ("initial_state", "first_input", "every_step", "second_layer")
-OUTPUTS = ("linear", "deep")
+ImageInput: TypeAlias = Literal["initial_state", "first_input", "every_step", "second_layer"]
+StateActivation: TypeAlias = Literal["none", "tanh"]
+
+IMAGE_INPUTS = get_args(ImageInput)
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Check what the parts do not.
+    """Check that the options go together.
 
     Raises
     ------
     ValueError
-        If an option does not fit; the error names it.
+        If an option does not fit another; names it.
     """
-    for name in ("input_dim", "wordvec_dim", "hidden_dim", "global_dim", "attention_dim"):
-        if options[name] is not None:
-            check_size("CaptioningRNN", name, options[name])
-    for name in ("feature_dropout", "word_dropout", "output_dropout"):
-        check_probability("CaptioningRNN", name, options[name])
-    if options["image_input"] not in IMAGE_INPUTS:
-        raise ValueError(
-            f"CaptioningRNN: image_input is {options['image_input']!r}, "
-            f"expected one of {', '.join(IMAGE_INPUTS)}"
-        )
-    check_attention("CaptioningRNN", options["attention"])
     attends = options["attention"] or options["target_attention"]
     if attends and options["image_input"] != "initial_state":
         raise ValueError(
@@ -49,14 +38,10 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name in ("global_dim", "selector", "doubly_stochastic"):
         if options[name] and not options["attention"]:
             raise ValueError(f"CaptioningRNN: {name} is {options[name]}, expected an attention as well")
-    if options["output"] not in OUTPUTS:
-        raise ValueError(
-            f"CaptioningRNN: output is {options['output']!r}, expected one of {', '.join(OUTPUTS)}"
-        )
 
 
 def encoder_of(
-    cell: Cell, decoder_states: int, options: Mapping[str, Any]
+    num_states: int, decoder_states: int, options: Mapping[str, Any]
 ) -> InitialStateEncoder | ImageVectorEncoder | RegionEncoder:
     """How the image is read; ValueError if an option does not go with ``image_input``."""
     image_input, activation = options["image_input"], options["state_activation"]
@@ -66,7 +51,7 @@ def encoder_of(
         initial_state = InitialStateEncoder(
             global_dim or options["input_dim"],
             options["hidden_dim"],
-            cell,
+            num_states,
             activation=activation,
             project_cell=options["project_cell"],
             dropout=0.0 if attends and not global_dim else dropout,
@@ -83,7 +68,7 @@ def encoder_of(
 
 
 def decoder_of(
-    cell: Cell, options: Mapping[str, Any]
+    recurrence: Recurrence, options: Mapping[str, Any]
 ) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder | AttentiveDecoder:
     """What writes: one that attends, or one that takes the image in the way that is wanted."""
     image_input, word_dim, hidden_dim = (
@@ -91,7 +76,7 @@ def decoder_of(
     )
     if options["attention"] or options["target_attention"]:
         return AttentiveDecoder(
-            cell,
+            recurrence,
             word_dim,
             hidden_dim,
             memory_dim=options["input_dim"] if options["attention"] else 0,
@@ -102,12 +87,12 @@ def decoder_of(
             memory_gradient=False,
         )
     if image_input == "first_input":
-        return FirstInputDecoder(cell, word_dim, hidden_dim)
+        return FirstInputDecoder(recurrence, word_dim, hidden_dim)
     if image_input == "every_step":
-        return RecurrentDecoder(cell, word_dim, hidden_dim, image_dim=word_dim)
+        return RecurrentDecoder(recurrence, word_dim, hidden_dim, image_dim=word_dim)
     if image_input == "second_layer":
-        return FactoredDecoder(cell, word_dim, hidden_dim, image_dim=word_dim)
-    return RecurrentDecoder(cell, word_dim, hidden_dim)
+        return FactoredDecoder(recurrence, word_dim, hidden_dim, image_dim=word_dim)
+    return RecurrentDecoder(recurrence, word_dim, hidden_dim)
 
 
 def output_of(context_dim: int, V: int, options: Mapping[str, Any]) -> LinearOutput | DeepOutput:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rnnlab.layers.attention.parts import Part
 
 from rnnlab.gradcheck.numeric import projected_check
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
-from rnnlab.layers.attention.parts import Part
 from rnnlab.ops import ops_for
 
 from ..attending import batch

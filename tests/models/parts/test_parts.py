@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rnnlab.models.parts.cells import CELLS, cell_for
+from rnnlab.gradcheck.cases import CELLS
+from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.models.parts.decoders import Decoded, FactoredDecoder, FirstInputDecoder, RecurrentDecoder
 from rnnlab.models.parts.embedding import DeepOutput, LinearOutput, Readout, WordEmbedding
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, Source
