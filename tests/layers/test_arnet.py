@@ -24,9 +24,9 @@ every_lengths = pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS
 every_start = pytest.mark.parametrize("h0", [True, False], ids=["h0", "from zero"])
 
 
-def inputs(rng, h0=True, n=N, t=T, prefix="arnet_"):
+def inputs(rng, h0=True, n=N, t=T):
     arrays = {"h": rng.standard_normal((n, t, H))} | ({"h0": rng.standard_normal((n, H))} if h0 else {})
-    shapes = arnet_shapes(H, R, prefix=prefix)
+    shapes = arnet_shapes(H, R)
     return arrays | {name: rng.standard_normal(shape) / 2 for name, shape in shapes.items()}
 
 
@@ -40,23 +40,22 @@ def backward(dloss, cache):
     return dh, *(() if dh0 is None else (dh0,)), *dparams.values()
 
 
-def plain(h, h0=None, lengths=None, targets=None, *, arnet_Wx, arnet_Wh, arnet_b, arnet_W, arnet_b_out):
+def plain(h, h0=None, lengths=None, targets=None, *, Wx, Wh, b, W, b_out):
     """The loss, one sequence and one step after another; ``targets`` are the states to reconstruct."""
     total, targets = 0.0, h if targets is None else targets
     for n in range(len(h)):
-        state = np.zeros(len(arnet_Wh)), np.zeros(len(arnet_Wh))
+        state = np.zeros(len(Wh)), np.zeros(len(Wh))
         for t in range(h.shape[1] if lengths is None else lengths[n]):
-            state = lstm_step(h[n, t], state, arnet_Wx, arnet_Wh, arnet_b)
+            state = lstm_step(h[n, t], state, Wx, Wh, b)
             if t or h0 is not None:
                 target = targets[n, t - 1] if t else h0[n]
-                total += np.sum((state[0] @ arnet_W + arnet_b_out - target) ** 2)
+                total += np.sum((state[0] @ W + b_out - target) ** 2)
     return total / max(len(h), 1)
 
 
-def test_parameters_have_the_prefix():
+def test_shapes_of_the_parameters():
     shapes = {"Wx": (5, 12), "Wh": (3, 12), "b": (12,), "W": (3, 5), "b_out": (5,)}
-    assert arnet_shapes(5, 3) == {f"arnet_{name}": shape for name, shape in shapes.items()}
-    assert arnet_shapes(5, 3, prefix="x") == {f"x{name}": shape for name, shape in shapes.items()}
+    assert arnet_shapes(5, 3) == shapes
 
 
 @every_lengths
@@ -78,10 +77,6 @@ def test_gradients(lengths, h0, rng):
 @every_start
 def test_gradients_of_small_batches(sizes, h0, rng):
     assert_gradients(forward_of(None), backward, inputs(rng, h0, *sizes), rng)
-
-
-def test_gradients_under_another_prefix(rng):
-    assert_gradients(forward_of(None, prefix="x_"), backward, inputs(rng, prefix="x_"), rng)
 
 
 @every_lengths
@@ -153,13 +148,13 @@ def test_gradients_are_added_into_arrays_that_are_given(rng):
 def test_what_does_not_fit_is_named(rng):
     a = inputs(rng)
     params = {name: a[name] for name in arnet_shapes(H, R)}
-    with pytest.raises(ValueError, match="arnet_forward: params has no x_Wx"):
-        arnet_forward(a["h"], a["h0"], params, prefix="x_")
+    with pytest.raises(ValueError, match="arnet_forward: params has no Wx"):
+        arnet_forward(a["h"], a["h0"], {f"x_{name}": array for name, array in params.items()})
     for name, wrong, expected in (
-        ("arnet_Wx", (H, 4), "(H, 4R) = (3, 8)"),
-        ("arnet_Wh", (R + 1, 8), "(R, 4R) = (3, 12)"),
-        ("arnet_W", (R, 1), "(R, H) = (2, 3)"),
-        ("arnet_b_out", (1,), "(H,) = (3,)"),
+        ("Wx", (H, 4), "(H, 4R) = (3, 8)"),
+        ("Wh", (R + 1, 8), "(R, 4R) = (3, 12)"),
+        ("W", (R, 1), "(R, H) = (2, 3)"),
+        ("b_out", (1,), "(H,) = (3,)"),
     ):
         message = f"arnet_forward: {name} has shape {wrong}, expected {expected}"
         with pytest.raises(ValueError, match=re.escape(message)):
@@ -169,7 +164,7 @@ def test_what_does_not_fit_is_named(rng):
     with pytest.raises(ValueError, match="lengths holds 5, expected numbers from 0 to T = 4"):
         arnet_forward(a["h"], a["h0"], params, lengths=np.array([5, 1, 1]))
     _, cache = arnet_forward(a["h"], a["h0"], params)
-    with pytest.raises(ValueError, match="arnet_backward: into: params has no arnet_Wx"):
+    with pytest.raises(ValueError, match="arnet_backward: into: params has no Wx"):
         arnet_backward(1.0, cache, into={})
 
 

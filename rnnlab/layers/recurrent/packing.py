@@ -155,6 +155,13 @@ class Packing(NamedTuple):
         ops.take(first, self.order, states[:N])
         return states
 
+    def zero_states(self, like: Array) -> Array:
+        """An array for all states that begin at zero, of the units and the dtype of ``like`` (N, H)."""
+        N = self.shape[0]
+        states = ops_for(like).empty((N + self.offsets[-1], like.shape[1]), like.dtype)
+        states[:N] = 0
+        return states
+
     def before(self, states: Array, chunk: Chunk) -> Array:
         """The state before each packed row of a chunk, (N + M, H) -> (m, H)."""
         if self.frozen is None:

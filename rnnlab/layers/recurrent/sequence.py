@@ -235,12 +235,11 @@ def run_forward(
     ``given`` are the first arrays of the initial state; those that are left out are zeros.
     """
     ops = ops_for(x, *given, *params.values())
-    zeros = [ops.zeros(given[0].shape, given[0].dtype) for _ in range(cell.num_states - len(given))]
-    state = (*given, *zeros)
-    check_params(function, cell, x, state, params)
+    check_params(function, cell, x, given, params)
     packing = Packing.of(function, x.shape[:2], lengths=lengths, mask=mask, like=x)
     draws = Draws.of(regularisation, rng, ops)
-    states = tuple(packing.states(first) for first in state)
+    zeros = [packing.zero_states(given[0]) for _ in range(cell.num_states - len(given))]
+    states = (*(packing.states(first) for first in given), *zeros)
     cache = unroll(cell, x, states, params, packing, draws, given_states=len(given))
     return packing.after_each(states[0]), _part(states, packing.final), cache
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rnnlab.layers.attention.parts import Part
+from rnnlab.layers.attention.contexts import Context
 
 from rnnlab.gradcheck.numeric import projected_check
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
@@ -355,7 +355,7 @@ def test_copies_of_a_row_attend_once(rng, monkeypatch):
     *outs, copied = attentive_step(x, select(state, rows))
     queries = []
     attend = Part.step
-    monkeypatch.setattr(Part, "step", lambda self, h, *rest: (queries.append(len(h)), attend(self, h, *rest)))
+    monkeypatch.setattr(Context, "step", lambda self, h, *rest: (queries.append(len(h)), attend(self, h, *rest)))
     attentive_step(x, select(state, rows))
     assert queries == [2, 2]
     for k, row in enumerate(rows):
