@@ -118,12 +118,14 @@ class Model:
         if isinstance(entry, tuple):
             return self.staged(entry)
         floats = getattr(entry, "dtype", np.dtype(int)).kind == "f"
-        return self._ops.staged(entry, self.params.flat) if floats else entry
+        return self._ops.prefetch(entry, self.params.flat) if floats else entry
 
     def staged_whole(self, batch: Padded) -> Padded:
         """A padded batch with all its arrays on the model's device."""
         integers = self._ops.empty(0, np.int64)
-        return batch.on(lambda x: self._ops.staged(x, self.params.flat if x.dtype.kind == "f" else integers))
+        return batch.on(
+            lambda x: self._ops.prefetch(x, self.params.flat if x.dtype.kind == "f" else integers)
+        )
 
     @property
     def device(self) -> str:
