@@ -1,4 +1,4 @@
-"""Search over a model's step function: greedy, sampling, beam search, ensembles; words for <UNK>."""
+"""Search over a model's step function: greedy, sampling, beam search, ensembles; UNK replacement."""
 
 from rnnlab.decoding.beam import beam_search
 from rnnlab.decoding.ensemble import Ensemble

@@ -1,10 +1,10 @@
 """Beam search over a batch: length normalisation, n-best lists, diverse groups.
 
-Length normalisation and n-best lists are those of Chen, Dong and Li (2016, 4.3), the other normalisation is
-that of GNMT (Wu et al. 2016, eq. 14), diverse groups are those of Vijayakumar et al. (2016).
+Length normalisation "power" and n-best lists follow Chen, Dong and Li (2016, section 4.3), the normalisation
+"gnmt" Wu et al. (2016, eq. 14), diverse groups Vijayakumar et al. (2016).
 
-Each group of each source is a *beam*, B of them in all, with K slots for partial sentences. The rows of the
-model's state are the slots of the beams that go on, beam by beam.
+Each group of each source is a *beam*. There are B beams, each with K slots for partial pointers. The rows of
+the model's state are the slots of the active beams, beam by beam.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.decoding.back_pointers import Sentences
-from rnnlab.decoding.beam_step import Continuations, continuations
+from rnnlab.decoding.back_pointers import BackPointers
+from rnnlab.decoding.beam_step import BeamStep, beam_step
 from rnnlab.decoding.constraints import Constraints
 from rnnlab.decoding.search import (
     ROWS,
-    Array,
+    DecodingState,
     Hypothesis,
-    State,
     StepModel,
     attention_of,
     check_count,
@@ -29,6 +28,7 @@ from rnnlab.decoding.search import (
     select,
 )
 from rnnlab.ops import ops_for
+from rnnlab.types import Array
 
 _NORMALISATIONS = {
     "power": lambda length, exponent: length**exponent,
@@ -54,48 +54,51 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Keep the most probable partial sentences, ``beam_size`` of them for each source.
 
-    At each step the best ``beam_size`` continuations of all partial sentences are found. Those among them
-    that end are set aside; the best that go on fill the beam. A source is done when as many sentences have
-    ended as the beam is wide, or when none that goes on can still beat the ones that ended. With
-    ``beam_size`` 1 this is greedy decoding.
+    Each step finds the best ``beam_size`` continuations of all partial pointers. Continuations by <END> are
+    finished hypotheses; the best other continuations fill the beam. The search of a source ends when
+    ``beam_size`` hypotheses are finished, or when no partial sentence can still reach a better score than the
+    finished ones. With ``beam_size`` 1 this is greedy decoding.
 
     Parameters
     ----------
     model : StepModel
     source : anything
-        What ``model.start`` takes, N rows.
+        The argument of ``model.start``, N rows.
     beam_size : int
     max_length, min_length : int
         The most and the fewest words in a sentence.
     length_penalty : float >= 0
-        A: sentences are ranked by log-probability over a length to this power. 0 is no normalisation.
+        A, the exponent of the length normalisation. 0 is no normalisation.
     normalisation : "power" or "gnmt"
-        With ``len``, the number of words and <END>, the score is log_prob / len^A, which is the mean where
-        A = 1, or log_prob / ((5 + len) / 6)^A.
+        The score is log_prob / len^A or log_prob / ((5 + len) / 6)^A, where ``len`` is the number of words
+        plus 1 for <END>.
     n_best : int <= beam_size
-        How many sentences to return for each source.
+        The number of hypotheses to return for each source.
     num_groups : int
-        The beam is divided into so many groups, each a beam search of its own. At every step, a group finds
-        words that earlier groups have just chosen for the same source less probable.
+        The beam is divided into this number of groups, each with a search of its own. At every step, words
+        that earlier groups have chosen for the same source at this step are penalised. Words that cannot be
+        appended any more, because ``max_length`` is reached, do not count as chosen.
     diversity : float >= 0
-        By how much, in nats for each time a word was chosen. It has no part in ``log_prob`` and ``score``.
+        The penalty in nats for each time that an earlier group chose the word. ``log_prob`` and ``score`` do
+        not contain it.
     forbid : tokens
-        Never chosen.
+        Tokens that are never chosen.
     no_repeat_ngram : int
-        So many words in a row come no second time in a sentence; 0 lets them.
+        N-grams of this length occur at most once in a sentence. 0 is no constraint.
     return_alignments : bool
-        Whether hypotheses have an ``alignment``, which needs a model with ``attention``.
+        Whether hypotheses have an ``alignment``. The model needs ``attention``.
 
     Returns
     -------
     list of N lists of Hypothesis
-        Up to ``n_best`` each (fewer only where fewer sentences exist, or several groups found the same), best
-        score first. Where too few have ended, the best that have not are returned after them.
+        Up to ``n_best`` each, best score first. There are fewer only where fewer sentences exist or several
+        groups find the same sentence. Where fewer than ``n_best`` are finished, the best unfinished ones
+        follow.
 
     Raises
     ------
     ValueError, TypeError
-        If an option does not fit.
+        If an option is out of range.
     """
     constraints = Constraints(
         "beam_search",
@@ -135,25 +138,27 @@ def beam_search(
 
 
 class _Options(NamedTuple):
-    """What :func:`beam_search` was asked for."""
+    """The options of :func:`beam_search`, checked."""
 
     size: int  # K, of one group
     groups: int  # G
     diversity: float
     n_best: int
-    norms: Array  # (max_length + 1,) what the log-probability of 0, 1, ... words and <END> is divided by
+    norms: Array  # (max_length + 1,) divisors of the log-probability of 0, 1, ... words and <END>
     constraints: Constraints
-    attention: Callable[[State], Array] | None
+    attention: Callable[[DecodingState], Array] | None
 
 
-def _search(model: StepModel, sources: int, state: State, options: _Options) -> list[list[Hypothesis]]:
-    """Search for the sentences of some sources, all at once."""
+def _search(
+    model: StepModel, sources: int, state: DecodingState, options: _Options
+) -> list[list[Hypothesis]]:
+    """Search for the sentences of a chunk of sources."""
     K, groups, constraints, attention = options.size, options.groups, options.constraints, options.attention
     B = sources * groups
     if groups > 1:
         state = select(state, np.repeat(np.arange(sources), groups))
-    sentences = Sentences(B, K, options.norms)
-    active = np.arange(B)  # beams that go on, b of them
+    pointers = BackPointers(B, K, options.norms)
+    active = np.arange(B)  # (b,) the beams whose search has not ended
     totals = np.zeros((B, 1))  # (b, slots) log-probability of each partial sentence
     last = np.full(B, model.start_token)  # (b slots,)
     for t in range(constraints.max_length + 1):  # one more for <END> after the last word
@@ -161,46 +166,57 @@ def _search(model: StepModel, sources: int, state: State, options: _Options) -> 
         b, slots = totals.shape
         if attention is not None:
             weights = attention(state)
-            sentences.attend(active, weights.reshape(b, slots, weights.shape[1]))
-        history = sentences.history(active, slots, t) if constraints.no_repeat_ngram else None
+            pointers.attend(active, weights.reshape(b, slots, weights.shape[1]))
+        history = pointers.history(active, slots, t) if constraints.no_repeat_ngram else None
         log_probs = constraints.apply(log_probs, t, history).reshape(b, slots, -1)
-        step = _step(totals, log_probs, model.end_token, active, sentences.num_ended[active], options)
+        is_last = t == constraints.max_length  # only <END> can follow
+        num_ended = pointers.num_ended[active]
+        step = _step(totals, log_probs, model.end_token, active, num_ended, options, is_last)
 
         best = step.totals.max(axis=1)
-        extended = (best > -np.inf) & (t < constraints.max_length)
-        sentences.end(active, t, step)
-        sentences.extend(active, t, step, extended)
-        # a log-probability only falls, and no sentence is longer than the longest
-        worst = sentences.scores[active, min(options.n_best, K) - 1]
+        extended = (best > -np.inf) & (not is_last)
+        pointers.end(active, t, step)
+        pointers.extend(active, t, step, extended)
+        # log-probabilities only decrease, and norms[-1] is the largest divisor
+        worst = pointers.scores[active, min(options.n_best, K) - 1]
         can_improve = best / options.norms[-1] > worst
-        going_on = np.flatnonzero(extended & can_improve & (sentences.num_ended[active] < K))
-        if not going_on.size:
+        unfinished = np.flatnonzero(extended & can_improve & (pointers.num_ended[active] < K))
+        if not unfinished.size:
             break
-        rows = going_on[:, None] * slots + step.parents[going_on]
+        rows = unfinished[:, None] * slots + step.parents[unfinished]
         state = select(state, rows.reshape(-1))
-        active, totals, last = active[going_on], step.totals[going_on], step.words[going_on].reshape(-1)
-    return sentences.hypotheses(groups, options.n_best)
+        active, totals, last = active[unfinished], step.totals[unfinished], step.words[unfinished].reshape(-1)
+    return pointers.hypotheses(groups, options.n_best)
 
 
 def _step(
-    totals: Array, log_probs: Array, end_token: int, active: Array, num_ended: Array, options: _Options
-) -> Continuations:
-    """The continuations of all active beams; later groups of a source see what earlier ones chose."""
+    totals: Array,
+    log_probs: Array,
+    end_token: int,
+    active: Array,
+    num_ended: Array,
+    options: _Options,
+    is_last: bool,
+) -> BeamStep:
+    """The continuations of all active beams. Groups are searched in order, with penalties of earlier ones."""
     K, groups = options.size, options.groups
     if groups == 1:
-        return continuations(totals, log_probs, K, end_token)
+        return beam_step(totals, log_probs, K, end_token)
     log_probs = ops_for(log_probs).asnumpy(log_probs)
     sources = active // groups
-    chosen = np.zeros((sources[-1] + 1, log_probs.shape[2]), log_probs.dtype)  # how often each word was
+    chosen = np.zeros(
+        (sources[-1] + 1, log_probs.shape[2]), log_probs.dtype
+    )  # how many groups chose each word at this step
     parts, order = [], []
     for group in range(groups):
         rows = np.flatnonzero(active % groups == group)
         penalty = options.diversity * chosen[sources[rows]]
-        part = continuations(totals[rows], log_probs[rows], K, end_token, penalty)
-        full = num_ended[rows] + (part.ended > -np.inf).sum(axis=1) >= K  # those beams go no further
-        beam, slot = np.nonzero((part.totals > -np.inf) & ~full[:, None])
-        np.add.at(chosen, (sources[rows][beam], part.words[beam, slot]), 1)
+        part = beam_step(totals[rows], log_probs[rows], K, end_token, penalty)
+        if not is_last:
+            full = num_ended[rows] + (part.ended > -np.inf).sum(axis=1) >= K  # the search of these ends
+            beam, slot = np.nonzero((part.totals > -np.inf) & ~full[:, None])
+            np.add.at(chosen, (sources[rows][beam], part.words[beam, slot]), 1)
         parts.append(part)
         order.append(rows)
     back = np.argsort(np.concatenate(order))
-    return Continuations(*(np.concatenate(arrays)[back] for arrays in zip(*parts, strict=True)))
+    return BeamStep(*(np.concatenate(arrays)[back] for arrays in zip(*parts, strict=True)))

@@ -1,4 +1,4 @@
-"""What a sentence may not have: forbidden tokens, too few words, the same words again."""
+"""Constraints of a search: forbidden tokens, a minimum length, no repeated n-grams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rnnlab.types import Array
 
 
 class Constraints:
-    """The options that every search has, checked, and what they make of log-probabilities.
+    """The options that all searches share: their checks, and their effect on log-probabilities.
 
     Parameters
     ----------
@@ -25,12 +25,12 @@ class Constraints:
     forbid : tokens
         Never chosen.
     no_repeat_ngram : int
-        So many words in a row come no second time in a sentence; 0 lets them.
+        N-grams of this length occur at most once in a sentence. 0 is no constraint.
 
     Raises
     ------
     ValueError, TypeError
-        If an option does not fit, or the model has no <START> or <END>.
+        If an option is out of range, or the model has no <START> or <END>, or they are the same token.
     """
 
     def __init__(
@@ -47,6 +47,11 @@ class Constraints:
         for word, token in (("<START>", model.start_token), ("<END>", model.end_token)):
             if token is None:
                 raise ValueError(f"{function}: the model's vocabulary has no {word}, which decoding needs")
+            check_count(function, f"the model's token {word}", token, 0)
+        if model.start_token == model.end_token:
+            raise ValueError(
+                f"{function}: <START> and <END> are both the token {model.end_token}, expected two tokens"
+            )
         self.max_length = check_count(function, "max_length", max_length, 1)
         self.min_length = check_count(function, "min_length", min_length, 0, self.max_length)
         self.no_repeat_ngram = check_count(function, "no_repeat_ngram", no_repeat_ngram, 0)
@@ -55,11 +60,11 @@ class Constraints:
             raise ValueError(f"{function}: forbid holds {self.forbid[0]}, expected tokens of the vocabulary")
         if model.end_token in self.forbid:
             raise ValueError(
-                f"{function}: forbid holds <END> ({model.end_token}), and nothing could ever end"
+                f"{function}: forbid holds <END> ({model.end_token}), without which no sentence can end"
             )
 
     def apply(self, log_probs: Array, length: int, history: Array | None) -> Array:
-        """A copy of the log-probabilities in which what may not come is at minus infinity.
+        """A copy of the log-probabilities in which tokens that are not allowed have minus infinity.
 
         Parameters
         ----------
@@ -76,9 +81,14 @@ class Constraints:
         Raises
         ------
         ValueError
-            If a forbidden token is not in the vocabulary.
+            If <END> or a forbidden token is not in the vocabulary.
         """
         ops, V = ops_for(log_probs), log_probs.shape[1]
+        if self.end_token >= V:
+            raise ValueError(
+                f"{self.function}: <END> is the token {self.end_token}, and the model has scores of "
+                f"{V} words: no sentence could end"
+            )
         if self.forbid and self.forbid[-1] >= V:
             raise ValueError(f"{self.function}: forbid holds {self.forbid[-1]}, the vocabulary has {V} words")
         log_probs = log_probs.copy()
@@ -93,7 +103,7 @@ class Constraints:
 
 
 def repeated(history: Array, n: int) -> tuple[Array, Array]:
-    """The words that would end an n-gram that a sentence has already.
+    """The words that would complete an n-gram that a sentence already has.
 
     Parameters
     ----------
@@ -103,7 +113,7 @@ def repeated(history: Array, n: int) -> tuple[Array, Array]:
     Returns
     -------
     rows, words : (M,)
-        Pairs of a sentence and such a word.
+        Pairs of a sentence and a word.
     """
     ngrams = np.lib.stride_tricks.sliding_window_view(history, n, axis=1)  # (N, length - n + 1, n)
     latest = history[:, None, history.shape[1] - n + 1 :]  # the n - 1 words that the next one follows

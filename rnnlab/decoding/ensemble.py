@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.decoding.search import Array, State, StepModel, attends
+from rnnlab.decoding.search import DecodingState, StepModel, attends
+from rnnlab.types import Array
 
 
 class Ensemble:
@@ -18,7 +19,7 @@ class Ensemble:
     Parameters
     ----------
     models : sequence of StepModel
-        At least one. All start from the same source and have the same vocabulary.
+        At least one. All of them read the same source and have the same vocabulary.
 
     Attributes
     ----------
@@ -46,14 +47,14 @@ class Ensemble:
                     )
         self.start_token, self.end_token = self.models[0].start_token, self.models[0].end_token
         all_attend = all(map(attends, self.models))
-        self.attention: Callable[[State], Array] | None = self._attention if all_attend else None
+        self.attention: Callable[[DecodingState], Array] | None = self._attention if all_attend else None
 
-    def start(self, source: Any) -> State:
+    def start(self, source: Any) -> DecodingState:
         """The members' states before the first token."""
         return tuple(model.start(source) for model in self.models)
 
-    def advance(self, state: State, tokens: Array) -> tuple[Array, State]:
-        """Log-probabilities (N, V) of the token after ``tokens`` (N,), and the members' states then.
+    def advance(self, state: DecodingState, tokens: Array) -> tuple[Array, DecodingState]:
+        """Log-probabilities (N, V) of the token after ``tokens`` (N,), and the members' states after them.
 
         Raises
         ------
@@ -70,7 +71,7 @@ class Ensemble:
                 )
         return _log_mean(log_probs), tuple(part for _, part in advanced)
 
-    def _attention(self, state: State) -> Array:
+    def _attention(self, state: DecodingState) -> Array:
         """The mean of the members' attention (N, L)."""
         weights = [model.attention(part) for model, part in zip(self.models, state, strict=True)]  # type: ignore[attr-defined]
         return sum(weights[1:], weights[0]) / len(weights)

@@ -1,4 +1,4 @@
-"""One token after another: greedy decoding and sampling from the model's distribution."""
+"""Greedy decoding and sampling, one token after another."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 from rnnlab.decoding.constraints import Constraints
 from rnnlab.decoding.search import (
     ROWS,
-    Array,
+    DecodingState,
     Hypothesis,
-    State,
     StepModel,
     attention_of,
     check_count,
@@ -23,8 +22,9 @@ from rnnlab.decoding.search import (
     select,
 )
 from rnnlab.ops import ops_for
+from rnnlab.types import Array
 
-# Log-probabilities (n, V), to be overwritten, the sources (n,) and the step -> tokens and their values, (n,)
+# (log-probabilities (n, V), may be overwritten; sources (n,); step) -> (tokens, log-probabilities), (n,)
 Choose = Callable[[Array, Array, int], tuple[Array, Array]]
 
 
@@ -44,25 +44,25 @@ def greedy(
     ----------
     model : StepModel
     source : anything
-        What ``model.start`` takes, N rows.
+        The argument of ``model.start``, N rows.
     max_length, min_length : int
         The most and the fewest words in a sentence.
     forbid : tokens
-        Never chosen: the <UNK>, <START> and <NULL> tokens, say.
+        Tokens that are never chosen, such as <UNK>, <START> and <NULL>.
     no_repeat_ngram : int
-        So many words in a row come no second time in a sentence; 0 lets them.
+        N-grams of this length occur at most once in a sentence. 0 is no constraint.
     return_alignments : bool
-        Whether hypotheses have an ``alignment``, which needs a model with ``attention``.
+        Whether hypotheses have an ``alignment``. The model needs ``attention``.
 
     Returns
     -------
     list of N lists of one Hypothesis
-        A sentence where no token may follow stops there, unfinished.
+        A sentence after which no token is allowed is returned unfinished.
 
     Raises
     ------
     ValueError, TypeError
-        If an option does not fit.
+        If an option is out of range.
     """
     constraints = Constraints(
         "greedy",
@@ -90,41 +90,42 @@ def sample(
     no_repeat_ngram: int = 0,
     return_alignments: bool = False,
 ) -> list[list[Hypothesis]]:
-    """Draw every token from the model's distribution, or from its likely part.
+    """Draw every token from the model's distribution, or from its most probable part.
 
     Parameters
     ----------
     model : StepModel
     source : anything
-        What ``model.start`` takes, N rows.
+        The argument of ``model.start``, N rows.
     rng : numpy Generator
-        A sentence depends on it and on the place of its source, not on the other sources.
+        A sentence depends on it and on the row of its source, not on the other sources.
     max_length, min_length : int
         The most and the fewest words in a sentence.
     temperature : float > 0
-        Log-probabilities are divided by it: below 1 the likely words gain, above 1 the others.
+        Log-probabilities are divided by it. Below 1 the probable words become more probable.
     top_k : int
-        Draw from the k most probable tokens (and those as probable as the last of them); 0 is all.
+        Draw from the k most probable tokens, and from those as probable as the last of them. 0 is all.
     top_p : float in (0, 1]
-        Draw from the fewest tokens whose probabilities, after ``temperature`` and ``top_k``, sum to at least
-        this: the nucleus (Holtzman et al. 2020).
+        Draw from the nucleus (Holtzman et al. 2020): the smallest set of most probable tokens whose
+        probabilities, after ``temperature`` and ``top_k``, sum to at least ``top_p``. Among equally probable
+        tokens those with the lower numbers come first.
     forbid : tokens
-        Never drawn.
+        Tokens that are never drawn.
     no_repeat_ngram : int
-        So many words in a row come no second time in a sentence; 0 lets them.
+        N-grams of this length occur at most once in a sentence. 0 is no constraint.
     return_alignments : bool
-        Whether hypotheses have an ``alignment``, which needs a model with ``attention``.
+        Whether hypotheses have an ``alignment``. The model needs ``attention``.
 
     Returns
     -------
     list of N lists of one Hypothesis
-        ``log_prob`` is the model's own, at temperature 1. A sentence where no token may follow stops there,
-        unfinished.
+        ``log_prob`` is the model's own, at temperature 1. A sentence after which no token is allowed is
+        returned unfinished.
 
     Raises
     ------
     ValueError, TypeError
-        If an option does not fit.
+        If an option is out of range.
     """
     constraints = Constraints(
         "sample",
@@ -161,7 +162,7 @@ def _best(log_probs: Array, sources: Array, step: int) -> tuple[Array, Array]:
 
 
 def _likely(log_probs: Array, temperature: float, top_k: int, top_p: float) -> Array:
-    """Unnormalised probabilities (n, V), zero for the tokens that are not to be drawn."""
+    """Unnormalised probabilities (n, V), zero for tokens outside ``top_k`` and the nucleus."""
     V = log_probs.shape[1]
     most = log_probs.max(axis=1, keepdims=True)
     check_numbers("sample", most)
@@ -173,29 +174,39 @@ def _likely(log_probs: Array, temperature: float, top_k: int, top_p: float) -> A
         least = np.partition(log_probs, V - top_k, axis=1)[:, V - top_k, None]
         probs[log_probs < least] = 0
     if top_p < 1:
-        ascending = np.sort(probs, axis=1)
-        below = np.cumsum(
-            ascending, axis=1, dtype=np.float64
-        )  # what is lost if this token and all less likely ones go
-        first = (below <= (1 - top_p) * below[:, -1:]).sum(axis=1)
-        least = np.take_along_axis(ascending, np.minimum(first, V - 1)[:, None], axis=1)
-        probs[probs < least] = 0
+        probs[~_nucleus(probs, top_p)] = 0
     return probs
 
 
+def _nucleus(probs: Array, top_p: float) -> Array:
+    """(n, V) bool: the smallest set of most probable tokens of each row that sum to at least ``top_p``."""
+    V = probs.shape[1]
+    ascending = np.sort(probs, axis=1)
+    # The probability without a token and the less probable ones. It is summed from the smallest number on.
+    removed = np.cumsum(ascending, axis=1, dtype=np.float64)
+    # equal probabilities may sum to slightly less than top_p
+    rounding = 8 * np.finfo(probs.dtype).eps + V * np.finfo(np.float64).eps
+    allowed = (1 - top_p + rounding) * removed[:, -1:]
+    size = V - np.minimum((removed <= allowed).sum(axis=1, keepdims=True), V - 1)
+    least = np.take_along_axis(ascending, V - size, axis=1)
+    inside, equal = probs > least, probs == least
+    inside |= equal & (np.cumsum(equal, axis=1) <= size - inside.sum(axis=1, keepdims=True))
+    return inside
+
+
 def draw_tokens(probs: Array, uniform: Array) -> Array:
-    """The token (n,) of each row at which the sum of probabilities passes a number drawn from [0, 1)."""
+    """The first token (n,) of each row at which the cumulated probability exceeds ``uniform`` (n,)."""
     sums = np.cumsum(probs, axis=1, dtype=np.float64)
     total = sums[:, -1]
-    passed = np.minimum(uniform * total, np.nextafter(total, 0))  # below the total, however it is rounded
+    passed = np.minimum(uniform * total, np.nextafter(total, 0))  # rounding must not reach the total
     return np.minimum((sums <= passed[:, None]).sum(axis=1), probs.shape[1] - 1)
 
 
 def _rollout(
     model: StepModel,
-    state: State,
+    state: DecodingState,
     constraints: Constraints,
-    attention: Callable[[State], Array] | None,
+    attention: Callable[[DecodingState], Array] | None,
     choose: Choose,
 ) -> list[list[Hypothesis]]:
     return [
@@ -208,9 +219,9 @@ def _rollout(
 def _rollout_chunk(
     model: StepModel,
     sources: Array,
-    state: State,
+    state: DecodingState,
     constraints: Constraints,
-    attention: Callable[[State], Array] | None,
+    attention: Callable[[DecodingState], Array] | None,
     choose: Choose,
 ) -> Iterator[Hypothesis]:
     n, max_length = len(sources), constraints.max_length
@@ -219,7 +230,7 @@ def _rollout_chunk(
     finished = np.zeros(n, bool)
     totals = np.zeros(n)
     weights: list[Array] = []  # (n, L) of each step
-    active = np.arange(n)  # sentences that go on
+    active = np.arange(n)  # sentences that are not finished
     last = np.full(n, model.start_token)
     for t in range(max_length + 1):  # one more for <END> after the last word
         log_probs, state = model.advance(state, last)
@@ -235,11 +246,11 @@ def _rollout_chunk(
         totals[rows] += gained[taken]
         steps[rows] += 1
         finished[active[taken & ends]] = True
-        going_on = np.flatnonzero(taken & ~ends)
-        if not going_on.size:
+        unfinished = np.flatnonzero(taken & ~ends)
+        if not unfinished.size:
             break
-        if going_on.size < active.size:
-            active, last, state = active[going_on], last[going_on], select(state, going_on)
+        if unfinished.size < active.size:
+            active, last, state = active[unfinished], last[unfinished], select(state, unfinished)
     alignments = np.stack(weights, axis=1) if weights else None  # (n, steps, L)
     for k in range(n):
         words = tuple(tokens[k, : steps[k] - finished[k]].tolist())

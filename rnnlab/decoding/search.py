@@ -1,4 +1,4 @@
-"""What every search shares: the step-function protocol, hypotheses, states and their rows.
+"""What every search shares: the protocol of a step function, hypotheses, and the rows of a state.
 
 A search sees a model only through
 
@@ -9,8 +9,8 @@ and the tokens ``model.start_token`` and ``model.end_token``. A model that atten
 
     weights = model.attention(state)                       (N, L), those of the step that gave this state
 
-A state is an array whose first axis is the row, or a tuple of states. Anything else in it (None, an object
-that holds packed weights, say) belongs to all rows and is handed on as it is.
+A state is an array whose first axis is the row, or a tuple of states. Anything else in it, such as None or an
+object with prepacked weights, belongs to all rows and is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ import numpy as np
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
-State = Any
+DecodingState = Any
 
-# A search advances no more rows at a time, so that memory is bounded and scores stay in the cache.
+# A search advances at most so many rows at a time, so that memory is bounded and scores stay in the cache.
 ROWS = 512
 
 
 class StepModel(Protocol):
-    """What a model must offer to be searched."""
+    """What a search needs of a model."""
 
     start_token: int
     end_token: int
 
-    def start(self, source: Any) -> State:
-        """The state before the first token, a row for each row of source."""
+    def start(self, source: Any) -> DecodingState:
+        """The state before the first token, with a row for each row of source."""
         ...
 
-    def advance(self, state: State, tokens: Array) -> tuple[Array, State]:
-        """Log-probabilities (N, V) of the token after ``tokens`` (N,), and the state then."""
+    def advance(self, state: DecodingState, tokens: Array) -> tuple[Array, DecodingState]:
+        """Log-probabilities (N, V) of the token after ``tokens`` (N,), and the state after ``tokens``."""
         ...
 
 
@@ -51,27 +51,26 @@ class Hypothesis(NamedTuple):
 
     tokens: tuple[int, ...]  # without <START> and <END>
     log_prob: float  # of the tokens and, if finished, of <END>, in nats
-    score: float  # what hypotheses are ranked by: log_prob, normalised by the length if asked for
+    score: float  # the value that hypotheses are ranked by: log_prob, or log_prob normalised by the length
     finished: bool  # whether it ended with <END> rather than at the maximum length
-    alignment: Array | None = (
-        None  # (tokens and, if finished, <END>; L) attention to the source, if asked for
-    )
+    # Attention to the source, with a row for each token and, if finished, <END>: (steps, L). None by default.
+    alignment: Array | None = None
 
 
-def select(state: State, rows: Array) -> State:
-    """The rows of a state, in the order asked for."""
+def select(state: DecodingState, rows: Array) -> DecodingState:
+    """The rows ``rows`` of a state, in that order."""
     if isinstance(state, tuple):
         return tuple(select(part, rows) for part in state)
     return state[ops_for(state).asarray(rows)] if hasattr(state, "shape") else state
 
 
-def num_rows(state: State) -> int:
-    """How many rows a state has.
+def num_rows(state: DecodingState) -> int:
+    """The number of rows of a state.
 
     Raises
     ------
     ValueError
-        If there is no array in it.
+        If the state has no array.
     """
     rows = _num_rows(state)
     if rows is None:
@@ -79,14 +78,14 @@ def num_rows(state: State) -> int:
     return rows
 
 
-def _num_rows(state: State) -> int | None:
+def _num_rows(state: DecodingState) -> int | None:
     if isinstance(state, tuple):
         return next((rows for part in state if (rows := _num_rows(part)) is not None), None)
     return int(state.shape[0]) if hasattr(state, "shape") else None
 
 
-def chunks(state: State, size: int) -> Iterator[tuple[Array, State]]:
-    """A state in parts of at most ``size`` rows, as equal as can be: which rows, and their state."""
+def chunks(state: DecodingState, size: int) -> Iterator[tuple[Array, DecodingState]]:
+    """Split a state into nearly equal parts of at most ``size`` rows: yield the rows and their state."""
     N = num_rows(state)
     if 0 < N <= size:
         yield np.arange(N), state
@@ -96,19 +95,19 @@ def chunks(state: State, size: int) -> Iterator[tuple[Array, State]]:
 
 
 def placed(values: Array, rows: Array, count: int) -> Array:
-    """An array of ``count`` rows, zero but for those that are given."""
+    """An array of ``count`` rows: ``values`` at ``rows``, zero elsewhere."""
     out = np.zeros((count, *values.shape[1:]), values.dtype)
     out[rows] = values
     return out
 
 
 def check_count(function: str, name: str, value: int, least: int, most: int | None = None) -> int:
-    """The value as an int, once it is found to be one in the range.
+    """Return ``value`` as an int after checking its range.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no integer or out of the range.
+        If it is not an integer, or is less than ``least`` or more than ``most``.
     """
     try:
         count = operator.index(value)
@@ -120,13 +119,13 @@ def check_count(function: str, name: str, value: int, least: int, most: int | No
     return count
 
 
-def attention_of(function: str, model: StepModel, wanted: bool) -> Callable[[State], Array] | None:
-    """The model's method ``attention``, its weights as NumPy arrays, if alignments are wanted, else None.
+def attention_of(function: str, model: StepModel, wanted: bool) -> Callable[[DecodingState], Array] | None:
+    """The model's method ``attention`` with NumPy arrays as results; None if ``wanted`` is false.
 
     Raises
     ------
     ValueError
-        If it does not attend.
+        If ``wanted`` is true and the model does not attend to its source.
     """
     if not wanted:
         return None
@@ -136,7 +135,7 @@ def attention_of(function: str, model: StepModel, wanted: bool) -> Callable[[Sta
             "source"
         )
 
-    def attention(state: State) -> Array:
+    def attention(state: DecodingState) -> Array:
         weights = model.attention(state)  # type: ignore[attr-defined]
         return ops_for(weights).asnumpy(weights)
 
@@ -144,12 +143,12 @@ def attention_of(function: str, model: StepModel, wanted: bool) -> Callable[[Sta
 
 
 def attends(model: StepModel) -> bool:
-    """Whether a model offers attention: it has the method, and no ``attends_to_source`` that is false."""
+    """Whether a model has the method ``attention``, and ``attends_to_source`` is true or absent."""
     return getattr(model, "attention", None) is not None and getattr(model, "attends_to_source", True)
 
 
 def check_numbers(function: str, chosen: Array) -> None:
-    """Check the log-probabilities of chosen tokens: NaN is the first that a search would choose.
+    """Check the log-probabilities of chosen tokens. NaN sorts first, so that a search always chooses it.
 
     Raises
     ------

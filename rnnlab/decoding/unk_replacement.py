@@ -1,7 +1,7 @@
-"""Words for <UNK>: the translation of the source word that has the most attention (Jean et al. 2015).
+"""UNK replacement (Jean et al. 2015): <UNK> becomes a translation of the source word with the most attention.
 
-A lexicon is a dict of each source word to one target word. It comes from a file, such as a table that a word
-aligner wrote, or from a model's own attention over training pairs.
+A lexicon maps each source word to one target word. It is read from a file, such as the table of a word
+aligner, or built from a model's attention over training pairs.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ def replace_unknown(
     *,
     unk: str = "<UNK>",
 ) -> list[str]:
-    """Put a word in the place of each <UNK>.
+    """Replace each <UNK> of a sentence.
 
-    It is what the lexicon has for the source word with the most attention, or that source word itself if it
-    is not in the lexicon.
+    The replacement is the lexicon's entry for the source word with the most attention, or this source word
+    where the lexicon has no entry.
 
     Parameters
     ----------
     words : sequence of T str
         A sentence that a search found.
     alignment : (T or more, L)
-        The attention to the source when each word was chosen: ``Hypothesis.alignment``.
+        The attention to the source at the step of each word: ``Hypothesis.alignment``.
     source_words : sequence of at most L str
-        What the model attended to, position by position; positions after these are padding.
+        The words of the source by position. Later positions of ``alignment`` are padding.
     lexicon : mapping of str to str
     unk : str
 
@@ -48,7 +48,7 @@ def replace_unknown(
     Raises
     ------
     ValueError
-        If the alignment does not fit the words or the source.
+        If ``alignment`` has fewer rows than words, or fewer columns than source words.
     """
     attended = _attended("replace_unknown", words, alignment, source_words)
     return [
@@ -62,24 +62,24 @@ def build_lexicon(
     *,
     ignore: Collection[str] = ("<NULL>", "<START>", "<END>", "<UNK>"),
 ) -> dict[str, str]:
-    """For each source word the target word that most often gave it the most attention.
+    """Map each source word to the target word that most frequently attends to it most.
 
     Parameters
     ----------
     pairs : iterable of (source words, target words, alignment)
         Sentence pairs with the attention (T or more, L) of the target words to the source words.
     ignore : collection of str
-        Words, of either side, that are not counted.
+        Source and target words that are not counted.
 
     Returns
     -------
     dict of str to str
-        Among equally frequent target words, the one that came first.
+        Of equally frequent target words, the first one.
 
     Raises
     ------
     ValueError
-        If an alignment does not fit its pair.
+        If an alignment has fewer rows than target words, or fewer columns than source words.
     """
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for source_words, target_words, alignment in pairs:
@@ -96,19 +96,19 @@ def read_lexicon(path: str | os.PathLike[str]) -> dict[str, str]:
     Parameters
     ----------
     path : path
-        A line has a source word, a tab, a target word and, if wanted, a tab and a number: how often the one
-        stands for the other, or how probably. Lines with no text are skipped.
+        A line has a source word, a tab, a target word and optionally a tab and a number, the count or the
+        probability of the pair. Empty lines are skipped.
 
     Returns
     -------
     dict of str to str
-        For each source word the target word with the largest number, 1 where none is given; the first one
-        among equals.
+        For each source word the target word with the largest number (1 where there is none), of equals the
+        first one.
 
     Raises
     ------
     ValueError
-        If a line is something else; the error names the file and the line.
+        If a line has another form, or is not UTF-8. The error names the file and the line.
     """
     lexicon: dict[str, str] = {}
     largest: dict[str, float] = {}
@@ -132,7 +132,7 @@ def write_lexicon(path: str | os.PathLike[str], lexicon: Mapping[str, str]) -> N
     Raises
     ------
     ValueError
-        If a word is empty, or has a tab, a line break or a space at its ends; nothing is written.
+        If a word is empty, has a tab or a line break, or begins or ends with a space. Nothing is written.
     """
     for word in (*lexicon, *lexicon.values()):
         if not word.strip() or word != word.strip() or len(word.splitlines()) > 1 or "\t" in word:
@@ -146,8 +146,8 @@ def _entry(place: str, line: str) -> tuple[str, str, float]:
     columns = [column.strip() for column in line.split("\t")]
     if len(columns) not in (2, 3) or not all(columns):
         raise ValueError(
-            f"{place}: found {line!r}, expected a source word, a tab, a target word and, if wanted, "
-            "a tab and a number"
+            f"{place}: found {line!r}, expected a source word, a tab, a target word and "
+            "optionally a tab and a number"
         )
     source, target = columns[:2]
     try:
@@ -155,7 +155,9 @@ def _entry(place: str, line: str) -> tuple[str, str, float]:
     except ValueError:
         weight = math.nan
     if not 0 <= weight < math.inf:
-        raise ValueError(f"{place}: found {columns[2]!r} in the third column, expected a number from 0 on")
+        raise ValueError(
+            f"{place}: found {columns[2]!r} in the third column, expected a finite number of at least 0"
+        )
     return source, target, weight
 
 

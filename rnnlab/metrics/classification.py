@@ -1,4 +1,4 @@
-"""Scores of classes: how many are right, and which are taken for which."""
+"""Accuracy and confusion matrix of predicted classes."""
 
 from __future__ import annotations
 
@@ -6,41 +6,47 @@ import numpy as np
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """The share of predictions that are right, from 0 to 1.
+    """The share of correct predictions, in [0, 1].
 
     Parameters
     ----------
     labels, predictions : (N,) integers
+        N at least 1.
 
     Raises
     ------
     ValueError
-        If there are none, or not as many of both.
+        If N is 0, or the shapes differ.
+    TypeError
+        If they are not integers.
     """
-    _check("accuracy", labels, predictions)
+    labels, predictions = _checked("accuracy", labels, predictions)
     return float(np.mean(labels == predictions))
 
 
 def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> np.ndarray:
-    """How often each class was taken for each class.
+    """Count the pairs of true and predicted class.
 
     Parameters
     ----------
     labels, predictions : (N,) integers in [0, C)
+        N at least 1.
     num_classes : int
         C.
 
     Returns
     -------
-    (C, C) integers
-        A row for each true class, a column for each predicted one.
+    (C, C) int64
+        Entry (i, j) is the number of examples of class i that were predicted as class j.
 
     Raises
     ------
     ValueError
-        If there are none, or not as many of both, or one is out of range.
+        If N is 0, the shapes differ, or a class is out of range.
+    TypeError
+        If they are not integers.
     """
-    _check("confusion_matrix", labels, predictions)
+    labels, predictions = _checked("confusion_matrix", labels, predictions)
     for name, classes in (("labels", labels), ("predictions", predictions)):
         if classes.min() < 0 or classes.max() >= num_classes:
             raise ValueError(
@@ -51,9 +57,15 @@ def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, num_classes: i
     return counts.reshape(num_classes, num_classes)
 
 
-def _check(function: str, labels: np.ndarray, predictions: np.ndarray) -> None:
-    if not labels.size or labels.shape != predictions.shape:
+def _checked(function: str, labels: np.ndarray, predictions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both as int64: the product with the number of classes may not fit a smaller dtype."""
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    if labels.ndim != 1 or not labels.size or labels.shape != predictions.shape:
         raise ValueError(
             f"{function}: labels has shape {labels.shape} and predictions {predictions.shape}, "
-            "expected one shape, and at least one of each"
+            "expected (N,) of both with N of at least 1"
         )
+    for name, classes in (("labels", labels), ("predictions", predictions)):
+        if classes.dtype.kind not in "iu":
+            raise TypeError(f"{function}: {name} has dtype {classes.dtype}, expected integers")
+    return labels.astype(np.int64), predictions.astype(np.int64)

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
 
-from rnnlab.layers.checks import check_probability, check_weight
+from rnnlab.layers.checks import check_probability, check_real, check_weight
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.padding import Padded
 from rnnlab.ops import device_of, ops_for, ops_on
+from rnnlab.options import Stored, check_options
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
 Batch = tuple[int, int]  # the examples and the tokens of a batch
 
+# How a constructor takes regularisation; in recipes and checkpoints it is a table of its options.
+RegularisationOptions: TypeAlias = Annotated[
+    Mapping[str, Any] | Regularisation | None, Stored(Regularisation)
+]
+
 LOSSES = ("reconstruction", "encoder_reconstruction", "label_smoothing", "doubly_stochastic")
 
 
-def arguments_of(constructor: Mapping[str, Any]) -> dict[str, Any]:
-    """A constructor's arguments but for ``rng`` and ``device``, from its ``locals()``, fit for JSON.
+def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
+    """A constructor's arguments except ``rng`` and ``device``, in a form that JSON can hold.
+
+    Parameters
+    ----------
+    model : type
+        The class whose constructor it is.
+    constructor : mapping of str to any
+        The constructor's ``locals()``.
 
     Raises
     ------
     TypeError, ValueError
-        If ``regularisation`` or ``dtype`` is none.
+        If an argument is not what its annotation says; names it.
     """
     options = {
         name: dict(value) if isinstance(value, Mapping) else value
@@ -33,7 +46,9 @@ def arguments_of(constructor: Mapping[str, Any]) -> dict[str, Any]:
         if name not in ("self", "__class__", "rng", "device")
     }
     regularisation = Regularisation.of(constructor["regularisation"])._asdict()
-    return options | {"dtype": np.dtype(constructor["dtype"]).name, "regularisation": regularisation}
+    options |= {"dtype": np.dtype(constructor["dtype"]).name, "regularisation": regularisation}
+    check_options(model.__name__, model, options)
+    return options
 
 
 class Model:
@@ -103,12 +118,14 @@ class Model:
         if isinstance(entry, tuple):
             return self.staged(entry)
         floats = getattr(entry, "dtype", np.dtype(int)).kind == "f"
-        return self._ops.staged(entry, self.params.flat) if floats else entry
+        return self._ops.prefetch(entry, self.params.flat) if floats else entry
 
     def staged_whole(self, batch: Padded) -> Padded:
         """A padded batch with all its arrays on the model's device."""
         integers = self._ops.empty(0, np.int64)
-        return batch.on(lambda x: self._ops.staged(x, self.params.flat if x.dtype.kind == "f" else integers))
+        return batch.on(
+            lambda x: self._ops.prefetch(x, self.params.flat if x.dtype.kind == "f" else integers)
+        )
 
     @property
     def device(self) -> str:
@@ -120,8 +137,10 @@ class Model:
         """The primitives of the parameters' library."""
         return ops_for(self.params.flat)
 
-    def _floats(self, array: Any) -> Array:
-        """An array of numbers on the model's device, in its dtype."""
+    def _floats(self, argument: str, array: Any) -> Array:
+        """An array of real numbers on the model's device, in its dtype; errors begin with ``argument``."""
+        array = array if hasattr(array, "dtype") else np.asarray(array)
+        check_real(argument, array)
         return self._ops.asarray(array, dtype=self.dtype)
 
     @property

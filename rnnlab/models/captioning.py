@@ -10,16 +10,37 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from rnnlab import decoding
 from rnnlab.layers.recurrent.regularisation import Regularisation
-from rnnlab.models.base import Batch, arguments_of
+from rnnlab.models.base import Batch, RegularisationOptions, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
-from rnnlab.models.parts.captioning import IMAGE_INPUTS, check_options, decoder_of, encoder_of, output_of
+from rnnlab.models.parts.captioning import (
+    IMAGE_INPUTS,
+    ImageInput,
+    StateActivation,
+    check_options,
+    decoder_of,
+    encoder_of,
+    output_of,
+)
 from rnnlab.models.parts.cells import cell_for
 from rnnlab.models.parts.embedding import WordEmbedding
+from rnnlab.models.parts.initialisation import set_forget_bias
 from rnnlab.models.parts.reconstruction import decoder_reconstructor
+from rnnlab.options import (
+    AttentionScore,
+    CellType,
+    Count,
+    FloatType,
+    Initialisation,
+    LossAverage,
+    NotNegative,
+    Number,
+    Output,
+    Positive,
+    Probability,
+)
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
@@ -36,29 +57,34 @@ class CaptioningRNN(EncoderDecoder):
     word_to_idx : mapping of str to int
         The vocabulary, V words. Padding is ``<NULL>``; decoding needs ``<START>`` and ``<END>``.
     input_dim : int
-        D, numbers in a feature vector (of an image, or with ``attention`` of each of its regions).
+        D, size of a feature vector (of an image, or with ``attention`` of each of its regions).
     wordvec_dim : int
-        W, numbers in a word vector (and in the image vector, where the image is an input).
+        W, size of a word vector (and of the image vector, where the image is an input).
     hidden_dim : int
         H, units of the recurrent layer (of each of the two with ``image_input="second_layer"``).
-    cell_type : "rnn", "lstm", "gru" or "simplified_gru"
+    cell_type : "rnn", "lstm", "gru", "simplified_gru" or another name
+        The recurrent cell: a built-in one, a registered one, or "package.module:Object".
     dtype : dtype
-        float32 for work, float64 for gradient checks.
+        Of all parameters and arithmetic: float32 for training, float64 for gradient checks.
     image_input : str, keyword only, as are all below
         How the image enters: as the "initial_state"; as the "first_input", before the first word (NIC); at
         "every_step", beside the words (LRCN); or into the "second_layer" of two (LRCN, factored).
     state_activation : "none" or "tanh"
-        After the projection of the features, with ``image_input="initial_state"``.
+        Activation of the features' projection to the initial state, with ``image_input="initial_state"``.
     project_cell : bool
-        Whether the LSTM's cell state starts at a projection of its own rather than at zero, likewise.
-    feature_dropout, word_dropout, output_dropout : float in [0, 1)
-        Probability of dropping a unit of the features, of the word vectors, of the hidden states that are
-        scored.
+        Whether an LSTM's cell state starts at a projection of the features rather than at zero, with
+        ``image_input="initial_state"``.
+    feature_dropout : float in [0, 1)
+        Probability of dropping an element of the features.
+    word_dropout : float in [0, 1)
+        Probability of dropping an element of a word vector.
+    output_dropout : float in [0, 1)
+        Probability of dropping an element of the hidden states that are scored.
     attention : None, "additive", "dot" or "bilinear"
-        Attend to the L regions of the image, whose features are (N, L, D), with scores of this kind; the mean
-        of the regions takes the image vector's place in the initial state (Xu et al. 2015).
+        Score of the attention to the L regions of the image, None for no attention. Features are then
+        (N, L, D), and the mean of the regions gives the initial state (Xu et al. 2015).
     global_dim : int, optional
-        With ``attention``: G, numbers in a global vector of the image, which then gives the initial state
+        With ``attention``: G, size of a global vector of the image, which then gives the initial state
         instead of the mean of the regions. Features are a tuple of regions (N, L, D) and vectors (N, G).
     attention_dim : int, optional
         Units of additive scores, ``hidden_dim`` if left out.
@@ -66,36 +92,40 @@ class CaptioningRNN(EncoderDecoder):
         Whether a gate scales the context of the regions (Xu et al. 2015, section 4.2.1).
     target_attention : bool
         Whether to attend to the decoder's own past states (Xia et al. 2017), with or without ``attention``,
-        with scores of its kind, or additive ones.
+        with its score, or the additive one.
     output : "linear" or "deep"
-        Scores from the hidden state alone, or through a layer that also sees the contexts and the word that
-        was read.
+        Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
     doubly_stochastic : float >= 0
-        The weight of the loss that asks for every region to be attended to (Xu et al. 2015, eq. 14).
+        Weight of the loss that asks for every region to be attended to (Xu et al. 2015, eq. 14).
     reconstruction : float >= 0
-        The weight of ARNet's loss, that each hidden state of the decoder tells the one before it (X. Chen et
-        al. 2018, eq. 9); the mean over the batch whatever ``loss_average`` is. Not part of :meth:`nll`.
+        Weight of ARNet's loss, which reconstructs each hidden state of the decoder from the next one (X. Chen
+        et al. 2018, eq. 9), a mean over the batch whatever ``loss_average`` is. Not part of :meth:`nll`.
+        It is also an attribute, which may change between two calls of :meth:`loss`.
     reconstructor_dim : int, optional
-        Units of ARNet, ``hidden_dim`` if left out. If it is given, there is an ARNet even where its weight
-        begins at 0; the weight is also an attribute, which may be changed between two calls of :meth:`loss`.
+        Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
+        weight of its loss is 0.
     detach_target : bool
-        Whether the states that ARNet reconstructs get no gradient from it (in the paper they do).
+        Whether the states that ARNet reconstructs are constants to its loss; in the paper they are not.
     label_smoothing : float in [0, 1)
-        The share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
+        Share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "batch" or "token"
-        The loss is the sum over all real tokens over the batch size (as in the course) or over their number.
+        Divide the loss, a sum over all real tokens, by the batch size (as cs231n does) or by their number.
+    forget_bias : float
+        Initial value of the biases of an LSTM's forget gates. A positive value keeps the gates open at first,
+        so that a state is remembered for longer (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1). Must
+        be 0 for a cell without a forget gate.
     initialisation : "course" or "uniform"
-        Weights from N(0, 1) / sqrt(fan-in) and word vectors from N(0, 1) / 100, or all from U(-s, s), s =
-        ``init_scale``. Biases are zero.
+        "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100. "uniform":
+        all from U(-init_scale, init_scale). Biases start at zero.
     init_scale : float > 0
-        See above; 0.08 is LRCN's.
+        Bound of the "uniform" initialisation; 0.08 is LRCN's.
     regularisation : mapping, optional
-        Noise in the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
-        ``recurrent_dropout_on``, ``weight_dropout``, see :class:`rnnlab.layers.Regularisation`.
+        Dropout and zoneout inside the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
+        ``recurrent_dropout_on``, ``weight_dropout``; see :class:`rnnlab.layers.Regularisation`.
     rng : numpy Generator or seed
-        Where the initial parameters come from.
+        Draws the initial parameters.
     device : str
-        Where the parameters are, and all arithmetic is done: "cpu", "gpu" or "gpu:N"; see :meth:`to`.
+        Where the parameters are and all arithmetic is done: "cpu", "gpu" or "gpu:N"; see :meth:`to`.
 
     Attributes
     ----------
@@ -111,37 +141,38 @@ class CaptioningRNN(EncoderDecoder):
     def __init__(
         self,
         word_to_idx: Mapping[str, int],
-        input_dim: int = 512,
-        wordvec_dim: int = 128,
-        hidden_dim: int = 128,
-        cell_type: str = "rnn",
-        dtype: DTypeLike = np.float32,
+        input_dim: Count = 512,
+        wordvec_dim: Count = 128,
+        hidden_dim: Count = 128,
+        cell_type: CellType = "rnn",
+        dtype: FloatType = np.float32,
         *,
-        image_input: str = "initial_state",
-        state_activation: str = "none",
+        image_input: ImageInput = "initial_state",
+        state_activation: StateActivation = "none",
         project_cell: bool = False,
-        feature_dropout: float = 0.0,
-        word_dropout: float = 0.0,
-        output_dropout: float = 0.0,
-        attention: str | None = None,
-        global_dim: int | None = None,
-        attention_dim: int | None = None,
+        feature_dropout: Probability = 0.0,
+        word_dropout: Probability = 0.0,
+        output_dropout: Probability = 0.0,
+        attention: AttentionScore | None = None,
+        global_dim: Count | None = None,
+        attention_dim: Count | None = None,
         selector: bool = False,
         target_attention: bool = False,
-        output: str = "linear",
-        doubly_stochastic: float = 0.0,
-        reconstruction: float = 0.0,
-        reconstructor_dim: int | None = None,
+        output: Output = "linear",
+        doubly_stochastic: NotNegative = 0.0,
+        reconstruction: NotNegative = 0.0,
+        reconstructor_dim: Count | None = None,
         detach_target: bool = False,
-        label_smoothing: float = 0.0,
-        loss_average: str = "batch",
-        initialisation: str = "course",
-        init_scale: float = 0.08,
-        regularisation: Mapping[str, Any] | Regularisation | None = None,
+        label_smoothing: Probability = 0.0,
+        loss_average: LossAverage = "batch",
+        forget_bias: Number = 0.0,
+        initialisation: Initialisation = "course",
+        init_scale: Positive = 0.08,
+        regularisation: RegularisationOptions = None,
         rng: np.random.Generator | int = 0,
         device: str = "cpu",
     ) -> None:
-        self._options = arguments_of(locals())
+        self._options = arguments_of(CaptioningRNN, locals())
         check_options(self._options)
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
@@ -164,6 +195,7 @@ class CaptioningRNN(EncoderDecoder):
             rng=rng,
             device=device,
         )
+        set_forget_bias("CaptioningRNN", self.params, cell, forget_bias)
 
     def __repr__(self) -> str:
         names = ["cell_type", "image_input", "input_dim", "wordvec_dim", "hidden_dim"]
@@ -197,8 +229,8 @@ class CaptioningRNN(EncoderDecoder):
         grads : Parameters, optional
             Overwritten with the gradients; fresh ones are made if left out.
         sampling : float in [0, 1]
-            Scheduled sampling: the probability that a word which the decoder reads, any but the first, is
-            drawn from the model's own distribution (:mod:`rnnlab.models.parts.scheduled_sampling`). Needs ``rng``.
+            Scheduled sampling: the probability that the decoder reads a word drawn from its own distribution
+            instead of the true one (:mod:`rnnlab.models.parts.scheduled_sampling`). Needs ``rng``.
         part_of : (int, int), optional
             The examples and the tokens of the batch that this one is a part of. All averages are then that
             batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.
@@ -297,7 +329,7 @@ class CaptioningRNN(EncoderDecoder):
     def _array(self, name: str, features: Any, axes: str, numbers: int) -> Array:
         if isinstance(features, tuple):
             raise TypeError(f"{name} is a tuple, expected an array {axes}: the model has no global_dim")
-        array = self._floats(features)
+        array = self._floats(name, features)
         if array.ndim != axes.count(",") + 1 or array.shape[-1] != numbers or not all(array.shape[1:]):
             raise ValueError(f"{name} has shape {array.shape}, expected {axes} with {axes[-2]} = {numbers}")
         return array

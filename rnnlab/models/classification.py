@@ -8,11 +8,9 @@ loss   = softmax cross-entropy, the mean over the batch, + ARNet's loss of the l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from rnnlab.layers import (
     affine_backward,
@@ -20,21 +18,34 @@ from rnnlab.layers import (
     dropout_backward,
     dropout_forward,
 )
-from rnnlab.layers.checks import check_probability, check_rng, check_size
+from rnnlab.layers.checks import as_tokens, check_rng
 from rnnlab.layers.recurrent.packing import real_lengths
 from rnnlab.layers.recurrent.regularisation import Regularisation
-from rnnlab.models.base import Batch, Model, arguments_of, averaged_over
+from rnnlab.models.base import Batch, Model, RegularisationOptions, arguments_of, averaged_over
 from rnnlab.models.parts.cells import cell_for
 from rnnlab.models.parts.encoders import Random
-from rnnlab.models.parts.initialisation import initialise
+from rnnlab.models.parts.initialisation import initialise, set_forget_bias
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, required
 from rnnlab.models.parts.recurrent_layers import RecurrentLayers
 from rnnlab.ops import ops_for
+from rnnlab.options import (
+    CellType,
+    Count,
+    FloatType,
+    Initialisation,
+    NotNegative,
+    Number,
+    Positive,
+    Probability,
+    Range,
+)
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
-READOUTS = ("last", "mean")
+StateReadout: TypeAlias = Literal["last", "mean"]
+
+READOUTS = get_args(StateReadout)
 
 
 class SequenceClassifier(Model):
@@ -45,30 +56,46 @@ class SequenceClassifier(Model):
     num_classes : int
         C, at least 2.
     input_dim : int
-        D, numbers in a vector of the sequence; 1 for pixels.
+        D, size of a vector of the sequence; 1 for pixels.
     hidden_dim : int
-        H, units of a layer.
-    cell_type : "rnn", "lstm", "gru" or "simplified_gru"
+        H, units of a recurrent layer.
+    cell_type : "rnn", "lstm", "gru", "simplified_gru" or another name
+        The recurrent cell: a built-in one, a registered one, or "package.module:Object".
     dtype : dtype
-        float32 for work, float64 for gradient checks.
+        Of all parameters and arithmetic: float32 for training, float64 for gradient checks.
     readout : "last" or "mean", keyword only, as are all below
-        What is classified: the state after the last real step, or the mean of the states after all of them.
+        Classify the state after the last real step, or the mean of the states after all real steps.
     num_layers : int
+        Number of recurrent layers.
     output_dropout : float in [0, 1)
-        Probability of dropping a unit of what is classified.
-    forget_bias : float
-        Where the biases of an LSTM's forget gates start. Above 0, a state is kept for longer at first
-        (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1).
+        Probability of dropping an element of what is classified.
     label_smoothing : float in [0, 1)
-        The share of a class's probability that the loss spreads over all classes (Szegedy et al. 2016).
+        Share of a class's probability that the loss spreads over all classes (Szegedy et al. 2016).
     reconstruction : float >= 0
-        The weight of ARNet's loss of the last layer's states (Chen et al. 2018, section 5.3).
+        Weight of ARNet's loss, which reconstructs each hidden state of the last layer from the next one
+        (X. Chen et al. 2018, section 5.3). Not part of :meth:`nll`. It is also an attribute,
+        which may change between two calls of :meth:`loss`.
     reconstructor_dim : int, optional
-        Units of ARNet, ``hidden_dim`` if left out. If given, there is an ARNet even where its weight is 0.
+        Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
+        weight of its loss is 0.
     detach_target : bool
-        Whether what ARNet reconstructs gets no gradient from it.
-    initialisation, init_scale, regularisation, rng, device
-        As of :class:`~rnnlab.models.CaptioningRNN`.
+        Whether the states that ARNet reconstructs are constants to its loss; in the paper they are not.
+    forget_bias : float
+        Initial value of the biases of an LSTM's forget gates. A positive value keeps the gates open at first,
+        so that a state is remembered for longer (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1). Must
+        be 0 for a cell without a forget gate.
+    initialisation : "course" or "uniform"
+        "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100. "uniform":
+        all from U(-init_scale, init_scale). Biases start at zero.
+    init_scale : float > 0
+        Bound of the "uniform" initialisation; 0.08 is LRCN's.
+    regularisation : mapping, optional
+        Dropout and zoneout inside the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
+        ``recurrent_dropout_on``, ``weight_dropout``; see :class:`rnnlab.layers.Regularisation`.
+    rng : numpy Generator or seed
+        Draws the initial parameters.
+    device : str
+        Where the parameters are and all arithmetic is done: "cpu", "gpu" or "gpu:N"; see :meth:`to`.
 
     Attributes
     ----------
@@ -83,28 +110,27 @@ class SequenceClassifier(Model):
 
     def __init__(
         self,
-        num_classes: int,
-        input_dim: int = 1,
-        hidden_dim: int = 128,
-        cell_type: str = "lstm",
-        dtype: DTypeLike = np.float32,
+        num_classes: Annotated[int, Range("[2, inf)")],
+        input_dim: Count = 1,
+        hidden_dim: Count = 128,
+        cell_type: CellType = "lstm",
+        dtype: FloatType = np.float32,
         *,
-        readout: str = "last",
-        num_layers: int = 1,
-        output_dropout: float = 0.0,
-        forget_bias: float = 0.0,
-        label_smoothing: float = 0.0,
-        reconstruction: float = 0.0,
-        reconstructor_dim: int | None = None,
+        readout: StateReadout = "last",
+        num_layers: Count = 1,
+        output_dropout: Probability = 0.0,
+        forget_bias: Number = 0.0,
+        label_smoothing: Probability = 0.0,
+        reconstruction: NotNegative = 0.0,
+        reconstructor_dim: Count | None = None,
         detach_target: bool = False,
-        initialisation: str = "course",
-        init_scale: float = 0.08,
-        regularisation: Mapping[str, Any] | Regularisation | None = None,
+        initialisation: Initialisation = "course",
+        init_scale: Positive = 0.08,
+        regularisation: RegularisationOptions = None,
         rng: np.random.Generator | int = 0,
         device: str = "cpu",
     ) -> None:
-        self._options = arguments_of(locals())
-        _check_options(self._options)
+        self._options = arguments_of(SequenceClassifier, locals())
         self.num_classes, self.input_dim = num_classes, input_dim
         self.readout, self.output_dropout = readout, output_dropout
         self.label_smoothing, self.reconstruction = label_smoothing, reconstruction
@@ -115,9 +141,7 @@ class SequenceClassifier(Model):
         arnet = {} if self.reconstructor is None else self.reconstructor.shapes()
         self.params = Parameters(self.layers.shapes() | output | arnet, dtype)
         initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
-        if forget_bias:
-            for layer in self.layers.names:
-                self.params[f"b{layer}"][hidden_dim : 2 * hidden_dim] = forget_bias  # of i, f, o, g
+        set_forget_bias("SequenceClassifier", self.params, cell, forget_bias)
         self.to(device)
 
     def __repr__(self) -> str:
@@ -229,7 +253,7 @@ class SequenceClassifier(Model):
         labels = self._labels("loss", labels, len(x))
         N, _ = averaged_over("SequenceClassifier.loss", len(x), len(x), part_of)
         rows, T, D = x.shape
-        arrays = {"labels": labels.astype(np.int64)}
+        arrays = {"labels": labels}
         if lengths is not None:
             lengths = real_lengths("SequenceClassifier.loss", rows, T, lengths)
             padded = self._ops.zeros((rows, rounded_up(T), D), x.dtype)
@@ -294,7 +318,7 @@ class SequenceClassifier(Model):
         return weights.astype(self.dtype)
 
     def _inputs(self, function: str, x: Array) -> Array:
-        x = self._floats(x)
+        x = self._floats(f"SequenceClassifier.{function}: x", x)
         if x.ndim != 3 or x.shape[2] != self.input_dim or not x.shape[1]:
             raise ValueError(
                 f"SequenceClassifier.{function}: x has shape {x.shape}, "
@@ -306,14 +330,7 @@ class SequenceClassifier(Model):
         function, labels = f"SequenceClassifier.{function}", np.asarray(labels)
         if labels.shape != (rows,):
             raise ValueError(f"{function}: labels has shape {labels.shape}, expected (N,) = {(rows,)}")
-        if labels.dtype.kind not in "iu":
-            raise TypeError(f"{function}: labels has dtype {labels.dtype}, expected integers")
-        wrong = labels[(labels < 0) | (labels >= self.num_classes)]
-        if wrong.size:
-            raise IndexError(
-                f"{function}: labels holds {wrong[0]}, expected classes from 0 to {self.num_classes - 1}"
-            )
-        return labels
+        return as_tokens(function, "labels", labels, self.num_classes, of="classes")
 
 
 def _read(h: Array, weights: Array) -> Array:
@@ -327,26 +344,3 @@ def _read_backward(dread: Array, weights: Array) -> Array:
     dh[...] = weights[:, :, None]
     dh *= dread[:, None, :]
     return dh
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    """Check what the parts do not."""
-    for name, least in (("num_classes", 2), ("input_dim", 1), ("hidden_dim", 1), ("num_layers", 1)):
-        check_size("SequenceClassifier", name, options[name], least)
-    if options["dtype"] not in ("float32", "float64"):
-        raise ValueError(f"SequenceClassifier: dtype is {options['dtype']}, expected float32 or float64")
-    if options["readout"] not in READOUTS:
-        raise ValueError(
-            f"SequenceClassifier: readout is {options['readout']!r}, expected one of {', '.join(READOUTS)}"
-        )
-    for name in ("output_dropout", "label_smoothing"):
-        check_probability("SequenceClassifier", name, options[name])
-    if not np.isfinite(options["forget_bias"]):
-        raise ValueError(
-            f"SequenceClassifier: forget_bias is {options['forget_bias']}, expected a finite number"
-        )
-    if options["forget_bias"] and options["cell_type"] != "lstm":
-        raise ValueError(
-            f"SequenceClassifier: forget_bias is {options['forget_bias']}, but the {options['cell_type']} "
-            "has no forget gate: only for cell_type='lstm'"
-        )

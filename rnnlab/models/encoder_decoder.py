@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.layers.attention.query import doubly_stochastic_loss
-from rnnlab.layers.checks import check_probability, check_rng, check_weight
+from rnnlab.layers.checks import check_rng
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.base import Batch, Model, averaged_over
 from rnnlab.models.parts.decoders import Decoded
@@ -30,7 +30,9 @@ from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor, required
 from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places, sampled_inputs
 from rnnlab.models.parts.teacher_forcing import Teaching, check_sentences
+from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.ops import ops_for
+from rnnlab.options import Initialisation, LossAverage
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
@@ -77,12 +79,12 @@ class EncoderDecoder(Model):
         decoder: Any,
         output: Any,
         *,
-        loss_average: str,
+        loss_average: LossAverage,
         label_smoothing: float,
         doubly_stochastic: float,
         reconstruction: float,
         reconstructor: Reconstructor | None,
-        initialisation: str,
+        initialisation: Initialisation,
         init_scale: float,
         dtype: DTypeLike,
         rng: np.random.Generator | int,
@@ -91,13 +93,7 @@ class EncoderDecoder(Model):
         encoder_reconstructor: EncoderReconstructor | None = None,
     ) -> None:
         name = type(self).__name__
-        if "<NULL>" not in word_to_idx:
-            raise ValueError(f"{name}: word_to_idx has no <NULL>, the token of padding")
-        if np.dtype(dtype).name not in ("float32", "float64"):
-            raise ValueError(f"{name}: dtype is {np.dtype(dtype).name}, expected float32 or float64")
-        check_probability(name, "label_smoothing", label_smoothing)
-        check_weight(name, "doubly_stochastic", doubly_stochastic)
-        loss_divisor(name, loss_average, 1, 1)
+        check_vocabulary(name, "word_to_idx", word_to_idx)
         self.word_to_idx = dict(word_to_idx)
         self.idx_to_word = {index: word for word, index in self.word_to_idx.items()}
         self.null_token = self.word_to_idx["<NULL>"]

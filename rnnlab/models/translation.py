@@ -12,18 +12,32 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from rnnlab.layers.checks import check_probability, check_size, check_tokens
+from rnnlab.layers.checks import as_tokens
 from rnnlab.layers.recurrent.regularisation import Regularisation
-from rnnlab.models.base import Batch, arguments_of
+from rnnlab.models.base import Batch, RegularisationOptions, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.parts.cells import cell_for
-from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder, check_attention
+from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder
 from rnnlab.models.parts.embedding import DeepOutput, LinearOutput, WordEmbedding
+from rnnlab.models.parts.initialisation import set_forget_bias
 from rnnlab.models.parts.padding import rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
+from rnnlab.models.parts.vocabulary import check_vocabulary
+from rnnlab.options import (
+    AttentionScore,
+    CellType,
+    Count,
+    FloatType,
+    Initialisation,
+    LossAverage,
+    NotNegative,
+    Number,
+    Output,
+    Positive,
+    Probability,
+)
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
@@ -37,43 +51,68 @@ class Seq2Seq(EncoderDecoder):
         The vocabularies of source and target. Padding is ``<NULL>`` in both; decoding needs ``<START>`` and
         ``<END>`` in the target's.
     wordvec_dim : int
-        W, numbers in a word vector, of the source and of the target.
+        W, size of a word vector, of the source and of the target.
     hidden_dim : int
         H, units of the decoder.
-    cell_type : "rnn", "lstm", "gru" or "simplified_gru"
-        Of encoder and decoder.
+    cell_type : "rnn", "lstm", "gru", "simplified_gru" or another name
+        The recurrent cell of encoder and decoder: a built-in one, a registered one, or
+        "package.module:Object".
     dtype : dtype
-        float32 for work, float64 for gradient checks.
+        Of all parameters and arithmetic: float32 for training, float64 for gradient checks.
     encoder_dim : int, optional, keyword only, as are all below
-        Units of each direction of each layer of the encoder, ``hidden_dim`` if left out.
+        Units of each direction of each encoder layer, ``hidden_dim`` if left out.
     num_layers : int
-        Of the encoder.
+        Number of encoder layers.
     bidirectional : bool
         Whether the encoder reads in both directions.
     attention : "additive", "dot", "bilinear" or None
-        The score of the attention to the source; None is no attention, only the initial state.
+        Score of the attention to the source. None is no attention: the decoder has only its initial state.
     attention_dim : int, optional
         Units of additive scores, ``hidden_dim`` if left out.
     target_attention : bool
-        Whether to attend to the decoder's own past states as well.
-    output : "deep" or "linear"
-        Scores through a layer that also sees the contexts and the word that was read, or from the hidden
-        state alone.
-    word_dropout, layer_dropout, output_dropout : float in [0, 1)
-        Of word vectors on both sides, between the encoder's layers, and of what is scored.
-    reconstruction, reconstructor_dim, detach_target
-        ARNet on the decoder's hidden states, as of :class:`~rnnlab.models.CaptioningRNN`.
-    encoder_reconstruction, encoder_reconstructor_dim
-        The same of the encoder's top layer: each direction has an ARNet of its own, which reads in that
-        direction, and has ``encoder_dim`` units if left out. ``detach_target`` is for all of them.
+        Whether to attend to the decoder's own past states as well (Xia et al. 2017).
+    output : "linear" or "deep"
+        Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
+    word_dropout : float in [0, 1)
+        Probability of dropping an element of a word vector, of the source and of the target.
+    layer_dropout : float in [0, 1)
+        Probability of dropping an element of what an encoder layer reads from the one below it.
+    output_dropout : float in [0, 1)
+        Probability of dropping an element of what is scored.
+    reconstruction : float >= 0
+        Weight of ARNet's loss, which reconstructs each hidden state of the decoder from the next one (X. Chen
+        et al. 2018, eq. 9). Not part of :meth:`nll`. It is also an attribute, which may change between two
+        calls of :meth:`loss`.
+    reconstructor_dim : int, optional
+        Units of ARNet, ``hidden_dim`` if left out. If it is given, the model has an ARNet even where the
+        weight of its loss is 0.
+    detach_target : bool
+        Whether the states that ARNet reconstructs are constants to its loss; in the paper they are not.
+    encoder_reconstruction : float >= 0
+        Weight of the same loss of the encoder's top layer. Each direction has an ARNet of its own, which
+        reads in that direction.
+    encoder_reconstructor_dim : int, optional
+        Units of the encoder's ARNets, ``encoder_dim`` if left out.
     label_smoothing : float in [0, 1)
-        The share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
+        Share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "token" or "batch"
-        The loss is the sum over all real tokens over their number, or over the batch size.
-    initialisation, init_scale, rng, device
-        As of :class:`~rnnlab.models.CaptioningRNN`.
+        Divide the loss, a sum over all real tokens, by their number or by the batch size.
+    forget_bias : float
+        Initial value of the biases of an LSTM's forget gates. A positive value keeps the gates open at first,
+        so that a state is remembered for longer (Gers et al. 2000; Jozefowicz et al. 2015 recommend 1). Must
+        be 0 for a cell without a forget gate.
+    initialisation : "course" or "uniform"
+        "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100. "uniform":
+        all from U(-init_scale, init_scale). Biases start at zero.
+    init_scale : float > 0
+        Bound of the "uniform" initialisation; 0.08 is LRCN's.
     regularisation : mapping, optional
-        Noise in the recurrence of encoder and decoder, likewise.
+        Dropout and zoneout inside the recurrence: ``zoneout_h``, ``zoneout_c``, ``recurrent_dropout``,
+        ``recurrent_dropout_on``, ``weight_dropout``; see :class:`rnnlab.layers.Regularisation`.
+    rng : numpy Generator or seed
+        Draws the initial parameters.
+    device : str
+        Where the parameters are and all arithmetic is done: "cpu", "gpu" or "gpu:N"; see :meth:`to`.
 
     Attributes
     ----------
@@ -89,36 +128,37 @@ class Seq2Seq(EncoderDecoder):
         self,
         source_word_to_idx: Mapping[str, int],
         word_to_idx: Mapping[str, int],
-        wordvec_dim: int = 256,
-        hidden_dim: int = 512,
-        cell_type: str = "gru",
-        dtype: DTypeLike = np.float32,
+        wordvec_dim: Count = 256,
+        hidden_dim: Count = 512,
+        cell_type: CellType = "gru",
+        dtype: FloatType = np.float32,
         *,
-        encoder_dim: int | None = None,
-        num_layers: int = 1,
+        encoder_dim: Count | None = None,
+        num_layers: Count = 1,
         bidirectional: bool = True,
-        attention: str | None = "additive",
-        attention_dim: int | None = None,
+        attention: AttentionScore | None = "additive",
+        attention_dim: Count | None = None,
         target_attention: bool = False,
-        output: str = "deep",
-        word_dropout: float = 0.0,
-        layer_dropout: float = 0.0,
-        output_dropout: float = 0.0,
-        reconstruction: float = 0.0,
-        reconstructor_dim: int | None = None,
-        encoder_reconstruction: float = 0.0,
-        encoder_reconstructor_dim: int | None = None,
+        output: Output = "deep",
+        word_dropout: Probability = 0.0,
+        layer_dropout: Probability = 0.0,
+        output_dropout: Probability = 0.0,
+        reconstruction: NotNegative = 0.0,
+        reconstructor_dim: Count | None = None,
+        encoder_reconstruction: NotNegative = 0.0,
+        encoder_reconstructor_dim: Count | None = None,
         detach_target: bool = False,
-        label_smoothing: float = 0.0,
-        loss_average: str = "token",
-        initialisation: str = "course",
-        init_scale: float = 0.08,
-        regularisation: Mapping[str, Any] | Regularisation | None = None,
+        label_smoothing: Probability = 0.0,
+        loss_average: LossAverage = "token",
+        forget_bias: Number = 0.0,
+        initialisation: Initialisation = "course",
+        init_scale: Positive = 0.08,
+        regularisation: RegularisationOptions = None,
         rng: np.random.Generator | int = 0,
         device: str = "cpu",
     ) -> None:
-        self._options = arguments_of(locals())
-        _check_options(self._options)
+        self._options = arguments_of(Seq2Seq, locals())
+        check_vocabulary("Seq2Seq", "source_word_to_idx", source_word_to_idx)
         self.source_word_to_idx = dict(source_word_to_idx)
         cell, V = cell_for(cell_type, Regularisation(**self._options["regularisation"])), len(word_to_idx)
         encoder = TokenEncoder(
@@ -165,6 +205,7 @@ class Seq2Seq(EncoderDecoder):
             encoder_reconstruction=encoder_reconstruction,
             encoder_reconstructor=encoder_reconstructor("Seq2Seq", encoder, self._options),
         )
+        set_forget_bias("Seq2Seq", self.params, cell, forget_bias)
 
     def __repr__(self) -> str:
         names = ("cell_type", "wordvec_dim", "hidden_dim", "attention", "target_attention")
@@ -195,8 +236,8 @@ class Seq2Seq(EncoderDecoder):
         grads : Parameters, optional
             Overwritten with the gradients; fresh ones are made if left out.
         sampling : float in [0, 1]
-            Scheduled sampling: the probability that a word which the decoder reads, any but the first, is
-            drawn from the model's own distribution (:mod:`rnnlab.models.parts.scheduled_sampling`). Needs ``rng``.
+            Scheduled sampling: the probability that the decoder reads a word drawn from its own distribution
+            instead of the true one (:mod:`rnnlab.models.parts.scheduled_sampling`). Needs ``rng``.
         part_of : (int, int), optional
             The examples and the tokens of the batch that this one is a part of. All averages are then that
             batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.
@@ -273,7 +314,7 @@ class Seq2Seq(EncoderDecoder):
             raise ValueError(
                 f"Seq2Seq.{function}: source has shape {source.shape}, expected (N, L) with L of at least 1"
             )
-        check_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
+        source = as_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
         return Tokens.of(source, self.source_word_to_idx["<NULL>"]), len(source)
 
     def _padded_inputs(self, batch: Tokens) -> dict[str, Array]:
@@ -282,17 +323,3 @@ class Seq2Seq(EncoderDecoder):
 
     def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> Tokens:
         return Tokens.of_padded(arrays)
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    """Check what the parts do not."""
-    for name in ("wordvec_dim", "hidden_dim", "encoder_dim", "attention_dim", "num_layers"):
-        if options[name] is not None:
-            check_size("Seq2Seq", name, options[name])
-    for name in ("word_dropout", "layer_dropout", "output_dropout"):
-        check_probability("Seq2Seq", name, options[name])
-    check_attention("Seq2Seq", options["attention"])
-    if options["output"] not in ("deep", "linear"):
-        raise ValueError(f"Seq2Seq: output is {options['output']!r}, expected 'deep' or 'linear'")
-    if "<NULL>" not in options["source_word_to_idx"]:
-        raise ValueError("Seq2Seq: source_word_to_idx has no <NULL>, the token of padding")

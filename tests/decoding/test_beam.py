@@ -309,7 +309,7 @@ def diverse(model, source, num_groups, diversity, max_length):
                 word = int(row.argmax())
                 if word == END or t < max_length:
                     path.append(word)
-                if word != END:
+                if word != END and t < max_length:
                     chosen[word] += 1
     return {tuple(token for token in path if token not in (START, END)) for path in paths}
 
@@ -323,6 +323,16 @@ def test_groups_of_one_are_greedy_with_a_penalty(seed, diversity):
         assert {h.tokens for h in found} <= diverse(model, source, 3, diversity, 4)
         ended = [h for h in found if h.finished]
         assert len({h.tokens for h in found}) == len(found) >= len(ended)
+
+
+def test_words_after_the_last_are_not_chosen():
+    """Where only <END> may follow, a group does not penalise words that it cannot append."""
+    row = np.log([1e-9, 0.1, 0.6, 0.3])
+    model = TableModel(np.broadcast_to(row, (1, 2, 4, 4)).copy())
+    options = {"beam_size": 3, "num_groups": 3, "n_best": 3, "max_length": 1, "min_length": 1}
+    found = beam_search(model, [0], diversity=100, forbid=(START,), **options)[0]
+    assert {h.tokens for h in found} == {(2,), (3,)}
+    assert not any(h.finished for h in found)
 
 
 # ---------------------------------------------------------------- alignments

@@ -103,7 +103,7 @@ def test_where_nothing_may_come_the_sentence_stops(rng):
         ({"min_length": -1}, ValueError, "min_length is -1, expected 0 to 30"),
         ({"min_length": 4, "max_length": 3}, ValueError, "min_length is 4, expected 0 to 3"),
         ({"no_repeat_ngram": -1}, ValueError, "no_repeat_ngram is -1, expected at least 0"),
-        ({"forbid": (2, END)}, ValueError, r"forbid holds <END> \(1\), and nothing could ever end"),
+        ({"forbid": (2, END)}, ValueError, r"forbid holds <END> \(1\), without which no sentence can end"),
         ({"forbid": (3, -1)}, ValueError, "forbid holds -1, expected tokens of the vocabulary"),
         ({"forbid": (2, 4)}, ValueError, "forbid holds 4, the vocabulary has 4 words"),
         (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rnnlab.decoding import greedy, rollout, sample
+from rnnlab.decoding import beam_search, greedy, rollout, sample
 
 from .toys import END, START, AttendingModel, TableModel
 
@@ -138,7 +138,8 @@ def test_sentences_come_as_often_as_they_are_probable(temperature, forbid, rng):
         ({"top_p": 0.39}, [0, 1, 0, 0, 0]),
         ({"top_p": 0.41}, [0, 4, 3, 0, 0]),
         ({"top_p": 0.69}, [0, 4, 3, 0, 0]),
-        ({"top_p": 0.71}, [1, 4, 3, 1, 1]),
+        ({"top_p": 0.71}, [1, 4, 3, 0, 0]),  # of three equals the first
+        ({"top_p": 0.81}, [1, 4, 3, 1, 0]),
         ({"top_k": 2, "top_p": 0.5}, [0, 1, 0, 0, 0]),  # 4 of 7 is more than half,
         ({"top_p": 0.5, "temperature": 0.5}, [0, 1, 0, 0, 0]),  # and so is 16 of 28
         ({"top_p": 0.5, "temperature": 2.0}, [0, 2, 3**0.5, 0, 0]),
@@ -228,3 +229,34 @@ def test_a_vocabulary_without_start_or_end(word, rng):
     setattr(model, f"{word}_token", None)
     with pytest.raises(ValueError, match=f"greedy: the model's vocabulary has no <{word.upper()}>"):
         greedy(model, [0])
+
+
+def test_the_nucleus_of_equal_tokens_is_the_smallest_set(rng):
+    table = np.full((1, 2, 6, 6), -np.inf)
+    table[..., 2:] = np.log(0.25)
+    found = sample(TableModel(table), [0] * 400, max_length=1, top_p=0.5, rng=rng)
+    assert {h.tokens for (h,) in found} == {(2,), (3,)}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [3, 10, 1000])
+def test_a_share_of_equal_tokens(count, dtype):
+    probs = np.full((2, count), 0.1, dtype)
+    for kept in {1, count // 2, count - 1}:
+        inside = rollout._nucleus(probs, kept / count)
+        assert (np.flatnonzero(inside[1]) == np.arange(kept)).all()
+
+
+def test_start_and_end_are_two_tokens(rng):
+    model = TableModel.random(rng)
+    model.end_token = model.start_token
+    with pytest.raises(ValueError, match="greedy: <START> and <END> are both the token 0 of the model"):
+        greedy(model, [0])
+
+
+@pytest.mark.parametrize("search", [greedy, beam_search])
+def test_an_end_that_the_model_cannot_reach(search, rng):
+    model = TableModel.random(rng, words=3)
+    model.end_token = 5
+    with pytest.raises(ValueError, match="<END> is the token 5, and the model has scores of 5 words"):
+        search(model, [0])

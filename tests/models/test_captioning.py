@@ -246,6 +246,7 @@ def test_a_config_holds_every_argument_that_was_given():
         "detach_target": True,
         "label_smoothing": 0.1,
         "loss_average": "token",
+        "forget_bias": 1.0,
         "initialisation": "uniform",
         "init_scale": 0.3,
         "regularisation": Regularisation(zoneout_c=0.1, recurrent_dropout=0.2)._asdict(),
@@ -296,8 +297,8 @@ def test_shapes_of_the_parameters(options, shapes):
     ("options", "message"),
     [
         ({"cell_type": "transformer"}, "cell_type is 'transformer', expected one of rnn, lstm, gru, "),
-        ({"image_input": "everywhere"}, "image_input is 'everywhere', expected one of initial_state, "),
-        ({"state_activation": "relu"}, "state_activation is 'relu', expected one of none, tanh"),
+        ({"image_input": "everywhere"}, "image_input is 'everywhere', expected one of 'initial_state', "),
+        ({"state_activation": "relu"}, "state_activation is 'relu', expected one of 'none', 'tanh'"),
         ({"project_cell": True}, "project_cell is true, but the rnn has no cell state"),
         (
             {"image_input": "first_input", "state_activation": "tanh"},
@@ -311,10 +312,10 @@ def test_shapes_of_the_parameters(options, shapes):
         ({"word_dropout": -0.1}, "word_dropout is -0.1, expected a probability in [0, 1)"),
         ({"label_smoothing": 1.0}, "label_smoothing is 1.0, expected a probability in [0, 1)"),
         ({"output_dropout": 2}, "output_dropout is 2, expected a probability in [0, 1)"),
-        ({"loss_average": "mean"}, "average is 'mean', expected one of batch, token"),
-        ({"initialisation": "zeros"}, "initialisation is 'zeros', expected one of course, uniform"),
-        ({"dtype": np.float16}, "dtype is float16, expected float32 or float64"),
-        ({"init_scale": 0.0}, "init_scale is 0.0, expected a number above 0"),
+        ({"loss_average": "mean"}, "loss_average is 'mean', expected one of 'batch', 'token'"),
+        ({"initialisation": "zeros"}, "initialisation is 'zeros', expected one of 'course', 'uniform'"),
+        ({"dtype": np.float16}, "dtype is 'float16', expected one of 'float32', 'float64'"),
+        ({"init_scale": 0.0}, "init_scale is 0.0, expected a positive number"),
     ],
 )
 def test_wrong_options(options, message):
@@ -360,6 +361,12 @@ def test_wrong_batches(function, features, captions, error, message, rng):
         given[1] = captions
     with pytest.raises(error, match=re.escape(f"CaptioningRNN.{function}: {message}")):
         getattr(build(), function)(*given)
+
+
+def test_complex_features(rng):
+    features, captions = batch(rng)
+    with pytest.raises(TypeError, match="features has dtype complex128, expected real numbers"):
+        build().loss(features + 1j, captions)
 
 
 def test_the_initial_state_comes_from_the_global_vector(rng):

@@ -311,11 +311,11 @@ def test_a_checkpoint_brings_it_back(tmp_path, rng):
         ({"input_dim": 0}, "input_dim is 0, expected an integer of at least 1"),
         ({"hidden_dim": 0}, "hidden_dim is 0, expected an integer of at least 1"),
         ({"num_layers": 0}, "num_layers is 0, expected an integer of at least 1"),
-        ({"readout": "first"}, "readout is 'first', expected one of last, mean"),
+        ({"readout": "first"}, "readout is 'first', expected one of 'last', 'mean'"),
         ({"output_dropout": 1.0}, "output_dropout is 1.0"),
         ({"cell_type": "tree"}, "cell_type is 'tree'"),
         ({"cell_type": "gru", "forget_bias": 1.0}, "forget_bias is 1.0, but the gru has no forget gate"),
-        ({"dtype": np.float16}, "dtype is float16, expected float32 or float64"),
+        ({"dtype": np.float16}, "dtype is 'float16', expected one of 'float32', 'float64'"),
         ({"initialisation": "zeros"}, "initialisation is 'zeros'"),
     ],
 )

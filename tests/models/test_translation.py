@@ -157,12 +157,12 @@ def test_a_model_from_its_configuration():
         ({"num_layers": 0}, "num_layers is 0, expected an integer of at least 1"),
         ({"layer_dropout": 1.0}, "layer_dropout is 1.0"),
         ({"label_smoothing": 1.0}, "label_smoothing is 1.0"),
-        ({"output": "wide"}, "output is 'wide', expected 'deep' or 'linear'"),
+        ({"output": "wide"}, "output is 'wide', expected one of 'linear', 'deep'"),
         ({"attention": "loud"}, "attention is 'loud'"),
         ({"attention": "dot"}, "query_dim 4, memory_dim 8"),
         ({"cell_type": "tree"}, "cell_type is 'tree'"),
-        ({"loss_average": "word"}, "the average is 'word'"),
-        ({"dtype": np.float16}, "dtype is float16"),
+        ({"loss_average": "word"}, "loss_average is 'word'"),
+        ({"dtype": np.float16}, "dtype is 'float16'"),
     ],
 )
 def test_bad_options(options, message):
@@ -220,7 +220,6 @@ def test_an_ensemble_attends_if_all_its_members_do():
 
 @pytest.mark.parametrize("attention", ["none", "soft", True])
 def test_an_attention_that_there_is_not(attention):
-    with pytest.raises(
-        ValueError, match=f"Seq2Seq: attention is {attention!r}, expected None or one of additive"
-    ):
+    message = f"attention is {attention!r}, expected one of 'additive', 'dot', 'bilinear' or None"
+    with pytest.raises(ValueError, match=f"Seq2Seq: {message}"):
         build(attention=attention)

@@ -46,7 +46,7 @@ import rnnlab.ops
 ops = rnnlab.ops.ops_for(np.zeros(1))
 import numba, threadpoolctl
 from rnnlab.ops.numba import kernel
-assert kernel.THREADS == {threads}
+assert kernel.threads() == {threads}
 assert "NUMBA_NUM_THREADS" not in os.environ
 if {threads} > 1:
     ops.clip_values(np.zeros(1_000_000, np.float32), 1.0)

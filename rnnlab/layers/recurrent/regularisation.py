@@ -18,7 +18,7 @@ beside what comes through the cell; a mask multiplies the gradient of what it mu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -26,11 +26,14 @@ from rnnlab.layers.checks import check_probability
 from rnnlab.layers.recurrent.cell import CellSteps, State, cell_steps
 from rnnlab.layers.recurrent.packing import Chunk
 from rnnlab.ops import StepMasks, ops_for
+from rnnlab.options import Probability
 from rnnlab.types import Array
 
 Random = np.random.Generator | None
 
-RECURRENT_DROPOUT_ON = ("state", "candidate")
+RecurrentDropoutOn: TypeAlias = Literal["state", "candidate"]
+
+RECURRENT_DROPOUT_ON = get_args(RecurrentDropoutOn)
 
 
 class Regularisation(NamedTuple):
@@ -48,11 +51,11 @@ class Regularisation(NamedTuple):
         That a recurrent weight is dropped.
     """
 
-    zoneout_h: float = 0.0
-    zoneout_c: float = 0.0
-    recurrent_dropout: float = 0.0
-    recurrent_dropout_on: str = "state"
-    weight_dropout: float = 0.0
+    zoneout_h: Probability = 0.0
+    zoneout_c: Probability = 0.0
+    recurrent_dropout: Probability = 0.0
+    recurrent_dropout_on: RecurrentDropoutOn = "state"
+    weight_dropout: Probability = 0.0
 
     @classmethod
     def of(cls, options: Mapping[str, Any] | Self | None) -> Self:
@@ -123,7 +126,7 @@ class RegularisedSteps:
         self.gates, self.states = self._steps.gates, self._steps.states
         ops, noisy = ops_for(h0), rng is not None and any(regularisation.rates)
         # As many numbers whatever is on, so that one option's draws do not depend on another's.
-        keys: Any = ops.mask_seeds(rng, 4) if noisy else None
+        keys: Any = ops.mask_seeds(rng, 4) if noisy and rng is not None else None
         p, on = regularisation.recurrent_dropout, regularisation.recurrent_dropout_on
         self._drops_state = noisy and p > 0 and on == "state"
         self._drops_weights = noisy and regularisation.weight_dropout > 0

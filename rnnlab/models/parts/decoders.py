@@ -24,7 +24,6 @@ import numpy as np
 
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
-from rnnlab.layers.attention.scores import SCORES
 from rnnlab.models.parts.cells import Cell, State
 from rnnlab.models.parts.encoders import Random, Shapes, Source
 from rnnlab.ops import ops_for
@@ -305,15 +304,3 @@ def _beside(words: Array, image: Array | None) -> Array:
     out[..., : words.shape[-1]] = words
     out[..., words.shape[-1] :] = image if words.ndim == 2 else image[:, None]
     return out
-
-
-def check_attention(model: str, attention: str | None) -> None:
-    """Check the score of the attention to the source.
-
-    Raises
-    ------
-    ValueError
-        If it is none that there is.
-    """
-    if attention is not None and attention not in SCORES:
-        raise ValueError(f"{model}: attention is {attention!r}, expected None or one of {', '.join(SCORES)}")

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import re
+from typing import Any, get_args
 
 import numpy as np
 
+from rnnlab.options import Initialisation
 from rnnlab.parameters import Parameters
 
-INITIALISATIONS = ("course", "uniform")
+INITIALISATIONS = get_args(Initialisation)
 
 _WEIGHT = re.compile(r"^W|_W|_[vw]$")  # Wx, W_vocab; source_Wq; source_v, selector_w
 
 
-def initialise(params: Parameters, kind: str, *, scale: float, rng: np.random.Generator) -> None:
-    """Fill parameters in place: weights, which have names in W, w or v, at random; biases become zero.
+def initialise(params: Parameters, kind: Initialisation, *, scale: float, rng: np.random.Generator) -> None:
+    """Fill parameters in place: weights, whose names have a W, v or w, at random; biases with zero.
 
     Parameters
     ----------
     params : Parameters
     kind : "course" or "uniform"
-        Weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100 (cs231n); or both from U(-scale,
-        scale).
+        "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100 (cs231n). "uniform":
+        both from U(-scale, scale).
     scale : float > 0
     rng : numpy Generator
 
     Raises
     ------
     ValueError
-        If ``kind`` is not one of the two, or the scale is not positive.
+        If ``kind`` is neither of the two, or the scale is not positive.
     """
     if kind not in INITIALISATIONS:
         raise ValueError(f"initialisation is {kind!r}, expected one of {', '.join(INITIALISATIONS)}")
@@ -43,3 +45,42 @@ def initialise(params: Parameters, kind: str, *, scale: float, rng: np.random.Ge
             view[...] = rng.standard_normal(view.shape) / 100
         else:
             view[...] = rng.standard_normal(view.shape) / np.sqrt(view.shape[0])
+
+
+def set_forget_bias(function: str, params: Parameters, cell: Any, value: float) -> None:
+    """Set the biases of the forget gates of a model's recurrent layers, in place; 0 changes nothing.
+
+    A positive bias opens the gates at first, so that a state is remembered for longer (Gers et al. 2000;
+    Jozefowicz et al. 2015 recommend 1). ARNet's LSTM is left as it is.
+
+    Parameters
+    ----------
+    function : str
+        Who asks: errors begin with it.
+    params : Parameters
+        The bias of the recurrent weight ``Wh`` (H, G) is called as the weight, with b for Wh.
+    cell : Cell
+        The cell of all layers.
+    value : float
+
+    Raises
+    ------
+    ValueError
+        If the value is not 0 and the cell has no forget gate.
+    """
+    if not value:
+        return
+    gate = _forget_gate(cell)
+    if gate is None:
+        raise ValueError(
+            f"{function}: forget_bias is {value}, but the {cell.name} has no forget gate, expected 0"
+        )
+    for name, weight in params.items():
+        if "Wh" in name and "arnet_" not in name:
+            H = weight.shape[0]
+            params[name.replace("Wh", "b")][gate * H : (gate + 1) * H] = value
+
+
+def _forget_gate(cell: Any) -> int | None:
+    """Which of the blocks of H columns is the forget gate: the cell's own ``forget_gate``, or the LSTM's."""
+    return getattr(cell, "forget_gate", 1 if cell.name == "lstm" else None)  # i, f, o, g

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
-from rnnlab.layers.checks import check_size, check_weight
 from rnnlab.models.parts.encoders import Shapes
 from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
 from rnnlab.ops import ops_for
@@ -151,7 +150,4 @@ def required(model: Any, weight: str, reconstructor: Any) -> Any:
 
 def _units(model: str, part: str, options: Mapping[str, Any], hidden_dim: int) -> int | None:
     weight, units = options[f"{part}reconstruction"], options[f"{part}reconstructor_dim"]
-    check_weight(model, f"{part}reconstruction", weight)
-    if units is not None:
-        check_size(model, f"{part}reconstructor_dim", units)
     return hidden_dim if units is None and weight else units

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.decoding.rollout import draw_tokens
-from rnnlab.decoding.search import State, select
+from rnnlab.decoding.search import DecodingState, select
 from rnnlab.models.parts.embedding import Readout
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -63,7 +63,7 @@ def choose_places(real: Array, sampling: float, rng: np.random.Generator) -> tup
     return places, points
 
 
-def sampled_inputs(model: Any, state: State, inputs: Array, places: Array, points: Array) -> Array:
+def sampled_inputs(model: Any, state: DecodingState, inputs: Array, places: Array, points: Array) -> Array:
     """The words that are read, those at the places chosen drawn from the model's own distributions.
 
     Parameters
@@ -82,7 +82,7 @@ def sampled_inputs(model: Any, state: State, inputs: Array, places: Array, point
     (N, T) integers
         Any token may be drawn, the special ones too, as the model has them.
     """
-    mixed, steps = inputs.copy(), np.arange(inputs.shape[1])
+    mixed, steps = inputs.astype(np.int64), np.arange(inputs.shape[1])
     last = (places * steps).max(axis=1, initial=0)  # the last step of each row at which a word is drawn
     rows = np.arange(len(inputs))
     for t in steps[:-1]:

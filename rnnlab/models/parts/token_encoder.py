@@ -162,6 +162,8 @@ class TokenEncoder:
         da = tanh_backward(dstarted, activated)
         dread, _, _ = affine_backward(da, projected, into=(grads["W_init"], grads["b_init"]))
         dx = ops.zeros(shape, dtype) if dsource.memory is None else _copy(dsource.memory)
+        if batch.steps is not None:
+            dread *= batch.steps[:, :1]
         H, last = self.hidden_dim, ops.indices(batch.last)
         as_rows(dx)[last, :H] += dread[:, :H]
         dx[:, 0, H:] += dread[:, H:]
@@ -180,6 +182,8 @@ class TokenEncoder:
         out = ops.empty((N, D), x.dtype)
         ops.take(as_rows(x), ops.indices(batch.last), out)
         out[:, self.hidden_dim :] = x[:, 0, self.hidden_dim :]
+        if batch.steps is not None:
+            out *= batch.steps[:, :1]  # a sentence without a token has the initial state, zero
         return out
 
     def _run(

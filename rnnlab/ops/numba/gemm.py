@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from rnnlab.ops.numba.kernel import DTYPES, THREADS, inlined, kernel, reduction
+from rnnlab.ops.numba.kernel import DTYPES, inlined, kernel, reduction, shared_by
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
 from rnnlab.types import Array
@@ -50,7 +50,7 @@ class Panels:
         self.shape, self.dtype = w.shape, w.dtype.newbyteorder("=")
         K, G = w.shape
         self._panels = empty((-(-G // columns), K, columns), self.dtype)
-        _lay_out.version(w.dtype.char, _pays(8 * w.size))(_writeable(w), self._panels)
+        _lay_out.version(w.dtype.char, _threads(8 * w.size) > 1)(_writeable(w), self._panels)
 
     def multiply(self, x: Array, first: Array | None, out: Array) -> None:
         """out = first + x w, (n, K) -> (n, G); ``first`` is None, ``out``, or a row (1, G).
@@ -68,8 +68,9 @@ class Panels:
             self.multiply(x, None if first is None else _copy(first), product)
             out[...] = product
             return
-        version = _multiply_panels.version(x.dtype.char, _pays(x.shape[0] * self._panels.size))
-        version(_row_by_row(x), self._panels, *_rows_of(first, out), out)
+        threads = _threads(x.shape[0] * self._panels.size)
+        version = _multiply_panels.version(x.dtype.char, threads > 1)
+        version(_row_by_row(x), self._panels, *_rows_of(first, out), threads, out)
 
 
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> bool:
@@ -88,9 +89,9 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> bool:
     if min(n, K) < _FEW or 2 * G < columns or out.strides[1] != out.itemsize:
         _multiply_thin(x, w, first, out)
         return True
-    parallel = _pays(n * K * G)
-    pieces = empty((THREADS if parallel else 1, min(_DEPTH, K), columns), out.dtype)
-    version = _multiply.version(x.dtype.char, parallel)
+    threads = _threads(n * K * G)
+    pieces = empty((threads, min(_DEPTH, K), columns), out.dtype)
+    version = _multiply.version(x.dtype.char, threads > 1)
     version(_row_by_row(x), _writeable(w), pieces, *_rows_of(first, out), out)
     return True
 
@@ -135,7 +136,7 @@ def _row_by_row(x: Array) -> Array:
     if x.strides[1] == x.itemsize or x.shape[1] == 1:
         return x
     out = empty(x.shape, x.dtype)
-    _transpose.version(x.dtype.char, _pays(8 * x.size))(x, out)
+    _transpose.version(x.dtype.char, _threads(8 * x.size) > 1)(x, out)
     return out
 
 
@@ -159,9 +160,9 @@ def _copy(a: Array) -> Array:
     return out
 
 
-def _pays(multiplications: int) -> bool:
-    """Whether to wake other threads."""
-    return THREADS > 1 and multiplications >= _PARALLEL_FROM
+def _threads(multiplications: int) -> int:
+    """The number of threads that share so many multiplications: all of them or one."""
+    return shared_by(multiplications, _PARALLEL_FROM)
 
 
 def _columns(dtype: np.dtype) -> int:
@@ -172,14 +173,14 @@ def _columns(dtype: np.dtype) -> int:
 # ---------------------------------------------------------------- kernels
 
 
-@kernel("T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]", parallel_from=0)
-def _multiply_panels(x, panels, first, first_rows, out):
+@kernel("T[:,:], T[:,:,::1], T[:,:], int64, int64, T[:,:]", parallel_from=0)
+def _multiply_panels(x, panels, first, first_rows, threads, out):
     """out = first + x w, w in panels."""
-    columns, row_parts = panels.shape[2], _row_parts(x.shape[0], panels.shape[0])
+    columns, row_parts = panels.shape[2], _row_parts(x.shape[0], panels.shape[0], threads)
     tasks = panels.shape[0] * row_parts
-    for part in prange(THREADS):
+    for part in prange(threads):
         edge = np.empty((ROWS, columns), out.dtype)
-        for task in range(part * tasks // THREADS, (part + 1) * tasks // THREADS):
+        for task in range(part * tasks // threads, (part + 1) * tasks // threads):
             panel, row_part = task // row_parts, task % row_parts
             for k in range(0, x.shape[1], _DEPTH):
                 piece = panels[panel, k : k + _DEPTH]
@@ -189,16 +190,16 @@ def _multiply_panels(x, panels, first, first_rows, out):
 @kernel("T[:,:], T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]", parallel_from=0)
 def _multiply(x, w, pieces, first, first_rows, out):
     """The same, w as it is; a thread lays it out in its own of the pieces, (threads, depth, columns)."""
-    columns = pieces.shape[2]
+    threads, columns = pieces.shape[0], pieces.shape[2]
     panels = (w.shape[1] + columns - 1) // columns
-    row_parts = _row_parts(x.shape[0], panels)
+    row_parts = _row_parts(x.shape[0], panels, threads)
     tasks = panels * row_parts
-    for part in prange(THREADS):
+    for part in prange(threads):
         edge = np.empty((ROWS, columns), out.dtype)
-        for task in range(part * tasks // THREADS, (part + 1) * tasks // THREADS):
+        for task in range(part * tasks // threads, (part + 1) * tasks // threads):
             panel, row_part = task // row_parts, task % row_parts
             for k in range(0, x.shape[1], _DEPTH):
-                piece = pieces[part % pieces.shape[0], : min(_DEPTH, x.shape[1] - k)]
+                piece = pieces[part, : min(_DEPTH, x.shape[1] - k)]
                 _lay_out_piece(w, k, panel * columns, piece)
                 _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 
@@ -249,11 +250,11 @@ _BLOCK = 64  # rows of the result that are transposed together: a few lines of t
 
 
 @inlined
-def _row_parts(rows, panels):
+def _row_parts(rows, panels, threads):
     """Into how many parts the rows are cut, so that there is work for all threads."""
-    if panels >= 2 * THREADS:
+    if threads == 1 or panels >= 2 * threads:
         return 1
-    return min(2 * THREADS, (rows + ROWS - 1) // ROWS)
+    return min(2 * threads, (rows + ROWS - 1) // ROWS)
 
 
 @inlined

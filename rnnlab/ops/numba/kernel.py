@@ -17,26 +17,43 @@ another place). A change in any of the kernels' files makes it stale.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import importlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.threads import import_numba, kernel_threads
 
 numba = import_numba()
 if numba.config.DISABLE_JIT:
     raise ImportError("NUMBA_DISABLE_JIT is set")
 
-__all__ = ["DTYPES", "THREADS", "Kernel", "inlined", "kernel", "pasted", "primitive", "reduction", "warm_up"]
+__all__ = [
+    "DTYPES",
+    "Kernel",
+    "always_parallel",
+    "inlined",
+    "kernel",
+    "pasted",
+    "primitive",
+    "reduction",
+    "shared_by",
+    "threads",
+    "warm_up",
+]
 
 DTYPES = {"f": "float32", "d": "float64"}
-THREADS = kernel_threads()
+
+# The number of threads is data, never a constant of a kernel: processes with other numbers of threads run the
+# same machine code from the cache on disk.
+_threads = kernel_threads()
+_always_parallel = False
 
 # a b + c may be one instruction, which rounds once; x / 0 is inf, as in NumPy; other Python threads may run
 _OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
@@ -48,6 +65,27 @@ _KERNELS: list[Kernel] = []
 inlined = numba.njit(**_OPTIONS)
 pasted = numba.njit(inline="always", **_OPTIONS)
 reduction = numba.njit(**_OPTIONS | {"fastmath": {"contract", "reassoc"}})
+
+
+def threads() -> int:
+    """The number of threads that kernels share their work among."""
+    return _threads
+
+
+def shared_by(work: int, parallel_from: int) -> int:
+    """The number of threads that share ``work``: all of them from ``parallel_from`` on, else one."""
+    return _threads if work >= parallel_from or _always_parallel else 1
+
+
+@contextlib.contextmanager
+def always_parallel() -> Iterator[None]:
+    """Take the parallel versions of all kernels, however small the arrays are: for tests."""
+    global _always_parallel
+    _always_parallel = True
+    try:
+        yield
+    finally:
+        _always_parallel = False
 
 
 def kernel(signature: str, *, parallel_from: int | None = None) -> Callable[[Callable[..., Any]], Kernel]:
@@ -73,14 +111,14 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], signature: str, parallel_from: int | None) -> None:
         functools.update_wrapper(self, function)
         self.function, self.signature = function, signature
-        self.parallel_from = parallel_from if THREADS > 1 else None
+        self.parallel_from = parallel_from
         self._versions: dict[tuple[str, bool], Callable[..., Any]] = {}
         _KERNELS.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the version for these arguments."""
         first = arguments[0]
-        parallel = self.parallel_from is not None and first.size >= self.parallel_from
+        parallel = self.parallel_from is not None and shared_by(first.size, self.parallel_from) > 1
         return self.version(first.dtype.char, parallel)(*arguments)
 
     def version(self, dtype: str, parallel: bool) -> Any:
@@ -101,7 +139,7 @@ class Kernel:
 
     def versions(self) -> list[tuple[str, bool]]:
         """What :meth:`version` can be asked for."""
-        modes = [False] if self.parallel_from is None else [False, True]
+        modes = [False] if self.parallel_from is None or _threads == 1 else [False, True]
         return [(dtype, parallel) for dtype in DTYPES for parallel in modes]
 
     def _compile(self, dtype: str, parallel: bool) -> Any:
@@ -123,8 +161,9 @@ class Kernel:
 
 
 def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, or its namesake in :mod:`~rnnlab.ops.numpy` for arguments that its kernel refuses."""
-    reference = getattr(numpy_ops, function.__name__)
+    """The function, or NumPy's of the same module and name for arguments that its kernel refuses."""
+    reference_module = importlib.import_module(function.__module__.replace(".numba.", ".numpy."))
+    reference = getattr(reference_module, function.__name__)
 
     @functools.wraps(reference)
     def choose(*arguments: Any, **options: Any) -> Any:
@@ -159,6 +198,14 @@ def _announce(trouble: str = "") -> None:
 
 @functools.cache
 def _digest() -> str:
-    """Of the source of the kernels' files: numba looks only at the file of the kernel itself."""
-    source = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-    return hashlib.sha256(source).hexdigest()[:8]
+    """Of everything that machine code depends on and that numba's own key leaves out.
+
+    Numba looks at the file of the kernel itself, the signature and the processor that it compiles for. This
+    adds the other files with functions and constants of kernels, and the sizes of vector registers.
+    """
+    from rnnlab.ops.numba import registers  # imports numba, which has to wait for import_numba
+
+    folder = Path(__file__).parent
+    paths = [*sorted(folder.glob("*.py")), folder.parent / "numpy" / "masks.py"]
+    content = b"".join(path.read_bytes() for path in paths)
+    return hashlib.sha256(content + f"{registers.VECTOR} {registers.REGISTERS}".encode()).hexdigest()[:8]

@@ -12,7 +12,7 @@ from llvmlite import binding
 
 from rnnlab.ops.numba import gemm
 from rnnlab.ops.numba.gemm import Panels
-from rnnlab.ops.numba.kernel import THREADS
+from rnnlab.ops.numba.kernel import threads
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
 from rnnlab.types import Array
@@ -26,7 +26,7 @@ def _choose() -> tuple[Mkl | None, str]:
     if binding.get_host_cpu_name().startswith("znver"):
         return None, "matrix products by kernels too"
     try:
-        mkl = Mkl(THREADS)
+        mkl = Mkl(threads())
     except MklUnavailableError as reason:
         return None, f"matrix products by kernels too (not MKL: {reason})"
     return mkl, f"MKL {mkl.version} for large matrix products, threads: {mkl.threads}"

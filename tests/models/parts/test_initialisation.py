@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from rnnlab.models.parts.initialisation import initialise
+from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.models.parts.cells import CELLS
+from rnnlab.models.parts.initialisation import initialise, set_forget_bias
 from rnnlab.parameters import Parameters
 
 SHAPES = {"W_embed": (300, 50), "Wx": (100, 400), "b": (400,), "W_vocab": (400, 300), "b_vocab": (300,)}
@@ -49,3 +51,46 @@ def test_wrong_options():
     for scale in (0.0, -1.0, float("nan")):
         with pytest.raises(ValueError, match=f"init_scale is {scale}, expected a number above 0"):
             filled("uniform", scale=scale)
+
+
+class LongMemory:
+    """A cell whose forget gate is the last of three blocks."""
+
+    name, forget_gate = "long_memory", 2
+
+
+def test_forget_gates_start_at_the_bias():
+    shapes = {"Wh": (2, 8), "b": (8,), "arnet_Wh": (2, 8), "arnet_b": (8,), "Wh_forward1": (1, 4)}
+    params = Parameters(shapes | {"b_forward1": (4,), "b_vocab": (8,)}, np.float64)
+    set_forget_bias("f", params, CELLS["lstm"], 1.5)
+    np.testing.assert_array_equal(params["b"], [0, 0, 1.5, 1.5, 0, 0, 0, 0])
+    np.testing.assert_array_equal(params["b_forward1"], [0, 1.5, 0, 0])
+    assert not params["arnet_b"].any()
+    assert not params["b_vocab"].any()
+    set_forget_bias("f", params, LongMemory(), -1.0)
+    np.testing.assert_array_equal(params["b"], [0, 0, 1.5, 1.5, -1, -1, 0, 0])
+
+
+def test_a_cell_without_a_forget_gate_takes_no_bias():
+    params = Parameters({"Wh": (2, 2), "b": (2,)}, np.float64)
+    set_forget_bias("f", params, CELLS["rnn"], 0.0)
+    assert not params.flat.any()
+    with pytest.raises(ValueError, match="f: forget_bias is 1.0, but the rnn has no forget gate, expected 0"):
+        set_forget_bias("f", params, CELLS["rnn"], 1.0)
+
+
+@pytest.mark.parametrize("image_input", ["initial_state", "second_layer"])
+def test_every_recurrent_layer_of_a_captioning_model_has_the_forget_bias(image_input):
+    options = {"image_input": image_input, "reconstruction": 0.1, "forget_bias": 2.0}
+    params = CaptioningRNN({"<NULL>": 0, "<START>": 1, "<END>": 2}, 3, 4, 5, "lstm", **options).params
+    biased = {name for name in params if (params[name] == 2.0).any()}
+    assert biased == ({"b"} if image_input == "initial_state" else {"b1", "b2"})
+
+
+def test_encoder_and_decoder_of_a_translator_have_the_forget_bias():
+    words = {"<NULL>": 0, "<START>": 1, "<END>": 2}
+    params = Seq2Seq(words, words, 3, 4, "lstm", encoder_dim=2, forget_bias=2.0).params
+    for name, H in (("b", 4), ("b_forward1", 2), ("b_backward1", 2)):
+        np.testing.assert_array_equal(params[name], np.repeat([0, 2.0, 0, 0], H))
+    with pytest.raises(ValueError, match="Seq2Seq: forget_bias is 2.0, but the gru has no forget gate"):
+        Seq2Seq(words, words, 3, 4, forget_bias=2.0)

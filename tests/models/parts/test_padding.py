@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab.gradcheck import cases as gradcheck_cases
+from rnnlab.models import Seq2Seq
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import gpu_training, ops_for
 from rnnlab.training.accumulation import parts_of
@@ -75,6 +76,23 @@ def test_parts_add_up(name):
     loss = sum(padded_loss(model, part, whole, room)[0] for part in parts_of(batch, 2))
     assert loss == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(room.flat, grads.flat, rtol=1e-9, atol=1e-12)
+
+
+EMPTY_SOURCES = [{}, {"bidirectional": False}, {"num_layers": 2, "encoder_reconstruction": 0.1}]
+
+
+@pytest.mark.parametrize("place", ["cpu", "gpu"])
+@pytest.mark.parametrize("options", EMPTY_SOURCES)
+def test_a_source_of_padding_only(options, place, device):
+    """A sentence without a token has the memory and the state of no step, padded or not."""
+    words = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3, "b": 4}
+    model = Seq2Seq(words, words, wordvec_dim=4, hidden_dim=5, dtype="float64", reconstruction=0.1, **options)
+    model.params.flat[...] = np.random.default_rng(1).standard_normal(model.params.flat.size)
+    source, target = np.array([[3, 4, 2], [0, 0, 0]]), np.array([[1, 3, 2, 0], [1, 4, 3, 2]])
+    expected, grads = model.loss(source, target)
+    loss, padded = padded_loss(model.to(place), (source, target))
+    assert loss == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(padded, grads.flat, rtol=1e-9, atol=1e-12)
 
 
 def test_batches_of_few_shapes(rng):

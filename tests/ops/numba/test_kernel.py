@@ -91,11 +91,11 @@ def test_without_a_folder_to_write(monkeypatch, capsys):
 
     monkeypatch.setattr(type(numba.njit(double)), "enable_caching", nowhere)
     np.testing.assert_array_equal(doubled(np.float32, kernel("T[::1], T[::1]")(double)), [0, 2, 4])
-    assert "cannot be kept; set NUMBA_CACHE_DIR" in capsys.readouterr().err
+    assert "cannot be saved; set NUMBA_CACHE_DIR" in capsys.readouterr().err
 
 
 def test_warm_up_compiles_every_version(monkeypatch):
-    monkeypatch.setattr(kernels, "THREADS", 2)
+    monkeypatch.setattr(kernels, "_threads", 2)
     serial = Kernel(double, "T[::1], T[::1]", None)
     shared = Kernel(double, "T[::1], T[::1]", 10)
     assert kernels.warm_up() > 0
@@ -111,7 +111,7 @@ def test_many_elements_go_to_the_parallel_version(monkeypatch):
         return lambda *arguments: None
 
     for threads in (1, 2):
-        monkeypatch.setattr(kernels, "THREADS", threads)
+        monkeypatch.setattr(kernels, "_threads", threads)
         each = Kernel(double, "T[::1], T[::1]", 10)
         monkeypatch.setattr(each, "version", version)
         for size in (9, 10):

@@ -1,0 +1,44 @@
+"""The check of a model's vocabulary."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+
+SPECIAL_WORDS = ("<NULL>", "<START>", "<END>", "<UNK>")
+
+
+def check_vocabulary(function: str, name: str, word_to_idx: Mapping[str, int]) -> None:
+    """Check that a vocabulary has ``<NULL>``, and that the special words are distinct tokens of the model.
+
+    A model reads and writes the tokens 0 to V - 1, where V is the number of words.
+
+    Raises
+    ------
+    ValueError
+        If ``<NULL>`` is missing, a special word has a token outside [0, V), or two of them have the same one.
+    TypeError
+        If the token of a special word is not an integer.
+    """
+    if "<NULL>" not in word_to_idx:
+        raise ValueError(f"{function}: {name} has no <NULL>, the token of padding")
+    V, words = len(word_to_idx), dict[int, str]()
+    for word in SPECIAL_WORDS:
+        if word not in word_to_idx:
+            continue
+        try:
+            token = operator.index(word_to_idx[word])
+        except TypeError:
+            raise TypeError(
+                f"{function}: {name} has {word_to_idx[word]!r} for {word}, expected an integer"
+            ) from None
+        if not 0 <= token < V:
+            raise ValueError(
+                f"{function}: {name} has the token {token} for {word}, "
+                f"expected one from 0 to {V - 1}, as there are {V} words"
+            )
+        if token in words:
+            raise ValueError(
+                f"{function}: {name} has the token {token} for both {words[token]} and {word}, expected two"
+            )
+        words[token] = word

@@ -1,0 +1,239 @@
+"""Options: what an argument may be, written once as its annotation.
+
+A constructor annotates its arguments with the types of this module. :func:`check_options` checks the values
+against them, and a recipe derives its keys from the same signature (:mod:`rnnlab.recipes.tables`).
+
+    bool, int, float, str              a value of that type; an integer is a float too, a bool is no number
+    Literal["a", "b"]                  one of the values
+    Annotated[int, Range("[1, inf)")]  a number in the interval
+    X | None, X | Y                    either
+    list[X], Sequence[X]               a list of X
+    dict[str, Any], Mapping[str, Any]  a mapping from strings
+    Annotated[X, Stored(Y)]            Y in recipes and checkpoints, which hold no objects
+
+Annotations of other kinds, such as arrays and generators, are not options and are not checked here.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+__all__ = [
+    "AttentionScore",
+    "CellType",
+    "Count",
+    "FloatType",
+    "Initialisation",
+    "LossAverage",
+    "Mode",
+    "Natural",
+    "NotNegative",
+    "Number",
+    "Output",
+    "Positive",
+    "Probability",
+    "Range",
+    "Stored",
+    "accepts",
+    "check_option",
+    "check_options",
+    "expectation",
+    "option_annotations",
+]
+
+
+class Range:
+    """An interval in mathematical notation: ``Range("[0, 1)")``, ``Range("(0, inf)")``.
+
+    Parameters
+    ----------
+    notation : str
+        "[" and "]" include the end, "(" and ")" exclude it.
+    noun : str, optional
+        What errors call a number of this range, instead of "an integer" or "a number".
+    """
+
+    def __init__(self, notation: str, noun: str | None = None) -> None:
+        low, high = notation[1:-1].split(",")
+        self.notation, self.noun = notation, noun
+        self.low, self.high = float(low), float(high)
+
+    def __contains__(self, number: float) -> bool:
+        above = number >= self.low if self.notation[0] == "[" else number > self.low
+        below = number <= self.high if self.notation[-1] == "]" else number < self.high
+        return bool(above and below)
+
+    def __repr__(self) -> str:
+        return f"Range({self.notation!r})"
+
+    def described(self, noun: str) -> str:
+        """A number of this range in words: "an integer of at least 1", "a number in [0, 1)"."""
+        if self.noun is None and self.high == float("inf"):
+            if self.notation == "(-inf, inf)":
+                return noun.replace("a number", "a finite number")
+            if self.notation == "(0, inf)":
+                return noun.replace("a number", "a positive number").replace(
+                    "an integer", "a positive integer"
+                )
+            if self.notation[0] == "[":
+                return f"{noun.replace('a number', 'a finite number')} of at least {self.low:g}"
+        return f"{self.noun or noun} in {self.notation}"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The annotation of an argument's form in recipes and checkpoints, where that is another one."""
+
+    annotation: Any
+
+
+Count: TypeAlias = Annotated[int, Range("[1, inf)")]
+Natural: TypeAlias = Annotated[int, Range("[0, inf)")]
+Number: TypeAlias = Annotated[float, Range("(-inf, inf)")]
+Positive: TypeAlias = Annotated[float, Range("(0, inf)")]
+NotNegative: TypeAlias = Annotated[float, Range("[0, inf)")]
+Probability: TypeAlias = Annotated[float, Range("[0, 1)", "a probability")]
+
+# Choices that several models have. A registered cell's name and "package.module:Object" are cell types too.
+CellType: TypeAlias = Literal["rnn", "lstm", "gru", "simplified_gru"] | str
+AttentionScore: TypeAlias = Literal["additive", "dot", "bilinear"]
+Output: TypeAlias = Literal["linear", "deep"]
+LossAverage: TypeAlias = Literal["batch", "token"]
+Initialisation: TypeAlias = Literal["course", "uniform"]
+FloatType: TypeAlias = Annotated[DTypeLike, Stored(Literal["float32", "float64"])]
+Mode: TypeAlias = Literal["min", "max"]
+
+
+def option_annotations(constructor: Callable[..., Any]) -> dict[str, Any]:
+    """The annotation of each argument of a class's constructor, in the form that recipes hold.
+
+    Parameters
+    ----------
+    constructor : class or function
+    """
+    function = constructor.__init__ if isinstance(constructor, type) else constructor  # type: ignore[misc]
+    hints = get_type_hints(function, include_extras=True)
+    hints.pop("return", None)
+    return {name: _stored(annotation) for name, annotation in hints.items()}
+
+
+def check_options(function: str, constructor: Callable[..., Any], values: Mapping[str, Any]) -> None:
+    """Check values against the annotations of a constructor's arguments.
+
+    Parameters
+    ----------
+    function : str
+        Who checks: errors begin with it.
+    constructor : class or function
+    values : mapping of str to any
+        By the names of arguments, in the form that recipes hold.
+
+    Raises
+    ------
+    ValueError
+        If a value is not what its annotation says; names it.
+    """
+    annotations = option_annotations(constructor)
+    for name, value in values.items():
+        if name in annotations and _is_option(annotations[name]):
+            check_option(function, name, annotations[name], value)
+
+
+def check_option(function: str, name: str, annotation: Any, value: Any) -> None:
+    """Raise ValueError unless ``value`` is what the annotation says."""
+    if not accepts(annotation, value):
+        raise ValueError(f"{function}: {name} is {value!r}, expected {expectation(annotation)}")
+
+
+def accepts(annotation: Any, value: Any) -> bool:
+    """Whether a value is what an annotation says."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return any(accepts(member, value) for member in arguments)
+    if origin is Annotated:
+        ranges = [extra for extra in arguments[1:] if isinstance(extra, Range)]
+        return accepts(arguments[0], value) and all(value in each for each in ranges)
+    if origin is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in arguments)
+    if _is_list(annotation):
+        return isinstance(value, list | tuple) and all(accepts(arguments[0], item) for item in value)
+    if _is_mapping(annotation):
+        return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+    if annotation in (None, type(None)):
+        return value is None
+    if annotation is bool:
+        return isinstance(value, bool | np.bool_)
+    if annotation in (int, float):
+        kind = Integral if annotation is int else Real
+        return isinstance(value, kind) and not isinstance(value, bool)
+    return isinstance(value, annotation)
+
+
+_NAMES = {bool: "True or False", int: "an integer", float: "a number", str: "a string"}
+
+
+def expectation(annotation: Any, names: Mapping[Any, str] = _NAMES) -> str:
+    """What an annotation allows, in words.
+
+    Parameters
+    ----------
+    annotation : type
+    names : mapping of type to str, optional
+        What types are called.
+    """
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        members = [member for member in arguments if member is not type(None)]
+        if len(members) == 2 and get_origin(members[0]) is Literal and members[1] is str:
+            return f"{expectation(members[0])} or 'package.module:Object'"
+        described = [expectation(member, names) for member in members]
+        return " or ".join(described + ["None"] * (len(members) < len(arguments) and names is _NAMES))
+    if origin is Annotated:
+        inner = expectation(arguments[0], names)
+        ranges = [extra for extra in arguments[1:] if isinstance(extra, Range)]
+        return ranges[0].described(inner) if ranges else inner
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, arguments))}" if len(arguments) > 1 else repr(arguments[0])
+    if _is_list(annotation):
+        item = expectation(arguments[0], names)
+        return "a list of strings" if item == "a string" else f"a list, each item {item}"
+    if _is_mapping(annotation):
+        return "a mapping"
+    return names.get(annotation, f"a {getattr(annotation, '__name__', annotation)}")
+
+
+def _stored(annotation: Any) -> Any:
+    """The annotation of the form in recipes."""
+    if get_origin(annotation) is Annotated:
+        for extra in get_args(annotation)[1:]:
+            if isinstance(extra, Stored):
+                return extra.annotation
+    return annotation
+
+
+def _is_option(annotation: Any) -> bool:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return all(_is_option(member) for member in arguments)
+    if origin is Annotated:
+        return _is_option(arguments[0])
+    if _is_list(annotation):
+        return _is_option(arguments[0])
+    if _is_mapping(annotation):
+        return arguments == (str, Any)
+    return origin is Literal or annotation in (bool, int, float, str, type(None))
+
+
+def _is_list(annotation: Any) -> bool:
+    return get_origin(annotation) in (list, Sequence)
+
+
+def _is_mapping(annotation: Any) -> bool:
+    return get_origin(annotation) in (dict, Mapping)

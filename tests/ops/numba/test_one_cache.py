@@ -1,0 +1,77 @@
+"""Processes with different numbers of threads share the machine code in one cache."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("threadpoolctl")
+
+SCRIPT = Path(__file__).parent / "one_cache.py"
+
+
+def run(*arguments, **environment):
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, f"{environment}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_products_are_right_whatever_number_of_threads_has_compiled_them(tmp_path):
+    for threads in ("8", "4", "1", "3", "8"):
+        run(SCRIPT, RNNLAB_NUM_THREADS=threads, NUMBA_CACHE_DIR=str(tmp_path))
+
+
+CONSTANTS = """
+import numbers, sys
+import numpy as np
+{before}
+import rnnlab.ops.numba
+from rnnlab.ops.numba import kernel
+for name, module in sorted(sys.modules.items()):
+    if name.startswith("rnnlab.ops.n"):
+        for key, value in sorted(vars(module).items()):
+            if isinstance(value, (numbers.Number, np.generic, tuple)) and not isinstance(value, bool):
+                print(name, key, value)
+print("cache", kernel._digest())
+"""
+FEWER_FEATURES = """
+from llvmlite import binding
+features = binding.get_host_cpu_features()
+binding.get_host_cpu_features = lambda: type(features)(sse2=True)
+"""
+
+
+def constants(before="", **environment):
+    lines = run("-c", CONSTANTS.format(before=before), **environment).splitlines()
+    return dict(line.rsplit(" ", 1) for line in lines)
+
+
+def test_no_constant_of_a_kernel_depends_on_the_process():
+    """Except the number of threads, which no kernel reads, and what the name in the cache includes."""
+    one, eight = (constants(RNNLAB_NUM_THREADS=threads) for threads in ("1", "8"))
+    differing = {name for name in one if one[name] != eight[name]}
+    assert differing <= {"rnnlab.ops.numba.kernel _threads"}
+    other = constants(FEWER_FEATURES, RNNLAB_NUM_THREADS="1")
+    differing = {name.split()[-1] for name in one if one[name] != other[name]}
+    assert differing - {"VECTOR", "REGISTERS", "cache"} == set()
+    assert ("cache" in differing) == ("VECTOR" in differing)
+
+
+def test_no_kernel_reads_the_number_of_threads():
+    from rnnlab.ops.numba import gemm, kernel
+
+    assert len(kernel._KERNELS) > 40
+    for each in kernel._KERNELS:
+        assert "_threads" not in each.function.__code__.co_names
+    for value in vars(gemm).values():
+        code = getattr(getattr(value, "py_func", None), "__code__", None)
+        assert code is None or "_threads" not in code.co_names
