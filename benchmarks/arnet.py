@@ -1,8 +1,8 @@
 """A training step with ARNet, beside the same model without it plus a lone LSTM with a projection.
 
 The model is that of ``captioning``. The LSTM has as many units as ARNet and reads as many states in as
-many real steps, forward and backward; its states are projected at real steps only. This is the least that ARNet has to
-compute. ARNet also packs targets, adds gradients to states, and has parameters that Adam updates. A ratio of
+many real steps, forward and backward; its states are projected at real steps only. This is the least that
+ARNet has to compute. ARNet also packs targets, adds gradients to states, and has parameters that Adam updates. A ratio of
 0.87 is 1.15 times the time.
 
 On a GPU it is compared with the same step in PyTorch, whose ARNet is another nn.LSTM.
