@@ -2,8 +2,8 @@
 
 The model is that of ``captioning``. The LSTM has as many units as ARNet and reads as many states in as
 many real steps, forward and backward; its states are projected at real steps only. This is the least that
-ARNet has to compute. ARNet also packs targets, adds gradients to states, and has parameters that Adam updates. A ratio of
-0.87 is 1.15 times the time.
+ARNet has to compute. ARNet also packs targets, adds gradients to states, and has parameters that Adam
+updates. A ratio of 0.87 is 1.15 times the time.
 
 On a GPU it is compared with the same step in PyTorch, whose ARNet is another nn.LSTM.
 """
