@@ -11,6 +11,7 @@ from rnnlab.data import PixelData, open_digits, open_mnist
 from rnnlab.layers import softmax_loss
 from rnnlab.metrics import accuracy, confusion_matrix
 from rnnlab.models import SequenceClassifier
+from rnnlab.ops import ops_for
 from rnnlab.recipes.data import DigitsTable, MnistTable
 from rnnlab.recipes.recipe import ClassificationConfig, ClassificationEvaluationConfig, TrainingConfig
 
@@ -77,6 +78,7 @@ def evaluate(
     for rows in np.split(indices, range(size, len(indices), size)):
         x, labels = data.batch(split, rows)
         scores = model.scores(x)
+        scores = ops_for(scores).asnumpy(scores)
         predictions[rows] = scores.argmax(axis=1)
         nats += softmax_loss(scores, labels, divisor=1.0)[0]
     labels = data.split(split).labels[indices]
