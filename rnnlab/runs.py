@@ -31,7 +31,9 @@ from rnnlab.recipes.stages import Stage, check_stages
 from rnnlab.tasks import captioning, classification, translation
 from rnnlab.tasks.discrepancy import Discrepancy
 from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
-from rnnlab.training import Solver, load_checkpoint, load_model, warm_start
+from rnnlab.training import Checkpoint, Solver, load_checkpoint, load_model, warm_start
+from rnnlab.training.compatibility import check_data
+from rnnlab.training.run_directory import checkpoint_of, holds_run
 from rnnlab.training.step import check_device_of_graphs
 
 _TASKS: dict[type[Recipe], Any] = {
@@ -50,6 +52,8 @@ class Run:
     data: Any  # CaptionData, ParallelData or PixelData, as the recipe says; None if it was not opened
     model: Any  # CaptioningRNN, Seq2Seq or SequenceClassifier
     interrupted: bool = False  # whether its training was ended by Ctrl-C
+    # What new inputs need, from the checkpoint: CaptionInputs, TranslationInputs or PixelInputs.
+    inputs: Any = None
 
 
 def train(
@@ -145,7 +149,8 @@ def resume(
     """
     path = Path(directory)
     under_way = _under_way(path)
-    config = _config_of(under_way / "last.h5")
+    last = under_way / "last.h5"
+    config = _config_of(last, load_checkpoint(last))
     changes = {}
     if num_epochs is not None:
         config, changes = with_epochs(config, num_epochs), {"num_epochs": num_epochs}
@@ -218,42 +223,27 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
     ----------
     directory : path
     with_data : bool
-        Whether to open the data as well, which a model can do without.
+        Whether to open the data as well. New inputs need the run alone: see :attr:`Run.inputs`.
     device : str
-        Where the model is to be: "cpu", "gpu" or "gpu:N".
+        The device of the model: "cpu", "gpu" or "gpu:N".
 
     Raises
     ------
     FileNotFoundError
         If there is no checkpoint.
+    CheckpointError
+        If the data have another vocabulary or another scaling than those that the model was trained on.
     """
     path = Path(directory)
-    checkpoint = checkpoint_of(path)
-    config = _config_of(checkpoint)
-    model = load_model(checkpoint).to(device)
-    return Run(path, config, open_data(config.data) if with_data else None, model)
-
-
-def holds_run(directory: Path) -> bool:
-    """Whether there is a checkpoint in the directory, or in that of a stage therein."""
-    places = (directory, *directory.glob("stage*"))
-    return any((place / name).exists() for place in places for name in ("best.h5", "last.h5"))
-
-
-def checkpoint_of(directory: Path) -> Path:
-    """The best checkpoint of a run directory, or the last where there was no validation.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    """
-    for name in ("best.h5", "last.h5"):
-        if (directory / name).exists():
-            return directory / name
-    stages = sorted(stage.name for stage in directory.glob("stage*") if holds_run(stage))
-    hint = f"; its last stage has not begun, {directory / stages[-1]} has the one under way" if stages else ""
-    raise FileNotFoundError(f"{directory} holds no run: found neither best.h5 nor last.h5{hint}")
+    file = checkpoint_of(path)
+    checkpoint = load_checkpoint(file)
+    config = _config_of(file, checkpoint)
+    model = load_model(file).to(device)
+    data = None
+    if with_data:
+        data = open_data(config.data)
+        check_data(file, checkpoint, data)
+    return Run(path, config, data, model, inputs=_task(config).inputs(config, checkpoint))
 
 
 def _start_of(path: Path) -> Path:
@@ -281,11 +271,10 @@ def _check_is_whole(path: Path, num_stages: int) -> None:
         raise ValueError(f"{path} is one stage of {num_stages} of a run: resume {path.resolve().parent}")
 
 
-def _config_of(checkpoint: Path) -> Recipe:
-    tables = load_checkpoint(checkpoint).config
-    if tables is None:
-        raise ValueError(f"{checkpoint} holds no recipe, expected a run of rnnlab train")
-    return recipe_from_dict(tables, str(checkpoint))
+def _config_of(path: Path, checkpoint: Checkpoint) -> Recipe:
+    if checkpoint.config is None:
+        raise ValueError(f"{path} holds no recipe, expected a run of rnnlab train")
+    return recipe_from_dict(checkpoint.config, str(path))
 
 
 def open_data(table: Any) -> CaptionData | ParallelData | PixelData:

@@ -19,7 +19,7 @@ import numpy as np
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.hdf5 import PathLike, get_dataset, mismatch, open_hdf5, read_dataset, read_json, read_strings
 from rnnlab.data.lazy import LazyFeatures
-from rnnlab.data.splits import Array, CaptionSplit
+from rnnlab.data.splits import CaptionSplit, Features
 from rnnlab.data.vocabulary import Vocabulary, tokenize
 
 
@@ -200,7 +200,7 @@ def _find(
     return np.array([rows[name] for name in names], np.intp)
 
 
-def _read_rows(path: PathLike, rows: np.ndarray, lazy: bool) -> Array:
+def _read_rows(path: PathLike, rows: np.ndarray, lazy: bool) -> Features:
     if lazy:
         return LazyFeatures(path, rows=rows)
     with open_hdf5(path) as file:

@@ -19,8 +19,9 @@ from contextlib import closing
 from typing import Any
 
 from rnnlab.ops import ops_for
-from rnnlab.training.checkpoint import CheckpointError, check_model, load_checkpoint
-from rnnlab.training.checkpointing import InDirectory, InMemory, Keeper
+from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
+from rnnlab.training.checkpointing import InDirectory, InMemory, Storage
+from rnnlab.training.compatibility import check_data, check_model
 from rnnlab.training.interrupt import Interrupt
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
@@ -189,7 +190,7 @@ class Solver:
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
             raise ValueError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
         self._config, self._own_evaluate = as_json(config), evaluate is not None
-        self._keeper: Keeper = InMemory(model, self.options)
+        self._storage: Storage = InMemory(model, self.options)
         if run_dir is not None:
             self._keep_in(RunDirectory(run_dir))
 
@@ -243,6 +244,7 @@ class Solver:
         if checkpoint.solver["own_evaluate"] and evaluate is None:
             raise ValueError("resume: this run was evaluated by a function of its own, pass it as evaluate")
         check_model(run.last, checkpoint, model)
+        check_data(run.last, checkpoint, data, same=True)
         options = with_changes(checkpoint.solver["options"], changes)
         solver = cls(
             model, data, device=device, evaluate=evaluate, config=config or checkpoint.config, **options
@@ -291,7 +293,7 @@ class Solver:
             If a loss, a gradient, a parameter or the monitored metric is not finite. The last checkpoint
             stays.
         """
-        self._keeper.begin()
+        self._storage.begin()
         progress = make_progress(self.options)
         try:
             with Interrupt() as interrupt:
@@ -325,7 +327,7 @@ class Solver:
                 if stops:
                     return False
                 if every and self._state.iteration % every == 0:
-                    self._keeper.save()
+                    self._storage.save()
                 started = time.perf_counter()
         return True
 
@@ -370,9 +372,9 @@ class Solver:
         improved = self._state.end_epoch(metrics)
         progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
         if improved:
-            self._keeper.keep_best()
-        self._keeper.save()
-        self._keeper.show()
+            self._storage.save_best()
+        self._storage.save()
+        self._storage.show()
 
     def _validate(self) -> dict[str, float] | None:
         """The metrics now; if they fail, the epoch is saved, and a resume begins by computing them again."""
@@ -381,20 +383,20 @@ class Solver:
         try:
             return {name: float(value) for name, value in self._evaluate(self.model).items()}
         except BaseException:
-            self._keeper.save()
+            self._storage.save()
             raise
 
     def _end(self, progress: Progress) -> None:
         """Leave the model and the run directory as whoever comes next wants to find them."""
         if self.interrupted:
             progress.message(f"Interrupted after iteration {self._state.iteration}")
-            self._keeper.save()
-        self._keeper.show(at_the_end=True)
+            self._storage.save()
+        self._storage.show(at_the_end=True)
         if not self.interrupted and self.options.restore_best and self.monitor.best_epoch is not None:
-            self._keeper.restore_best()
+            self._storage.restore_best()
 
     def _keep_in(self, run: RunDirectory) -> None:
         """Keep everything in a directory from now on."""
-        self._keeper = InDirectory(
+        self._storage = InDirectory(
             run, self.model, self.data, self.options, self._state, self._config, self._own_evaluate
         )

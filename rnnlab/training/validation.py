@@ -1,4 +1,4 @@
-"""Validation: the metrics after every epoch, and the one of them that training is steered by."""
+"""Validation: the metrics after every epoch, and the monitored one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def validation_loss(model: Model, data: Data, batch_size: int, split: str = "val
     Returns
     -------
     dict
-        ``{"val_loss": ..., "val_perplexity": ...}``, with the name of the split in front.
+        ``{"val_loss": ..., "val_perplexity": ...}``, prefixed with the name of the split.
     """
     nats, tokens = 0.0, 0
     for indices in data.epoch(split, batch_size, None):
@@ -32,32 +32,32 @@ def validation_loss(model: Model, data: Data, batch_size: int, split: str = "val
 
 
 def default_evaluate(data: Data, batch_size: int, monitor: str) -> Evaluate | None:
-    """What the solver calls after every epoch: the loss over the "val" split, if one is there and not empty.
+    """The default metrics after every epoch: the loss of the "val" split. None where there is no such split.
 
     Raises
     ------
     ValueError
-        If ``monitor`` is not among what it returns.
+        If ``monitor`` is not one of the metrics.
     """
     if "val" not in data.splits or not data.epoch("val", batch_size, None):
         return None
     if monitor not in ("val_loss", "val_perplexity"):
         raise ValueError(
             f"Solver: monitor is {monitor!r}, expected val_loss or val_perplexity, "
-            "or evaluate as well, a function that returns it"
+            "or the argument evaluate, a function that returns it"
         )
     return lambda model: validation_loss(model, data, batch_size)
 
 
 class Monitor:
-    """The best value so far of one metric, and for how long it has not become better.
+    """The best value of one metric, and the number of epochs since.
 
     Parameters
     ----------
     name : str
         A metric whose name contains "loss" or "perplexity" is better when smaller, every other when larger.
     patience : int, optional
-        After so many epochs in a row without a better value :attr:`exhausted` is true; never if None.
+        :attr:`exhausted` is true after this number of consecutive epochs without improvement. None: never.
 
     Attributes
     ----------
@@ -79,16 +79,16 @@ class Monitor:
 
     @property
     def exhausted(self) -> bool:
-        """Whether it is time to stop."""
+        """Whether training should stop."""
         return self.patience is not None and self._waited >= self.patience
 
     def update(self, metrics: Mapping[str, float], epoch: int) -> bool:
-        """Take note of an epoch's metrics; true if the monitored one is better than ever before.
+        """Record the metrics of an epoch. True if the monitored one is the best so far.
 
         Raises
         ------
         ValueError
-            If ``metrics`` lacks the monitored one.
+            If ``metrics`` lacks the monitored metric.
         NonFiniteError
             If it is NaN or infinite.
         """
@@ -106,9 +106,9 @@ class Monitor:
         return improved
 
     def state(self) -> dict[str, Any]:
-        """What to save."""
+        """The state to save."""
         return {"best": self.best, "best_epoch": self.best_epoch, "waited": self._waited}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from a :meth:`state`."""
+        """Restore a :meth:`state`."""
         self.best, self.best_epoch, self._waited = state["best"], state["best_epoch"], state["waited"]
