@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""Fixtures of all tests, and the settings of hypothesis."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hypothesis import settings
 from .simulated_cupy import install
 
 matplotlib.use("Agg")
-settings.register_profile(
-    "rnnlab", deadline=None, derandomize=True
-)  # the same examples everywhere, however slow
+# The default: the same examples in every run. pytest --hypothesis-profile=explore draws new ones.
+settings.register_profile("rnnlab", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
 settings.load_profile("rnnlab")
 
 

@@ -52,7 +52,7 @@ def _translate(options: argparse.Namespace) -> int:
     run, config = _translator(options, with_data=False)
     if options.sentences and options.file:
         raise ValueError("give either sentences or --file")
-    sources = [translation.tokenize(config.data, line) for line in _lines(options)]
+    sources = [run.inputs.tokenize(line) for line in _lines(options)]
     if options.show_attention and len(sources) != 1:
         raise ValueError(f"--show-attention draws one sentence, and {len(sources)} are given")
     translations = translation.translate(

@@ -80,7 +80,7 @@ class CaptionSplit:
 
     @property
     def model_inputs(self) -> Any:
-        """All features as a model reads them: an array, or a tuple with global features. Lazy ones stay lazy."""
+        """All features as a model reads them: one array or a tuple with global ones, lazy if they are."""
         return self.features if self.global_features is None else (self.features, self.global_features)
 
     def features_at(self, images: np.ndarray | slice) -> Any:

@@ -1,4 +1,4 @@
-"""The inputs of a translation model without its training data: vocabularies and tokenizer from a checkpoint."""
+"""The inputs of a translation model without its training data, from a checkpoint."""
 
 from __future__ import annotations
 

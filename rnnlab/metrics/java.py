@@ -1,7 +1,7 @@
 """The Java programs of the COCO caption evaluation: METEOR and the Penn Treebank tokeniser.
 
-Their jars come with pycocoevalcap. A failure of Java is a :class:`JavaError` with the last line of its output,
-and every process ends with the call that started it.
+Their jars come with pycocoevalcap. A failure of Java is a :class:`JavaError` with the last line of its
+output, and every process ends with the call that started it.
 """
 
 from __future__ import annotations

@@ -232,8 +232,8 @@ def check_features(config: Config, data: CaptionData) -> None:
     attention, shape = config.model.attention, data.feature_shape
     if attention is not None and len(shape) < 2:
         raise ValueError(
-            f"model.attention is {attention!r}, and data.features has one vector of shape {shape} for each image, "
-            "expected a grid (regions, D): set data.features to local features, or remove model.attention"
+            f"model.attention is {attention!r}, and data.features has one vector of shape {shape} for each "
+            "image, expected a grid (regions, D): set data.features to local ones, or remove model.attention"
         )
     if attention is None and len(shape) > 1:
         raise ValueError(

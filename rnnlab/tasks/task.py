@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
-from rnnlab.recipes.recipe import Recipe
 from rnnlab.training import Checkpoint
 
 
@@ -49,6 +48,9 @@ class Task:
     command: ClassVar[str]
     writes_sentences: ClassVar[bool] = True
 
+    # evaluate(config, data, model, split, **options) -> Evaluation; the recipe has the options by default.
+    evaluate: Callable[..., Any]
+
     # The function that opens the data of each class of table [data].
     openers: ClassVar[Mapping[type[Any], Callable[[Any], Any]]]
 
@@ -80,10 +82,6 @@ class Task:
         """
         raise NotImplementedError
 
-    def evaluate(self, config: Any, data: Any, model: Any, split: str, **options: Any) -> Any:
-        """The :class:`Evaluation` of a split, by the options of the recipe where ``options`` has no others."""
-        raise NotImplementedError
-
 
 def chosen_on(split: str) -> list[str]:
     """The note on scores of the split by which the epoch was chosen."""
@@ -95,6 +93,3 @@ def chosen_on(split: str) -> list[str]:
 def limited(wanted: int | None, count: int) -> int:
     """The number of examples to score: ``wanted``, at most ``count``; all if it is None."""
     return count if wanted is None else min(wanted, count)
-
-
-__all__ = ["Evaluation", "Recipe", "Task", "chosen_on", "limited"]

@@ -25,6 +25,7 @@ from rnnlab.tasks.search import decode
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint, validation_loss
 
+
 class Translation(NamedTuple):
     """One translation of a sentence."""
 
@@ -107,13 +108,10 @@ class TranslationTask(Task):
 
     def new_model(self, config: TranslationConfig, data: ParallelData) -> Seq2Seq:
         """See :meth:`Task.new_model`."""
-        options = asdict(config.model)
-        if options["attention"] == "none":
-            options["attention"] = None
         return Seq2Seq(
             data.source_vocabulary.word_to_idx,
             data.vocabulary.word_to_idx,
-            **options,
+            **asdict(config.model),
             rng=np.random.default_rng(config.training.seed),
         )
 
@@ -205,8 +203,8 @@ def translate(
         UNK replacement: the model may write <UNK>, which becomes the lexicon's entry for the source word with
         the most attention, or this source word where there is no entry.
     alignments : bool
-        Whether hypotheses have an ``alignment``: a row for each word and, if finished, <END>; a column for each
-        word of the source and its <END>. With a lexicon they always have one.
+        Whether hypotheses have an ``alignment``: a row for each word and, if finished, <END>; a column for
+        each word of the source and its <END>. With a lexicon they always have one.
     rng : numpy Generator or seed
         For ``method = "sample"``.
 

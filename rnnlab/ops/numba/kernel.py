@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +28,6 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.threads import import_numba, kernel_threads
 
 numba = import_numba()
@@ -161,8 +161,9 @@ class Kernel:
 
 
 def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, or its namesake in :mod:`~rnnlab.ops.numpy` for arguments that its kernel refuses."""
-    reference = getattr(numpy_ops, function.__name__)
+    """The function, or NumPy's of the same module and name for arguments that its kernel refuses."""
+    reference_module = importlib.import_module(function.__module__.replace(".numba.", ".numpy."))
+    reference = getattr(reference_module, function.__name__)
 
     @functools.wraps(reference)
     def choose(*arguments: Any, **options: Any) -> Any:
