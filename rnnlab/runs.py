@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.data import CaptionData, ParallelData, PixelData
+from rnnlab.data.errors import MissingDataError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.ops import ops_on
 from rnnlab.recipes.recipe import (
@@ -213,10 +214,10 @@ def with_epochs(config: Recipe, num_epochs: int) -> Recipe:
 
 
 def _check_split(config: Recipe, data: Any) -> None:
-    """Raise KeyError, before training, if the data lack the split of the final scores."""
+    """Raise MissingDataError, before training, if the data lack the split of the final scores."""
     split = config.evaluation.split
     if split not in data.splits:
-        raise KeyError(
+        raise MissingDataError(
             f"evaluation.split is {split!r}, and {data.name} has the splits {', '.join(data.splits)}: set "
             "evaluation.split to one of them (scores of val, which chooses the epoch, are not test scores)"
         )

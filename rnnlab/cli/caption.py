@@ -1,4 +1,4 @@
-"""``rnnlab caption``: caption images, and show what the model looked at."""
+"""``rnnlab caption``: caption images, and show the attention of the captions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     """Add the command's arguments."""
     caption = commands.add_parser("caption", help="caption images")
     caption.set_defaults(run=_caption)
-    caption.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    caption.add_argument("run_directory", metavar="RUN", help="a run directory")
     add_device(caption)
     caption.add_argument(
         "images",
@@ -34,13 +34,15 @@ def add(commands: Any) -> None:
     caption.add_argument(
         "--global-features",
         metavar="FILE",
-        help="an HDF5 file of a vector for each image, beside one of local features",
+        help="an HDF5 file with one vector for each image, in addition to a file of local features",
     )
     caption.add_argument("--picture", metavar="FILE", help="write a PNG of the images with their captions")
     caption.add_argument(
-        "--show-attention", metavar="FILE", help=f"write a PNG of what the first {_DRAWN} captions looked at"
+        "--show-attention",
+        metavar="FILE",
+        help=f"write a PNG of the attention of the first {_DRAWN} captions",
     )
-    caption.add_argument("--seed", type=int, default=0, help="of sampling")
+    caption.add_argument("--seed", type=int, default=0, help="the seed of --method sample")
     add_search(caption)
 
 
@@ -80,12 +82,12 @@ def _images(
         names, features = open_features(wanted[0], global_features)
         reads = run.inputs.num_global_features is not None
         if reads != (global_features is not None):
-            needs = "needs --global-features as well" if reads else "reads no --global-features"
+            needs = "needs --global-features as well" if reads else "takes no --global-features"
             raise ValueError(f"the model of {run.directory} {needs}: see [data] of its recipe")
         files = wanted[0] if global_features is None else f"{wanted[0]} and {global_features}"
         return run, names, run.inputs.standardise(features, files)
     if global_features is not None:
-        raise ValueError("--global-features goes with an HDF5 file of local features")
+        raise ValueError("--global-features needs an HDF5 file of local features as well")
     if len(wanted) == 1 and wanted[0] in run.data.splits:
         images = run.data.split(wanted[0])
         return run, images.names, images.model_inputs

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnlab.data.captions import CaptionData
+from rnnlab.data.errors import MissingDataError
 from rnnlab.data.hdf5 import PathLike, get_dataset, mismatch, open_hdf5, read_dataset, read_json, read_strings
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.splits import CaptionSplit, Features
@@ -227,7 +228,9 @@ def _find(
 ) -> np.ndarray:
     for name in names:
         if name not in rows:
-            raise KeyError(f"{features}: filenames: found no {name!r}, expected all the images of {source}")
+            raise MissingDataError(
+                f"{features}: filenames: found no {name!r}, expected all the images of {source}"
+            )
     return np.array([rows[name] for name in names], np.intp)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from rnnlab.data.blocks import feature_statistics
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.course import IMAGE_FOLDER, read_course, write_course
+from rnnlab.data.errors import MissingDataError
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash, word_hash
 from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.lazy import LazyFeatures
@@ -210,7 +211,7 @@ class CaptionData(SplitData[CaptionSplit]):
         }
         for name in names:
             if Path(name).name not in places:
-                raise KeyError(
+                raise MissingDataError(
                     f"{self.name} has no image {name!r}, expected one of its {len(places):,} images "
                     f"(or a split: {', '.join(self.splits)})"
                 )
@@ -289,7 +290,7 @@ def _from_dictionary(data: Mapping[str, Any]) -> tuple[Vocabulary, dict[str, Cap
         for field in fields:
             if field in data:
                 return data[field]
-        raise KeyError(
+        raise MissingDataError(
             f"from_course: found the keys {', '.join(data) or 'none'}, expected {' or '.join(fields)}"
         )
 

@@ -116,9 +116,7 @@ class RunDirectory:
             return
         from rnnlab import plots  # importing matplotlib takes half a second
 
-        name = monitor.name
-        values = {row["epoch"]: row[name] for row in rows if name in row}
-        figure = plots.loss_curve(losses, values, metric=name, best=monitor.best_epoch)
+        figure = plots.loss_curve(losses, rows, metric=monitor.name, best=monitor.best_epoch)
         with atomic_write(self.loss) as temporary:
             plots.save(figure, temporary)
         self._plotted = time.monotonic()

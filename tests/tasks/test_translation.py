@@ -39,6 +39,8 @@ optim_config.learning_rate = 1e-2
 [decoding]
 beam_size = 2
 max_length = 8
+[evaluation]
+split = "val"
 """
 
 
@@ -272,6 +274,25 @@ def test_n_best_translations_and_a_picture(run, tmp_path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_picture_for_each_of_several_sentences(run, tmp_path):
+    (tmp_path / "sentences").write_text("a b c\n\nd e\n")
+    options = ["--file", str(tmp_path / "sentences"), "--show-attention", str(tmp_path / "attention.png")]
+    assert cli.main(["translate", str(run), *options]) == 0
+    pictures = [tmp_path / f"attention-{number}.png" for number in (1, 2, 3)]
+    assert sorted(tmp_path.glob("*.png")) == pictures
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_empty_sentences_and_unknown_words_are_reported(run, capsys):
+    assert cli.main(["translate", str(run), "a b", "", "a zebra b yak zebra"]) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 3
+    assert captured.err.splitlines() == [
+        "rnnlab translate: sentence 2 is empty",
+        "rnnlab translate: sentence 3: read as <UNK>: zebra, yak",
+    ]
+
+
 def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
     pytest.importorskip("sacrebleu")
     path = tmp_path / "scores.json"
@@ -312,10 +333,9 @@ def test_a_warm_start_says_what_it_loaded(recipe, run, tmp_path, capsys):
         (["translate", "RUN", "a", "--file", "x"], "either sentences or --file"),
         (["translate", "RUN", "--file", "x", "a"], "either sentences or --file"),
         (["train", "RECIPE", "--set", "evaluation.split=tset", "--out", "OUT"], "not 'tset'"),
-        (["translate", "RUN", "a", "b", "--show-attention", "x.png"], "draws one sentence, and 2 are given"),
         (["translate", "RUN", "--file", "nowhere.txt"], "nowhere.txt"),
         (["translate", "RUN", "a", "--lexicon", "nowhere.txt"], "nowhere.txt"),
-        (["evaluate", "RUN", "--metrics", "BLEU"], "--metrics is for captions, and the model of"),
+        (["evaluate", "RUN", "--metrics", "BLEU"], "--metrics is for captions, but the model of"),
         (["evaluate", "RUN", "--split", "test"], "has the splits train, val, test_small, not 'test'"),
         (
             ["train", "RECIPE", "--set", "training.warm_start=nowhere.h5", "--out", "OUT"],
