@@ -106,9 +106,7 @@ def layer_calls(dtype):
         "tanh": lambda: layers.tanh_forward(*arrays((2, 3))),
         "softmax": lambda: layers.softmax_loss(*arrays((2, 5)), tokens[:, 0]),
         "temporal_softmax": lambda: layers.temporal_softmax_loss(*arrays((2, 3, 5)), tokens, tokens == 0),
-        "arnet": lambda: layers.arnet_forward(
-            *arrays((2, 3, 4)), None, mapped(**layers.arnet_shapes(4, 5))
-        ),
+        "arnet": lambda: layers.arnet_forward(*arrays((2, 3, 4)), None, mapped(**layers.arnet_shapes(4, 5))),
         "attention_keys": lambda: layers.attention_keys_forward(
             *arrays((2, 3, 4)), mapped(Wq=(4, 5), Wm=(4, 5), b=(5,), v=(5,))
         ),

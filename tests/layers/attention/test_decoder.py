@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rnnlab.layers.attention.contexts import Context
 
 from rnnlab.gradcheck.numeric import projected_check
+from rnnlab.layers.attention.contexts import Context
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
 from rnnlab.ops import ops_for
@@ -354,8 +354,10 @@ def test_copies_of_a_row_attend_once(rng, monkeypatch):
     x = rng.standard_normal((5, 2))
     *outs, copied = attentive_step(x, select(state, rows))
     queries = []
-    attend = Part.step
-    monkeypatch.setattr(Context, "step", lambda self, h, *rest: (queries.append(len(h)), attend(self, h, *rest)))
+    attend = Context.step
+    monkeypatch.setattr(
+        Context, "step", lambda self, h, *rest: (queries.append(len(h)), attend(self, h, *rest))
+    )
     attentive_step(x, select(state, rows))
     assert queries == [2, 2]
     for k, row in enumerate(rows):
@@ -451,7 +453,7 @@ def torch_attentive(torch, b, a, mask):
         ({"selector": True}, "params has no selector_w, selector_b, expected Wx, Wh, b, Wz, source_Wq"),
         ({"state": ()}, "state is a tuple of 0, expected a tuple of 2 arrays"),
         ({"state": np.zeros((3, 4))}, "state is a ndarray, expected a tuple of 2 arrays"),
-        ({"memory_mask": np.ones((3, 2))}, "the memory's mask has shape (3, 2), expected (3, 3)"),
+        ({"memory_mask": np.ones((3, 2))}, "memory_mask has shape (3, 2), expected (N, L) = (3, 3)"),
         ({"lengths": np.array([1, 2, 9])}, "lengths holds 9, expected numbers from 0 to T = 4"),
         ({"memory": np.ones((3, 3, 6))}, "Wz has shape (5, 16), expected (C, 4H) = (6, 16)"),
         ({"memory": np.ones((2, 3, 5))}, "memory has shape (2, 3, 5), expected (N, L, C) = (3, 3, 5)"),

@@ -87,7 +87,9 @@ def test_states_are_counters_of_the_steps_done(batch):
 def test_chunks_are_as_large_as_they_should_be(chunk_rows, batch):
     packing = plan(*batch)
     chunks = packing.chunks(1)
-    assert [chunk.rows.start for chunk in chunks] + [packing.offsets[-1]] == [0] + [c.rows.stop for c in chunks]
+    assert [chunk.rows.start for chunk in chunks] + [packing.offsets[-1]] == [0] + [
+        c.rows.stop for c in chunks
+    ]
     for chunk in chunks:
         assert chunk.here(chunk.rows) == slice(0, chunk.size)
         assert chunk.steps[0][0].start == chunk.rows.start

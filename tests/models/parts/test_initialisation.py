@@ -75,7 +75,9 @@ def test_a_cell_without_a_forget_gate_takes_no_bias():
     params = Parameters({"Wx": (2, 2), "b": (2,)}, np.float64)
     set_forget_bias("f", params, cell_for("f", "rnn"), 0.0)
     assert not params.flat.any()
-    with pytest.raises(ValueError, match="f: forget_bias is 1.0, but cell 'rnn' has no forget gate, expected 0"):
+    with pytest.raises(
+        ValueError, match="f: forget_bias is 1.0, but cell 'rnn' has no forget gate, expected 0"
+    ):
         set_forget_bias("f", params, cell_for("f", "rnn"), 1.0)
 
 

@@ -26,10 +26,10 @@ def states_of(model, features, captions):
     if image_input == "initial_state":
         first = model.encoder.forward(params, features)[0].state[0]
     elif image_input == "first_input":
-        ((first, *_), _) = state
+        first = state[0][0]
     for tokens in captions.T[:-1]:
         words, _ = model.embedding.forward(params, tokens)
-        decoded, state = model.decoder.advance(params, words, state)
+        decoded, state = model.decoder.advance(words, state)
         hidden.append(decoded.hidden)
     return np.stack(hidden, axis=1), first
 
