@@ -241,7 +241,7 @@ def _read_rows(path: PathLike, rows: np.ndarray, lazy: bool) -> Features:
         return read_dataset(file, "features")[rows]
 
 
-def _images(path: PathLike) -> list[dict]:
+def _images(path: PathLike) -> list[dict[str, Any]]:
     images = read_json(path, "images")["images"]
     if not isinstance(images, list):
         raise mismatch(f"{path}: images", f"a JSON {type(images).__name__}", "a list")
