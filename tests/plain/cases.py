@@ -32,8 +32,8 @@ GATES = {"rnn": 1, "lstm": 4, "gru": 3, "simplified_gru": 2}
 class Case(NamedTuple):
     """One layer with its inputs.
 
-    ``forward(lib, **inputs)`` returns outputs and a cache. ``backward(lib, *douts, cache)`` returns a gradient
-    for each input. ``lib`` is PLAIN or rnnlab.layers.
+    ``forward(lib, **inputs)`` returns outputs and a cache. ``backward(lib, *douts, cache)`` returns one
+    gradient for each input. ``lib`` is PLAIN or rnnlab.layers.
     """
 
     inputs: dict[str, Array]
