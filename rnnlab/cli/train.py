@@ -11,7 +11,7 @@ from rnnlab.cli.arguments import positive_integer
 from rnnlab.cli.device_option import add_device, device_words
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
-from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS
+from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS, JavaError
 from rnnlab.metrics.library import Library
 from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig
 from rnnlab.reporting import report
@@ -120,10 +120,14 @@ def _show_captions(run: Run, options: argparse.Namespace) -> None:
     picture = run.directory / "captions.png"
     report.captions_picture(picture, images.names[:shown], captions, run.data)
     print(f"\nCaptions: {picture}\nLosses: {run.directory / 'loss.png'}")
-    if CAPTION_SCORERS.installed:
-        print(f"\nScores of the {split} split:\n\n{report.scores_table(runs.evaluate(run))}")
-    else:
+    if not CAPTION_SCORERS.installed:
         _say_how_to_score(run, CAPTION_SCORERS, options)
+        return
+    try:
+        print(f"\nScores of the {split} split:\n\n{report.scores_table(runs.evaluate(run))}")
+    except JavaError as error:  # the training is complete and saved
+        print(f"\nNo scores: {error}. Install Java, or choose the other tokenizer:")
+        print(f"rnnlab evaluate {run.directory} --tokenizer simple{device_words(options)}")
 
 
 def _say_how_to_score(run: Run, library: Library, options: argparse.Namespace) -> None:

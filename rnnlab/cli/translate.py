@@ -62,7 +62,7 @@ def _translate(options: argparse.Namespace) -> int:
     run, config = _translator(options, with_data=False)
     if options.sentences and options.file:
         raise ValueError("give either sentences or --file")
-    sources = [translation.tokenize(config.data, line) for line in _lines(options)]
+    sources = [run.inputs.tokenize(line) for line in _lines(options)]
     _warn_about(sources, run.model.source_word_to_idx)
     translations = translation.translate(
         run.model,

@@ -20,8 +20,9 @@ from typing import Any
 
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, Mode, Natural, Positive
-from rnnlab.training.checkpoint import CheckpointError, check_model, load_checkpoint
-from rnnlab.training.checkpointing import InDirectory, InMemory, Keeper
+from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
+from rnnlab.training.checkpointing import InDirectory, InMemory, Storage
+from rnnlab.training.compatibility import check_data, check_model
 from rnnlab.training.interrupt import Interrupt
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.nonfinite import NonFiniteError
@@ -120,7 +121,7 @@ class Solver:
     options : Options
     interrupted : bool
         Whether Ctrl-C ended the last :meth:`train`.
-    told_to_stop : bool
+    stop_requested : bool
         Whether there was a Ctrl-C, even if training was complete by then.
 
     Raises
@@ -169,7 +170,7 @@ class Solver:
             check_interface("model", model, ("to",))
             model.to(device)  # type: ignore[attr-defined]
         self.model, self.data = model, data
-        self.interrupted = self.told_to_stop = False
+        self.interrupted = self.stop_requested = False
         self._state = TrainingState(self.options, data)
         self._update = Update(model, self.options)
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
@@ -177,7 +178,7 @@ class Solver:
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
             raise ValueError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
         self._config, self._own_evaluate = as_json(config), evaluate is not None
-        self._keeper: Keeper = InMemory(model, self.options)
+        self._storage: Storage = InMemory(model, self.options)
         if run_dir is not None:
             self._keep_in(RunDirectory(run_dir))
 
@@ -231,6 +232,7 @@ class Solver:
         if checkpoint.solver["own_evaluate"] and evaluate is None:
             raise ValueError("resume: this run was evaluated by a function of its own, pass it as evaluate")
         check_model(run.last, checkpoint, model)
+        check_data(run.last, checkpoint, data, same=True)
         options = with_changes(checkpoint.solver["options"], changes)
         solver = cls(
             model, data, device=device, evaluate=evaluate, config=config or checkpoint.config, **options
@@ -279,15 +281,15 @@ class Solver:
             If a loss, a gradient, a parameter or the monitored metric is not finite. The last checkpoint
             remains.
         """
-        self._keeper.begin()
+        self._storage.begin()
         progress = make_progress(self.options)
         try:
             with Interrupt() as interrupt:
                 while not (self._finished or interrupt.requested):
                     if self._train_epoch(progress, interrupt):
                         self._end_epoch(progress)
-                self.told_to_stop = interrupt.requested
-                self.interrupted = self.told_to_stop and not self._finished
+                self.stop_requested = interrupt.requested
+                self.interrupted = self.stop_requested and not self._finished
                 self._end(progress)
         finally:
             progress.close()
@@ -313,7 +315,7 @@ class Solver:
                 if stops:
                     return False
                 if every and self._state.iteration % every == 0:
-                    self._keeper.save()
+                    self._storage.save()
                 started = time.perf_counter()
         return True
 
@@ -345,7 +347,7 @@ class Solver:
             results = self._update.read(before + 1)
         except NonFiniteError as error:
             state.read(error.before)
-            state.forget_unread()
+            state.drop_unread()
             raise
         state.read(results)
         state.totals.seconds += time.perf_counter() - started
@@ -358,9 +360,9 @@ class Solver:
         improved = self._state.end_epoch(metrics)
         progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
         if improved:
-            self._keeper.keep_best()
-        self._keeper.save()
-        self._keeper.show()
+            self._storage.save_best()
+        self._storage.save()
+        self._storage.show()
 
     def _validate(self) -> dict[str, float] | None:
         """The metrics; if they fail, the epoch is saved first, and a resumed run computes them again."""
@@ -369,20 +371,20 @@ class Solver:
         try:
             return {name: float(value) for name, value in self._evaluate(self.model).items()}
         except BaseException:
-            self._keeper.save()
+            self._storage.save()
             raise
 
     def _end(self, progress: Progress) -> None:
         """Save after an interruption; after the last epoch restore the best parameters."""
         if self.interrupted:
             progress.message(f"Interrupted after iteration {self._state.iteration}")
-            self._keeper.save()
-        self._keeper.show(at_the_end=True)
+            self._storage.save()
+        self._storage.show(at_the_end=True)
         if not self.interrupted and self.options.restore_best and self.monitor.best_epoch is not None:
-            self._keeper.restore_best()
+            self._storage.restore_best()
 
     def _keep_in(self, run: RunDirectory) -> None:
         """Write checkpoints, history and loss curve to a directory from now on."""
-        self._keeper = InDirectory(
+        self._storage = InDirectory(
             run, self.model, self.data, self.options, self._state, self._config, self._own_evaluate
         )

@@ -182,7 +182,7 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
 def test_a_confusion_matrix_is_a_line_for_each_class():
     confusion = np.array([[1200, 0, 3], [0, 0, 0], [1, 0, 1]])
     labels = np.zeros(1, int)
-    text = report.scores_table(Evaluation(labels, labels, 0.5, 0.9967, confusion)).splitlines()
+    text = report.scores_table(Evaluation("test", labels, labels, 0.5, 0.9967, confusion)).splitlines()
     assert [line.split() for line in text[:3]] == [
         ["images", "1"],
         ["loss", "0.5000"],
