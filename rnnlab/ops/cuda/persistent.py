@@ -27,8 +27,8 @@ from rnnlab.types import Array
 
 __all__ = ["FASTER", "Layout", "layout_for", "lstm_in_one_launch"]
 # The largest sizes, rows and hidden units, at which one launch is used: {"float32": ((8, 1024), ...), ...}.
-# It is empty until somebody measures, so that one launch has to be asked for. To measure, time lstm_forward and
-# lstm_backward with RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and units 128, 256, ... 1280.
+# It is empty until somebody measures, so that one launch has to be asked for. To measure, time lstm_forward
+# and lstm_backward with RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and units 128, 256, ... 1280.
 FASTER: dict[str, tuple[tuple[int, int], ...]] = {}
 
 # Constants to tune on a device.

@@ -458,9 +458,7 @@ def test_what_cublas_reports(simulated, monkeypatch):
 def test_a_library_that_cannot_be_loaded(simulated, monkeypatch):
     blas, x = importlib.import_module("rnnlab.ops.cuda.cublas"), simulated.zeros((2, 2))
     monkeypatch.setattr(simulated.cuda.runtime, "runtimeGetVersion", lambda: 98_000)
-    with pytest.raises(
-        ImportError, match=r"libcublas.so.98, which CuPy uses, cannot be loaded: lib"
-    ):
+    with pytest.raises(ImportError, match=r"libcublas.so.98, which CuPy uses, cannot be loaded: lib"):
         blas.gemm(x, x, x.copy())
 
 
