@@ -192,7 +192,7 @@ def _train_stages(
             if start is not None:
                 print(warm_start(start, model))
         solver.train()
-        if solver.interrupted or (solver.told_to_stop and not stage.is_last):
+        if solver.interrupted or (solver.stop_requested and not stage.is_last):
             return replace(run, model=model, interrupted=True)
         start = checkpoint_of(directory)
     return replace(run, model=model)

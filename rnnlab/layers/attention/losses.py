@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rnnlab.layers.attention.query import mask_of
-from rnnlab.layers.checks import as_mask, check_mask
+from rnnlab.layers.checks import as_mask, check_mask, check_shapes
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -44,8 +44,8 @@ def doubly_stochastic_loss(
         If a shape does not fit.
     """
     function = "doubly_stochastic_loss"
-    N, T, L = weights.shape
     ops = ops_for(weights)
+    N, T, L = check_shapes(function, weights=(weights, "N T L")).values()
     counts = np.ones((N, L), bool)
     if memory_mask is not None:
         counts = as_mask(function, "memory_mask", memory_mask, (N, L), "N, L")
