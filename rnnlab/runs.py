@@ -193,7 +193,7 @@ def _train_stages(
                 print(warm_start(start, model))
         solver.train()
         start = checkpoint_of(directory)
-        if solver.interrupted or (solver.told_to_stop and not stage.is_last):
+        if solver.interrupted or (solver.stop_requested and not stage.is_last):
             return replace(run, model=model, inputs=_inputs(config, start), interrupted=True)
     return replace(run, model=model, inputs=None if start is None else _inputs(config, start))
 
