@@ -178,11 +178,12 @@ def test_zoneout_of_the_other_cells(module, cell, training, rng):
     x, h0, Wx, Wh, b = (rng.standard_normal(shape) for shape in shapes.values())
     options = {"zoneout_h": 0.3}
     with primitives(module):
-        h, (final,), cache = layers.regularised_forward(
-            x, (h0,), Wx, Wh, b, cell=cell, regularisation=options,
+        h, (final,), cache = layers.recurrent_forward(
+            x, (h0,), {"Wx": Wx, "Wh": Wh, "b": b}, cell=cell, regularisation=options,
             rng=np.random.default_rng(3) if training else None,
         )  # fmt: skip
-        dx, (dh0,), *dweights = layers.regularised_backward(np.ones((N, T, H)), cache)
+        dx, (dh0,), dparams = layers.recurrent_backward(np.ones((N, T, H)), cache)
+        dweights = list(dparams.values())
     d, _, _, _ = _masks(options, N, T, H, training)
     states, caches = [h0], []
     for t in range(T):

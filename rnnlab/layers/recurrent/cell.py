@@ -172,11 +172,9 @@ class Cell(ABC):
             The gradient of every parameter of :meth:`recurrent_shapes`.
         """
 
-    def prepare(self, ops: Any, params: Params) -> PreparedCell:
-        """The cell as the loop over time runs it: here, by its step functions."""
-        from rnnlab.layers.recurrent.functional import FunctionalCell
-
-        return FunctionalCell(self, ops, params)
+    def prepare(self, ops: Any, params: Params) -> PreparedCell | None:
+        """The cell with its weights prepacked for many steps; None for the loop to call the step functions."""
+        return None
 
     @property
     def is_prepared(self) -> bool:

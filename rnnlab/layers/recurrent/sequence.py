@@ -22,6 +22,7 @@ import numpy as np
 from rnnlab.layers.checks import check_rng, check_shapes, gradient_arrays
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Params, Step, cell_for
+from rnnlab.layers.recurrent.functional import FunctionalCell
 from rnnlab.layers.recurrent.packing import Chunk, Packing, as_rows
 from rnnlab.layers.recurrent.regularisation import UNREGULARISED, Draws, Random, Regularisation
 from rnnlab.ops import StepMasks, ops_for
@@ -90,7 +91,8 @@ class CellRun:
     def __init__(self, cell: Cell, draws: Draws, params: Params, h0: Array) -> None:
         ops = ops_for(h0)
         recurrent = {name: params[name] for name in cell.recurrent_shapes(h0.shape[1])}
-        self.prepared = cell.prepare(ops, draws.dropped(ops, recurrent))
+        read = draws.dropped(ops, recurrent)
+        self.prepared = cell.prepare(ops, read) or FunctionalCell(cell, ops, read)
         self._masks, self._state_mask = draws.step_masks(), draws.state_mask(ops, h0)
         self._splits_read = cell.carries_h or self._masks is not None
         if self._state_mask is not None:
