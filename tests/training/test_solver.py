@@ -421,7 +421,9 @@ def test_an_error_of_evaluate_is_passed_on(model, data):
 
 
 def test_monitored_metric_must_be_there(model, data):
-    with pytest.raises(ValueError, match="monitor is 'CIDEr', expected val_loss or val_perplexity, or the arg"):
+    with pytest.raises(
+        ValueError, match="monitor is 'CIDEr', expected val_loss or val_perplexity, or the arg"
+    ):
         quiet(model, data, monitor="CIDEr")
     for metrics, found in (({"BLEU": 0.5}, "BLEU"), ({}, "nothing")):
         solver = quiet(model, data, monitor="CIDEr", evaluate=lambda model, metrics=metrics: metrics)
