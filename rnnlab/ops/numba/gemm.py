@@ -50,7 +50,7 @@ class Panels:
         self.shape, self.dtype = w.shape, w.dtype.newbyteorder("=")
         K, G = w.shape
         self._panels = empty((-(-G // columns), K, columns), self.dtype)
-        _lay_out.version(w.dtype.char, _threads(8 * w.size) > 1)(_writeable(w), self._panels)
+        _lay_out.run(_threads(8 * w.size) > 1, _writeable(w), self._panels)
 
     def multiply(self, x: Array, first: Array | None, out: Array) -> None:
         """out = first + x w, (n, K) -> (n, G); ``first`` is None, ``out``, or a row (1, G).
@@ -69,8 +69,7 @@ class Panels:
             out[...] = product
             return
         threads = _threads(x.shape[0] * self._panels.size)
-        version = _multiply_panels.version(x.dtype.char, threads > 1)
-        version(_row_by_row(x), self._panels, *_rows_of(first, out), threads, out)
+        _multiply_panels.run(threads > 1, _row_by_row(x), self._panels, *_rows_of(first, out), threads, out)
 
 
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> bool:
@@ -91,8 +90,7 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> bool:
         return True
     threads = _threads(n * K * G)
     pieces = empty((threads, min(_DEPTH, K), columns), out.dtype)
-    version = _multiply.version(x.dtype.char, threads > 1)
-    version(_row_by_row(x), _writeable(w), pieces, *_rows_of(first, out), out)
+    _multiply.run(threads > 1, _row_by_row(x), _writeable(w), pieces, *_rows_of(first, out), out)
     return True
 
 
@@ -136,7 +134,7 @@ def _row_by_row(x: Array) -> Array:
     if x.strides[1] == x.itemsize or x.shape[1] == 1:
         return x
     out = empty(x.shape, x.dtype)
-    _transpose.version(x.dtype.char, _threads(8 * x.size) > 1)(x, out)
+    _transpose.run(_threads(8 * x.size) > 1, x, out)
     return out
 
 
@@ -173,7 +171,11 @@ def _columns(dtype: np.dtype) -> int:
 # ---------------------------------------------------------------- kernels
 
 
-@kernel("T[:,:], T[:,:,::1], T[:,:], int64, int64, T[:,:]", parallel_from=0)
+@kernel(
+    "T[:,:], T[:,:,::1], T[:,:], int64, int64, T[:,:]",
+    arguments="x (n, K); panels (P, K, W); first (F, G); out! (n, G) = first",
+    parallel_from=0,
+)
 def _multiply_panels(x, panels, first, first_rows, threads, out):
     """out = first + x w, w in panels."""
     columns, row_parts = panels.shape[2], _row_parts(x.shape[0], panels.shape[0], threads)
@@ -187,7 +189,11 @@ def _multiply_panels(x, panels, first, first_rows, threads, out):
                 _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 
 
-@kernel("T[:,:], T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]", parallel_from=0)
+@kernel(
+    "T[:,:], T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]",
+    arguments="x (n, K); w (K, G); pieces! (t, d, W); first (F, G); out! (n, G) = first",
+    parallel_from=0,
+)
 def _multiply(x, w, pieces, first, first_rows, out):
     """The same, w as it is; a thread lays it out in its own of the pieces, (threads, depth, columns)."""
     threads, columns = pieces.shape[0], pieces.shape[2]
@@ -204,7 +210,10 @@ def _multiply(x, w, pieces, first, first_rows, out):
                 _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 
 
-@kernel("T[:,::1], T[:,::1], T[:,::1]")
+@kernel(
+    "T[:,::1], T[:,::1], T[:,::1]",
+    arguments="x (n, K); columns (G, K); out! (n, G)",
+)
 def _add_dots(x, columns, out):
     """out += x w, the columns of w one after the other."""
     for i in range(out.shape[0]):
@@ -212,7 +221,10 @@ def _add_dots(x, columns, out):
             out[i, j] += _dot(x[i], columns[j])
 
 
-@kernel("T[:,:], T[:,::1], T[:,::1]")
+@kernel(
+    "T[:,:], T[:,::1], T[:,::1]",
+    arguments="x (n, K); w (K, G); out! (n, G)",
+)
 def _add_rows(x, w, out):
     """out += x w, row by row of w."""
     for i in range(out.shape[0]):
@@ -231,13 +243,21 @@ def _dot(a, b):
     return total
 
 
-@kernel("T[:,:], T[:,:,::1]", parallel_from=0)
+@kernel(
+    "T[:,:], T[:,:,::1]",
+    arguments="w (K, G); panels! (P, K, W)",
+    parallel_from=0,
+)
 def _lay_out(w, panels):
     for panel in prange(panels.shape[0]):
         _lay_out_piece(w, 0, panel * panels.shape[2], panels[panel])
 
 
-@kernel("T[:,:], T[:,::1]", parallel_from=0)
+@kernel(
+    "T[:,:], T[:,::1]",
+    arguments="x (n, K); out! (n, K)",
+    parallel_from=0,
+)
 def _transpose(x, out):
     """out = x, which lies column by column in memory."""
     rows = x.shape[0]

@@ -25,7 +25,11 @@ def dropout_mask(p: float, key: int, start: int, out: Array) -> None:
     _keep_mask(out.reshape(-1), p, 1 / (1 - p), key, start)
 
 
-@kernel("T[::1], float64, T, int64, T[::1]", parallel_from=1 << 17)
+@kernel(
+    "T[::1], float64, T, int64, T[::1]",
+    arguments="x (P,); out! (P,) = x",
+    parallel_from=1 << 17,
+)
 def _dropout(x, p, scale, key, out):
     zero, below = x.dtype.type(0), _threshold(p)
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
@@ -35,7 +39,11 @@ def _dropout(x, p, scale, key, out):
             out_[j] = x_[j] * (zero if _number(state, j) < below else scale)
 
 
-@kernel("T[::1], float64, T, int64, int64", parallel_from=1 << 17)
+@kernel(
+    "T[::1], float64, T, int64, int64",
+    arguments="out! (P,)",
+    parallel_from=1 << 17,
+)
 def _keep_mask(out, p, scale, key, first):
     zero, below, high = out.dtype.type(0), _least(p), np.uint32(key >> 32)
     for block in prange((out.size + _BLOCK - 1) // _BLOCK):

@@ -42,7 +42,11 @@ def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
     _embedding_gradient(dout, _indices(tokens, dW.shape[0]), dW)
 
 
-@kernel("T[:,::1], int64[::1], T, T, T[:,::1], T[::1]", parallel_from=1 << 16)
+@kernel(
+    "T[:,::1], int64[::1], T, T, T[:,::1], T[::1]",
+    arguments="scores (M, V); targets (M,) 0..V; dscores! (M, V) = scores; losses! (M,)",
+    parallel_from=1 << 16,
+)
 def _softmax_cross_entropy(scores, targets, scale, smoothing, dscores, losses):
     certain, shared = scores.dtype.type(1) - smoothing, smoothing / scores.dtype.type(scores.shape[1])
     in_place = scores.ctypes.data == dscores.ctypes.data  # a loop over both would not vectorise
@@ -65,7 +69,11 @@ def _softmax_cross_entropy(scores, targets, scale, smoothing, dscores, losses):
         d[target] -= scale * certain
 
 
-@kernel("T[:,::1], T[:,::1]", parallel_from=1 << 16)
+@kernel(
+    "T[:,::1], T[:,::1]",
+    arguments="scores (M, V); out! (M, V)",
+    parallel_from=1 << 16,
+)
 def _log_softmax(scores, out):
     for row in prange(scores.shape[0]):
         x, y = scores[row], out[row]
@@ -77,7 +85,11 @@ def _log_softmax(scores, out):
             y[j] = (x[j] - most) - log_total
 
 
-@kernel("T[:,::1], int64[::1], T[:,::1]", parallel_from=1 << 18)
+@kernel(
+    "T[:,::1], int64[::1], T[:,::1]",
+    arguments="dout (M, W); tokens (M,) 0..V; dW! (V, W)",
+    parallel_from=1 << 18,
+)
 def _embedding_gradient(dout, tokens, dW):
     """A thread has columns of its own, so that the order of the additions is always that of the tokens."""
     W = dout.shape[1]
