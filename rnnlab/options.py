@@ -202,7 +202,8 @@ def expectation(annotation: Any, names: Mapping[Any, str] = _NAMES) -> str:
     if origin is Literal:
         return f"one of {', '.join(map(repr, arguments))}" if len(arguments) > 1 else repr(arguments[0])
     if _is_list(annotation):
-        return f"a list, each item {expectation(arguments[0], names)}"
+        item = expectation(arguments[0], names)
+        return "a list of strings" if item == "a string" else f"a list, each item {item}"
     if _is_mapping(annotation):
         return "a mapping"
     return names.get(annotation, f"a {getattr(annotation, '__name__', annotation)}")

@@ -207,8 +207,8 @@ def with_epochs(config: Recipe, num_epochs: int) -> Recipe:
     """The recipe, trained for so many epochs in all; its last stage, if it has stages."""
     if config.stage:
         *stages, last = config.stage
-        return replace(config, stage=[*stages, replace(last, num_epochs=num_epochs)])
-    return replace(config, training=replace(config.training, num_epochs=num_epochs))
+        return replace(config, stage=[*stages, last.with_changes(num_epochs=num_epochs)])
+    return replace(config, training=config.training.with_changes(num_epochs=num_epochs))
 
 
 def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, device: str = "cpu") -> Run:

@@ -74,7 +74,7 @@ def test_what_an_annotation_accepts(annotation, allowed, refused):
         (Literal["a", "b"], "one of 'a', 'b'"),
         (CellType, "one of 'rnn', 'lstm', 'gru', 'simplified_gru' or 'package.module:Object'"),
         (bool, "True or False"),
-        (list[str], "a list, each item a string"),
+        (list[str], "a list of strings"),
         (dict[str, Any], "a mapping"),
     ],
 )
@@ -115,3 +115,16 @@ def test_annotations_have_the_form_of_recipes():
 def test_choices_are_those_that_there_are():
     assert expectation(CellType).startswith(f"one of {', '.join(map(repr, CELLS))}")
     assert expectation(AttentionScore) == f"one of {', '.join(map(repr, SCORES))}"
+
+
+@pytest.mark.parametrize(
+    ("notation", "inside", "outside"),
+    [
+        ("[0, 1)", [0, 0.5], [-1, 1, math.nan]),
+        ("(0, inf)", [1e-9, 1e9], [0, math.inf]),
+        ("(0, 1]", [1], [0, 2]),
+    ],
+)
+def test_interval(notation, inside, outside):
+    assert all(number in Range(notation) for number in inside)
+    assert not any(number in Range(notation) for number in outside)

@@ -16,6 +16,7 @@ from rnnlab.training import validation_loss
 
 TABLES = {
     "model": {
+        "cell_type": "lstm",
         "wordvec_dim": 64,
         "hidden_dim": 96,
         "state_activation": "tanh",

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Sequence
 
 import rnnlab
-from rnnlab.cli import caption, checks, data, discrepancy, evaluate, train, translate
+from rnnlab.cli import caption, data, discrepancy, evaluate, gradcheck, kernels, train, translate
 
 # What a command may end in: bad input, or a machine that is not up to it. All else is a fault of ours.
 _FAILURES = (ArithmeticError, ImportError, LookupError, MemoryError, OSError, TypeError, ValueError)
@@ -57,6 +57,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rnnlab {rnnlab.__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where in the code an error arose")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (train, caption, translate, evaluate, discrepancy, checks, data):
+    for module in (train, caption, translate, evaluate, discrepancy, gradcheck, kernels, data):
         module.add(commands)
     return parser

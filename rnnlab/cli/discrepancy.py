@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from rnnlab import plots, runs
+from rnnlab.cli.arguments import positive_integer
 from rnnlab.cli.device_option import add_device
-from rnnlab.cli.search_options import count
 from rnnlab.reporting import report
 
 
@@ -28,7 +28,10 @@ def add(commands: Any) -> None:
     )
     discrepancy.add_argument("--json", metavar="FILE", help="write the numbers")
     discrepancy.add_argument(
-        "--first", type=count, metavar="N", help="only the first N images or sentences of the split"
+        "--first",
+        type=positive_integer,
+        metavar="N",
+        help="only the first N images or sentences of the split",
     )
 
 

@@ -1,4 +1,4 @@
-"""The arguments that say how sentences are searched for, which several commands take."""
+"""The options of a search for sentences, which several commands share."""
 
 from __future__ import annotations
 
@@ -6,21 +6,8 @@ import argparse
 import dataclasses
 from typing import Any
 
+from rnnlab.cli.arguments import natural_number, positive_integer
 from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
-
-
-def count(text: str) -> int:
-    """An argument that counts something."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected an integer of at least 1")
-    return int(text)
-
-
-def natural(text: str) -> int:
-    """An argument that counts something of which there may be none."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r}, expected an integer of at least 0")
-    return int(text)
 
 
 def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
@@ -31,11 +18,15 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
     group = parser.add_argument_group("decoding", "the recipe's if left out")
     group.add_argument("--method", choices=["greedy", "beam", "sample"])
     group.add_argument(
-        "--beam", dest="beam_size", type=count, metavar="K", help="beam search with K partial sentences"
+        "--beam",
+        dest="beam_size",
+        type=positive_integer,
+        metavar="K",
+        help="beam search with K partial sentences",
     )
     if n_best:
         group.add_argument(
-            "--n-best", "--nbest", type=count, metavar="N", help="find N sentences for each source"
+            "--n-best", "--nbest", type=positive_integer, metavar="N", help="find N sentences for each source"
         )
     group.add_argument(
         "--length-penalty", type=float, metavar="A", help="rank by log-probability / (words + 1)^A"
@@ -44,21 +35,34 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
         "--normalisation", choices=["power", "gnmt"], help="gnmt: / ((words + 6) / 6)^A instead"
     )
     group.add_argument(
-        "--groups", dest="num_groups", type=count, metavar="G", help="G diverse beams of K / G sentences"
+        "--groups",
+        dest="num_groups",
+        type=positive_integer,
+        metavar="G",
+        help="G diverse beams of K / G sentences",
     )
     group.add_argument(
         "--diversity", type=float, metavar="D", help="less log-probability for what earlier groups chose"
     )
-    group.add_argument("--max-length", type=count, metavar="T", help="the most words in a sentence")
-    group.add_argument("--min-length", type=natural, metavar="T", help="the fewest words in a sentence")
     group.add_argument(
-        "--no-repeat-ngram", type=natural, metavar="N", help="no N words come twice in a sentence"
+        "--max-length", type=positive_integer, metavar="T", help="the most words in a sentence"
+    )
+    group.add_argument(
+        "--min-length", type=natural_number, metavar="T", help="the fewest words in a sentence"
+    )
+    group.add_argument(
+        "--no-repeat-ngram", type=natural_number, metavar="N", help="no N words come twice in a sentence"
     )
     group.add_argument("--temperature", type=float, help="of sampling")
-    group.add_argument("--top-k", type=natural, metavar="K", help="sample from the K likeliest words")
+    group.add_argument("--top-k", type=natural_number, metavar="K", help="sample from the K likeliest words")
     group.add_argument("--top-p", type=float, metavar="P", help="sample from the nucleus of probability P")
     group.add_argument(
-        "--max-images", "--max-sentences", dest="first", type=count, metavar="N", help="only the first N"
+        "--max-images",
+        "--max-sentences",
+        dest="first",
+        type=positive_integer,
+        metavar="N",
+        help="only the first N",
     )
 
 

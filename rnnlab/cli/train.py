@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab import runs
+from rnnlab.cli.arguments import positive_integer
 from rnnlab.cli.device_option import add_device
-from rnnlab.cli.search_options import count
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS
 from rnnlab.metrics.library import Library
@@ -31,7 +31,9 @@ def add(commands: Any) -> None:
     train.add_argument("--out", help="run directory, runs/NAME_OF_RECIPE if left out")
     train.add_argument("--resume", metavar="DIR", help="go on with the run in DIR")
     train.add_argument(
-        "--epochs", type=count, help="train for so many epochs in all, of the last stage if there are several"
+        "--epochs",
+        type=positive_integer,
+        help="train for so many epochs in all, of the last stage if there are several",
     )
     add_device(train)
     train.add_argument(

@@ -1,9 +1,8 @@
-"""Gradients by finite differences, and every layer and model checked against them."""
+"""Numeric gradients, and every layer and model checked against them."""
 
 from rnnlab.gradcheck.numeric import (
     ParameterCheck,
     check_model,
-    check_untouched,
     eval_numerical_gradient,
     eval_numerical_gradient_array,
     format_checks,
@@ -12,10 +11,13 @@ from rnnlab.gradcheck.numeric import (
     rel_error,
     relative_distance,
 )
+from rnnlab.gradcheck.side_effects import arrays_in, check_threads, check_untouched
 
 __all__ = [
     "ParameterCheck",
+    "arrays_in",
     "check_model",
+    "check_threads",
     "check_untouched",
     "eval_numerical_gradient",
     "eval_numerical_gradient_array",

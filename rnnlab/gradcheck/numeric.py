@@ -1,36 +1,40 @@
-"""Is that backward right? Gradients by finite differences, held against the ones written by hand.
+"""Numeric gradients, and checks of analytic gradients against them.
 
-Four tools, from the most thorough to the cheapest:
+From the most thorough to the cheapest:
 
-- :func:`eval_numerical_gradient_array` and :func:`eval_numerical_gradient` perturb every number in turn, two
-  evaluations for each: for layers, and for models of a few hundred parameters;
-- :func:`grad_check_sparse` perturbs a few numbers drawn at random;
-- :func:`projected_check` perturbs all of them at once along one random direction: two evaluations, however
-  many parameters there are;
-- :func:`check_untouched` finds a forward or a backward that writes into what it was given.
+- :func:`eval_numerical_gradient_array` and :func:`eval_numerical_gradient` perturb every number in turn, with
+  two evaluations for each. Use them for layers, and for models of a few hundred parameters.
+- :func:`grad_check_sparse` perturbs a few numbers drawn at random.
+- :func:`projected_check` perturbs all numbers at once along one random direction, with two evaluations.
 
-:func:`check_model` puts a whole model through the first and prints a table, parameter by parameter.
+:func:`check_model` checks all parameters of a model by the first and prints a table, one row per parameter.
 
-All of them want float64: in float32 the differences drown in rounding.
+Use float64: in float32, rounding dominates the differences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import difflib
+import fnmatch
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from rnnlab.types import Array
 
 
 def rel_error(x: Array, y: Array) -> float:
-    """The largest relative difference of two arrays, max |x - y| / max(1e-8, |x| + |y|); 0 for empty ones.
+    """The largest elementwise relative error, max |x - y| / max(1e-8, |x| + |y|); 0 for empty arrays.
+
+    A gradient whose exact value is next to zero has a large relative error from rounding alone. To decide
+    whether a gradient is right, use :func:`relative_distance`.
 
     Raises
     ------
     ValueError
-        If the arrays differ in shape: a gradient of the wrong shape is not right.
+        If the shapes of the arrays differ.
     """
     x, y = np.asarray(x), np.asarray(y)
     if x.shape != y.shape:
@@ -39,10 +43,10 @@ def rel_error(x: Array, y: Array) -> float:
 
 
 def relative_distance(x: Array, y: Array) -> float:
-    """The norm of the difference of two arrays over the sum of their norms; 0 where both vanish.
+    """The norm of x - y divided by the sum of the norms of x and y; 0 where both norms vanish.
 
-    It measures an array as a whole, which single numbers close to zero, where rounding rules, cannot spoil.
-    NaN where a number is not finite.
+    It measures the arrays as a whole, so that rounding in numbers next to zero does not matter. NaN if a
+    number is not finite.
     """
     size = float(np.linalg.norm(x) + np.linalg.norm(y))
     return 0.0 if size <= 1e-10 else float(np.linalg.norm(np.subtract(x, y))) / size
@@ -56,9 +60,9 @@ def eval_numerical_gradient(
     Parameters
     ----------
     f : callable
-        ``f(x)`` is a number. Since x is perturbed in place, f may ignore its argument and read x elsewhere.
+        ``f(x)`` is a number. x is perturbed in place, so that f may ignore its argument and read x elsewhere.
     x : array of floats
-        Where to take the gradient; as it was when the function returns.
+        Where to take the gradient. It is perturbed in place, and restored.
     verbose : bool
         Print each index with its derivative.
     h : float
@@ -84,9 +88,9 @@ def eval_numerical_gradient_array(f: Callable[[Array], Array], x: Array, df: Arr
     f : callable
         ``f(x)`` is an array (or a number).
     x : array of floats
-        Where to take the gradient; as it was when the function returns.
+        Where to take the gradient. It is perturbed in place, and restored.
     df : array of the shape of f(x)
-        The gradient that comes from above.
+        The upstream gradient.
     h : float
         The step.
 
@@ -111,7 +115,7 @@ def grad_check_sparse(
     rng: np.random.Generator | int = 0,
     verbose: bool = True,
 ) -> float:
-    """Hold a few numbers of a gradient, drawn at random, against central differences.
+    """Check a few numbers of a gradient, drawn at random, against central differences.
 
     Parameters
     ----------
@@ -120,7 +124,7 @@ def grad_check_sparse(
     x : array of floats
     analytic_grad : array of the shape of x
     num_checks : int
-        How many numbers to draw.
+        The number of numbers to draw.
     h : float
         The step.
     rng : numpy Generator or seed
@@ -148,77 +152,41 @@ def grad_check_sparse(
 def projected_check(
     f: Callable[[], float], x: Array, grad: Array, *, h: float = 1e-5, rng: np.random.Generator | int = 0
 ) -> float:
-    """Hold a whole gradient against two evaluations, along one random direction, N(0, 1) in each number.
+    """Check a whole gradient along one random direction, N(0, 1) in each number, with two evaluations.
 
     Parameters
     ----------
     f : callable
         ``f()`` is a number that depends on ``x``, which is perturbed in place.
     x, grad : arrays of one shape
-        A model's ``params.flat`` and ``grads.flat``, say. x is as it was when the function returns.
+        Such as a model's ``params.flat`` and ``grads.flat``. x is restored.
     h : float
         The step.
     rng : numpy Generator or seed
-        Where the direction comes from.
+        Draws the direction.
 
     Returns
     -------
     float
-        The difference of the two directional derivatives, relative to the gradient's norm: that is the size a
-        random projection has, while the projection itself may happen to be near zero.
+        The difference of the two directional derivatives, divided by the norm of the gradient, which is the
+        typical size of a projection; the projection itself may happen to be near zero.
     """
     rng = np.random.default_rng(rng)
-    direction = rng.standard_normal(x.shape)  # of signs alone half may be each, and hide a constant error
-    kept = x.copy()
+    direction = rng.standard_normal(x.shape)  # random signs may cancel and hide a constant error
+    saved = x.copy()
     try:
-        x[...] = kept + h * direction
+        x[...] = saved + h * direction
         above = f()
-        x[...] = kept - h * direction
+        x[...] = saved - h * direction
         below = f()
     finally:
-        x[...] = kept
+        x[...] = saved
     numerical, analytic = (above - below) / (2 * h), float(np.sum(grad * direction))
     return abs(numerical - analytic) / max(1e-8, float(np.linalg.norm(grad)))
 
 
-def check_untouched(
-    forward: Callable[..., Any], backward: Callable[..., Any], inputs: dict[str, Array], dout: Any
-) -> list[str]:
-    """Find what a forward or a backward writes into that is not its own.
-
-    Parameters
-    ----------
-    forward : callable
-        ``forward(**inputs)`` returns a tuple that ends with the cache.
-    backward : callable
-        ``backward(*dout, cache)``.
-    inputs : dict of str to array
-    dout : array or tuple of arrays
-
-    Returns
-    -------
-    list of str
-        The inputs, gradients and cache fields that changed; empty if all is well.
-    """
-    douts = dout if isinstance(dout, tuple) else (dout,)
-    before = {f"input {name}": array.copy() for name, array in inputs.items()}
-    *_, cache = forward(**inputs)
-    touched = [
-        name for name, kept in before.items() if not np.array_equal(kept, inputs[name[6:]], equal_nan=True)
-    ]
-    watched = {f"cache {path}": array for path, array in _arrays(cache)}
-    watched |= {f"dout {k}": array for k, array in enumerate(douts)}
-    kept_arrays = {name: array.copy() for name, array in watched.items()}
-    backward(*douts, cache)
-    return touched + [
-        name
-        for name, array in watched.items()
-        if not np.array_equal(kept_arrays[name], array, equal_nan=True)
-    ]
-
-
 class ParameterCheck(NamedTuple):
-    """How one parameter's gradient compares with the numeric one."""
+    """The check of one parameter's gradient against the numeric one."""
 
     name: str
     shape: tuple[int, ...]
@@ -235,29 +203,34 @@ def check_model(
     tolerance: float = 1e-7,
     floor: float = 1e-10,
     seed: int | None = None,
+    only: str | None = None,
     verbose: bool = True,
+    progress: bool = False,
 ) -> list[ParameterCheck]:
-    """Hold every parameter's gradient of ``model.loss`` against central differences, and print a table.
+    """Check every parameter's gradient of ``model.loss`` against central differences, and print a table.
 
     Parameters
     ----------
     model : a model
-        With ``params`` (float64) and ``loss(*batch) -> loss, grads``. Make it small: two evaluations a
-        number.
+        With ``params`` (float64) and ``loss(*batch, rng=None) -> loss, grads``. Make it small: each number
+        costs two evaluations of the loss.
     batch : tuple
-        What ``model.loss`` takes.
+        The arguments of ``model.loss``.
     h : float
         The step.
     tolerance : float
         The largest error that passes.
     floor : float
-        A difference of so small a norm passes whatever the error: differences of losses are rounded to about
-        1e-16 / h, which is all there is of a gradient that is next to zero, as some are of a model as it is
-        made. Draw larger parameters to see more of it.
+        A difference of at most this norm passes, whatever the error. Differences of losses are rounded to
+        about 1e-16 / h, which hides gradients next to zero. Draw larger parameters to check these.
     seed : int, optional
-        Check with the noise (dropout) that this seed gives, the same in every evaluation; none if left out.
+        Draw dropout with this seed, the same in every evaluation; no dropout if left out.
+    only : str, optional
+        Check the parameters whose names contain this pattern, such as ``"W*"``; all if left out.
     verbose : bool
-        Print the table.
+        Print the table, each row as soon as its parameter is checked.
+    progress : bool
+        Show a bar with the time left on standard error.
 
     Returns
     -------
@@ -268,6 +241,8 @@ def check_model(
     ------
     TypeError
         If the model's parameters are not float64.
+    ValueError
+        If no parameter matches ``only``.
     """
     if model.params.dtype != np.float64:
         raise TypeError(f"check_model: the model's parameters are {model.params.dtype}, expected float64")
@@ -276,48 +251,71 @@ def check_model(
         return model.loss(*batch, rng=None if seed is None else np.random.default_rng(seed))
 
     grads = {name: np.array(grad) for name, grad in loss()[1].items()}
-    rows = []
-    for name, grad in grads.items():
-        numerical = eval_numerical_gradient(lambda _: loss()[0], model.params[name], verbose=False, h=h)
-        error = relative_distance(grad, numerical)
-        passed = error <= tolerance or float(np.linalg.norm(grad - numerical)) <= floor
-        rows.append(ParameterCheck(name, grad.shape, error, float(np.linalg.norm(grad)), passed))
-    if verbose:
-        print(format_checks(rows))
+    grads = {name: grads[name] for name in matching(list(grads), only, "check_model: only")}
+    rows: list[ParameterCheck] = []
+    width = _name_width(grads)
+    with tqdm(total=sum(grad.size for grad in grads.values()), unit="number", disable=not progress) as bar:
+        if verbose:
+            tqdm.write(_header(width))
+        for name, grad in grads.items():
+
+            def evaluate(_: Array) -> float:
+                bar.update(0.5)  # two evaluations a number
+                return loss()[0]
+
+            numerical = eval_numerical_gradient(evaluate, model.params[name], verbose=False, h=h)
+            error, norm = relative_distance(grad, numerical), float(np.linalg.norm(grad))
+            passed = error <= tolerance or float(np.linalg.norm(grad - numerical)) <= floor
+            rows.append(ParameterCheck(name, grad.shape, error, norm, passed))
+            if verbose:
+                tqdm.write(_line(rows[-1], width))
     return rows
 
 
+def matching(names: Sequence[str], pattern: str | None, argument: str) -> list[str]:
+    """The names that contain a pattern, in which ``*``, ``?`` and ``[...]`` are wildcards; case is ignored.
+
+    Raises
+    ------
+    ValueError
+        If there are none; ``argument`` names the pattern in the message.
+    """
+    if pattern is None:
+        return list(names)
+    found = [name for name in names if fnmatch.fnmatchcase(name.lower(), f"*{pattern.lower()}*")]
+    if not found:
+        close = difflib.get_close_matches(pattern, names, n=3, cutoff=0.3) or list(names[:3])
+        raise ValueError(f"{argument} is {pattern!r}, which matches no name, such as {', '.join(close)}")
+    return found
+
+
 def format_checks(rows: list[ParameterCheck]) -> str:
-    """A table of :class:`ParameterCheck`, a line each."""
-    width = max([len("parameter"), *(len(row.name) for row in rows)])
-    lines = [f"{'parameter':{width}}  {'shape':>14}  {'|gradient|':>10}  {'error':>8}"]
-    for row in rows:
-        verdict = "ok" if row.passed else "WRONG"
-        lines.append(
-            f"{row.name:{width}}  {row.shape!s:>14}  {row.grad_norm:10.3e}  {row.error:8.1e}  {verdict}"
-        )
-    return "\n".join(lines)
+    """A table of :class:`ParameterCheck`, one line each."""
+    width = _name_width(row.name for row in rows)
+    return "\n".join([_header(width), *(_line(row, width) for row in rows)])
+
+
+def _name_width(names: Iterable[str]) -> int:
+    return max([len("parameter"), *map(len, names)])
+
+
+def _header(width: int) -> str:
+    return f"{'parameter':{width}}  {'shape':>14}  {'|gradient|':>10}  {'error':>8}"
+
+
+def _line(row: ParameterCheck, width: int) -> str:
+    verdict = "ok" if row.passed else "WRONG"
+    return f"{row.name:{width}}  {row.shape!s:>14}  {row.grad_norm:10.3e}  {row.error:8.1e}  {verdict}"
 
 
 def _difference(f: Callable[[], Any], x: Array, index: tuple[int, ...], h: float) -> Any:
     """f with x[index] a step above, minus f with it a step below."""
-    kept = x[index]
+    saved = x[index]
     try:
-        x[index] = kept + h
+        x[index] = saved + h
         above = f()
-        x[index] = kept - h
+        x[index] = saved - h
         below = f()
     finally:
-        x[index] = kept
+        x[index] = saved
     return above - below
-
-
-def _arrays(value: Any, path: str = "") -> Iterator[tuple[str, Array]]:
-    if isinstance(value, np.ndarray):
-        yield path or "itself", value
-    elif hasattr(value, "_asdict"):
-        for name, field in value._asdict().items():
-            yield from _arrays(field, f"{path}.{name}" if path else name)
-    elif isinstance(value, tuple | list):
-        for k, item in enumerate(value):
-            yield from _arrays(item, f"{path}[{k}]")

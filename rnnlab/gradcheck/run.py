@@ -1,75 +1,163 @@
-"""Every layer and every model held against numeric gradients: the work of ``rnnlab gradcheck``.
+"""Every layer and every model checked against numeric gradients: the work of ``rnnlab gradcheck``.
 
-A layer's :class:`Case` names its forward, its backward and inputs drawn from a seeded generator. The check
-takes the numeric gradient of sum(out * dout) in float64 with respect to each input, and watches that neither
-direction writes into what it was given.
+A :class:`~rnnlab.gradcheck.cases.Case` holds a layer's forward, its backward, and inputs drawn from a seeded
+generator. The check computes the numeric gradient of sum(out * dout) in float64 with respect to each input,
+and compares the inputs, dout and the cache before and after the backward.
 """
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
+import os
+import signal
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from rnnlab.gradcheck.cases import Case, layer_cases, model_cases
 from rnnlab.gradcheck.numeric import (
     check_model,
-    check_untouched,
     eval_numerical_gradient_array,
+    matching,
     relative_distance,
 )
+from rnnlab.gradcheck.side_effects import check_untouched
 from rnnlab.ops import ops_for, ops_on
 from rnnlab.types import Array
 
+Kind = Literal["layer", "model"]
+
 
 class Row(NamedTuple):
-    """How one case went."""
+    """The result of one case."""
 
+    kind: Kind
     name: str
-    error: float  # the worst of its gradients' distances from the numeric ones
-    worst: str  # whose it was
-    touched: list[str]  # what forward or backward wrote into
+    error: float  # the largest relative distance of its gradients from the numeric ones
+    worst: str  # the input or parameter of that gradient
+    touched: list[str]  # what the forward or the backward wrote into
     passed: bool
 
 
-def check_layers(*, tolerance: float = 1e-7, seed: int = 0, device: str = "cpu") -> Iterator[Row]:
-    """Check every case of :func:`layer_cases` on a device, one row each."""
-    rng, ops = np.random.default_rng(seed), ops_on(device)
-    for case in layer_cases(rng):
-        yield check_case(case if device == "cpu" else on_device(case, ops), tolerance=tolerance, rng=rng)
+def case_names(only: str | None = None, *, seed: int = 0) -> list[str]:
+    """The names of the layers and then of the models that are checked.
+
+    Parameters
+    ----------
+    only : str, optional
+        Those that contain this pattern, with the wildcards ``*``, ``?`` and ``[...]``; all if left out.
+
+    Raises
+    ------
+    ValueError
+        If no name matches ``only``.
+    """
+    return matching([case[0] for case in _cases(seed)], only, "gradcheck: only")
 
 
-def check_models(*, tolerance: float = 1e-7, seed: int = 0, device: str = "cpu") -> Iterator[Row]:
-    """Check every case of :func:`model_cases`, one row each.
+def check_all(
+    *,
+    only: str | None = None,
+    jobs: int = 1,
+    tolerance: float = 1e-7,
+    seed: int = 0,
+    device: str = "cpu",
+) -> Iterator[Row]:
+    """Check every layer and every model; yield one row each, in the order of :func:`case_names`.
 
-    Numeric gradients are those of the CPU; on another device the gradients are held against the CPU's.
+    Parameters
+    ----------
+    only : str, optional
+        As for :func:`case_names`.
+    jobs : int
+        The number of processes, on the CPU. Above 1 a script needs ``if __name__ == "__main__"``, as for
+        :mod:`multiprocessing`.
+    tolerance : float
+        The largest relative distance that passes.
+    seed : int
+        Draws the inputs and the dropout. A row depends on it, and not on the other rows.
+    device : str
+        Where the analytic gradients are computed. Numeric gradients of layers use forward passes on this
+        device. On a GPU the gradients of models are compared with those of the CPU.
+
+    Raises
+    ------
+    ValueError
+        If no name matches ``only``.
     """
     ops_on(device)
-    for name, model, batch in model_cases(np.random.default_rng(seed)):
-        if device != "cpu":
-            yield _check_against_cpu(name, model, batch, tolerance=tolerance, seed=seed, device=device)
-            continue
-        rows = check_model(model, batch, tolerance=tolerance, seed=seed, verbose=False)
-        worst = max(rows, key=lambda row: (not row.passed, row.error))  # a NaN is the worst
-        yield Row(name, worst.error, worst.name, [], worst.passed)
+    wanted = set(case_names(only, seed=seed))
+    indices = [index for index, case in enumerate(_cases(seed)) if case[0] in wanted]
+    check = functools.partial(_check, tolerance=tolerance, seed=seed, device=device)
+    jobs = min(jobs, len(indices)) if device == "cpu" else 1
+    if jobs <= 1:
+        yield from map(check, indices)
+        return
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
+    )
+    try:
+        yield from _submit(pool, check, indices)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _submit(pool: ProcessPoolExecutor, check: Any, indices: list[int]) -> Iterator[Row]:
+    """Start the processes, each with one thread for its kernels, and give them the cases."""
+    threads = os.environ.get("RNNLAB_NUM_THREADS")
+    os.environ["RNNLAB_NUM_THREADS"] = "1"
+    try:
+        return pool.map(check, indices)
+    finally:
+        del os.environ["RNNLAB_NUM_THREADS"]
+        if threads is not None:
+            os.environ["RNNLAB_NUM_THREADS"] = threads
+
+
+def _ignore_interrupts() -> None:
+    """Let the parent process alone handle Ctrl-C, which a terminal sends to all."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@functools.cache
+def _cases(seed: int) -> list[tuple[Any, ...]]:
+    """A tuple for each case, which starts with its name: a Case, or the name, the model and the batch."""
+    return [*layer_cases(np.random.default_rng(seed)), *model_cases(np.random.default_rng(seed))]
+
+
+def _check(index: int, *, tolerance: float, seed: int, device: str) -> Row:
+    case = _cases(seed)[index]
+    if isinstance(case, Case):
+        rng = np.random.default_rng([seed, index])
+        return check_case(
+            case if device == "cpu" else on_device(case, ops_on(device)), tolerance=tolerance, rng=rng
+        )
+    name, model, batch = case
+    if device != "cpu":
+        return _check_against_cpu(name, model, batch, tolerance=tolerance, seed=seed, device=device)
+    rows = check_model(model, batch, tolerance=tolerance, seed=seed, verbose=False)
+    worst = max(rows, key=lambda row: (not row.passed, row.error))  # a NaN is the worst
+    return Row("model", name, worst.error, worst.name, [], worst.passed)
 
 
 def _check_against_cpu(
     name: str, model: Any, batch: tuple[Array, ...], *, tolerance: float, seed: int, device: str
 ) -> Row:
-    """The same loss and the same gradients, under the same noise."""
+    """Compare a model's loss and gradients on a device with those on the CPU, under the same dropout."""
     expected_loss, expected = model.loss(*batch, rng=np.random.default_rng(seed))
     loss, grads = model.to(device).loss(*batch, rng=np.random.default_rng(seed))
     asnumpy = ops_for(grads.flat).asnumpy
     errors = {key: relative_distance(asnumpy(grads[key]), expected[key]) for key in expected}
     errors["the loss"] = abs(loss - expected_loss) / max(abs(expected_loss), 1e-8)
     worst = max(errors, key=lambda key: (not errors[key] <= tolerance, errors[key]))
-    return Row(name, errors[worst], worst, [], errors[worst] <= tolerance)
+    return Row("model", name, errors[worst], worst, [], errors[worst] <= tolerance)
 
 
 def on_device(case: Case, ops: Any) -> Case:
-    """A case that takes and gives NumPy's arrays, while its work is done elsewhere."""
+    """A case that takes and returns NumPy arrays, and computes on the device of ``ops``."""
 
     def forward(**inputs: Array) -> tuple[Any, ...]:
         *outs, cache = case.forward(**{name: ops.asarray(array) for name, array in inputs.items()})
@@ -84,7 +172,7 @@ def on_device(case: Case, ops: Any) -> Case:
 
 
 def check_case(case: Case, *, tolerance: float, rng: np.random.Generator) -> Row:
-    """Hold one layer's gradients against numeric ones."""
+    """Check the gradients of one layer, and that it writes into nothing that it is given."""
     *outs, cache = case.forward(**case.inputs)
     douts = [rng.standard_normal(np.shape(out)) for out in outs]
     touched = check_untouched(case.forward, case.backward, case.inputs, tuple(douts))
@@ -97,7 +185,8 @@ def check_case(case: Case, *, tolerance: float, rng: np.random.Generator) -> Row
         )
         errors[name] = relative_distance(numerical, grad)
     worst = max(errors, key=lambda name: (not errors[name] <= tolerance, errors[name]))  # a NaN is the worst
-    return Row(case.name, errors[worst], worst, touched, errors[worst] <= tolerance and not touched)
+    passed = errors[worst] <= tolerance and not touched
+    return Row("layer", case.name, errors[worst], worst, touched, passed)
 
 
 def _joined(outs: Iterable[Array]) -> Array:

@@ -1,6 +1,6 @@
-"""Affine maps, of vectors and of every step of a sequence.
+"""Affine maps of vectors, and of each step of a sequence.
 
-y = x w + b                dx = dy w^T        dw = x^T dy        db = sum over rows of dy
+out = x w + b              dx = dout w^T        dw = x^T dout        db = sum of the rows of dout
 """
 
 from __future__ import annotations
@@ -8,26 +8,26 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from rnnlab.layers.checks import check_shapes, gradient_room
+from rnnlab.layers.checks import check_shapes, gradient_arrays
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
 
 class AffineCache(NamedTuple):
-    """What the backward needs."""
+    """Arrays that the backward needs."""
 
-    x: Array  # (N, d_1, ..., d_k) as it came
+    x: Array  # (N, d_1, ..., d_k) or (N, T, D), as given to the forward
     w: Array  # (D, M)
     b: Array  # (M,)
 
 
 def affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, AffineCache]:
-    """An affine map of each row, whose axes after the first are flattened.
+    """Affine map of each row. All axes of x after the first are flattened to one.
 
     Parameters
     ----------
     x : (N, d_1, ..., d_k)
-        D = d_1 ... d_k numbers a row.
+        With D = d_1 ... d_k.
     w : (D, M)
     b : (M,)
 
@@ -38,8 +38,10 @@ def affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, AffineCache]:
 
     Raises
     ------
-    ValueError, TypeError
-        If a shape or a dtype does not fit.
+    ValueError
+        If the shapes do not agree.
+    TypeError
+        If an array is not float32 or float64, or the dtypes differ.
     """
     ops = ops_for(x, w, b)
     rows = x.reshape(x.shape[0], prod(x.shape[1:]))
@@ -56,24 +58,29 @@ def affine_backward(
     ----------
     dout : (N, M)
     into : (dw, db), optional
-        Arrays that the parameters' gradients are added into, instead of fresh ones.
+        Arrays that the parameter gradients are added to. By default they are new arrays.
 
     Returns
     -------
     dx (N, d_1, ..., d_k), dw (D, M), db (M,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If dout or ``into`` has a wrong shape or dtype.
     """
     x, w, _ = cache
     ops = ops_for(dout, x)
     rows = x.reshape(x.shape[0], w.shape[0])
     check_shapes("affine_backward", x=(rows, "N D"), w=(w, "D M"), dout=(dout, "N M"))
-    dw, db = gradient_room("affine_backward", {"dw": w.shape, "db": w.shape[1:]}, w, into)
+    dw, db = gradient_arrays("affine_backward", {"dw": w.shape, "db": w.shape[1:]}, w, into)
     ops.matmul_add(rows.T, dout, dw)
     ops.add_column_sums(dout, db)
     return ops.matmul(dout, w.T).reshape(x.shape), dw, db
 
 
 def temporal_affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, AffineCache]:
-    """The same affine map at every step.
+    """Affine map of each step of each sequence.
 
     Parameters
     ----------
@@ -88,8 +95,10 @@ def temporal_affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, Affine
 
     Raises
     ------
-    ValueError, TypeError
-        If a shape or a dtype does not fit.
+    ValueError
+        If the shapes do not agree.
+    TypeError
+        If an array is not float32 or float64, or the dtypes differ.
     """
     ops = ops_for(x, w, b)
     check_shapes("temporal_affine_forward", x=(x, "N T D"), w=(w, "D M"), b=(b, "M"))
@@ -107,6 +116,11 @@ def temporal_affine_backward(dout: Array, cache: AffineCache) -> tuple[Array, Ar
     Returns
     -------
     dx (N, T, D), dw (D, M), db (M,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If dout has a wrong shape or dtype.
     """
     x, w, b = cache
     check_shapes("temporal_affine_backward", x=(x, "N T D"), w=(w, "D M"), dout=(dout, "N T M"))

@@ -1,4 +1,7 @@
-"""The door of every layer: helpers that check shapes, dtypes and numbers of what comes in."""
+"""Argument checks that all layers share: shapes, dtypes, masks, tokens and numbers.
+
+Every helper takes the name of the calling function and the name of the argument, which the errors repeat.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,16 @@ from rnnlab.types import Array
 
 
 def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, int]:
-    """Check arrays against a specification such as ``"N T D"`` or ``"D 4H"``.
+    """Check the shapes and dtypes of arrays against specifications such as ``"N T D"`` or ``"D 4H"``.
 
     Parameters
     ----------
     function : str
-        Named in the errors.
+        The name of the calling function, for the errors.
     **arguments : (array, str)
-        Each array with its axes, separated by spaces: a letter is bound by the first array that has it and
-        must agree from then on, a number before a letter multiplies it. Give the arrays that bind first.
+        Each array with its specification. A specification names the axes, separated by spaces. The first
+        array with an axis ``H`` fixes the size of H; every later ``H`` must have the same size, and ``4H``
+        must be four times as large.
 
     Returns
     -------
@@ -35,7 +39,7 @@ def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, 
     ValueError
         If a shape differs: ``lstm_forward: Wx has shape (5, 12), expected (D, 4H) = (5, 16)``.
     TypeError
-        If an array is not floating point, or the arrays differ in dtype.
+        If an array is not of dtype float32 or float64, or the arrays differ in dtype.
     """
     sizes: dict[str, int] = {}
     dtypes: dict[str, np.dtype] = {}
@@ -60,17 +64,62 @@ def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, 
     return sizes
 
 
-def check_gradient(
-    function: str, dout: Array, shape: tuple[int, ...], dtype: np.dtype, name: str = "dout"
-) -> None:
-    """Check that a gradient has the shape and the dtype of what it is the gradient of.
+def check_float(function: str, name: str, array: Array) -> None:
+    """Check that an array has the dtype float32 or float64, in native byte order.
 
-    ``name`` is what the function calls it.
+    The layers compute in these two dtypes only. Other arrays are refused rather than converted: half
+    precision would overflow, a complex array would lose its imaginary part, and the compiled primitives read
+    native byte order.
 
     Raises
     ------
-    ValueError, TypeError
-        If it has not.
+    TypeError
+        If the array has another dtype.
+    """
+    _check_dtype(function, name, array.dtype)
+
+
+def check_real(argument: str, array: Array) -> None:
+    """Check that an array holds real numbers, which may be converted to float32 or float64.
+
+    Parameters
+    ----------
+    argument : str
+        The names of the calling function and of the argument, such as ``"CaptioningRNN.loss: features"``.
+    array : array
+
+    Raises
+    ------
+    TypeError
+        If the array holds anything but booleans, integers or floating-point numbers. Complex numbers are
+        refused because a conversion would drop their imaginary part.
+    """
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{argument} has dtype {array.dtype}, expected real numbers")
+
+
+def check_gradient(
+    function: str, dout: Array, shape: tuple[int, ...], dtype: np.dtype, name: str = "dout"
+) -> None:
+    """Check that a gradient has the shape and the dtype of the array it belongs to.
+
+    Parameters
+    ----------
+    function : str
+        The name of the calling function, for the errors.
+    dout : array
+        The gradient.
+    shape, dtype
+        The shape and the dtype of the array it belongs to.
+    name : str
+        The name of the argument, for the errors.
+
+    Raises
+    ------
+    ValueError
+        If the shape differs.
+    TypeError
+        If the dtype differs.
     """
     if dout.shape != shape:
         raise ValueError(f"{function}: {name} has shape {dout.shape}, expected {shape}")
@@ -78,15 +127,33 @@ def check_gradient(
         raise TypeError(f"{function}: {name} has dtype {dout.dtype}, expected {dtype}")
 
 
-def gradient_room(
+def gradient_arrays(
     function: str, shapes: dict[str, tuple[int, ...]], like: Array, into: Sequence[Array] | None
 ) -> Sequence[Array]:
-    """Arrays of these shapes to add gradients into: ``into`` once it is checked, or zeros.
+    """Return the arrays that a backward adds its parameter gradients to.
+
+    Parameters
+    ----------
+    function : str
+        The name of the calling function, for the errors.
+    shapes : dict of str to tuple of int
+        The shape of each gradient by its name, such as ``{"dW": (5, 3)}``.
+    like : array
+        An array of the library and the dtype that the gradients must have.
+    into : tuple or list of arrays, or None
+        The arrays that the caller gave; None for new arrays of zeros.
+
+    Returns
+    -------
+    sequence of arrays
+        ``into`` itself, or one array of zeros for each shape.
 
     Raises
     ------
-    ValueError, TypeError
-        If ``into`` is not a tuple of as many arrays, or one has another shape or dtype than ``like``.
+    ValueError
+        If ``into`` is not a tuple of one array for each shape, or an array has another shape or dtype.
+    TypeError
+        If an entry of ``into`` is not an array.
     """
     if into is None:
         return [ops_for(like).zeros(shape, like.dtype) for shape in shapes.values()]
@@ -104,13 +171,51 @@ def gradient_room(
     return into
 
 
-def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) -> Array:
-    """Check a mask (N, T) of the library and the dtype of ``like``; return it.
+def as_mask(function: str, name: str, mask: Array, shape: tuple[int, ...], axes: str) -> np.ndarray:
+    """Check a mask and return it as a NumPy array of booleans.
+
+    Parameters
+    ----------
+    function, name : str
+        The names of the calling function and of the argument, for the errors.
+    mask : array
+        Booleans, or numbers that are exactly 0 or 1. NaN, 0.5 and -1 are errors: a mask of such values is
+        a mistake, for example weights or lengths in its place.
+    shape : tuple of int
+        The shape that the mask must have.
+    axes : str
+        The axes as the error names them, such as ``"N, T"``.
+
+    Returns
+    -------
+    array of bool
 
     Raises
     ------
-    ValueError, TypeError
-        If its shape or its dtype is another.
+    ValueError
+        If the shape differs, or a value is neither 0 nor 1.
+    TypeError
+        If the mask does not hold booleans or real numbers.
+    """
+    mask = np.asarray(mask)
+    if mask.shape != shape:
+        raise ValueError(f"{function}: {name} has shape {mask.shape}, expected ({axes}) = {shape}")
+    if mask.dtype != bool:
+        _check_mask_values(function, name, mask)
+    return mask.astype(bool, copy=False)
+
+
+def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) -> Array:
+    """Check a mask (N, T) of zeros and ones that a layer multiplies with; return it.
+
+    The values of a mask on a GPU are not checked, because reading them would wait for the device.
+
+    Raises
+    ------
+    ValueError
+        If the mask has another shape or dtype than expected, or a value is neither 0 nor 1.
+    TypeError
+        If the mask and ``like`` belong to different libraries.
     """
     ops_for(mask, like)
     if mask.shape != shape or mask.dtype != like.dtype:
@@ -118,28 +223,52 @@ def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) 
             f"{function}: mask has shape {mask.shape} and dtype {mask.dtype}, "
             f"expected (N, T) = {shape} and {like.dtype}"
         )
+    if isinstance(mask, np.ndarray):
+        _check_mask_values(function, "mask", mask)
     return mask
 
 
-def check_tokens(function: str, name: str, tokens: Array, size: int) -> None:
-    """Check that ``tokens`` are integers in [0, size).
+def as_tokens(function: str, name: str, tokens: Array, size: int, *, of: str = "tokens") -> Array:
+    """Check tokens or labels and return them as int64.
+
+    A narrow dtype such as uint8 saves memory in a file. It must not reach arithmetic: a model with a
+    vocabulary of 1,000 words writes tokens that uint8 cannot hold.
+
+    Parameters
+    ----------
+    function, name : str
+        The names of the calling function and of the argument, for the errors.
+    tokens : array of integers
+        Of any integer dtype and any shape.
+    size : int
+        The number of words in the vocabulary, or of classes.
+    of : "tokens" or "classes"
+        What the numbers are, for the errors.
+
+    Returns
+    -------
+    array of int64
+        ``tokens`` itself if it already has this dtype.
 
     Raises
     ------
     TypeError
-        If they are not integers.
+        If the dtype is not an integer dtype. Booleans are refused too.
     IndexError
-        If one is out of range: the error names it and the size of the vocabulary.
+        If a token is not in [0, size).
     """
     if tokens.dtype.kind not in "iu":
         raise TypeError(f"{function}: {name} has dtype {tokens.dtype}, expected integers")
     if tokens.size and (tokens.min() < 0 or tokens.max() >= size):
         wrong = tokens.max() if tokens.max() >= size else tokens.min()
+        if of == "classes":
+            raise IndexError(f"{function}: {name} holds {wrong}, expected classes from 0 to {size - 1}")
         raise IndexError(f"{function}: {name} holds the token {wrong}, the vocabulary has {size} words")
+    return tokens.astype(np.int64, copy=False)
 
 
 def check_probability(function: str, name: str, value: float) -> None:
-    """Check that ``value`` is a number in [0, 1): the share of units that dropout may drop.
+    """Check that ``value`` is a probability in [0, 1), such as the rate of a dropout.
 
     Raises
     ------
@@ -151,7 +280,9 @@ def check_probability(function: str, name: str, value: float) -> None:
 
 
 def check_rng(function: str, rng: Any) -> None:
-    """Check that ``rng`` is a numpy Generator, or None for no noise: a seed would give the same noise always.
+    """Check that ``rng`` is a NumPy Generator, or None for inference.
+
+    An integer seed is refused: it would give the same dropout masks in every iteration.
 
     Raises
     ------
@@ -175,7 +306,7 @@ def check_size(function: str, name: str, value: int, least: int = 1) -> None:
 
 
 def check_weight(function: str, name: str, value: float) -> None:
-    """Check that ``value`` is a finite number of at least 0: the weight of a loss.
+    """Check that ``value`` is a finite number of at least 0, such as the weight of a loss term.
 
     Raises
     ------
@@ -203,8 +334,21 @@ def _written(specification: str, expected: tuple[int | None, ...]) -> str:
 def _check_dtypes(function: str, dtypes: dict[str, np.dtype]) -> None:
     first, *rest = dtypes.items()
     for name, dtype in dtypes.items():
-        if dtype.kind != "f":
-            raise TypeError(f"{function}: {name} has dtype {dtype}, expected a floating-point array")
+        _check_dtype(function, name, dtype)
     for name, dtype in rest:
         if dtype != first[1]:
             raise TypeError(f"{function}: {name} has dtype {dtype}, expected {first[1]} as {first[0]}")
+
+
+def _check_dtype(function: str, name: str, dtype: np.dtype) -> None:
+    if dtype.kind != "f" or dtype.itemsize not in (4, 8) or not dtype.isnative:
+        raise TypeError(
+            f"{function}: {name} has dtype {dtype}, expected float32 or float64 in native byte order"
+        )
+
+
+def _check_mask_values(function: str, name: str, mask: np.ndarray) -> None:
+    check_real(f"{function}: {name}", mask)
+    wrong = mask[(mask != 0) & (mask != 1)]
+    if wrong.size:
+        raise ValueError(f"{function}: {name} holds {wrong[0]}, expected booleans, or 0 and 1 only")

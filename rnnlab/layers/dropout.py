@@ -1,8 +1,8 @@
-"""Inverted dropout (Srivastava et al. 2014): in training each unit is dropped with probability p.
+"""Inverted dropout (Srivastava et al. 2014): in training, each unit is dropped with probability p.
 
-    out = x * m,  m = 0 with probability p, else 1 / (1 - p)             dx = dout * m
+    out = x * m,    m = 0 with probability p, else 1 / (1 - p)             dx = dout * m
 
-The scale keeps the expectation, so that nothing needs to change when no unit is dropped.
+The scale 1 / (1 - p) preserves the expectation of each unit, so that inference needs no change.
 """
 
 from __future__ import annotations
@@ -11,30 +11,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import check_gradient, check_probability, check_rng
+from rnnlab.layers.checks import check_float, check_gradient, check_probability, check_rng
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
 
 class DropoutCache(NamedTuple):
-    """What the backward needs: not the mask, which follows from the key, but what makes it again."""
+    """What :func:`dropout_backward` needs: the seed of the mask, not the mask, which it draws again."""
 
     shape: tuple[int, ...]  # of x
     dtype: Any  # of x
-    p: float  # 0 where nothing is dropped
-    key: int  # in [0, 2^63), from the generator
+    p: float  # 0 if no unit was dropped
+    seed: int  # of the mask, in [0, 2^63)
 
 
 def dropout_forward(x: Array, p: float, *, rng: np.random.Generator | None) -> tuple[Array, DropoutCache]:
-    """Drop units of an array of any shape.
+    """Drop units of an array.
 
     Parameters
     ----------
     x : array
+        Of any shape, float32 or float64.
     p : float in [0, 1)
         The probability that a unit is dropped.
     rng : numpy Generator or None
-        Where the noise comes from. None is inference: out is x itself.
+        The generator of the mask's seed. None means inference: no unit is dropped, and out is x itself.
 
     Returns
     -------
@@ -45,24 +46,42 @@ def dropout_forward(x: Array, p: float, *, rng: np.random.Generator | None) -> t
     ------
     ValueError
         If p is out of range.
+    TypeError
+        If x is not an array of float32 or float64, or rng is not a Generator.
     """
     check_probability("dropout_forward", "p", p)
     check_rng("dropout_forward", rng)
+    ops = ops_for(x)
+    check_float("dropout_forward", "x", x)
     if p == 0 or rng is None:
         return x, DropoutCache(x.shape, x.dtype, 0.0, 0)
-    ops = ops_for(x)
-    (key,) = ops.mask_seeds(rng, 1)
+    (seed,) = ops.mask_seeds(rng, 1)
     out = ops.empty(x.shape, x.dtype)
-    ops.dropout(x, p, key, out)
-    return out, DropoutCache(x.shape, x.dtype, p, key)
+    ops.dropout(x, p, seed, out)
+    return out, DropoutCache(x.shape, x.dtype, p, seed)
 
 
 def dropout_backward(dout: Array, cache: DropoutCache) -> Array:
-    """Backward of :func:`dropout_forward`: dx, of the shape of x."""
+    """Backward of :func:`dropout_forward`.
+
+    Parameters
+    ----------
+    dout : array of the shape of x
+
+    Returns
+    -------
+    dx : array of the shape of x
+        ``dout`` itself if no unit was dropped.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If dout differs from x in shape or dtype.
+    """
+    check_gradient("dropout_backward", dout, cache.shape, cache.dtype)
     if cache.p == 0:
         return dout
-    check_gradient("dropout_backward", dout, cache.shape, cache.dtype)
     ops = ops_for(dout)
     dx = ops.empty(dout.shape, dout.dtype)
-    ops.dropout(dout, cache.p, cache.key, dx)
+    ops.dropout(dout, cache.p, cache.seed, dx)
     return dx

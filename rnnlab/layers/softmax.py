@@ -1,20 +1,22 @@
-"""Softmax cross-entropy over the vocabulary, of rows and of sequences with a mask.
+"""Softmax cross-entropy over a vocabulary, for rows of scores and for masked sequences.
 
     p = softmax(x)         loss = -log p[y]         dx = p - onehot(y)
 
-With label smoothing (Szegedy et al. 2016) by epsilon the true class is not held to be certain:
+Label smoothing by epsilon (Szegedy et al. 2016, section 7) replaces the one-hot target by q:
 
     q = (1 - epsilon) onehot(y) + epsilon / V         loss = -q . log p         dx = p - q
 
-A loss over a sequence is the sum over its real steps and the mean over the batch (the choice of cs231n,
-which makes long captions count for more), or the mean over all real tokens.
+The loss of a batch of sequences is the sum over all real steps, divided by the number of sequences (as in
+cs231n; long captions then weigh more) or by the number of real tokens.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
-from rnnlab.layers.checks import check_probability, check_shapes, check_tokens
+from rnnlab.layers.checks import as_mask, as_tokens, check_probability, check_shapes
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -25,37 +27,40 @@ AVERAGES = ("batch", "token")
 def softmax_loss(
     x: Array, y: Array, *, divisor: float | None = None, label_smoothing: float = 0.0
 ) -> tuple[float, Array]:
-    """The loss of rows of scores, and its gradient.
+    """Cross-entropy loss of rows of scores, and its gradient.
 
     Parameters
     ----------
     x : (M, V)
         Scores before the softmax.
     y : (M,) integers in [0, V)
-        The true class of each row; NumPy's go with an x of any library.
+        The true class of each row. It may be a NumPy array even if x is on a GPU.
     divisor : float, optional
-        What the sum of the rows' losses is divided by, M if left out.
+        The sum over the rows is divided by it; M by default.
     label_smoothing : float in [0, 1)
-        The share of the true class's probability that is spread over all classes.
+        The probability that is spread evenly over all classes.
 
     Returns
     -------
-    loss : float, or an array () of a CuPy x, which nobody has waited for
+    loss : float
+        For a CuPy array x, an array () on the device; reading it waits for the device.
     dx : (M, V)
 
     Raises
     ------
     IndexError
         If a class is out of range.
-    ValueError, TypeError
-        If a shape, a dtype or an option does not fit.
+    ValueError
+        If the shape of y or the label smoothing is wrong.
+    TypeError
+        If x is not float32 or float64, or y does not hold integers.
     """
-    ops, _ = ops_for(x), ops_for(y)  # of any library, but arrays
+    ops, _ = ops_for(x), ops_for(y)
     check_probability("softmax_loss", "label_smoothing", label_smoothing)
     M, V = check_shapes("softmax_loss", x=(x, "M V")).values()
     if y.shape != (M,):
         raise ValueError(f"softmax_loss: y has shape {y.shape}, expected (M,) = {(M,)}")
-    check_tokens("softmax_loss", "y", y, V)
+    y = as_tokens("softmax_loss", "y", y, V)
     divisor = max(M, 1) if divisor is None else divisor
     dx = ops.empty(x.shape, x.dtype)
     losses = ops.softmax_cross_entropy(x, ops.indices(y), 1 / divisor, dx, label_smoothing)
@@ -68,10 +73,10 @@ def temporal_softmax_loss(
     mask: Array,
     verbose: bool = False,
     *,
-    average: str = "batch",
+    average: Literal["batch", "token"] = "batch",
     label_smoothing: float = 0.0,
 ) -> tuple[float, Array]:
-    """The loss of a batch of sequences where the mask is true, and its gradient.
+    """Cross-entropy loss of a batch of sequences over the steps where the mask is true, and its gradient.
 
     Parameters
     ----------
@@ -80,40 +85,44 @@ def temporal_softmax_loss(
     y : (N, T) integers in [0, V)
         The true token at each step.
     mask : (N, T)
-        True (or nonzero) where y is a real token; the others count for nothing. Like y it may be NumPy's.
+        True (or 1) where y is a real token. The other steps are not read and have the gradient zero. Like y,
+        the mask may be a NumPy array even if x is on a GPU.
     verbose : bool
-        Print the shapes of x and of the gradient, as in the course.
+        Print the shapes of x and of the gradient, as in cs231n.
     average : "batch" or "token"
-        Divide the sum over all real tokens by N, or by their number.
+        Divide the sum over all real tokens by N, or by the number of real tokens.
     label_smoothing : float in [0, 1)
-        As of :func:`softmax_loss`.
+        As in :func:`softmax_loss`.
 
     Returns
     -------
-    loss : float, or an array () of a CuPy x, which nobody has waited for
+    loss : float
+        For a CuPy array x, an array () on the device; reading it waits for the device.
     dx : (N, T, V)
 
     Raises
     ------
     IndexError
         If a token is out of range.
-    ValueError, TypeError
-        If a shape, a dtype or an option does not fit.
+    ValueError
+        If a shape, a value of the mask, ``average`` or ``label_smoothing`` is wrong.
+    TypeError
+        If x is not float32 or float64, or y does not hold integers.
     """
+    function = "temporal_softmax_loss"
     ops, _, _ = ops_for(x), ops_for(y), ops_for(mask)
-    check_shapes("temporal_softmax_loss", x=(x, "N T V"))
+    check_shapes(function, x=(x, "N T V"))
     N, T, V = x.shape
-    for name, array in (("y", y), ("mask", mask)):
-        if array.shape != (N, T):
-            raise ValueError(
-                f"temporal_softmax_loss: {name} has shape {array.shape}, expected (N, T) = {(N, T)}"
-            )
-    y, mask = (ops_for(array).asnumpy(array).reshape(-1) for array in (y, mask))
-    real = np.flatnonzero(mask)
+    if y.shape != (N, T):
+        raise ValueError(f"{function}: y has shape {y.shape}, expected (N, T) = {(N, T)}")
+    y, mask = (ops_for(array).asnumpy(array) for array in (y, mask))
+    real = np.flatnonzero(as_mask(function, "mask", mask, (N, T), "N, T"))
     rows, scores = ops.asarray(real), ops.empty((real.size, V), x.dtype)
     ops.take(as_rows(x), rows, scores)
-    divisor = loss_divisor("temporal_softmax_loss", average, N, real.size)
-    loss, dscores = softmax_loss(scores, y[real], divisor=divisor, label_smoothing=label_smoothing)
+    divisor = loss_divisor(function, average, N, real.size)
+    loss, dscores = softmax_loss(
+        scores, y.reshape(-1)[real], divisor=divisor, label_smoothing=label_smoothing
+    )
     dx = ops.zeros((N * T, V), x.dtype)
     ops.put(dscores, rows, dx)
     dx = dx.reshape(N, T, V)
@@ -123,13 +132,23 @@ def temporal_softmax_loss(
 
 
 def loss_divisor(function: str, average: str, N: int, tokens: int) -> int:
-    """What the summed loss of N sequences with this many real tokens is divided by, at least 1.
+    """Return the number that the summed loss of a batch is divided by, at least 1.
+
+    Parameters
+    ----------
+    function : str
+        The name of the calling function, for the errors.
+    average : "batch" or "token"
+    N : int
+        The number of sequences.
+    tokens : int
+        The number of real tokens.
 
     Raises
     ------
     ValueError
-        If ``average`` is not one of "batch" and "token".
+        If ``average`` is not "batch" or "token".
     """
     if average not in AVERAGES:
-        raise ValueError(f"{function}: the average is {average!r}, expected one of {', '.join(AVERAGES)}")
+        raise ValueError(f"{function}: average is {average!r}, expected one of {', '.join(AVERAGES)}")
     return max(1, N if average == "batch" else tokens)

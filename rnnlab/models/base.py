@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
 
-from rnnlab.layers.checks import check_probability, check_weight
+from rnnlab.layers.checks import check_probability, check_real, check_weight
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.padding import Padded
 from rnnlab.ops import device_of, ops_for, ops_on
@@ -118,12 +118,14 @@ class Model:
         if isinstance(entry, tuple):
             return self.staged(entry)
         floats = getattr(entry, "dtype", np.dtype(int)).kind == "f"
-        return self._ops.staged(entry, self.params.flat) if floats else entry
+        return self._ops.prefetch(entry, self.params.flat) if floats else entry
 
     def staged_whole(self, batch: Padded) -> Padded:
         """A padded batch with all its arrays on the model's device."""
         integers = self._ops.empty(0, np.int64)
-        return batch.on(lambda x: self._ops.staged(x, self.params.flat if x.dtype.kind == "f" else integers))
+        return batch.on(
+            lambda x: self._ops.prefetch(x, self.params.flat if x.dtype.kind == "f" else integers)
+        )
 
     @property
     def device(self) -> str:
@@ -135,17 +137,10 @@ class Model:
         """The primitives of the parameters' library."""
         return ops_for(self.params.flat)
 
-    def _floats(self, array: Any) -> Array:
-        """An array of numbers on the model's device, in its dtype.
-
-        Raises
-        ------
-        TypeError
-            If it is complex: the imaginary part would be lost.
-        """
-        dtype = getattr(array, "dtype", None) or np.asarray(array).dtype
-        if dtype.kind == "c":
-            raise TypeError(f"{type(self).__name__}: got an array of {dtype}, expected real numbers")
+    def _floats(self, argument: str, array: Any) -> Array:
+        """An array of real numbers on the model's device, in its dtype; errors begin with ``argument``."""
+        array = array if hasattr(array, "dtype") else np.asarray(array)
+        check_real(argument, array)
         return self._ops.asarray(array, dtype=self.dtype)
 
     @property

@@ -329,7 +329,7 @@ class CaptioningRNN(EncoderDecoder):
     def _array(self, name: str, features: Any, axes: str, numbers: int) -> Array:
         if isinstance(features, tuple):
             raise TypeError(f"{name} is a tuple, expected an array {axes}: the model has no global_dim")
-        array = self._floats(features)
+        array = self._floats(name, features)
         if array.ndim != axes.count(",") + 1 or array.shape[-1] != numbers or not all(array.shape[1:]):
             raise ValueError(f"{name} has shape {array.shape}, expected {axes} with {axes[-2]} = {numbers}")
         return array

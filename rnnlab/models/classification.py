@@ -18,7 +18,7 @@ from rnnlab.layers import (
     dropout_backward,
     dropout_forward,
 )
-from rnnlab.layers.checks import check_rng
+from rnnlab.layers.checks import as_tokens, check_rng
 from rnnlab.layers.recurrent.packing import real_lengths
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, Model, RegularisationOptions, arguments_of, averaged_over
@@ -253,7 +253,7 @@ class SequenceClassifier(Model):
         labels = self._labels("loss", labels, len(x))
         N, _ = averaged_over("SequenceClassifier.loss", len(x), len(x), part_of)
         rows, T, D = x.shape
-        arrays = {"labels": labels.astype(np.int64)}
+        arrays = {"labels": labels}
         if lengths is not None:
             lengths = real_lengths("SequenceClassifier.loss", rows, T, lengths)
             padded = self._ops.zeros((rows, rounded_up(T), D), x.dtype)
@@ -318,7 +318,7 @@ class SequenceClassifier(Model):
         return weights.astype(self.dtype)
 
     def _inputs(self, function: str, x: Array) -> Array:
-        x = self._floats(x)
+        x = self._floats(f"SequenceClassifier.{function}: x", x)
         if x.ndim != 3 or x.shape[2] != self.input_dim or not x.shape[1]:
             raise ValueError(
                 f"SequenceClassifier.{function}: x has shape {x.shape}, "
@@ -330,14 +330,7 @@ class SequenceClassifier(Model):
         function, labels = f"SequenceClassifier.{function}", np.asarray(labels)
         if labels.shape != (rows,):
             raise ValueError(f"{function}: labels has shape {labels.shape}, expected (N,) = {(rows,)}")
-        if labels.dtype.kind not in "iu":
-            raise TypeError(f"{function}: labels has dtype {labels.dtype}, expected integers")
-        wrong = labels[(labels < 0) | (labels >= self.num_classes)]
-        if wrong.size:
-            raise IndexError(
-                f"{function}: labels holds {wrong[0]}, expected classes from 0 to {self.num_classes - 1}"
-            )
-        return labels
+        return as_tokens(function, "labels", labels, self.num_classes, of="classes")
 
 
 def _read(h: Array, weights: Array) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.layers.checks import check_tokens
+from rnnlab.layers.checks import as_tokens
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, RegularisationOptions, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
@@ -314,7 +314,7 @@ class Seq2Seq(EncoderDecoder):
             raise ValueError(
                 f"Seq2Seq.{function}: source has shape {source.shape}, expected (N, L) with L of at least 1"
             )
-        check_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
+        source = as_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
         return Tokens.of(source, self.source_word_to_idx["<NULL>"]), len(source)
 
     def _padded_inputs(self, batch: Tokens) -> dict[str, Array]:

@@ -22,14 +22,16 @@ import os
 import re
 import warnings
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.api import Primitives
 from rnnlab.ops.step_masks import StepMasks
 
 __all__ = [
+    "Primitives",
     "StepMasks",
     "describe",
     "describe_gpu",
@@ -40,10 +42,15 @@ __all__ = [
     "warm_up",
 ]
 
+if TYPE_CHECKING:  # mypy compares the signatures of each module with those of the Protocol
+    from rnnlab.ops import cuda, numba
+
+    _MODULES: tuple[Primitives, ...] = (numpy_ops, numba, cuda)
+
 _NUMPY = (np.ndarray, np.generic)
 
 
-def ops_for(*arrays: Any) -> ModuleType:
+def ops_for(*arrays: Any) -> Primitives:
     """The module of primitives for the library that made these arrays.
 
     Raises
@@ -55,14 +62,14 @@ def ops_for(*arrays: Any) -> ModuleType:
         return _for_numpy().module
     libraries = {type(array).__module__.partition(".")[0] for array in arrays}
     if libraries == {"cupy"}:
-        return importlib.import_module("rnnlab.ops.cuda")
+        return cast(Primitives, importlib.import_module("rnnlab.ops.cuda"))
     if libraries == {"numpy", "cupy"}:
         raise TypeError("expected arrays of one library, got NumPy and CuPy arrays together")
     kinds = sorted({f"{type(array).__module__}.{type(array).__name__}" for array in arrays})
     raise TypeError(f"expected NumPy or CuPy arrays, got {', '.join(kinds)}")
 
 
-def ops_on(device: str) -> ModuleType:
+def ops_on(device: str) -> Primitives:
     """The module of primitives for "cpu", "gpu" (the first), or "gpu:N", which becomes the one in use.
 
     Raises
@@ -84,7 +91,7 @@ def ops_on(device: str) -> ModuleType:
             raise
         raise ImportError(f"device is {device!r}, which needs CuPy: {_INSTALL_CUPY}") from None
     devices.use(int(found[1] or 0), device)
-    return importlib.import_module("rnnlab.ops.cuda")
+    return cast(Primitives, importlib.import_module("rnnlab.ops.cuda"))
 
 
 def device_of(array: Any) -> str:
@@ -122,7 +129,7 @@ def warm_up() -> float:
 
 
 class _Choice(NamedTuple):
-    module: ModuleType
+    module: Primitives
     description: str
 
 

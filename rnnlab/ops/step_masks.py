@@ -1,4 +1,4 @@
-"""The noise of one step of a recurrent cell, and steps with it out of a module's own primitives."""
+"""Dropout and zoneout in one step of a recurrent cell, composed of a library's own primitives."""
 
 from __future__ import annotations
 
@@ -9,152 +9,166 @@ import numpy as np
 
 from rnnlab.types import Array
 
-__all__ = ["Drawing", "StepMasks", "regularised_lstm", "regularised_mixing", "regularised_rnn"]
-Primitive = Callable[..., None]
+__all__ = ["RegularisedSteps", "StepMasks", "regularised_steps"]
+Primitive = Callable[..., Any]
 
 
 class StepMasks(NamedTuple):
-    """The noise of a step: what of it there is, and what it follows from.
+    """Which masks a step of a cell applies, and the seeds that they follow from.
 
     Attributes
     ----------
-    zoneout : (2,) floats
-        The probability that a number of h, and of an LSTM's c, stays as it was.
-    dropout : float
-        The probability that a number of the candidate is dropped; the others are divided by what is left.
-    keys : (3,) integers, or None
-        Of these draws, in their order. Without keys nothing is drawn: zoneout is its expectation, and nothing
+    zoneout : (2,) floats in [0, 1)
+        The probability that a unit of h, and of an LSTM's c, keeps its previous value (Krueger et al. 2017).
+    dropout : float in [0, 1)
+        The probability that a unit of the candidate is dropped; the others are divided by 1 - dropout
+        (Semeniuta et al. 2016).
+    seeds : (3,) integers in [0, 2^63), or None
+        Of the masks of h, c and the candidate. None is inference: zoneout takes its expectation, and nothing
         is dropped.
     start : int
-        The step's first number in the whole that is drawn for.
+        The index of the step's first unit in the array that the masks are drawn for, all steps together.
     """
 
     zoneout: tuple[float, float] = (0.0, 0.0)
     dropout: float = 0.0
-    keys: Sequence[int] | None = None
+    seeds: Sequence[int] | None = None
     start: int = 0
 
 
-class Drawing:
-    """The noise of steps, a pass over the arrays for each kind, by a module's own primitives for NumPy's."""
+class RegularisedSteps(NamedTuple):
+    """The steps with dropout and zoneout; :class:`rnnlab.ops.api.Primitives` documents each."""
 
-    def __init__(
-        self, dropout_mask: Primitive, zoneout_forward: Primitive, zoneout_backward: Primitive
+    rnn_regularised_forward: Primitive
+    rnn_regularised_backward: Primitive
+    lstm_regularised_forward: Primitive
+    lstm_regularised_backward: Primitive
+    gru_candidate_regularised_forward: Primitive
+    gru_candidate_regularised_backward: Primitive
+    simplified_gru_regularised_forward: Primitive
+    simplified_gru_regularised_backward: Primitive
+
+
+def regularised_steps(cells: Any, masks: Any) -> RegularisedSteps:
+    """The steps with dropout and zoneout, one pass over the arrays for each mask.
+
+    Parameters
+    ----------
+    cells : module
+        With the steps of the cells, and their variants ``..._dropped_...`` that take a mask of the candidate.
+    masks : module
+        With ``dropout_mask``, ``zoneout_forward`` and ``zoneout_backward``.
+    """
+    return RegularisedSteps(
+        *_rnn(cells, masks),
+        *_lstm(cells, masks),
+        *_interpolating(cells, masks, "gru_candidate"),
+        *_interpolating(cells, masks, "simplified_gru"),
+    )
+
+
+def _rnn(cells: Any, module: Any) -> tuple[Primitive, Primitive]:
+    zoneout = _Zoneout(module)
+
+    def rnn_regularised_forward(
+        a: Array, prev_h: Array, activated: Array, h: Array, masks: StepMasks
     ) -> None:
-        self._keep_mask = dropout_mask
-        self._zoneout_forward, self._zoneout_backward = zoneout_forward, zoneout_backward
+        cells.rnn_forward(a, activated)
+        h[...] = activated
+        zoneout.forward(0, prev_h, h, masks)
 
-    def masks(self, like: Array, noise: StepMasks) -> tuple[Array, ...]:
-        """The mask of the candidate, if there is one."""
-        _, p, keys, start = noise
-        if not p or keys is None:
-            return ()
-        keep = np.empty(like.shape, like.dtype)
-        self._keep_mask(p, keys[2], start, keep)
-        return (keep,)
-
-    def zoneout(self, k: int, prev: Array, now: Array, noise: StepMasks) -> None:
-        """Zoneout of array k of a state, h or c."""
-        p = noise.zoneout[k]
-        if not p:
-            return
-        if noise.keys is None:
-            now += p * (prev - now)
-        else:
-            self._zoneout_forward(prev, p, noise.keys[k], noise.start, now)
-
-    def split(self, k: int, dnow: Array, noise: StepMasks) -> Array | None:
-        """What of dnow goes past the cell, if anything; the rest, which goes through it, is left in dnow."""
-        p = noise.zoneout[k]
-        if not p:
-            return None
-        past = np.empty(dnow.shape, dnow.dtype)
-        if noise.keys is None:
-            np.multiply(dnow, p, out=past)
-            dnow -= past
-        else:
-            self._zoneout_backward(dnow, p, noise.keys[k], noise.start, past)
-        return past
-
-
-def regularised_rnn(
-    drawing: Drawing, forward: Primitive, backward: Primitive
-) -> tuple[Callable[..., Any], ...]:
-    """``rnn_regularised_forward`` and ``rnn_regularised_backward`` on these primitives."""
-
-    def rnn_regularised_forward(a: Array, prev_h: Array, made: Array, h: Array, noise: StepMasks) -> None:
-        """``rnn_forward``, whose h is ``made``, and zoneout from that to h, all (n, H)."""
-        forward(a, made)
-        h[...] = made
-        drawing.zoneout(0, prev_h, h, noise)
-
-    def rnn_regularised_backward(dh: Array, made: Array, da: Array, noise: StepMasks) -> Array | None:
-        """Backward of :func:`rnn_regularised_forward`, as :func:`lstm_regularised_backward`."""
-        past = drawing.split(0, dh, noise)
-        backward(dh, made, da)
+    def rnn_regularised_backward(dh: Array, activated: Array, da: Array, masks: StepMasks) -> Array | None:
+        skipped = zoneout.split(0, dh, masks)
+        cells.rnn_backward(dh, activated, da)
         dh[...] = 0
-        return past
+        return skipped
 
     return rnn_regularised_forward, rnn_regularised_backward
 
 
-def regularised_lstm(
-    drawing: Drawing,
-    forward: Primitive,
-    backward: Primitive,
-    dropped_forward: Primitive,
-    dropped_backward: Primitive,
-) -> tuple[Callable[..., Any], ...]:
-    """``lstm_regularised_forward`` and ``lstm_regularised_backward`` on these primitives."""
+def _lstm(cells: Any, module: Any) -> tuple[Primitive, Primitive]:
+    zoneout = _Zoneout(module)
 
     def lstm_regularised_forward(
-        gates: Array, prev_h: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array, noise: StepMasks
+        gates: Array, prev_h: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array, masks: StepMasks
     ) -> None:
-        """``lstm_forward`` with noise: h is made of the c without zoneout, which is tanh_c's as well."""
-        masks = drawing.masks(c, noise)
-        (dropped_forward if masks else forward)(gates, *masks, prev_c, c, tanh_c, h)
-        drawing.zoneout(0, prev_h, h, noise)
-        drawing.zoneout(1, prev_c, c, noise)
+        mask = _candidate_mask(module, c, masks)
+        (cells.lstm_dropped_forward if mask else cells.lstm_forward)(gates, *mask, prev_c, c, tanh_c, h)
+        zoneout.forward(0, prev_h, h, masks)
+        zoneout.forward(1, prev_c, c, masks)
 
     def lstm_regularised_backward(
-        dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array, noise: StepMasks
+        dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array, masks: StepMasks
     ) -> Array | None:
-        """Backward of :func:`lstm_regularised_forward`: write da (n, 4H), and make dc that of c_{t-1}.
-
-        ``dh`` leaves as what of the gradient of h_{t-1} does not come through products, which are to be added
-        to it. What is returned, if anything, (n, H), is a part of it that is to be added after them.
-        """
-        past, past_c = drawing.split(0, dh, noise), drawing.split(1, dc, noise)
-        masks = drawing.masks(dc, noise)
-        (dropped_backward if masks else backward)(dh, dc, gates, *masks, prev_c, tanh_c, da)
+        skipped, skipped_c = zoneout.split(0, dh, masks), zoneout.split(1, dc, masks)
+        mask = _candidate_mask(module, dc, masks)
+        backward = cells.lstm_dropped_backward if mask else cells.lstm_backward
+        backward(dh, dc, gates, *mask, prev_c, tanh_c, da)
         dh[...] = 0
-        if past_c is not None:
-            dc += past_c
-        return past
+        if skipped_c is not None:
+            dc += skipped_c
+        return skipped
 
     return lstm_regularised_forward, lstm_regularised_backward
 
 
-def regularised_mixing(
-    drawing: Drawing,
-    forward: Primitive,
-    backward: Primitive,
-    dropped_forward: Primitive,
-    dropped_backward: Primitive,
-) -> tuple[Callable[..., Any], ...]:
-    """A step with noise, and its backward, of a cell that mixes its candidate with h_{t-1}."""
+def _interpolating(cells: Any, module: Any, cell: str) -> tuple[Primitive, Primitive]:
+    """Of a cell whose h interpolates between its candidate and h_{t-1}."""
+    zoneout = _Zoneout(module)
+    plain_forward, plain_backward = getattr(cells, f"{cell}_forward"), getattr(cells, f"{cell}_backward")
+    dropped_forward = getattr(cells, f"{cell}_dropped_forward")
+    dropped_backward = getattr(cells, f"{cell}_dropped_backward")
 
-    def noisy_forward(gates: Array, prev_h: Array, h: Array, noise: StepMasks) -> None:
-        """The primitive without ``noisy`` in its name, and noise."""
-        masks = drawing.masks(h, noise)
-        (dropped_forward if masks else forward)(gates, *masks, prev_h, h)
-        drawing.zoneout(0, prev_h, h, noise)
+    def regularised_forward(gates: Array, prev_h: Array, h: Array, masks: StepMasks) -> None:
+        mask = _candidate_mask(module, h, masks)
+        (dropped_forward if mask else plain_forward)(gates, *mask, prev_h, h)
+        zoneout.forward(0, prev_h, h, masks)
 
-    def noisy_backward(dh: Array, gates: Array, prev_h: Array, da: Array, noise: StepMasks) -> Array | None:
-        """Its backward, with ``dh`` and what is returned as of :func:`lstm_regularised_backward`."""
-        past = drawing.split(0, dh, noise)
-        masks = drawing.masks(dh, noise)
-        (dropped_backward if masks else backward)(dh, gates, *masks, prev_h, da)
-        return past
+    def regularised_backward(
+        dh: Array, gates: Array, prev_h: Array, da: Array, masks: StepMasks
+    ) -> Array | None:
+        skipped = zoneout.split(0, dh, masks)
+        mask = _candidate_mask(module, dh, masks)
+        (dropped_backward if mask else plain_backward)(dh, gates, *mask, prev_h, da)
+        return skipped
 
-    return noisy_forward, noisy_backward
+    return regularised_forward, regularised_backward
+
+
+def _candidate_mask(module: Any, like: Array, masks: StepMasks) -> tuple[Array, ...]:
+    """The mask of the candidate, or nothing if nothing is dropped."""
+    if not masks.dropout or masks.seeds is None:
+        return ()
+    mask = np.empty(like.shape, like.dtype)
+    module.dropout_mask(masks.dropout, masks.seeds[2], masks.start, mask)
+    return (mask,)
+
+
+class _Zoneout:
+    """Zoneout of array k of a cell's state: 0 is h, 1 is c."""
+
+    def __init__(self, module: Any) -> None:
+        self._forward, self._backward = module.zoneout_forward, module.zoneout_backward
+
+    def forward(self, k: int, prev: Array, now: Array, masks: StepMasks) -> None:
+        """Replace units of ``now`` by those of ``prev``, or in inference write the expectation."""
+        p = masks.zoneout[k]
+        if not p:
+            return
+        if masks.seeds is None:
+            now += p * (prev - now)
+        else:
+            self._forward(prev, p, masks.seeds[k], masks.start, now)
+
+    def split(self, k: int, dnow: Array, masks: StepMasks) -> Array | None:
+        """Leave in ``dnow`` what goes through the cell; return what skips it, None if zoneout is off."""
+        p = masks.zoneout[k]
+        if not p:
+            return None
+        skipped = np.empty(dnow.shape, dnow.dtype)
+        if masks.seeds is None:
+            np.multiply(dnow, p, out=skipped)
+            dnow -= skipped
+        else:
+            self._backward(dnow, p, masks.seeds[k], masks.start, skipped)
+        return skipped

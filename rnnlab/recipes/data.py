@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from rnnlab.recipes.schema import Count, EnvPath, Natural
+from rnnlab.options import Count, Natural
+from rnnlab.recipes.schema import EnvPath
 
 
 @dataclass(frozen=True)

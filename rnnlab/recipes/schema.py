@@ -1,15 +1,14 @@
 """Tables checked against dataclasses: the annotations of the fields are the schema.
 
-    bool, int, float, str           a value of that type; a float may be written as an integer
-    EnvPath                         a path in which $NAME is an environment variable
-    Literal["a", "b"]               one of the values
-    Annotated[int, Interval(...)]   a number inside the interval
-    X | None                        X or null
-    list[X], dict[str, Any]         an array of X, in errors counted from 1; a table of anything
-    a dataclass                     a table with the fields as keys; a field without a default is required
-    a union of dataclasses          the one whose field ``kind``, a Literal, has the table's value
+The annotations are those of :mod:`rnnlab.options`, and besides:
 
-A dataclass may check more in ``__post_init__``, by a ValueError or TypeError that starts with a field's name.
+    EnvPath                 a path in which $NAME is an environment variable
+    X | None                X, or "none", since TOML has no null; in JSON null
+    list[X], Sequence[X]    an array of X; errors count its items from 1
+    a dataclass             a table with the fields as keys; a field without a default is required
+    a union of dataclasses  the one whose field ``kind``, a Literal, has the table's value
+
+A dataclass may check more in ``__post_init__``, by a ValueError or TypeError that begins with a field's name.
 """
 
 from __future__ import annotations
@@ -19,9 +18,12 @@ import difflib
 import os
 import re
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from rnnlab.options import accepts, expectation
+from rnnlab.recipes.derived import UNSET
 
 T = TypeVar("T")
 
@@ -30,31 +32,10 @@ class ConfigError(ValueError):
     """A table that does not follow its schema; the message has the source, the key, found and expected."""
 
 
-class Interval:
-    """An interval in its mathematical notation: ``Interval("[0, 1)")``, ``Interval("(0, inf)")``."""
-
-    def __init__(self, notation: str) -> None:
-        low, high = notation[1:-1].split(",")
-        self.notation = notation
-        self._low, self._high = float(low), float(high)
-
-    def __contains__(self, number: float) -> bool:
-        above = number >= self._low if self.notation[0] == "[" else number > self._low
-        below = number <= self._high if self.notation[-1] == "]" else number < self._high
-        return above and below
-
-
-Count = Annotated[int, Interval("[1, inf)")]
-Natural = Annotated[int, Interval("[0, inf)")]
-Positive = Annotated[float, Interval("(0, inf)")]
-NotNegative = Annotated[float, Interval("[0, inf)")]
-Fraction = Annotated[float, Interval("[0, 1)")]
-
-
 class EnvPath(os.PathLike[str]):
-    """A path as it was written, ``$NAME``, ``${NAME}`` and ``~`` in it; expanded when it is used as a path.
+    """A path with ``$NAME``, ``${NAME}`` and ``~``, which are expanded when it is used as a path.
 
-    Kept as written, so that a configuration that was stored on one machine names the same data on another.
+    It is stored as it was written, so that a configuration of one machine names the same data on another.
     """
 
     def __init__(self, text: str) -> None:
@@ -86,9 +67,9 @@ class EnvPath(os.PathLike[str]):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value stands, for errors: a file and a dotted key.
+    """The place of a value, for errors: a file and a dotted key.
 
-    The keys in ``overrides``, and all inside them, come from the command line and not from the file.
+    The keys in ``overrides``, and all keys below them, come from the command line and not from the file.
     """
 
     source: str
@@ -131,47 +112,53 @@ def from_table(schema: type[T], table: Any, place: Place) -> T:
 
 
 def to_table(instance: Any) -> Any:
-    """The inverse of :func:`from_table`: dictionaries, lists, strings, numbers, booleans and None."""
+    """The inverse of :func:`from_table`: dictionaries, lists, strings, numbers, booleans and None.
+
+    Keys that are UNSET are left out.
+    """
     if dataclasses.is_dataclass(instance):
-        names = [field.name for field in dataclasses.fields(instance)]
-        return {name: to_table(getattr(instance, name)) for name in names}
-    if isinstance(instance, list):
+        values = {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
+        return {name: to_table(value) for name, value in values.items() if value is not UNSET}
+    if isinstance(instance, list | tuple):
         return [to_table(item) for item in instance]
     return instance.text if isinstance(instance, EnvPath) else instance
 
 
 def _value(annotation: Any, value: Any, place: Place) -> Any:
-    """``value`` as the annotation wants it."""
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin in (Union, types.UnionType):
-        return _union(arguments, value, place)
-    if dataclasses.is_dataclass(annotation):
-        return from_table(annotation, value, place)  # type: ignore[arg-type]
-    if origin is list and isinstance(value, list):
-        return [_value(arguments[0], item, place / number) for number, item in enumerate(value, start=1)]
-    scalar, interval = arguments if origin is Annotated else (annotation, None)
-    if not _is_a(scalar, value) or (interval and value not in interval):
-        raise ConfigError(f"{place} is {value!r}, expected {_expectation(annotation)}")
-    return scalar(value) if scalar in (float, EnvPath) else value
-
-
-def _is_a(annotation: Any, value: Any) -> bool:
-    if get_origin(annotation) is Literal:
-        return any(value == choice and type(value) is type(choice) for choice in get_args(annotation))
-    if get_origin(annotation) is dict:
-        return isinstance(value, dict)
-    if annotation is float:
-        return type(value) in (int, float)
-    return type(value) is (str if annotation is EnvPath else annotation)
-
-
-def _union(members: tuple[Any, ...], value: Any, place: Place) -> Any:
-    if value is None and type(None) in members:
+    """``value`` as the annotation says."""
+    members, optional = _members(annotation)
+    if optional and (value is None or (value == "none" and str not in members)):
         return None
-    members = tuple(member for member in members if member is not type(None))
-    if len(members) == 1:
-        return _value(members[0], value, place)
-    kinds = {get_args(get_type_hints(member)["kind"])[0]: member for member in members}
+    if all(map(dataclasses.is_dataclass, members)):
+        return _table(members, value, place)
+    member = members[0]
+    if get_origin(member) in (list, Sequence) and isinstance(value, list):
+        (item,) = get_args(member)
+        return [_value(item, each, place / number) for number, each in enumerate(value, start=1)]
+    if member is EnvPath and isinstance(value, str):
+        return EnvPath(value)
+    if not accepts(annotation, value):
+        raise ConfigError(f"{place} is {value!r}, expected {_expectation(annotation)}")
+    return float(value) if _scalar(member) is float else value
+
+
+def _members(annotation: Any) -> tuple[list[Any], bool]:
+    """The members of a union, without None, and whether None is one; an annotation alone is its own."""
+    union = get_origin(annotation) in (Union, types.UnionType)
+    members = list(get_args(annotation)) if union else [annotation]
+    some = [member for member in members if member is not type(None)]
+    return some, len(some) < len(members)
+
+
+def _scalar(annotation: Any) -> Any:
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+
+
+def _table(schemas: Sequence[Any], value: Any, place: Place) -> Any:
+    """The table of the only schema, or of the one that its ``kind`` names."""
+    if len(schemas) == 1:
+        return from_table(schemas[0], value, place)
+    kinds = {get_args(get_type_hints(schema)["kind"])[0]: schema for schema in schemas}
     if not isinstance(value, Mapping):
         raise ConfigError(f"{place} is {value!r}, expected a table")
     if "kind" not in value:
@@ -180,19 +167,19 @@ def _union(members: tuple[Any, ...], value: Any, place: Place) -> Any:
     return from_table(kinds[value["kind"]], value, place)
 
 
+_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string", EnvPath: "a path"}
+
+
 def _expectation(annotation: Any) -> str:
     """What a value of ``annotation`` is, in words."""
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin in (Union, types.UnionType):
-        return _expectation(arguments[0])
-    if origin is Annotated:
-        return f"{_expectation(arguments[0])} in {arguments[1].notation}"
-    if origin is Literal:
-        return f"one of {', '.join(map(repr, arguments))}" if len(arguments) > 1 else repr(arguments[0])
-    if dataclasses.is_dataclass(annotation):
-        return "a table"
-    names = {bool: "true or false", int: "an integer", float: "a number", str: "a string", EnvPath: "a path"}
-    return {**names, list: "an array", dict: "a table"}[origin or annotation]
+    members, optional = _members(annotation)
+    if any(map(dataclasses.is_dataclass, members)) or get_origin(members[0]) in (dict, Mapping):
+        words = "a table"
+    elif get_origin(members[0]) in (list, Sequence):
+        words = "an array"
+    else:
+        words = expectation(annotation, _NAMES)
+    return f"{words} or 'none'" if optional and str not in members else words
 
 
 def _suggestion(key: str, known: list[str]) -> str:

@@ -1,52 +1,46 @@
 """The tables [[stage]] of a recipe: training in stages, each from the best parameters of the one before.
 
-A stage is what a recipe of its own with ``warm_start`` would be: a solver with its own epochs, update rule
-and stopping rule. Besides, it says which parameters train, and what the model's losses weigh.
+A stage is equivalent to a recipe of its own with ``warm_start``: a solver with its own epochs, update rule
+and stopping rule. In addition it selects the parameters that train and the weights of the model's losses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from rnnlab.recipes.schema import Count, Fraction, Natural, NotNegative, Positive
-from rnnlab.recipes.training import TrainingConfig
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models.base import LOSSES
+from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, with_keys
+from rnnlab.recipes.tables import NOT_IN_RECIPES, TrainingConfig
+from rnnlab.training import Solver
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.protocols import Model
 from rnnlab.training.step import check_sampled
 
+_MODELS = (CaptioningRNN, Seq2Seq, SequenceClassifier)
+_ARGUMENTS = {name: each for model in _MODELS for name, each in arguments_of(model).items()}
 
-@dataclass(frozen=True)
-class LossWeights:
-    """Options of the model that weigh its losses; what is left out is as in [model]."""
-
-    reconstruction: NotNegative | None = None
-    encoder_reconstruction: NotNegative | None = None
-    label_smoothing: Fraction | None = None
-    doubly_stochastic: NotNegative | None = None
+# Keys of [training] that are the same in all stages.
+_OF_ALL_STAGES = ("trains", "batch_size", "accumulate", "restore_best", "checkpoint_every", "prefetch")
 
 
-@dataclass(frozen=True)
-class StageConfig:
+@with_keys({name: _ARGUMENTS[name] for name in LOSSES}, unset=True)
+class LossWeights(Table):
+    """Options of the model that weight its losses; those left out are as in [model]."""
+
+
+@derived_from(Solver, without=(*NOT_IN_RECIPES, *_OF_ALL_STAGES), unset=True)
+class StageConfig(Table):
     """What is particular to a stage; a key of [training] that is left out is as there.
 
-    So is a key of ``optim_config``, unless the stage has another ``update_rule``.
+    A key of ``optim_config`` that is left out is as there too, unless the stage has another ``update_rule``.
     """
 
-    trains: list[str] = field(default_factory=lambda: ["*"])  # names of parameters, * for any part of one
+    trains: list[str] = field(default_factory=lambda: ["*"])  # patterns of names of parameters
     losses: LossWeights = field(default_factory=LossWeights)
-    seed: Natural | None = None  # of the order of the data, and dropout
-    num_epochs: Count | None = None
-    update_rule: str | None = None
-    optim_config: dict[str, Any] | None = None
-    schedule: dict[str, Any] | None = None
-    scheduled_sampling: dict[str, Any] | None = None
-    clip_norm: Positive | None = None
-    clip_value: Positive | None = None
-    monitor: str | None = None
-    patience: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +55,7 @@ class Stage:
     trains : list of str
         Patterns of the names of the parameters that train.
     losses : dict of str to float
-        What is set on the model.
+        Weights to set on the model.
     """
 
     number: int
@@ -72,11 +66,11 @@ class Stage:
 
     @property
     def is_last(self) -> bool:
-        """Whether it is the one that makes the run's model."""
+        """Whether it is the stage that makes the run's model."""
         return self.number == self.count
 
     def directory(self, run: Path) -> Path:
-        """Where it trains: in the directory of the run if it is the last, else in one of its own therein."""
+        """Where it trains: the run directory for the last stage, else a directory ``stageN`` in it."""
         return run if self.is_last else run / f"stage{self.number}"
 
     def options(self) -> dict[str, Any]:
@@ -91,7 +85,7 @@ class Stage:
             setattr(model, name, weight)
 
     def describe(self, model: Model) -> str:
-        """What trains, and by which losses."""
+        """The parameters that train and the weights of losses, as a line for people."""
         trained = Trained(model.params, self.trains)
         said = f"all {len(trained.names)} parameters train"
         if trained.frozen:
@@ -101,7 +95,7 @@ class Stage:
 
 
 def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[Stage]:
-    """The stages that the tables describe; one of the whole [training] if there is none.
+    """The stages that the tables describe; one stage of the whole [training] if there are no tables.
 
     Raises
     ------
@@ -116,9 +110,11 @@ def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[S
         if number > 1:
             changes["warm_start"] = None
         if changes.get("update_rule", training.update_rule) == training.update_rule:
-            changes["optim_config"] = {**training.optim_config, **changes.get("optim_config", {})}
+            changes["optim_config"] = (training.optim_config or {}) | (changes.get("optim_config") or {})
+        if changes.get("monitor", training.monitor) != training.monitor:
+            changes.setdefault("monitor_mode", None)
         try:
-            trained = replace(training, **changes)
+            trained = training.with_changes(**changes)
         except (ValueError, TypeError) as error:
             raise type(error)(f"stage.{number}.{error}") from error
         stages.append(Stage(number, len(tables), trained, table.trains, _given(table.losses)))
@@ -126,12 +122,12 @@ def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[S
 
 
 def check_stages(stages: Sequence[Stage], model: Any) -> None:
-    """Check that all stages fit the model, before the first one is trained.
+    """Check that all stages fit the model, before the first one trains.
 
     Raises
     ------
     ValueError, TypeError
-        If a pattern matches no parameter, a loss is not one of this model, or it has no parameters for it.
+        If a pattern matches no parameter, a loss is not one of this model, or the model lacks its parameters.
     """
     for stage in stages:
         try:
@@ -143,11 +139,11 @@ def check_stages(stages: Sequence[Stage], model: Any) -> None:
 
 
 def _check_losses(losses: dict[str, float], model: Any) -> None:
-    """Hold the weights against what the model's own constructor says of them."""
+    """Check the weights by the model's own constructor."""
     name, config = type(model).__name__, model.config()
     for loss in losses:
         if loss not in config or not hasattr(model, loss):
-            known = [field.name for field in fields(LossWeights) if field.name in config]
+            known = [loss for loss in LOSSES if loss in config]
             raise ValueError(
                 f"losses has {loss}, which is no loss of {name}; it has {', '.join(known) or 'none'}"
             )
@@ -158,5 +154,7 @@ def _check_losses(losses: dict[str, float], model: Any) -> None:
         )
 
 
-def _given(table: Any) -> dict[str, Any]:
-    return {name: value for name, value in asdict(table).items() if value is not None}
+def _given(table: Table) -> dict[str, Any]:
+    """The keys of a table that are set."""
+    values = {field.name: getattr(table, field.name) for field in fields(table)}
+    return {name: value for name, value in values.items() if value is not UNSET}

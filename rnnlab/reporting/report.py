@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -242,14 +242,3 @@ def states_picture(path: str | os.PathLike[str], found: Discrepancy) -> None:
     """
     with atomic_write(path) as temporary:
         plots.save(plots.state_map(found.taught, found.free), temporary)
-
-
-def checks_table(title: str, rows: Iterable[Any]) -> tuple[str, bool]:
-    """The rows of :mod:`rnnlab.gradcheck.run` as a table, and whether all passed."""
-    lines, passed = [f"{title:<44}{'error':>9}  worst"], True
-    for row in rows:
-        verdict = "ok" if row.passed else "WRONG"
-        written_into = f"  writes into {', '.join(row.touched)}" if row.touched else ""
-        lines.append(f"{row.name:<44}{row.error:9.1e}  {row.worst:<14}{verdict}{written_into}")
-        passed &= row.passed
-    return "\n".join(lines), passed

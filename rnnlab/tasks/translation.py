@@ -73,13 +73,10 @@ def tokenize(table: ParallelTable | HabeasTable, sentence: str) -> list[str]:
 
 def new_model(config: TranslationConfig, data: ParallelData) -> Seq2Seq:
     """A model as the recipe describes it, its parameters drawn from the recipe's seed."""
-    options = asdict(config.model)
-    if options["attention"] == "none":
-        options["attention"] = None
     return Seq2Seq(
         data.source_vocabulary.word_to_idx,
         data.vocabulary.word_to_idx,
-        **options,
+        **asdict(config.model),
         rng=np.random.default_rng(config.training.seed),
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from typing import Any, Protocol
 
 import rnnlab
@@ -110,7 +109,7 @@ class InDirectory:
                 "config": self._config,
                 "model": model,
                 "num_parameters": int(self._model.params.flat.size),
-                "solver": asdict(self._options),
+                "solver": self._options.to_dict(),
             }
         )
 
@@ -136,6 +135,6 @@ class InDirectory:
     def _write(self, path: os.PathLike[str]) -> None:
         model, state = self._model, self._state.save()
         check_parameters(self._state.iteration, model.params)
-        state["solver"] |= {"options": asdict(self._options), "own_evaluate": self._own_evaluate}
+        state["solver"] |= {"options": self._options.to_dict(), "own_evaluate": self._own_evaluate}
         described = describe_model(model)
         save_checkpoint(path, Checkpoint(model.params, described, self._words, self._config, **state))

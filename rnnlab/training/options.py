@@ -1,16 +1,16 @@
-"""The solver's arguments: checked, and the options among them in a form that a checkpoint can hold."""
+"""The solver's options: checked, completed, and in a form that a checkpoint can hold."""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, Self
 
 import numpy as np
 
+from rnnlab.options import check_options
+from rnnlab.training.monitor import mode_of
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import make_schedule
@@ -28,66 +28,42 @@ CHANGEABLE = (
     "progress",
 )
 
+# Arguments of the solver that are objects and places, not options.
+_NOT_OPTIONS = ("self", "model", "data", "device", "evaluate", "run_dir", "config")
 
-@dataclass(kw_only=True)
-class Options:
-    """The arguments of the Solver that have these names.
 
-    Those that ``optim_config`` and the schedules leave out are filled in, so that a saved run does not
-    depend on what the defaults are when it is resumed.
+class Options(SimpleNamespace):
+    """The options of a :class:`~rnnlab.training.Solver`, an attribute for each argument of that name.
 
-    Raises
-    ------
-    ValueError
-        If one is not what it should be; names it.
+    Options that ``optim_config``, the schedules and ``monitor_mode`` leave out are filled in, so that a saved
+    run does not depend on the defaults of the version that resumes it.
     """
 
-    update_rule: str
-    optim_config: Mapping[str, float] | None
-    schedule: Mapping[str, Any] | None
-    scheduled_sampling: Mapping[str, Any] | None
-    trains: Sequence[str] | None
-    num_epochs: int
-    batch_size: int
-    accumulate: int
-    graphs: bool
-    clip_norm: float | None
-    clip_value: float | None
-    monitor: str
-    patience: int | None
-    restore_best: bool
-    checkpoint_every: int | None
-    prefetch: int
-    seed: int
-    verbose: bool
-    print_every: int
-    progress: bool
+    @classmethod
+    def of(cls, solver: type, arguments: Mapping[str, Any]) -> Self:
+        """Check the arguments of a solver's constructor, from its ``locals()``, and make the options of them.
 
-    def __post_init__(self) -> None:
-        self.optim_config = make_update_rule(self.update_rule, self.optim_config).config()
-        self.schedule = make_schedule(self.schedule).config()
-        if self.scheduled_sampling is not None:
-            self.scheduled_sampling = make_sampling_schedule(self.scheduled_sampling).config()
-        if self.trains is not None:
-            self.trains = _patterns("trains", self.trains)
-        for name in ("num_epochs", "batch_size", "accumulate", "print_every"):
-            setattr(self, name, _integer(name, getattr(self, name), 1))
-        for name in ("seed", "prefetch"):
-            setattr(self, name, _integer(name, getattr(self, name), 0))
-        for name in ("graphs", "restore_best", "verbose", "progress"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(f"Solver: {name} is {getattr(self, name)!r}, expected True or False")
-            setattr(self, name, bool(getattr(self, name)))
-        for name in ("patience", "checkpoint_every"):
-            if getattr(self, name) is not None:
-                setattr(self, name, _integer(name, getattr(self, name), 1))
-        for name in ("clip_norm", "clip_value"):
-            if getattr(self, name) is not None:
-                setattr(self, name, _positive(name, getattr(self, name)))
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument is not what its annotation says, or options do not fit together; names it.
+        """
+        options = {name: _plain(value) for name, value in arguments.items() if name not in _NOT_OPTIONS}
+        check_options("Solver", solver, options)
+        options["optim_config"] = make_update_rule(options["update_rule"], options["optim_config"]).config()
+        options["schedule"] = make_schedule(options["schedule"]).config()
+        if options["scheduled_sampling"] is not None:
+            options["scheduled_sampling"] = make_sampling_schedule(options["scheduled_sampling"]).config()
+        options["monitor_mode"] = mode_of(options["monitor"], options["monitor_mode"])
+        return cls(**options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options by name, in a form that JSON can hold."""
+        return dict(vars(self))
 
 
 def with_changes(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a saved run, with changes that do not contradict what it has done so far.
+    """The options of a saved run with changes that do not contradict the epochs it has trained.
 
     Raises
     ------
@@ -111,26 +87,15 @@ def check_interface(argument: str, value: Any, names: tuple[str, ...]) -> None:
 
 
 def as_json(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The configuration as it comes back from JSON; TypeError if JSON cannot hold it."""
+    """The configuration as it returns from JSON; TypeError if JSON cannot hold it."""
     try:
         return json.loads(json.dumps(config))
     except (TypeError, ValueError) as error:
         raise TypeError(f"Solver: config is nothing that JSON can hold: {error}") from None
 
 
-def _patterns(name: str, value: Any) -> list[str]:
-    if not isinstance(value, list | tuple) or not all(isinstance(pattern, str) for pattern in value):
-        raise ValueError(f"Solver: {name} is {value!r}, expected a list of patterns")
-    return list(value)
-
-
-def _integer(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"Solver: {name} is {value!r}, expected an integer of at least {least}")
-    return int(value)
-
-
-def _positive(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        raise ValueError(f"Solver: {name} is {value!r}, expected a positive number")
-    return float(value)
+def _plain(value: Any) -> Any:
+    """Python's own number for NumPy's, a list for a tuple."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return list(value) if isinstance(value, tuple) else value

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.files import atomic_write
-from rnnlab.training.validation import Monitor
+from rnnlab.training.monitor import Monitor
 
 _SECONDS_BETWEEN_PLOTS = 30.0
 

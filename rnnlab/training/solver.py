@@ -1,13 +1,13 @@
 """The solver: trains a model on a data set.
 
-for each epoch                                    order.py, seeded and resumable
-    for each batch                                prefetch.py, prepared ahead in a thread
-        loss and gradient of the model            update.py, noise from a generator of its own
-        norm, check, clipping                     freezing.py, gradient_checks.py
-        update rule times schedule                optim.py, schedules.py
-        or all three as a CUDA graph              step_graphs.py
-    validation                                    validation.py
-    history, checkpoints, loss curve              keeping.py, run_directory.py, checkpoint.py
+for each epoch                                order.py, seeded and resumable
+    for each batch                            prefetch.py, prepared ahead in a thread
+        loss and gradient of the model        step.py, accumulation.py; dropout from a generator of its own
+        norm, check, clipping                 gradient_monitor.py, clipping.py, nonfinite.py
+        update rule times schedule            optim.py, schedules.py, frozen_parameters.py
+        or all three as a CUDA graph          step_graphs.py
+    validation                                validation.py, monitor.py
+    history, checkpoints, loss curve          checkpointing.py, run_directory.py, checkpoint.py
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from contextlib import closing
 from typing import Any
 
 from rnnlab.ops import ops_for
+from rnnlab.options import Count, Mode, Natural, Positive
 from rnnlab.training.checkpoint import CheckpointError, check_model, load_checkpoint
 from rnnlab.training.checkpointing import InDirectory, InMemory, Keeper
 from rnnlab.training.interrupt import Interrupt
+from rnnlab.training.monitor import Monitor
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
 from rnnlab.training.prefetch import prefetched
@@ -30,7 +32,7 @@ from rnnlab.training.protocols import Array, Data, Model
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step import Prepared, Update
-from rnnlab.training.validation import Evaluate, Monitor, default_evaluate
+from rnnlab.training.validation import Evaluate, default_evaluate
 
 
 class Solver:
@@ -40,87 +42,93 @@ class Solver:
     ----------
     model : Model
         Has ``params``, ``loss(*batch, rng=, grads=)``, ``nll(*batch)`` and ``config()``. The loss is a mean
-        over the examples of a batch, or, if its ``loss_average`` is "token", over their tokens.
+        over the examples of a batch, or over their tokens if the model's ``loss_average`` is "token".
     data : Data
         Has ``splits``, ``epoch(split, batch_size, rng)``, ``batch(split, indices)`` and
-        ``num_tokens(batch)``. It needs a "train" split; a "val" split is validated on after every epoch.
+        ``num_tokens(batch)``. A "train" split is required; a "val" split is validated on after every epoch.
     device : str, optional
-        Where to train: "cpu", "gpu" or "gpu:N", which the model is moved to and stays on. Where the model is,
-        if left out. Checkpoints are the same files everywhere.
+        Where to train: "cpu", "gpu" or "gpu:N". The model is moved there and stays there. The model's own
+        device if left out. Checkpoints are the same files on every device.
     update_rule : str
-        One of sgd, momentum, rmsprop, adagrad, adadelta, adam, adamw.
+        The update rule: sgd, momentum, rmsprop, adagrad, adadelta, adam, adamw, a registered name
+        (:func:`~rnnlab.training.register_update_rule`) or "package.module:Object".
     optim_config : mapping, optional
-        The rule's hyperparameters, among them ``learning_rate``.
+        The update rule's hyperparameters, among them ``learning_rate``; its defaults for those left out.
     schedule : mapping, optional
-        What multiplies the learning rate: ``{"name": "exponential", "decay": 0.95}``, see
-        :mod:`rnnlab.training.schedules`; constant if left out.
-    num_epochs, batch_size : int
-    accumulate : int
-        Compute the gradient of a batch in so many parts, one after another, for a single update: the same
-        loss and gradient but for rounding, with the memory of the activations of one part. Noise is drawn
-        for each part, so that with noise it is not the same draw as for the whole batch. More than 1 needs a
-        ``model.loss`` that takes ``part_of``; a batch of fewer examples has as many parts as examples.
-    graphs : bool
-        On a GPU, launch each step as a CUDA graph, captured when a shape of a batch comes for the second time
-        (:mod:`rnnlab.training.step_graphs`): next to no time of the CPU. Sequences are padded to multiples of
-        8 steps; losses and gradients are the same but for rounding, the noise is another draw. Not with
-        ``scheduled_sampling``.
+        Factor of the learning rate over time: ``{"name": "exponential", "decay": 0.95}``. The names are
+        constant, exponential, step, plateau, a registered name
+        (:func:`~rnnlab.training.register_schedule`) or "package.module:Object"; constant if left out.
     scheduled_sampling : mapping, optional
-        How often a word that the model reads is its own: ``{"name": "constant", "value": 0.25}``, see
-        :mod:`rnnlab.training.sampling_schedules`. Passed on to ``model.loss`` as ``sampling``; never if left
-        out.
+        Probability over time that the decoder reads a word drawn from its own distribution instead of the
+        true one: ``{"name": "constant", "value": 0.25}``. The names are constant, linear, epoch_fraction and
+        inverse_sigmoid (:mod:`rnnlab.training.sampling_schedules`). Passed to ``model.loss`` as ``sampling``.
     trains : sequence of str, optional
         Patterns, as of :mod:`fnmatch`, of the names of the parameters that train; the others are frozen. All
         train if left out.
+    num_epochs : int
+        Number of passes over the training examples.
+    batch_size : int
+        Number of examples in a batch.
+    accumulate : int
+        Compute the gradient of a batch in so many parts, one after another, for a single update. The loss and
+        the gradient are the same up to rounding, with the activations of one part in memory. Dropout is drawn
+        for each part, so its masks differ from those of the whole batch. More than 1 needs a ``model.loss``
+        that takes ``part_of``; a batch of fewer examples has as many parts as examples.
+    graphs : bool
+        On a GPU, launch each step as a CUDA graph, captured at the second batch of a shape
+        (:mod:`rnnlab.training.step_graphs`), which leaves the CPU next to idle. Sequences are padded to
+        multiples of 8 steps; losses and gradients are the same up to rounding, dropout draws other masks. Not
+        with ``scheduled_sampling`` or an update rule that is not built in.
     clip_norm : float, optional
         Scale a gradient of a larger Euclidean norm down to this norm.
     clip_value : float, optional
-        Bring every element of the gradient into [-clip_value, clip_value], before ``clip_norm``.
+        Clip every element of the gradient to [-clip_value, clip_value], before ``clip_norm``.
     evaluate : callable, optional
         From the model to a dict of metrics, called after every epoch. The default is
         :func:`~rnnlab.training.validation.validation_loss` if the data have a "val" split.
     monitor : str
-        The metric that tells which epoch is best. It is minimised if its name contains "loss" or
-        "perplexity", else maximised.
+        The metric by which the best epoch is chosen.
+    monitor_mode : "min" or "max", optional
+        Whether the least or the greatest value of the monitored metric is best. Known for the metrics in
+        :data:`rnnlab.training.monitor.MODES`, required for others.
     patience : int, optional
         Stop after so many epochs in a row without a better value of the monitored metric.
     restore_best : bool
         Whether to end with the parameters of the best epoch rather than of the last one, if there is
         validation.
     run_dir : path, optional
-        Where to keep configuration, checkpoints, history and loss curve; nothing is written if left out.
+        Directory for configuration, checkpoints, history and loss curve; nothing is written if left out.
     checkpoint_every : int, optional
-        Iterations between checkpoints within an epoch; there is always one at its end.
+        Iterations between checkpoints within an epoch, in addition to the one at its end.
     prefetch : int
-        How many batches a thread of its own prepares ahead by ``data.batch``; the batches and their order do
-        not depend on it. With 0, and for data whose ``in_memory`` is true, which have nothing to wait for,
-        the main thread prepares each batch when its turn comes.
+        Number of batches that a thread prepares ahead by ``data.batch``; the batches and their order do not
+        depend on it. With 0, and for data whose ``in_memory`` is true, the main thread prepares each batch.
     config : mapping, optional
-        Anything that JSON can hold, kept with the run.
+        Anything that JSON can hold, saved with the run.
     seed : int
-        Of the generators of the data order and of the noise.
+        Seed of the order of the data, of dropout, and in recipes of the initial parameters.
     verbose : bool
         Whether to print.
     print_every : int
-        Iterations between the printed losses. On a GPU it is also how often losses and norms are read, at
-        most every 256 iterations, so that a progress bar moves and an error of them is raised only then.
+        Iterations between printed losses. On a GPU losses and norms are read as often, at least every 256
+        iterations: the progress bar moves and errors of them are raised only then.
     progress : bool
-        Whether to show a progress bar rather than lines.
+        Whether to show a progress bar instead of lines.
 
     Attributes
     ----------
     options : Options
     interrupted : bool
-        Whether the last :meth:`train` was ended by Ctrl-C.
+        Whether Ctrl-C ended the last :meth:`train`.
     told_to_stop : bool
-        Whether there was a Ctrl-C, even if all was done by then.
+        Whether there was a Ctrl-C, even if training was complete by then.
 
     Raises
     ------
     ValueError, TypeError
         If an argument is not what it should be; names it.
     FileExistsError
-        If ``run_dir`` holds a run already.
+        If ``run_dir`` already holds a run.
     """
 
     def __init__(
@@ -130,53 +138,33 @@ class Solver:
         *,
         device: str | None = None,
         update_rule: str = "adam",
-        optim_config: Mapping[str, float] | None = None,
+        optim_config: Mapping[str, Any] | None = None,
         schedule: Mapping[str, Any] | None = None,
         scheduled_sampling: Mapping[str, Any] | None = None,
         trains: Sequence[str] | None = None,
-        num_epochs: int = 10,
-        batch_size: int = 64,
-        accumulate: int = 1,
+        num_epochs: Count = 10,
+        batch_size: Count = 64,
+        accumulate: Count = 1,
         graphs: bool = False,
-        clip_norm: float | None = None,
-        clip_value: float | None = None,
+        clip_norm: Positive | None = None,
+        clip_value: Positive | None = None,
         evaluate: Evaluate | None = None,
         monitor: str = "val_loss",
-        patience: int | None = None,
+        monitor_mode: Mode | None = None,
+        patience: Count | None = None,
         restore_best: bool = True,
         run_dir: str | os.PathLike[str] | None = None,
-        checkpoint_every: int | None = None,
-        prefetch: int = 2,
+        checkpoint_every: Count | None = None,
+        prefetch: Natural = 2,
         config: Mapping[str, Any] | None = None,
-        seed: int = 0,
+        seed: Natural = 0,
         verbose: bool = True,
-        print_every: int = 10,
+        print_every: Count = 10,
         progress: bool = False,
     ) -> None:
         check_interface("model", model, ("params", "loss", "config"))
         check_interface("data", data, ("splits", "epoch", "batch", "num_tokens"))
-        self.options = Options(
-            update_rule=update_rule,
-            optim_config=optim_config,
-            schedule=schedule,
-            scheduled_sampling=scheduled_sampling,
-            trains=trains,
-            num_epochs=num_epochs,
-            batch_size=batch_size,
-            accumulate=accumulate,
-            graphs=graphs,
-            clip_norm=clip_norm,
-            clip_value=clip_value,
-            monitor=monitor,
-            patience=patience,
-            restore_best=restore_best,
-            checkpoint_every=checkpoint_every,
-            prefetch=prefetch,
-            seed=seed,
-            verbose=verbose,
-            print_every=print_every,
-            progress=progress,
-        )
+        self.options = Options.of(Solver, locals())
         if device is not None:
             check_interface("model", model, ("to",))
             model.to(device)  # type: ignore[attr-defined]
@@ -205,7 +193,7 @@ class Solver:
         config: Mapping[str, Any] | None = None,
         **changes: Any,
     ) -> Solver:
-        """A solver that goes on from ``run_dir`` as if the run had never stopped, bit for bit.
+        """A solver that resumes the run in ``run_dir``, bit for bit as if it had never stopped.
 
         Parameters
         ----------
@@ -216,11 +204,11 @@ class Solver:
         data : Data
             The same data.
         device : str, optional
-            As in the constructor; need not be the one before.
+            As in the constructor; may differ from the run's device.
         evaluate : callable, optional
             As in the constructor; must be given if it was given there.
         config : mapping, optional
-            Kept with the run from now on instead of its own.
+            Saved with the run from now on instead of its own.
         **changes
             New values of num_epochs, patience, restore_best, checkpoint_every, accumulate, graphs, prefetch,
             verbose, print_every, progress.
@@ -232,8 +220,8 @@ class Solver:
         CheckpointError
             If the checkpoint is damaged, or is not of this model.
         ValueError
-            If a change is of another option, or asks for fewer epochs than there were, or ``evaluate`` is
-            missing.
+            If a change is of another option, ``num_epochs`` is less than the epochs trained, or ``evaluate``
+            is missing.
         """
         run = RunDirectory(run_dir, resume=True)
         checkpoint = load_checkpoint(run.last)
@@ -269,8 +257,8 @@ class Solver:
         Columns: epoch, iteration, train_loss, train_loss_per_token, gradient_norm, seconds,
         tokens_per_second, learning_rate, sampling where it is scheduled, and the metrics. Loss and norm are
         means over the iterations, the norm before clipping; rate and sampling are the last iteration's. The
-        loss per token compares with val_loss, but is taken while the parameters change, with noise, and with
-        the terms that the model adds to it: ARNet's, that of smoothed labels, the doubly stochastic one.
+        loss per token is in the unit of val_loss, but it is measured while the parameters change,
+        with dropout, and includes ARNet's loss, label smoothing and the doubly stochastic loss.
         """
         return self._state.history
 
@@ -280,16 +268,16 @@ class Solver:
         return self._state.monitor
 
     def train(self) -> None:
-        """Train until the last epoch, until the monitored metric has stopped improving, or until Ctrl-C.
+        """Train until the last epoch, until ``patience`` is exhausted, or until Ctrl-C.
 
-        The first Ctrl-C ends the iteration under way, writes the checkpoint and returns; calling
-        :meth:`train` again goes on from there.
+        The first Ctrl-C finishes the current iteration, writes a checkpoint and returns; calling
+        :meth:`train` again resumes from there.
 
         Raises
         ------
         NonFiniteError
             If a loss, a gradient, a parameter or the monitored metric is not finite. The last checkpoint
-            stays.
+            remains.
         """
         self._keeper.begin()
         progress = make_progress(self.options)
@@ -309,7 +297,7 @@ class Solver:
         return self._state.order.epoch >= self.options.num_epochs or self.monitor.exhausted
 
     def _train_epoch(self, progress: Progress, interrupt: Interrupt) -> bool:
-        """Use the batches that are left of this epoch; false if interrupted."""
+        """Train on the remaining batches of this epoch; false if interrupted."""
         order, every = self._state.order, self.options.checkpoint_every
         batches = order.batches()
         before = self._state.iteration - order.batch
@@ -319,7 +307,7 @@ class Solver:
             started = time.perf_counter()
             for batch in prepared:
                 self._iterate(batch, started)
-                stops = interrupt.requested  # asked once: it may change at any time
+                stops = interrupt.requested  # read once: it may change at any time
                 if stops or self._results_are_due():
                     self._read_results(progress, total)
                 if stops:
@@ -330,18 +318,18 @@ class Solver:
         return True
 
     def _results_are_due(self) -> bool:
-        """Whether somebody waits for the losses of the iterations so far."""
+        """Whether the losses of the iterations so far are needed now."""
         done, every = self._state.iteration, self.options.checkpoint_every
         saved = every is not None and done % every == 0
         return saved or self._state.order.at_end or (done - 1) % self._update.read_every == 0
 
     def _prepare(self, indices: Array) -> Prepared:
-        """A batch as the update wants to have it."""
+        """A batch in the form that the update takes."""
         batch = self.data.batch("train", indices)
         return self._update.prepared(batch, self.data.num_tokens(batch))
 
     def _iterate(self, batch: Prepared, started: float) -> None:
-        """One update by a batch that was waited for since ``started``."""
+        """Update by a batch; ``started`` is when the wait for it began."""
         self._update(batch, self._state)
         self._state.count(
             averaged_over=batch.tokens if self._averages_tokens else batch.examples,
@@ -350,7 +338,7 @@ class Solver:
         )
 
     def _read_results(self, progress: Progress, total: int) -> None:
-        """Wait for the losses and norms of the iterations since the last time, and show them."""
+        """Read the losses and norms of the iterations since the last call, and show them."""
         state = self._state
         before, started = state.iteration - state.unread, time.perf_counter()
         try:
@@ -365,7 +353,7 @@ class Solver:
             progress.iteration(done, total, loss, state.totals)
 
     def _end_epoch(self, progress: Progress) -> None:
-        """Validate, take the epoch into the history, and save."""
+        """Validate, add the epoch to the history, and save."""
         metrics = self._validate()
         improved = self._state.end_epoch(metrics)
         progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
@@ -375,7 +363,7 @@ class Solver:
         self._keeper.show()
 
     def _validate(self) -> dict[str, float] | None:
-        """The metrics now; if they fail, the epoch is saved, and a resume begins by computing them again."""
+        """The metrics; if they fail, the epoch is saved first, and a resumed run computes them again."""
         if self._evaluate is None:
             return None
         try:
@@ -385,7 +373,7 @@ class Solver:
             raise
 
     def _end(self, progress: Progress) -> None:
-        """Leave the model and the run directory as whoever comes next wants to find them."""
+        """Save after an interruption; after the last epoch restore the best parameters."""
         if self.interrupted:
             progress.message(f"Interrupted after iteration {self._state.iteration}")
             self._keeper.save()
@@ -394,7 +382,7 @@ class Solver:
             self._keeper.restore_best()
 
     def _keep_in(self, run: RunDirectory) -> None:
-        """Keep everything in a directory from now on."""
+        """Write checkpoints, history and loss curve to a directory from now on."""
         self._keeper = InDirectory(
             run, self.model, self.data, self.options, self._state, self._config, self._own_evaluate
         )

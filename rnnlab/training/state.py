@@ -11,13 +11,13 @@ import numpy as np
 
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
 from rnnlab.training.epoch_totals import EpochTotals
+from rnnlab.training.monitor import Monitor
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.options import Options
 from rnnlab.training.order import DataOrder
 from rnnlab.training.protocols import Array, Data
 from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import make_schedule
-from rnnlab.training.validation import Monitor
 
 
 class TrainingState:
@@ -46,7 +46,7 @@ class TrainingState:
         self.schedule = make_schedule(options.schedule)
         sampling = options.scheduled_sampling
         self._sampling_schedule = None if sampling is None else make_sampling_schedule(sampling)
-        self.monitor = Monitor(options.monitor, options.patience)
+        self.monitor = Monitor(options.monitor, options.patience, options.monitor_mode)
         self.order = DataOrder(data, options.batch_size, np.random.default_rng(order_seed))
         self.noise = np.random.default_rng(noise_seed)
         self.totals = EpochTotals()

@@ -1,8 +1,8 @@
 """Training steps as CUDA graphs: one for each shape of a batch, captured at its second time.
 
-The first time a shape comes, the step is launched piece by piece, which compiles what it needs; then it is
-captured, and from then on launched as a whole. Batches are padded (:mod:`rnnlab.models.parts.padding`), so that
-there are few shapes. A graph has arrays of its own for what it reads, where each batch is copied.
+At a shape's first batch the kernels are launched one by one, which compiles them; at its second the step is
+captured, and from then on the graph is launched. Batches are padded (:mod:`rnnlab.models.parts.padding`), so
+that there are few shapes. A graph reads arrays of its own, into which each batch is copied.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Validation: the metrics after every epoch, and the one of them that training is steered by."""
+"""Validation: the metrics after every epoch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.protocols import Data, Model
 
 Evaluate = Callable[[Any], Mapping[str, float]]
@@ -47,68 +46,3 @@ def default_evaluate(data: Data, batch_size: int, monitor: str) -> Evaluate | No
             "or evaluate as well, a function that returns it"
         )
     return lambda model: validation_loss(model, data, batch_size)
-
-
-class Monitor:
-    """The best value so far of one metric, and for how long it has not become better.
-
-    Parameters
-    ----------
-    name : str
-        A metric whose name contains "loss" or "perplexity" is better when smaller, every other when larger.
-    patience : int, optional
-        After so many epochs in a row without a better value :attr:`exhausted` is true; never if None.
-
-    Attributes
-    ----------
-    best : float or None
-    best_epoch : int or None
-    """
-
-    def __init__(self, name: str, patience: int | None = None) -> None:
-        self.name = name
-        self.patience = patience
-        self.best: float | None = None
-        self.best_epoch: int | None = None
-        self._waited = 0
-
-    @property
-    def minimised(self) -> bool:
-        """Whether smaller is better."""
-        return "loss" in self.name or "perplexity" in self.name
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether it is time to stop."""
-        return self.patience is not None and self._waited >= self.patience
-
-    def update(self, metrics: Mapping[str, float], epoch: int) -> bool:
-        """Take note of an epoch's metrics; true if the monitored one is better than ever before.
-
-        Raises
-        ------
-        ValueError
-            If ``metrics`` lacks the monitored one.
-        NonFiniteError
-            If it is NaN or infinite.
-        """
-        if self.name not in metrics:
-            raise ValueError(
-                f"monitor is {self.name!r}, but evaluate returned {', '.join(metrics) or 'nothing'}"
-            )
-        value = metrics[self.name]
-        if not math.isfinite(value):
-            raise NonFiniteError(f"epoch {epoch}: {self.name} is {value}")
-        improved = self.best is None or (value < self.best if self.minimised else value > self.best)
-        if improved:
-            self.best, self.best_epoch = value, epoch
-        self._waited = 0 if improved else self._waited + 1
-        return improved
-
-    def state(self) -> dict[str, Any]:
-        """What to save."""
-        return {"best": self.best, "best_epoch": self.best_epoch, "waited": self._waited}
-
-    def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from a :meth:`state`."""
-        self.best, self.best_epoch, self._waited = state["best"], state["best_epoch"], state["waited"]

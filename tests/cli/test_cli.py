@@ -13,7 +13,6 @@ import pytest
 from rnnlab import cli, ops, plots, runs
 from rnnlab.data import write_shapes
 from rnnlab.decoding import greedy
-from rnnlab.gradcheck import run as gradcheck
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 
 needs_scorers = pytest.mark.skipif(
@@ -175,12 +174,22 @@ def test_a_picture_of_states(run, tmp_path, capsys, monkeypatch):
     assert "rnnlab[sklearn]" in capsys.readouterr().err
 
 
-def test_gradcheck_tells_by_its_exit_status(capsys, monkeypatch):
-    monkeypatch.setattr(gradcheck, "check_models", lambda **_: iter([]))
-    assert cli.main(["gradcheck"]) == 0
-    assert "All gradients agree." in capsys.readouterr().out
-    assert cli.main(["gradcheck", "--tolerance", "1e-30"]) == 1
-    assert "WRONG" in capsys.readouterr().out
+def test_gradcheck_prints_a_row_for_each_case(capsys):
+    arguments = ["gradcheck", "--only", "gru_step", "--jobs", "1"]
+    assert cli.main(arguments) == 0
+    captured = capsys.readouterr()
+    header, *rows, verdict = captured.out.splitlines()
+    assert header.split() == ["layer", "or", "model", "error", "worst"]
+    assert [row.split()[0] for row in rows] == ["gru_step", "simplified_gru_step"]
+    assert all(row.endswith("ok") for row in rows)
+    assert verdict == "All 2 checks passed."
+    assert captured.err == ""  # no bar where there is no terminal
+    assert cli.main([*arguments, "--tolerance", "1e-30"]) == 1
+    assert "2 of 2 checks failed: gradients are WRONG." in capsys.readouterr().out
+    assert cli.main([*arguments[:-1], "2"]) == 0
+    assert capsys.readouterr().out == captured.out
+    assert cli.main(["gradcheck", "--only", "gruu"]) == 2
+    assert "rnnlab gradcheck: gradcheck: only is 'gruu', which matches no name" in capsys.readouterr().err
 
 
 def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
@@ -190,7 +199,7 @@ def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
     assert not calls
     shown = capsys.readouterr().out.splitlines()
     assert shown == [ops.describe(), f"GPU: {ops.describe_gpu()}"]
-    for said in ("Compiled what was not kept from before in 1.2 s.", "Nothing to compile."):
+    for said in ("Compiled the kernels in 1.2 s.", "All kernels are in the cache."):
         assert cli.main(["kernels", "--warm-up"]) == 0
         assert capsys.readouterr().out.splitlines() == [*shown, said]
 

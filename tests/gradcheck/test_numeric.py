@@ -1,5 +1,4 @@
 import re
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -7,11 +6,11 @@ import pytest
 from rnnlab.gradcheck.numeric import (
     ParameterCheck,
     check_model,
-    check_untouched,
     eval_numerical_gradient,
     eval_numerical_gradient_array,
     format_checks,
     grad_check_sparse,
+    matching,
     projected_check,
     rel_error,
     relative_distance,
@@ -198,74 +197,6 @@ def test_projected_check_evaluates_twice(rng):
     assert len(np.unique(above - x)) == 50
 
 
-# ---------------------------------------------------------------- check_untouched
-
-
-class Inner(NamedTuple):
-    product: np.ndarray
-
-
-class Cache(NamedTuple):
-    x: np.ndarray
-    parts: tuple
-    inner: Inner
-    note: str = "not an array"
-
-
-def forward(x, w):
-    return x * w, Cache(x.copy(), (w.copy(), [x + w]), Inner(x * w))
-
-
-def backward(dout, cache):
-    return dout * cache.parts[0], dout * cache.x
-
-
-def test_untouched(rng):
-    inputs = {"x": rng.standard_normal(3), "w": rng.standard_normal(3)}
-    assert check_untouched(forward, backward, inputs, np.ones(3)) == []
-    assert check_untouched(forward, backward, inputs, (np.ones(3),)) == []
-
-
-def test_a_forward_that_writes_into_its_input(rng):
-    def careless(x, w):
-        w *= 2
-        return forward(x, w)
-
-    inputs = {"x": rng.standard_normal(3), "w": rng.standard_normal(3)}
-    assert check_untouched(careless, backward, inputs, np.ones(3)) == ["input w"]
-
-
-@pytest.mark.parametrize(
-    ("what", "named"),
-    [
-        (lambda dout, cache: dout, "dout 0"),
-        (lambda dout, cache: cache.x, "cache x"),
-        (lambda dout, cache: cache.parts[0], "cache parts[0]"),
-        (lambda dout, cache: cache.parts[1][0], "cache parts[1][0]"),
-        (lambda dout, cache: cache.inner.product, "cache inner.product"),
-    ],
-)
-def test_a_backward_that_writes_into_what_it_was_given(what, named, rng):
-    def careless(dout, cache):
-        what(dout, cache)[...] += 1
-        return backward(dout, cache)
-
-    inputs = {"x": rng.standard_normal(3), "w": rng.standard_normal(3)}
-    assert check_untouched(forward, careless, inputs, np.ones(3)) == [named]
-
-
-def test_a_cache_that_is_an_array(rng):
-    def careless(dout, cache):
-        cache += dout
-
-    inputs = {"x": rng.standard_normal(3)}
-    assert check_untouched(lambda x: (x, x.copy()), careless, inputs, np.ones(3)) == ["cache itself"]
-
-
-def test_nan_that_stays_nan_is_untouched():
-    assert check_untouched(forward, backward, {"x": np.array([np.nan]), "w": np.ones(1)}, np.ones(1)) == []
-
-
 # ---------------------------------------------------------------- check_model
 
 
@@ -339,3 +270,41 @@ def test_the_table_is_as_wide_as_its_names():
 def test_model_in_float32(rng):
     with pytest.raises(TypeError, match="check_model: the model's parameters are float32, expected float64"):
         check_model(Exponential(np.float32), (rng.standard_normal((2, 3)),))
+
+
+def test_model_prints_each_row_when_it_is_checked(capsys, rng):
+    model, printed = Exponential(), []
+    loss = model.loss
+
+    def watched(*batch, rng=None):
+        printed.append(capsys.readouterr().out)
+        return loss(*batch, rng=rng)
+
+    model.loss = watched
+    check_model(model, (rng.standard_normal((2, 3)),))
+    rows = [text.split()[0] for text in "".join(printed).splitlines()]
+    assert rows == ["parameter", "a", "b"]  # and "unused" after the last evaluation
+    assert capsys.readouterr().out.startswith("unused")
+
+
+def test_model_shows_its_progress_if_asked(capsys, rng):
+    batch = (rng.standard_normal((2, 3)),)
+    check_model(Exponential(), batch)
+    assert capsys.readouterr().err == ""
+    check_model(Exponential(), batch, verbose=False, progress=True)
+    assert "9/9" in re.sub(r"\.0\b", "", capsys.readouterr().err)
+
+
+def test_only_some_parameters_of_a_model(rng):
+    batch = (rng.standard_normal((2, 3)),)
+    assert [row.name for row in check_model(Exponential(), batch, only="U", verbose=False)] == ["unused"]
+    with pytest.raises(ValueError, match=r"check_model: only is 'unsed', .* such as unused"):
+        check_model(Exponential(), batch, only="unsed")
+
+
+def test_matching():
+    names = ["lstm_step", "lstm", "gru_step", "gru, lengths"]
+    assert matching(names, None, "only") == names
+    assert matching(names, "STEP", "only") == ["lstm_step", "gru_step"]
+    assert matching(names, "gru*step", "only") == ["gru_step"]
+    assert matching(names, "[lg]*ru,", "only") == ["gru, lengths"]

@@ -16,6 +16,16 @@ def test_relu():
     np.testing.assert_array_equal(out, [0, 0, 0, 0.5, 3])
 
 
+@every_dtype
+def test_infinities(dtype):
+    x = np.array([-np.inf, np.inf, np.nan], dtype)
+    for name, expected in (("relu", [0, np.inf, np.nan]), ("tanh", [-1, 1, np.nan])):
+        out, cache = LAYERS[name][0](x)
+        np.testing.assert_array_equal(out, np.array(expected, dtype))
+        dx = LAYERS[name][1](np.ones(3, dtype), cache)
+        np.testing.assert_array_equal(dx[:2], [0, 1] if name == "relu" else [0, 0])
+
+
 def test_relu_has_no_gradient_at_zero():
     _, cache = relu_forward(np.array([-1.0, 0.0, 1.0]))
     np.testing.assert_array_equal(relu_backward(np.full(3, 5.0), cache), [0, 0, 5])

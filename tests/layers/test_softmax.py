@@ -150,8 +150,8 @@ def test_tokens_out_of_range(rng):
         ({"x": np.ones((N, T))}, ValueError, "x has shape (3, 4), expected (N, T, V)"),
         ({"y": np.ones((N, 3), int)}, ValueError, "y has shape (3, 3), expected (N, T) = (3, 4)"),
         ({"mask": MASK[:, :1]}, ValueError, "mask has shape (3, 1), expected (N, T) = (3, 4)"),
-        ({"x": np.ones((N, T, V), int)}, TypeError, "x has dtype int64, expected a floating-point array"),
-        ({"average": "mean"}, ValueError, "the average is 'mean', expected one of batch, token"),
+        ({"x": np.ones((N, T, V), int)}, TypeError, "x has dtype int64, expected float32 or float64"),
+        ({"average": "mean"}, ValueError, "average is 'mean', expected one of batch, token"),
     ],
 )
 def test_what_does_not_fit(wrong, error, message):

@@ -365,7 +365,7 @@ def test_wrong_batches(function, features, captions, error, message, rng):
 
 def test_complex_features(rng):
     features, captions = batch(rng)
-    with pytest.raises(TypeError, match="CaptioningRNN: got an array of complex128, expected real numbers"):
+    with pytest.raises(TypeError, match="features has dtype complex128, expected real numbers"):
         build().loss(features + 1j, captions)
 
 

@@ -1,4 +1,4 @@
-"""What the primitives take, for the tests that hold one module of them against another."""
+"""Arguments of the primitives, for the tests that compare one module with another."""
 
 import itertools
 
@@ -61,37 +61,42 @@ RULES = {
 }
 
 
-# ---------------------------------------------------------------- steps with noise
+# ---------------------------------------------------------------- regularised steps
 
-NOISY = {"rnn": 1, "lstm": 4, "gru_candidate": 3, "simplified_gru": 2}  # columns of gates in H
+GATES = {"rnn": 1, "lstm": 4, "gru_candidate": 3, "simplified_gru": 2}  # columns of gates in H
 
 
-def noises(cell):
-    """Every combination of the noise that a cell can have, without keys and rates."""
+def step_masks(cell):
+    """Every combination of masks that a cell can have, without seeds."""
     kinds = [(0.0, 0.3), (0.0, 0.4) if cell == "lstm" else (0.0,), (0.0,) if cell == "rnn" else (0.0, 0.25)]
     return [StepMasks((h, c), dropout) for h, c, dropout in itertools.product(*kinds)]
 
 
-def run_noisy(ops, cell, n, H, noise, rng, dtype):
-    """What a step with noise and its backward write, by name.
+def run_regularised(ops, cell, n, H, masks, rng, dtype):
+    """What a regularised step and its backward write, by name.
 
-    ``dh`` is what has come together for h_{t-1} after a product that is added to it, here of ones alone.
+    ``dh`` is the gradient of h_{t-1} after the product, here of ones, is added to it.
     """
-    gates = rng.standard_normal((n, NOISY[cell] * H)).astype(dtype)
+    gates = rng.standard_normal((n, GATES[cell] * H)).astype(dtype)
     if cell == "gru_candidate":  # its z comes in active
         gates[:, :H] = 1 / (1 + np.exp(-gates[:, :H]))
     given = {"gates": gates} | {
         name: rng.standard_normal((n, H)).astype(dtype) for name in ("prev_h", "prev_c", "dh", "dc")
     }
     arrays = {name: ops.asarray(array.copy()) for name, array in given.items()}
-    arrays |= {name: ops.zeros((n, H), dtype) for name in ("h", "c", "kept")}
+    arrays |= {name: ops.zeros((n, H), dtype) for name in ("h", "c", "saved")}
     arrays["da"] = ops.zeros(gates.shape, dtype)
     forward, backward = (getattr(ops, f"{cell}_regularised_{way}") for way in ("forward", "backward"))
-    before = {"rnn": ("prev_h", "kept", "h"), "lstm": ("prev_h", "prev_c", "c", "kept", "h")}
-    forward(*(arrays[name] for name in ("gates", *before.get(cell, ("prev_h", "h")))), noise)
-    after = {"rnn": ("dh", "kept", "da"), "lstm": ("dh", "dc", "gates", "prev_c", "kept", "da")}
-    past = backward(*(arrays[name] for name in after.get(cell, ("dh", "gates", "prev_h", "da"))), noise)
+    before = {"rnn": ("prev_h", "saved", "h"), "lstm": ("prev_h", "prev_c", "c", "saved", "h")}
+    forward(*(arrays[name] for name in ("gates", *before.get(cell, ("prev_h", "h")))), masks)
+    after = {"rnn": ("dh", "saved", "da"), "lstm": ("dh", "dc", "gates", "prev_c", "saved", "da")}
+    past = backward(*(arrays[name] for name in after.get(cell, ("dh", "gates", "prev_h", "da"))), masks)
     arrays["dh"] += 1
     if past is not None:
         arrays["dh"] += past
     return {name: ops.asnumpy(array) for name, array in arrays.items()}
+
+
+def named(ops, name):
+    """A primitive, or a function of a library's modules that is none."""
+    return next(getattr(module, name) for module in (ops, ops.cells, ops.masks) if hasattr(module, name))

@@ -1,7 +1,5 @@
 """The primitives of attention: the reference against plain loops, the fused kernels against the reference."""
 
-import importlib
-import importlib.util
 import inspect
 
 import numpy as np
@@ -33,21 +31,19 @@ every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 @pytest.fixture
 def numba_ops():
-    for module in ("numba", "threadpoolctl"):
-        if importlib.util.find_spec(module) is None:
-            pytest.skip(f"{module} is not installed")
-    return importlib.import_module("rnnlab.ops.numba")
+    pytest.importorskip("numba")
+    return pytest.importorskip("rnnlab.ops.numba")
 
 
 def arguments_of(name, shape, rng, dtype=np.float64, *, masked=True):
     """All arguments by name; every second row of keys and memory belongs to nobody."""
     n, L, A, C = shape
-    cells = 2 * rng.permutation(n * L).reshape(n, L)
+    slots = 2 * rng.permutation(n * L).reshape(n, L)
     if masked:
-        cells[rng.random((n, L)) < 0.3] = -1
-        cells[n // 2 : n // 2 + 1] = -1
+        slots[rng.random((n, L)) < 0.3] = -1
+        slots[n // 2 : n // 2 + 1] = -1
     rows = 2 * n * L + 1
-    weights = np.where(cells >= 0, rng.random((n, L)), 0)
+    weights = np.where(slots >= 0, rng.random((n, L)), 0)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
     shapes = {
         "dcontext": (n, C), "query": (n, A), "keys": (rows, A), "v": (A,), "memory": (rows, C),
@@ -55,7 +51,7 @@ def arguments_of(name, shape, rng, dtype=np.float64, *, masked=True):
         "dv": (n, A), "dmemory": (rows, C),
     }  # fmt: skip
     made = {key: rng.standard_normal(shape).astype(dtype) for key, shape in shapes.items()}
-    made |= {"cells": cells, "weights": weights.astype(dtype)}
+    made |= {"slots": slots, "weights": weights.astype(dtype)}
     return {key: made[key] for key in inspect.signature(getattr(numpy_ops, name)).parameters}
 
 
@@ -67,15 +63,15 @@ def run(ops, name, arguments):
 
 
 def plain(name, a):
-    """The same, one query and one cell at a time."""
+    """The same, one query and one slot at a time."""
     a = {key: array.copy() for key, array in a.items()}
-    for n, cells in enumerate(a["cells"]):
-        here = [i for i, cell in enumerate(cells) if cell >= 0]
+    for n, slots in enumerate(a["slots"]):
+        here = [i for i, slot in enumerate(slots) if slot >= 0]
         if name == "attention_memory_gradient":
             for i in here:
-                a["dmemory"][cells[i]] += a["weights"][n, i] * a["dcontext"][n]
+                a["dmemory"][slots[i]] += a["weights"][n, i] * a["dcontext"][n]
             continue
-        keys, memory = [a["keys"][cells[i]] for i in here], [a["memory"][cells[i]] for i in here]
+        keys, memory = [a["keys"][slots[i]] for i in here], [a["memory"][slots[i]] for i in here]
         query = a["query"][n]
         if name.endswith("forward"):
             a["weights"][n], a["context"][n] = 0, 0
@@ -97,10 +93,10 @@ def plain(name, a):
                 d = dscore * a["v"] * (1 - hidden**2)
                 a["dv"][n] += dscore * hidden
                 a["dquery"][n] += d
-                a["dkeys"][cells[i]] += d
+                a["dkeys"][slots[i]] += d
             else:
                 a["dquery"][n] += dscore * key
-                a["dkeys"][cells[i]] += dscore * query
+                a["dkeys"][slots[i]] += dscore * query
     return a
 
 
@@ -136,7 +132,7 @@ def test_weights_and_cells_may_be_part_of_wider_arrays(name, dtype, numba_ops, r
     expected = run(numpy_ops, name, arguments)
     for ops in (numpy_ops, numba_ops):
         after = {key: array.copy() for key, array in arguments.items()}
-        for key in {"weights", "cells", "dscores"} & after.keys():
+        for key in {"weights", "slots", "dscores"} & after.keys():
             wide = np.full((4, 9), 7, after[key].dtype)
             wide[:, 2:8] = after[key]
             after[key] = wide[:, 2:8]
@@ -149,7 +145,7 @@ def test_weights_and_cells_may_be_part_of_wider_arrays(name, dtype, numba_ops, r
 @every_dtype
 def test_what_is_not_finite_shows_and_where_no_cell_is_it_is_not_read(name, bad, dtype, numba_ops, rng):
     arguments = arguments_of(name, (4, 6, 8, 5), rng, dtype)
-    unread = np.setdiff1d(np.arange(len(arguments["keys"])), arguments["cells"])
+    unread = np.setdiff1d(np.arange(len(arguments["keys"])), arguments["slots"])
     for key in ("keys", "memory"):
         arguments[key][unread] = bad
     with np.errstate(all="raise"):
@@ -157,7 +153,7 @@ def test_what_is_not_finite_shows_and_where_no_cell_is_it_is_not_read(name, bad,
     assert all(np.isfinite(array).all() for key, array in expected.items() if key not in ("keys", "memory"))
     assert_same(run(numba_ops, name, arguments), expected, dtype)
 
-    read = arguments["cells"][arguments["cells"] >= 0][0]
+    read = arguments["slots"][arguments["slots"] >= 0][0]
     arguments["keys"][read, 3] = arguments["memory"][read, 2] = np.nan
     with np.errstate(invalid="ignore"):  # whether NaN in a product is told depends on the BLAS
         expected = run(numpy_ops, name, arguments)
@@ -169,7 +165,7 @@ def test_what_is_not_finite_shows_and_where_no_cell_is_it_is_not_read(name, bad,
 def test_queries_may_share_cells(name, numba_ops, rng):
     """As the beams of one source do."""
     arguments = arguments_of(name, (3, 6, 8, 5), rng)
-    arguments["cells"] = np.repeat(arguments["cells"][:1], 3, axis=0)
+    arguments["slots"] = np.repeat(arguments["slots"][:1], 3, axis=0)
     for ops in (numpy_ops, numba_ops):
         assert_same(run(ops, name, arguments), plain(name, arguments), np.float64)
 

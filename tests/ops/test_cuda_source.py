@@ -55,9 +55,9 @@ def compiled(nvrtc, source, *options):
 def text(program, get_size, get):
     size = ctypes.c_size_t()
     check(get_size(program, ctypes.byref(size)))
-    room = ctypes.create_string_buffer(size.value)
-    check(get(program, room))
-    return room.value.decode()
+    buffer = ctypes.create_string_buffer(size.value)
+    check(get(program, buffer))
+    return buffer.value.decode()
 
 
 def check(status):
@@ -70,7 +70,7 @@ def launched():
 
     ``launch`` is one, and so are the functions that hand their ``name`` on to it.
     """
-    trees = [ast.parse(path.read_text("utf-8")) for path in sorted(FOLDER.glob("cupy_*.py"))]
+    trees = [ast.parse(path.read_text("utf-8")) for path in sorted(FOLDER.glob("cuda/*.py"))]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     launchers = {
         node.name
@@ -114,7 +114,7 @@ def test_each_kernel_has_a_name_of_its_own():
 
 
 def test_every_file_is_compiled():
-    assert sorted(FILES) == sorted(path.name for path in FOLDER.glob("*.cu"))
+    assert sorted(FILES) == sorted(path.name for path in FOLDER.glob("cuda/kernels/*.cu"))
     assert FILES[0] == "common.cu"
 
 

@@ -1,32 +1,17 @@
-import inspect
 import json
-from dataclasses import fields
 from pathlib import Path
-from typing import Literal, get_args, get_type_hints
 
 import pytest
 
 from rnnlab.metrics import METRICS
-from rnnlab.models import Seq2Seq, SequenceClassifier
-from rnnlab.models.captioning import IMAGE_INPUTS, CaptioningRNN
-from rnnlab.models.classification import READOUTS
-from rnnlab.models.parts.cells import CELLS
-from rnnlab.models.parts.encoders import ACTIVATIONS
-from rnnlab.models.parts.initialisation import INITIALISATIONS
 from rnnlab.recipes.recipe import (
     ClassificationConfig,
-    ClassifierConfig,
     Config,
-    ModelConfig,
-    Seq2SeqConfig,
-    TrainingConfig,
     TranslationConfig,
     load_config,
     recipe_from_dict,
 )
 from rnnlab.recipes.schema import ConfigError
-from rnnlab.recipes.stages import StageConfig
-from rnnlab.training import Solver
 
 RECIPES = sorted(Path(__file__).parents[2].glob("recipes/*.toml"))
 
@@ -54,7 +39,7 @@ def recipe(tmp_path):
 def test_values_and_defaults(recipe):
     config = load_config(recipe)
     assert config.data.kind == "shapes"
-    assert (config.model.cell_type, config.model.hidden_dim, config.model.wordvec_dim) == ("gru", 32, 256)
+    assert (config.model.cell_type, config.model.hidden_dim, config.model.wordvec_dim) == ("gru", 32, 128)
     assert config.training.optim_config == {"learning_rate": 0.002}
     assert config.training.schedule["factor"] == 0.7
     assert config.decoding.beam_size == 3
@@ -86,7 +71,7 @@ def test_overrides(recipe):
     ("override", "message"),
     [
         ("model.hiden_dim=3", "--set: model.hiden_dim is unknown; did you mean hidden_dim?"),
-        ("model.hidden_dim=three", "--set: model.hidden_dim is 'three', expected an integer in [1, inf)"),
+        ("model.hidden_dim=three", "--set: model.hidden_dim is 'three', expected an integer of at least 1"),
         ("modle.hidden_dim=3", "modle is unknown; did you mean model?"),
         ("model.hidden_dim", "--set: 'model.hidden_dim', expected key.sub=value"),
         ("=3", "--set: '=3', expected key.sub=value"),
@@ -101,7 +86,7 @@ def test_overrides(recipe):
         ("training.optim_config.beta1=1", "training.optim_config: beta1 is 1, expected a number in [0, 1)"),
         ("training.schedule.name=cosine", "training.schedule: name is 'cosine', expected one of constant"),
         ("training.monitor=CIDEr", "training.monitor is 'CIDEr', expected one of val_loss, val_perplexity"),
-        ("model.word_dropout=1.0", "--set: model.word_dropout is 1.0, expected a number in [0, 1)"),
+        ("model.word_dropout=1.0", "--set: model.word_dropout is 1.0, expected a probability in [0, 1)"),
         ("decoding.n_best=4", "decoding.n_best is 4, but beam search finds at most 3"),
         ("evaluation.metrics=['BLUE']", "--set: evaluation.metrics.1 is 'BLUE', expected one of 'BLEU'"),
     ],
@@ -116,7 +101,7 @@ def test_errors_of_the_file_name_it(recipe):
     recipe.write_text(RECIPE + "\n[decoding]\nbeam_size = 0")
     with pytest.raises(ConfigError) as error:
         load_config(recipe)
-    assert str(error.value) == f"{recipe}: decoding.beam_size is 0, expected an integer in [1, inf)"
+    assert str(error.value) == f"{recipe}: decoding.beam_size is 0, expected an integer of at least 1"
 
 
 def test_a_score_of_each_epoch_can_be_monitored(recipe):
@@ -132,7 +117,7 @@ def test_the_kind_of_data_makes_a_recipe_one_of_translations(recipe):
     for override, message in (
         ("model.image_input=every_step", "model.image_input is unknown"),
         ("evaluation.metrics=['CIDEr']", "evaluation.metrics is unknown"),
-        ("data.min_count=0", "data.min_count is 0, expected an integer in [1, inf)"),
+        ("data.min_count=0", "data.min_count is 0, expected an integer of at least 1"),
         ("data.kind=imagenet", "data.kind is 'imagenet', expected one of 'shapes', 'course', 'karpathy', "),
         ("data.kind=['a']", "data.kind is ['a'], expected one of 'shapes'"),
     ):
@@ -156,8 +141,8 @@ def test_the_kind_of_data_makes_a_recipe_one_of_classes(recipe):
         ("model.wordvec_dim=3", "model.wordvec_dim is unknown"),
         ("decoding.beam_size=3", "decoding is unknown; there are data, model, training, stage, evaluation"),
         ("model.readout=first", "model.readout is 'first', expected one of 'last', 'mean'"),
-        ("data.permute_seed=-1", "data.permute_seed is -1, expected an integer in [0, inf)"),
-        ("data.num_val=0", "data.num_val is 0, expected an integer in [1, inf)"),
+        ("data.permute_seed=-1", "data.permute_seed is -1, expected an integer of at least 0 or 'none'"),
+        ("data.num_val=0", "data.num_val is 0, expected an integer of at least 1"),
         ("evaluation.each_epoch=['BLEU']", "evaluation.each_epoch is unknown"),
         ("training.monitor=val_perplexity", "'val_perplexity', expected one of val_loss, val_accuracy"),
     ):
@@ -207,41 +192,3 @@ def test_every_key_of_a_recipe_is_explained(path):
     lines = path.read_text().splitlines()
     keys = [line for line in lines if "=" in line.partition("#")[0]]
     assert [line for line in keys if "#" not in line] == []
-
-
-@pytest.mark.parametrize(
-    ("section", "target"),
-    [
-        (ModelConfig, CaptioningRNN),
-        (Seq2SeqConfig, Seq2Seq),
-        (ClassifierConfig, SequenceClassifier),
-        (TrainingConfig, Solver),
-    ],
-)
-def test_keys_are_arguments_with_the_same_meaning(section, target):
-    arguments = inspect.signature(target).parameters
-    assert {key.name for key in fields(section)} - {"warm_start"} <= set(arguments)
-
-
-def test_keys_of_a_stage_are_those_of_training_with_the_same_values():
-    training, stage = get_type_hints(TrainingConfig), get_type_hints(StageConfig)
-    assert set(stage) - set(training) == {"trains", "losses"}
-    for key in set(stage) & set(training):
-        assert stage[key] == training[key] | None
-
-
-@pytest.mark.parametrize(
-    ("key", "choices"),
-    [
-        ("cell_type", CELLS),
-        ("image_input", IMAGE_INPUTS),
-        ("state_activation", ACTIVATIONS),
-        ("initialisation", INITIALISATIONS),
-        ("readout", READOUTS),
-    ],
-)
-def test_choices_are_those_of_the_model(key, choices):
-    for section in (ModelConfig, Seq2SeqConfig, ClassifierConfig):
-        annotation = get_type_hints(section).get(key, Literal[tuple(choices)])
-        assert annotation == Literal[tuple(choices)]
-        assert get_args(annotation) == tuple(choices)

@@ -273,7 +273,7 @@ def test_a_weight_that_the_model_cannot_have(tables, tmp_path):
 @pytest.mark.parametrize(
     ("stage", "message"),
     [
-        ({"num_epochs": 0}, "config: stage.2.num_epochs is 0, expected an integer in [1, inf)"),
+        ({"num_epochs": 0}, "config: stage.2.num_epochs is 0, expected an integer of at least 1"),
         ({"batch_size": 3}, "config: stage.2.batch_size is unknown"),
         ({"trains": "W*"}, "config: stage.2.trains is 'W*', expected an array"),
         ({"trains": [3]}, "config: stage.2.trains.1 is 3, expected a string"),
@@ -281,7 +281,7 @@ def test_a_weight_that_the_model_cannot_have(tables, tmp_path):
             {"losses": {"label_smothing": 0.1}},
             "stage.2.losses.label_smothing is unknown; did you mean label_",
         ),
-        ({"losses": {"label_smoothing": 1.0}}, "label_smoothing is 1.0, expected a number in [0, 1)"),
+        ({"losses": {"label_smoothing": 1.0}}, "label_smoothing is 1.0, expected a probability in [0, 1)"),
         ({"update_rule": "sgd"}, "config: stage.2.optim_config: unknown key 'beta1'; sgd has learning_rate"),
         ({"schedule": {"name": "cosine"}}, "config: stage.2.schedule: name is 'cosine', expected one of"),
         (

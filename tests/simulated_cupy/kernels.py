@@ -46,11 +46,12 @@ class Parameter(NamedTuple):
     def convert(self, kernel: str, value: Any) -> Any:
         """The argument as ctypes takes it; TypeError unless it is exactly what the kernel reads."""
         if self.pointer:
-            if value is None:
+            if isinstance(value, np.uint64) and value == 0:
                 return None
             if isinstance(value, ndarray) and value.dtype in self._pointed():
                 return value._array.ctypes.data
-            expected = " or ".join(f"CuPy array of {dtype}" for dtype in self._pointed())
+            # CuPy 13.3 would pass None as 0xffffffffffffffff.
+            expected = " or ".join(f"CuPy array of {dtype}" for dtype in self._pointed()) + " or np.uint64(0)"
         else:
             if isinstance(value, np.generic) and value.dtype == self.dtype:
                 return value.item()
@@ -143,6 +144,24 @@ def _launcher(name: str, kind: str, parameters: tuple[Parameter, ...]) -> str:
     )
 
 
+class Function:
+    """A kernel as it is on the device, which alone can be launched cooperatively."""
+
+    def __init__(self, raw: RawKernel) -> None:
+        self._raw = raw
+
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: Any,
+        shared_mem: int = 0,
+        stream: Any = None,
+        enable_cooperative_groups: bool = False,
+    ) -> None:
+        self._raw._launch(grid, block, args, shared_mem, stream, enable_cooperative_groups)
+
+
 class RawKernel:
     """A kernel; its arguments are checked against the parameters that the source declares."""
 
@@ -155,13 +174,17 @@ class RawKernel:
         *,
         enable_cooperative_groups: bool = False,
     ) -> None:
+        _check_cooperative(enable_cooperative_groups)
         kernels = load(code, _checked_options(options))
         if name not in kernels:
             raise cuda.CUDADriverError("CUDA_ERROR_NOT_FOUND: named symbol not found")
         self.name = name
-        self.enable_cooperative_groups = enable_cooperative_groups
         self._kernel = kernels[name]
         self._shared_limit = 48 * 1024
+
+    @property
+    def kernel(self) -> Function:
+        return Function(self)
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
@@ -184,8 +207,19 @@ class RawKernel:
         shared_mem: int = 0,
         stream: Any = None,
     ) -> None:
+        self._launch(grid, block, args, shared_mem, stream, cooperative=False)
+
+    def _launch(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        args: Any,
+        shared_mem: int,
+        stream: Any,
+        cooperative: bool,
+    ) -> None:
         grid, block = _dimensions(self.name, "grid", grid), _dimensions(self.name, "block", block)
-        self._check_size(grid, block, shared_mem)
+        self._check_size(grid, block, shared_mem, cooperative)
         kernel = self._kernel
         if len(args) != len(kernel.parameters):
             raise TypeError(f"{self.name}: got {len(args)} arguments, expected {len(kernel.parameters)}")
@@ -210,7 +244,9 @@ class RawKernel:
         for name, memory in guarded:
             memory.check(f"{self.name}: the array of parameter {name}")
 
-    def _check_size(self, grid: tuple[int, ...], block: tuple[int, ...], shared_mem: int) -> None:
+    def _check_size(
+        self, grid: tuple[int, ...], block: tuple[int, ...], shared_mem: int, cooperative: bool
+    ) -> None:
         threads = math.prod(block)
         if threads > 1024:
             raise _invalid_value(f"{self.name}: a block of {threads} threads, at most 1024 are possible")
@@ -219,11 +255,9 @@ class RawKernel:
                 f"{self.name}: {shared_mem} bytes of shared memory, "
                 f"max_dynamic_shared_size_bytes is {self._shared_limit}"
             )
-        if self._kernel.kind == "GRID_KERNEL" and not self.enable_cooperative_groups:
-            raise RuntimeError(
-                f"{self.name} is a GRID_KERNEL: it needs a module with enable_cooperative_groups=True"
-            )
-        if self.enable_cooperative_groups:  # what a multiprocessor of compute capability 9.0 holds
+        if self._kernel.kind == "GRID_KERNEL" and not cooperative:
+            raise RuntimeError(f"{self.name} is a GRID_KERNEL: it needs a cooperative launch")
+        if cooperative:  # what a multiprocessor of compute capability 9.0 holds
             each = min(2048 // (-(-threads // 32) * 32), 32, 233472 // (shared_mem + 1024))
             if math.prod(grid) > each * cuda.MULTIPROCESSORS:
                 raise cuda.CUDADriverError(
@@ -246,22 +280,22 @@ class RawModule:
     ) -> None:
         if code is None or name_expressions is not None:
             raise TypeError("RawModule: only code=, without name_expressions, is simulated")
+        _check_cooperative(enable_cooperative_groups)
         self.code = code
         self.options = _checked_options(options)
         self.backend = backend
-        self.enable_cooperative_groups = enable_cooperative_groups
 
     def compile(self, log_stream: Any = None) -> None:
         load(self.code, self.options)
 
     def get_function(self, name: str) -> RawKernel:
-        return RawKernel(
-            self.code,
-            name,
-            self.options,
-            self.backend,
-            enable_cooperative_groups=self.enable_cooperative_groups,
-        )
+        return RawKernel(self.code, name, self.options, self.backend)
+
+
+def _check_cooperative(enabled: bool) -> None:
+    """Refuse what CuPy links to a library of the CUDA toolkit, which is not where CuPy comes from pip."""
+    if enabled:
+        raise RuntimeError("Relocatable PTX code is requested, but cudadevrt is not found.")
 
 
 def _checked_options(options: Any) -> tuple[str, ...]:

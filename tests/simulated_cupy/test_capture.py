@@ -8,7 +8,7 @@ import importlib
 import numpy as np
 import pytest
 
-from .test_kernels import kernel
+from .test_kernels import NULL, kernel
 
 
 @contextlib.contextmanager
@@ -157,14 +157,15 @@ def test_kernels(device, stream, rng):
     first = rng.standard_normal(200)
     x, y, z = device.asarray(first), device.empty(200), device.empty((2, 100))
     scale, softmax = kernel(device, "scale"), kernel(device, "softmax")
-    ring = kernel(device, "ring", enable_cooperative_groups=True)
+    ring = kernel(device, "ring").kernel
     w, spare, counter = device.asarray(first), device.empty(200), device.zeros(1, "uint32")
     size = np.int64(200)
     with capturing(stream) as graphs:
-        scale((3,), (64,), (x, y, size, np.float64(2), np.int32(3), None))
+        scale((3,), (64,), (x, y, size, np.float64(2), np.int32(3), NULL))
         softmax((2,), (64,), (y, z, np.int32(100)), shared_mem=100 * 8)
         counter.fill(0)
-        ring((4,), (32,), (w, spare, np.int32(200), np.int32(4), counter), shared_mem=32 * 8)
+        arguments = w, spare, np.int32(200), np.int32(4), counter
+        ring((4,), (32,), arguments, shared_mem=32 * 8, enable_cooperative_groups=True)
     for expected in (first, rng.standard_normal(200)):
         x.set(expected)
         w.set(expected)
@@ -182,7 +183,7 @@ def test_the_host_counts_one_launch(simulated, x):
     function = kernel(simulated, "scale")
     with capturing(stream) as graphs:
         for _ in range(3):
-            function((1,), (32,), (x, x, np.int64(12), np.float64(2), np.int32(1), None))
+            function((1,), (32,), (x, x, np.int64(12), np.float64(2), np.int32(1), NULL))
     assert not simulated.launches
     before = x.get()
     graphs[0].upload()
@@ -195,7 +196,7 @@ def test_a_kernel_can_be_given_the_stream(device, stream):
     x = device.zeros(4)
     function = kernel(device, "scale")
     with capturing(stream) as graphs, device.cuda.Stream.null:
-        arguments = x, x, np.int64(4), np.float64(2), np.int32(0), None
+        arguments = x, x, np.int64(4), np.float64(2), np.int32(0), NULL
         function((1,), (32,), arguments, stream=stream)
         x += 1
     assert (x.get() == 1).all()
@@ -235,7 +236,7 @@ def test_nothing_is_done_at_capture(simulated, x):
         x[0] = 3
         zeros = simulated.zeros(3)
         count = simulated.arange(3)
-        kernel(simulated, "scale")((1,), (32,), (x, x, np.int64(12), np.float64(2), np.int32(1), None))
+        kernel(simulated, "scale")((1,), (32,), (x, x, np.int64(12), np.float64(2), np.int32(1), NULL))
     np.testing.assert_array_equal(x.get(), before)
     assert simulated.isnan(y).all()
     assert simulated.isnan(zeros).all()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 CODE = Path(__file__).with_name("sample.cu").read_text()
+NULL = np.uint64(0)
 REALS = {"float32": "float", "float64": "double"}
 
 
@@ -29,7 +30,7 @@ def test_scale(device, dtype, rng):
     arguments = device.asarray(x), y, np.int64(1000), np.dtype(dtype).type(2), np.int32(3)
     kernel(device, "scale", dtype)((3,), (64,), (*arguments, device.asarray(keep)))
     np.testing.assert_allclose(y.get(), np.where(keep, 2 * x**3, 0), rtol=1e-6)
-    kernel(device, "scale", dtype)((3,), (64,), (*arguments, None))
+    kernel(device, "scale", dtype)((3,), (64,), (*arguments, NULL))
     np.testing.assert_allclose(y.get(), 2 * x**3, rtol=1e-6)
 
 
@@ -66,15 +67,15 @@ def test_lanes_of_a_warp(device):
 def test_grid_barrier(device, dtype, rng):
     w = rng.standard_normal(200).astype(dtype)
     on_device, counter = device.asarray(w), device.zeros(1, "uint32")
-    function = kernel(device, "ring", dtype, enable_cooperative_groups=True)
+    function = kernel(device, "ring", dtype).kernel
     arguments = on_device, device.empty(200, dtype), np.int32(200), np.int32(4), counter
-    function((4,), (32,), arguments, shared_mem=32 * w.itemsize)
+    function((4,), (32,), arguments, shared_mem=32 * w.itemsize, enable_cooperative_groups=True)
     for _ in range(4):
         w = np.roll(w, 1) + np.roll(w, -1)
     np.testing.assert_allclose(on_device.get(), w, rtol=1e-4 if dtype == "float32" else 1e-12)
 
 
-GOOD = {"x": "x", "y": "y", "size": np.int64(8), "factor": np.float64(2), "power": np.int32(1), "keep": None}
+GOOD = {"x": "x", "y": "y", "size": np.int64(8), "factor": np.float64(2), "power": np.int32(1), "keep": NULL}
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,9 @@ GOOD = {"x": "x", "y": "y", "size": np.int64(8), "factor": np.float64(2), "power
         ("power", np.uint32(1)),
         ("x", np.zeros(8)),
         ("y", np.float64(1)),
+        ("x", np.uint64(8)),
+        ("keep", None),
+        ("keep", np.int64(0)),
     ],
 )
 def test_wrong_argument(simulated, name, wrong):
@@ -130,9 +134,9 @@ def test_deadlocks(simulated):
     with pytest.raises(RuntimeError, match="deadlock in block .*: 7 threads wait at __shfl_xor_sync"):
         kernel(simulated, "shuffles_without_all")((1,), (32,), (x, np.int32(7)))
     counter = simulated.zeros(1, "uint32")
-    function = kernel(simulated, "block_stays_away", enable_cooperative_groups=True)
+    function = kernel(simulated, "block_stays_away").kernel
     with pytest.raises(RuntimeError, match=r"block_stays_away: deadlock .*: 32 threads wait at grid_barrier"):
-        function((3,), (32,), (counter,))
+        function((3,), (32,), (counter,), enable_cooperative_groups=True)
 
 
 def test_barrier_in_a_plain_kernel(simulated):
@@ -167,9 +171,13 @@ def test_cooperative_launch(simulated):
     arguments = simulated.zeros(1), simulated.zeros(1), np.int32(0), np.int32(0), simulated.zeros(1, "uint32")
     with pytest.raises(RuntimeError, match="ring is a GRID_KERNEL"):
         kernel(simulated, "ring")((1,), (32,), arguments)
-    function = kernel(simulated, "ring", enable_cooperative_groups=True)
+    function = kernel(simulated, "ring").kernel
     with pytest.raises(simulated.cuda.driver.CUDADriverError, match="COOPERATIVE_LAUNCH_TOO_LARGE"):
-        function((9,), (1024,), arguments)
+        function((9,), (1024,), arguments, enable_cooperative_groups=True)
+    with pytest.raises(RuntimeError, match="cudadevrt is not found"):
+        kernel(simulated, "ring", enable_cooperative_groups=True)
+    with pytest.raises(RuntimeError, match="cudadevrt is not found"):
+        simulated.RawKernel(CODE, "ring", ("-DREAL=float",), enable_cooperative_groups=True)
 
 
 def test_what_barriers_demand(simulated):

@@ -300,7 +300,7 @@ def test_a_run_from_before_there_was_accumulation(make_model, data, tmp_path, mo
     options = {"num_epochs": 1, "batch_size": 8, "verbose": False}
     with monkeypatch.context() as patch:
         patch.setattr(
-            "rnnlab.training.checkpointing.asdict",
+            "rnnlab.training.options.Options.to_dict",
             lambda options: {name: value for name, value in vars(options).items() if name != "accumulate"},
         )
         Solver(make_model(), data, run_dir=tmp_path, **options).train()
@@ -332,5 +332,5 @@ def test_the_key_of_a_recipe():
     assert load_config(recipe).training.accumulate == 1
     stage = load_config(recipe, ["training.accumulate=4"]).stages()[0]
     assert stage.options()["accumulate"] == 4
-    with pytest.raises(ValueError, match=r"training.accumulate is 0, expected an integer in \[1, inf\)"):
+    with pytest.raises(ValueError, match=r"training.accumulate is 0, expected an integer of at least 1"):
         load_config(recipe, ["training.accumulate=0"])

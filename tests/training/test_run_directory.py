@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from rnnlab.training.monitor import Monitor
 from rnnlab.training.run_directory import RunDirectory
-from rnnlab.training.validation import Monitor
 
 
 def test_nothing_is_made_before_something_is_written(tmp_path):

@@ -44,8 +44,8 @@ def test_patterns_of_names(patterns, names, parts):
     [
         ([], "trains is empty"),
         (["W_*", "w_vocab"], "trains has 'w_vocab', which matches none of W_embed, Wx"),
-        ("W*", r"trains is 'W\*', expected a list of patterns"),
-        (3, "trains is 3, expected a list of patterns"),
+        ("W*", r"trains is 'W\*', expected a list of strings"),
+        (3, "trains is 3, expected a list of strings"),
     ],
 )
 def test_bad_patterns(model, data, patterns, message):

@@ -46,7 +46,7 @@ from rnnlab.layers.attention.scores import (
     selector_gate,
     selector_gradient,
 )
-from rnnlab.layers.checks import check_gradient, check_mask, check_shapes
+from rnnlab.layers.checks import as_mask, check_gradient, check_mask, check_shapes
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -222,10 +222,7 @@ def attention_step_forward(
             raise ValueError(f"{function}: both lengths and mask are given, expected one of them")
         mask = _mask_of(function, lengths, N, L)
     if mask is not None:
-        real = np.asarray(mask, dtype=bool)
-        if real.shape != (N, L):
-            raise ValueError(f"{function}: mask has shape {real.shape}, expected (N, L) = {(N, L)}")
-        cells[~real] = -1
+        cells[~as_mask(function, "mask", mask, (N, L), "N, L")] = -1
     key_rows, rows, cells = keys.reshape(N * L, A), memory.reshape(N * L, C), ops.asarray(cells)
     room = Room.of(N, L, key_rows, rows, additive=score == "additive", selector=False)
     Attention(score, own, None, often=False, like=query).attend(query, key_rows, rows, cells, room)
@@ -357,9 +354,9 @@ def doubly_stochastic_loss(
     function = "doubly_stochastic_loss"
     N, T, L = weights.shape
     ops = ops_for(weights)
-    counts = np.ones((N, L), bool) if memory_mask is None else np.asarray(memory_mask, dtype=bool)
-    if counts.shape != (N, L):
-        raise ValueError(f"{function}: memory_mask has shape {counts.shape}, expected (N, L) = {(N, L)}")
+    counts = np.ones((N, L), bool)
+    if memory_mask is not None:
+        counts = as_mask(function, "memory_mask", memory_mask, (N, L), "N, L")
     if mask is None:
         real = np.ones((N, T), bool) if lengths is None else _mask_of(function, lengths, N, T)
         mask = ops.asarray(real.astype(weights.dtype))

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import gradient_room
+from rnnlab.layers.checks import as_mask, gradient_arrays
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -247,17 +247,20 @@ class SourceRows(NamedTuple):
         Raises
         ------
         ValueError
-            If the mask has another shape.
+            If the mask has another shape, or holds something else than 0 and 1.
         """
         N, L, C = memory.shape
         ops, rows = ops_for(memory), memory.reshape(N * L, C)
-        if type(mask) is type(memory) and not isinstance(mask, np.ndarray):  # it is not waited for
+        on_device = not isinstance(memory, np.ndarray) and type(mask) is type(memory)
+        if mask is not None and on_device:  # its values are not read, which would wait for the device
+            if mask.shape != (N, L):
+                raise ValueError(
+                    f"{function}: memory_mask has shape {mask.shape}, expected (N, L) = {(N, L)}"
+                )
             places = ops.asarray(np.arange(1, N * L + 1).reshape(N, L))
             return cls(rows, ops.asarray(places * mask - 1, np.int64), None)
         if mask is not None:
-            given = np.asarray(mask, dtype=bool)
-            if given.shape != (N, L):
-                raise ValueError(f"{function}: the memory's mask has shape {given.shape}, expected {(N, L)}")
+            given = as_mask(function, "memory_mask", mask, (N, L), "N, L")
             if not given.all():
                 real = np.flatnonzero(given)
                 cells = np.full(N * L, -1)
@@ -307,7 +310,7 @@ def gradients_of(
     """
     shapes = {name: array.shape for name, array in params.items()}
     given = None if into is None else list(select_params(f"{function}: into", into, params).values())
-    return dict(zip(params, gradient_room(function, shapes, like, given), strict=True))
+    return dict(zip(params, gradient_arrays(function, shapes, like, given), strict=True))
 
 
 def selector_gate(h: Array, w: Array, b: Array) -> Array:

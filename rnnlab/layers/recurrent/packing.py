@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import gradient_room
+from rnnlab.layers.checks import as_mask, gradient_arrays
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -216,9 +216,7 @@ def real_lengths(
     if lengths is not None and mask is not None:
         raise ValueError(f"{function}: both lengths and mask are given, expected one of them")
     if mask is not None:
-        real = np.asarray(mask, dtype=bool)
-        if real.shape != (N, T):
-            raise ValueError(f"{function}: mask has shape {real.shape}, expected (N, T) = {(N, T)}")
+        real = as_mask(function, "mask", mask, (N, T), "N, T")
         if (real[:, 1:] > real[:, :-1]).any():
             row = int(np.flatnonzero((real[:, 1:] > real[:, :-1]).any(axis=1))[0])
             raise ValueError(f"{function}: mask has a hole in row {row}, expected real steps, then padding")
@@ -266,7 +264,7 @@ class WeightGradients:
     ) -> None:
         self._ops = ops_for(x, Wx, Wh)
         shapes = {"dWx": Wx.shape, "dWh": Wh.shape, "db": Wx.shape[1:]}
-        self.dWx, self.dWh, self.db = gradient_room(function, shapes, Wx, into)
+        self.dWx, self.dWh, self.db = gradient_arrays(function, shapes, Wx, into)
         self._steps, self._x, self._to_x = steps, as_rows(x), self._ops.prepacked(Wx.T)
         self._dx = steps.unpacked(x.shape[2], x)
 

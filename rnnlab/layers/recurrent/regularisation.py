@@ -126,7 +126,7 @@ class RegularisedSteps:
         self.gates, self.states = self._steps.gates, self._steps.states
         ops, noisy = ops_for(h0), rng is not None and any(regularisation.rates)
         # As many numbers whatever is on, so that one option's draws do not depend on another's.
-        keys: Any = ops.mask_seeds(rng, 4) if noisy else None
+        keys: Any = ops.mask_seeds(rng, 4) if noisy and rng is not None else None
         p, on = regularisation.recurrent_dropout, regularisation.recurrent_dropout_on
         self._drops_state = noisy and p > 0 and on == "state"
         self._drops_weights = noisy and regularisation.weight_dropout > 0

@@ -82,7 +82,7 @@ def sampled_inputs(model: Any, state: DecodingState, inputs: Array, places: Arra
     (N, T) integers
         Any token may be drawn, the special ones too, as the model has them.
     """
-    mixed, steps = inputs.copy(), np.arange(inputs.shape[1])
+    mixed, steps = inputs.astype(np.int64), np.arange(inputs.shape[1])
     last = (places * steps).max(axis=1, initial=0)  # the last step of each row at which a word is drawn
     rows = np.arange(len(inputs))
     for t in steps[:-1]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import check_tokens
+from rnnlab.layers.checks import as_tokens
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import ops_for
@@ -94,7 +94,7 @@ class Teaching(NamedTuple):
 
 
 def check_sentences(function: str, name: str, tokens: Array, rows: int, vocabulary_size: int) -> np.ndarray:
-    """Sentences (N, L) as an array of NumPy.
+    """Sentences (N, L) as a NumPy array of int64.
 
     Raises
     ------
@@ -107,5 +107,4 @@ def check_sentences(function: str, name: str, tokens: Array, rows: int, vocabula
             f"{function}: {name} has shape {tokens.shape}, "
             f"expected (N, L) with N = {rows} as the inputs and L of at least 2"
         )
-    check_tokens(function, name, tokens, vocabulary_size)
-    return tokens
+    return as_tokens(function, name, tokens, vocabulary_size)

@@ -1,26 +1,17 @@
-"""The primitives of attention on CuPy; :mod:`rnnlab.ops.numpy.attention` says what each does."""
+"""Attention on CuPy: a block for each query."""
 
 from __future__ import annotations
 
-from rnnlab.ops.cuda.launch import WARP, by_rows, check_whole, each, stride
+from rnnlab.ops.cuda.launch import WARP, by_rows, check_contiguous, each, stride
 from rnnlab.types import Array
-
-__all__ = [
-    "additive_attention_backward",
-    "additive_attention_forward",
-    "attention_memory_gradient",
-    "dot_attention_backward",
-    "dot_attention_forward",
-]
 
 
 def additive_attention_forward(
-    query: Array, keys: Array, v: Array, memory: Array, cells: Array, weights: Array, context: Array
+    query: Array, keys: Array, v: Array, memory: Array, slots: Array, weights: Array, context: Array
 ) -> None:
-    """Weights softmax(v . tanh(query + key)), and context."""
     _attention(
-        "additive_attention_forward", query, cells, memory, (query, keys, v, memory, cells, weights, context),
-        strided=(cells, weights),
+        "additive_attention_forward", query, slots, memory, (query, keys, v, memory, slots, weights, context),
+        strided=(slots, weights),
     )  # fmt: skip
 
 
@@ -30,28 +21,26 @@ def additive_attention_backward(
     keys: Array,
     v: Array,
     memory: Array,
-    cells: Array,
+    slots: Array,
     weights: Array,
     dscores: Array,
     dquery: Array,
     dkeys: Array,
     dv: Array,
 ) -> None:
-    """Add to dquery, dkeys and dv; dscores leaves as the gradient of the scores."""
     _attention(
-        "additive_attention_backward", query, cells, memory,
-        (dcontext, query, keys, v, memory, cells, weights, dscores, dquery, dkeys, dv),
-        strided=(cells, weights, dscores),
+        "additive_attention_backward", query, slots, memory,
+        (dcontext, query, keys, v, memory, slots, weights, dscores, dquery, dkeys, dv),
+        strided=(slots, weights, dscores),
     )  # fmt: skip
 
 
 def dot_attention_forward(
-    query: Array, keys: Array, memory: Array, cells: Array, weights: Array, context: Array
+    query: Array, keys: Array, memory: Array, slots: Array, weights: Array, context: Array
 ) -> None:
-    """Weights softmax(query . key), and context."""
     _attention(
-        "dot_attention_forward", query, cells, memory, (query, keys, memory, cells, weights, context),
-        strided=(cells, weights),
+        "dot_attention_forward", query, slots, memory, (query, keys, memory, slots, weights, context),
+        strided=(slots, weights),
     )  # fmt: skip
 
 
@@ -60,38 +49,36 @@ def dot_attention_backward(
     query: Array,
     keys: Array,
     memory: Array,
-    cells: Array,
+    slots: Array,
     weights: Array,
     dscores: Array,
     dquery: Array,
     dkeys: Array,
 ) -> None:
-    """Add to dquery and dkeys; dscores leaves as the gradient of the scores."""
     _attention(
-        "dot_attention_backward", query, cells, memory,
-        (dcontext, query, keys, memory, cells, weights, dscores, dquery, dkeys),
-        strided=(cells, weights, dscores),
+        "dot_attention_backward", query, slots, memory,
+        (dcontext, query, keys, memory, slots, weights, dscores, dquery, dkeys),
+        strided=(slots, weights, dscores),
     )  # fmt: skip
 
 
-def attention_memory_gradient(dcontext: Array, weights: Array, cells: Array, dmemory: Array) -> None:
-    """Add what comes through the weighted sum."""
-    check_whole(dcontext, dmemory)
-    (n, L), C = cells.shape, dcontext.shape[1]
-    strides = stride(weights), stride(cells)
-    each("attention_memory_gradient", n * C, dcontext, dcontext, weights, cells, dmemory, n, L, C, *strides)
+def attention_memory_gradient(dcontext: Array, weights: Array, slots: Array, dmemory: Array) -> None:
+    check_contiguous(dcontext, dmemory)
+    (n, L), C = slots.shape, dcontext.shape[1]
+    strides = stride(weights), stride(slots)
+    each("attention_memory_gradient", n * C, dcontext, dcontext, weights, slots, dmemory, n, L, C, *strides)
 
 
 def _attention(
     name: str,
     query: Array,
-    cells: Array,
+    slots: Array,
     memory: Array,
     arrays: tuple[Array, ...],
     strided: tuple[Array, ...],
 ) -> None:
-    """Launch with a block for each query; the strides of the arrays that need not be contiguous go last."""
-    check_whole(*(array for array in arrays if not any(array is other for other in strided)))
-    (n, A), L, C = query.shape, cells.shape[1], memory.shape[1]
-    columns = max(A, C, L, 4 * WARP)  # four cells at a time at least
-    by_rows(name, n, columns, query, *arrays, n, L, A, C, *map(stride, strided), room=L)
+    """Launch with a block for each query; the strides of ``strided`` arrays go last."""
+    check_contiguous(*(array for array in arrays if not any(array is other for other in strided)))
+    (n, A), L, C = query.shape, slots.shape[1], memory.shape[1]
+    columns = max(A, C, L, 4 * WARP)  # at least four slots at a time
+    by_rows(name, n, columns, query, *arrays, n, L, A, C, *map(stride, strided), workspace=L)

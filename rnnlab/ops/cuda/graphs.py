@@ -1,8 +1,9 @@
-"""CUDA graphs: work that is captured once and launched again and again, by one call of the host.
+"""CUDA graphs: work that is captured once and launched again by one call of the host.
 
-A graph does the same launches on the same memory each time. What is to differ has to lie in that memory: the
-arrays that the work reads, which the caller fills, and, kept here, the keys of its noise and the numbers of
-its update rule, which :func:`told_keys` and :func:`told_numbers` place in an array while work is captured.
+Each launch of a graph runs the same kernels on the same memory. What differs between launches has to lie in
+that memory: the arrays that the work reads, which the caller fills, and the graph's parameters, which are the
+seeds of its masks and the numbers of its update rule. :func:`graph_seeds` and :func:`graph_numbers` register
+parameters while work is captured; :meth:`Graph.launch` sends new ones.
 """
 
 from __future__ import annotations
@@ -20,138 +21,138 @@ import numpy as np
 from rnnlab.ops.cuda.cublas import handles
 from rnnlab.types import Array
 
-__all__ = ["AHEAD", "Graph", "GraphMemory", "Key", "copied", "told_keys", "told_numbers", "uploaded"]
-_ROOM = 4096  # words of 8 bytes, keys and numbers together
+__all__ = ["AHEAD", "Graph", "GraphMemory", "Seed", "copied", "graph_numbers", "graph_seeds", "uploaded"]
+_CAPACITY = 4096  # parameters of 8 bytes
 AHEAD = 4  # launches that the host may be ahead of the device
 
 
-class Key(int):
-    """A key of noise that lies on the device as well, in ``place`` (1,)."""
+class Seed(int):
+    """A seed that lies on the device as well, in ``address`` (1,), where a graph replaces it."""
 
-    place: Array
+    address: Array
 
 
-class _Told:
-    """The keys and numbers of a graph, on the host and on the device, and what it was given by the host.
+class Parameters:
+    """The parameters of a graph, on the host and on the device.
 
     Attributes
     ----------
     constants : list of array
-        What the work brought to the device while it was captured: the same at each launch.
+        What the work copied to the device during the capture: the same for each launch.
     """
 
     def __init__(self) -> None:
         self.constants: list[Array] = []
-        self._host = np.zeros(_ROOM, np.uint64)
-        self._device = cp.zeros(_ROOM, np.uint64)
-        self._sent = [_Pinned(_ROOM) for _ in range(AHEAD)]  # in turns
-        self._sends = 0
+        self._host = np.zeros(_CAPACITY, np.uint64)
+        self._device = cp.zeros(_CAPACITY, np.uint64)
+        self._pinned = [_Pinned(_CAPACITY) for _ in range(AHEAD)]  # used in turns
+        self._sent = 0
         self._used = 0
-        self._keys: list[int] = []  # where keys are
+        self._seeds: list[int] = []  # their indices
         self._numbers: list[slice] = []
-        self._refilled: int | None = None  # how many of the numbers have been told anew; None in the capture
+        self._refilled: int | None = None  # how many of the numbers are new; None during the capture
 
-    def keys(self, keys: Sequence[int]) -> list[Key]:
-        """Place keys."""
-        return [self._key(key) for key in keys]
+    def seeds(self, seeds: Sequence[int]) -> list[Seed]:
+        """Register seeds."""
+        return [self._seed(seed) for seed in seeds]
 
-    def _key(self, key: int) -> Key:
-        place = self._placed(1)
-        self._keys.append(place.start)
-        self._host[place] = key
-        told = Key(key)
-        told.place = self._device[place]
-        return told
+    def _seed(self, value: int) -> Seed:
+        where = self._reserved(1)
+        self._seeds.append(where.start)
+        self._host[where] = value
+        seed = Seed(value)
+        seed.address = self._device[where]
+        return seed
 
     def numbers(self, numbers: Sequence[float]) -> Array | None:
-        """Place numbers, or if that was done tell others in their place and return None."""
+        """Register numbers and return them on the device; after the capture replace them and return None."""
         if self._refilled is None:
-            place = self._placed(len(numbers))
-            self._numbers.append(place)
+            where = self._reserved(len(numbers))
+            self._numbers.append(where)
         else:
-            place = self._numbers[self._refilled]
+            where = self._numbers[self._refilled]
             self._refilled += 1
-        self._host[place].view(np.float64)[...] = numbers
-        return self._device[place].view(np.float64) if self._refilled is None else None
+        self._host[where].view(np.float64)[...] = numbers
+        return self._device[where].view(np.float64) if self._refilled is None else None
 
-    def _placed(self, count: int) -> slice:
-        if self._used + count > _ROOM:
-            raise RuntimeError(f"a captured step has more than {_ROOM} keys and numbers")
+    def _reserved(self, count: int) -> slice:
+        if self._used + count > _CAPACITY:
+            raise RuntimeError(f"a captured step has more than {_CAPACITY} seeds and numbers")
         self._used += count
         return slice(self._used - count, self._used)
 
-    def refill(self, rng: np.random.Generator, tell: Callable[[], None]) -> None:
-        """Draw other keys and have ``tell`` tell other numbers."""
-        self._host[self._keys] = rng.integers(1 << 63, size=len(self._keys))
+    def refill(self, rng: np.random.Generator, update: Callable[[], None]) -> None:
+        """Draw new seeds from ``rng``, and let ``update`` replace the numbers."""
+        self._host[self._seeds] = rng.integers(1 << 63, size=len(self._seeds))
         self._refilled = 0
-        with _telling(self):
-            tell()
+        with _registering(self):
+            update()
 
     def send(self) -> None:
-        """Copy them to the device, before what is launched next."""
+        """Copy the parameters to the device, before the next launch."""
         if self._used:
-            self._sent[self._sends % AHEAD].send(self._host[: self._used], self._device[: self._used])
-            self._sends += 1
+            self._pinned[self._sent % AHEAD].send(self._host[: self._used], self._device[: self._used])
+            self._sent += 1
 
 
 class _Pinned:
-    """Memory of the host that the device copies from by itself, whatever the host does in the meantime."""
+    """Page-locked memory, which the device copies from while the host goes on."""
 
     def __init__(self, words: int) -> None:
         self._memory = cp.cuda.alloc_pinned_memory(8 * words)
         self._words = np.frombuffer(self._memory, np.uint64, words)
         self._read = cp.cuda.Event(disable_timing=True)
 
-    def send(self, x: np.ndarray, place: Array) -> None:
-        self._read.synchronize()  # by the copy before
+    def send(self, x: np.ndarray, out: Array) -> None:
+        self._read.synchronize()  # the previous copy has read the memory
         own, stream = self._words[: x.size], cp.cuda.get_current_stream()
         own[...] = x
-        place.set(own, stream=stream)
+        out.set(own, stream=stream)
         self._read.record(stream)
 
 
 class _Thread(threading.local):
-    told: _Told | None = None
+    parameters: Parameters | None = None
 
 
 _thread = _Thread()
 
 
 @contextmanager
-def _telling(told: _Told) -> Iterator[None]:
-    _thread.told = told
+def _registering(parameters: Parameters) -> Iterator[None]:
+    _thread.parameters = parameters
     try:
         yield
     finally:
-        _thread.told = None
+        _thread.parameters = None
 
 
-def told_keys(keys: Sequence[int]) -> Sequence[int]:
-    """Keys of noise; where work is captured, with places from which each launch reads them."""
-    return keys if _thread.told is None else _thread.told.keys(keys)
+def graph_seeds(seeds: Sequence[int]) -> Sequence[int]:
+    """The seeds; during a capture, registered as parameters that each launch replaces."""
+    return seeds if _thread.parameters is None else _thread.parameters.seeds(seeds)
 
 
-def told_numbers(numbers: Sequence[float]) -> Array | None:
-    """Numbers on the device, float64; None where a graph has been told them, and is what works with them."""
-    if _thread.told is None:
+def graph_numbers(numbers: Sequence[float]) -> Array | None:
+    """The numbers on the device, float64; None if they replace a graph's, whose kernels read them."""
+    if _thread.parameters is None:
         return cp.asarray(np.array(numbers, np.float64))
-    return _thread.told.numbers(numbers)
+    return _thread.parameters.numbers(numbers)
 
 
 def uploaded(x: Any, dtype: Any = None) -> Array:
-    """NumPy's numbers on the device, row by row; a constant of what is captured, if something is."""
-    if _thread.told is None:
+    """NumPy's array on the device, C-contiguous; during a capture, a constant of the graph."""
+    if _thread.parameters is None:
         return cp.asarray(x, dtype, order="C")
     with cp.cuda.using_allocator(cp.get_default_memory_pool().malloc):
         constant = copied(np.asarray(x, dtype, order="C"), cp.cuda.Device())
-    _thread.told.constants.append(constant)
+    _thread.parameters.constants.append(constant)
     return constant
 
 
 def copied(x: np.ndarray, device: Any) -> Array:
-    """Copy to a device through pinned memory on a stream of its own, while others work; wait for it alone."""
+    """Copy to a device through pinned memory on a stream for copies, and wait for this copy alone."""
     with device, _copying(device.id) as stream:
-        copy = cp.asarray(x, order="C")  # CuPy sends NumPy's arrays by way of pinned memory
+        copy = cp.asarray(x, order="C")  # CuPy sends NumPy's arrays through pinned memory
         stream.synchronize()
     return copy
 
@@ -162,10 +163,10 @@ def _copying(device: int) -> Any:
 
 
 class GraphMemory:
-    """Memory for graphs that are not launched at the same time, and the stream that they are captured on.
+    """Memory shared by graphs that never run at the same time, and the stream that they are captured on.
 
-    What one of them leaves there lasts until another is launched. A pool has its memory by stream, so that
-    they share it by sharing the stream.
+    What one of them leaves there lasts until another is launched. A pool separates its memory by stream, so
+    that graphs share memory by sharing the stream.
     """
 
     def __init__(self) -> None:
@@ -175,7 +176,7 @@ class GraphMemory:
 
 
 def _allocated(size: int) -> Any:
-    """Memory of the device; where there is none, an error that has no pool give back what graphs use."""
+    """Device memory; without any left, an error that makes no pool free what graphs use."""
     try:
         return cp.cuda.MemoryPointer(cp.cuda.Memory(size), 0)
     except cp.cuda.runtime.CUDARuntimeError as error:
@@ -184,41 +185,46 @@ def _allocated(size: int) -> Any:
 
 
 class Graph:
-    """Work that was captured.
+    """Captured work.
 
     Parameters
     ----------
     work : callable
         Launches kernels on the device and waits for nothing. It has run before, so that all kernels are
-        compiled. It is called once, which does none of its work. Arrays that were there before, which it
-        reads or writes, have to be there as long as the graph.
+        compiled. It is called once here, which records it without running it. Arrays from before the capture
+        that it reads or writes must live as long as the graph.
     memory : GraphMemory
-        Where the arrays that the work makes are.
+        Where arrays that the work makes are allocated.
     """
 
     def __init__(self, work: Callable[[], None], memory: GraphMemory) -> None:
-        self._memory, self._told, stream = memory, _Told(), memory.stream
+        self._memory, self._parameters, stream = memory, Parameters(), memory.stream
         cp.cuda.get_current_stream().synchronize()
-        cp.get_default_memory_pool().free_all_blocks()  # what the same work has had there the first time
-        with stream, _telling(self._told), cp.cuda.using_allocator(memory.pool.malloc):
+        cp.get_default_memory_pool().free_all_blocks()  # what the uncaptured run of the work allocated
+        with stream, _registering(self._parameters), cp.cuda.using_allocator(memory.pool.malloc):
             stream.begin_capture()
             try:
                 work()
             except BaseException:
-                with suppress(Exception):  # a capture that was broken off says so as well
+                with suppress(Exception):  # a capture that was broken off raises as well
                     stream.end_capture()
                 raise
             self._graph = stream.end_capture()
         self._handles = handles()  # of cuBLAS, whose workspace the products use
         self._fresh = True
 
-    def launch(self, rng: np.random.Generator, tell: Callable[[], None]) -> None:
-        """Do the work, with keys drawn from ``rng`` as the work would, and numbers that ``tell`` tells.
+    def launch(self, rng: np.random.Generator, update: Callable[[], None]) -> None:
+        """Run the work with new parameters; the first launch uses those of the capture.
 
-        The first launch has the keys and numbers of the capture.
+        Parameters
+        ----------
+        rng : Generator
+            Where the seeds are drawn, as the work would draw them.
+        update : callable
+            Calls the update rule of the work, whose numbers become parameters; nothing is updated by it.
         """
         if not self._fresh:
-            self._told.refill(rng, tell)
+            self._parameters.refill(rng, update)
         self._fresh = False
-        self._told.send()
+        self._parameters.send()
         self._graph.launch(cp.cuda.get_current_stream())

@@ -1,56 +1,65 @@
-"""Noise on CuPy, to the bit that of :mod:`rnnlab.ops.numpy.masks`."""
+"""Dropout and zoneout on CuPy, the masks of :mod:`rnnlab.ops.numpy.masks` bit for bit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import cupy as cp
 import numpy as np
 
-from rnnlab.ops.cuda.graphs import told_keys
-from rnnlab.ops.cuda.launch import check_whole, each
+from rnnlab.ops.cuda.graphs import graph_seeds
+from rnnlab.ops.cuda.launch import NULL, each
 from rnnlab.ops.numpy import masks as numpy_masks
 from rnnlab.ops.step_masks import StepMasks
 from rnnlab.types import Array
 
-__all__ = ["drawing", "dropout", "dropout_mask", "mask_seeds"]
-_NO_KEY = np.uint64(0), None
+_NO_SEED = np.uint64(0), NULL
 
 
 def mask_seeds(rng: np.random.Generator, count: int) -> Sequence[int]:
-    """Keys in [0, 2^63)."""
-    return told_keys(numpy_masks.mask_seeds(rng, count))
+    return graph_seeds(numpy_masks.mask_seeds(rng, count))
 
 
-def dropout(x: Array, p: float, key: int, out: Array) -> None:
-    """out = 0 where drawn, else x / (1 - p)."""
-    check_whole(x, out)
+def dropout(x: Array, p: float, seed: int, out: Array) -> None:
+    x, dropped = cp.ascontiguousarray(x), _contiguous(out)
     limit = np.uint64(round(p * 2**32))
-    each("dropout", x.size, x, x, out, x.size, 1 / (1 - p), limit, *_key(key))
+    each("dropout", x.size, x, x, dropped, x.size, 1 / (1 - p), limit, *_seed(seed))
+    if dropped is not out:
+        out[...] = dropped
 
 
-def dropout_mask(p: float, key: int, start: int, out: Array) -> None:
-    """out = 0 where drawn, else 1 / (1 - p)."""
-    check_whole(out)
-    each("dropout_mask", out.size, out, out, out.size, 1 / (1 - p), _limit(p), np.uint64(start), *_key(key))
+def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
+    mask = _contiguous(out)
+    each(
+        "dropout_mask", out.size, mask, mask, out.size, 1 / (1 - p), _limit(p), np.uint64(start), *_seed(seed)
+    )
+    if mask is not out:
+        out[...] = mask
 
 
-def drawing(noise: StepMasks, zoneouts: int, drops: bool) -> tuple[Any, ...]:
-    """The noise of a step as kernels take it: zoneout of so many arrays, then dropout if it ``drops``."""
-    keys = [_key(key) for key in noise.keys] if noise.keys else [_NO_KEY] * 3
-    drawn = noise.keys is not None
-    arguments: list[Any] = [np.uint64(noise.start)]
-    for p, key in zip(noise.zoneout[:zoneouts], keys, strict=False):
-        arguments += [_limit(p if drawn else 0), 0.0 if drawn else float(p), *key]
+def mask_arguments(masks: StepMasks, zoneouts: int, drops: bool) -> tuple[Any, ...]:
+    """A step's masks as kernels take them: of the first ``zoneouts`` states, then dropout if it ``drops``."""
+    seeds = [_seed(seed) for seed in masks.seeds] if masks.seeds else [_NO_SEED] * 3
+    drawn = masks.seeds is not None
+    arguments: list[Any] = [np.uint64(masks.start)]
+    for p, seed in zip(masks.zoneout[:zoneouts], seeds, strict=False):
+        arguments += [_limit(p if drawn else 0), 0.0 if drawn else float(p), *seed]
     if drops:
-        p = noise.dropout if drawn else 0
-        arguments += [_limit(p), 1 / (1 - p), *keys[2]]
+        p = masks.dropout if drawn else 0
+        arguments += [_limit(p), 1 / (1 - p), *seeds[2]]
     return tuple(arguments)
+
+
+def _contiguous(out: Array) -> Array:
+    """The array that a kernel writes: ``out``, or one that is copied there afterwards."""
+    return out if out.flags.c_contiguous else cp.empty(out.shape, out.dtype)
 
 
 def _limit(p: float) -> Any:
     return np.uint32(min(round(p * 2**32), 2**32 - 1))
 
 
-def _key(key: int) -> tuple[Any, Any]:
-    return np.uint64(key), getattr(key, "place", None)
+def _seed(seed: int) -> tuple[Any, Any]:
+    """The seed as a number, and where a graph has it on the device."""
+    return np.uint64(seed), getattr(seed, "address", NULL)

@@ -20,7 +20,7 @@ import numpy as np
 
 from rnnlab.ops.cuda.cublas import Rounded
 from rnnlab.ops.cuda.graphs import uploaded
-from rnnlab.ops.cuda.launch import WARP, check_whole, launch
+from rnnlab.ops.cuda.launch import WARP, check_contiguous, launch
 from rnnlab.ops.lstm_steps import Slices
 from rnnlab.types import Array
 
@@ -97,7 +97,7 @@ def lstm_in_one_launch(
         if layout is None:
             step_by_step(gates, Wh, h, c, tanh_c, steps)
             return
-        check_whole(gates, h, c, tanh_c)
+        check_contiguous(gates, h, c, tanh_c)
         _launch("lstm_steps_forward", layout, steps, h, gates, h, c, tanh_c, weight=Wh)
 
     @functools.wraps(step_by_step_backward)
@@ -116,7 +116,7 @@ def lstm_in_one_launch(
         if layout is None:
             step_by_step_backward(dh, dstate, dcell, gates, c, tanh_c, da, to_h, steps)
             return
-        check_whole(dh, dstate, dcell, gates, c, tanh_c, da)
+        check_contiguous(dh, dstate, dcell, gates, c, tanh_c, da)
         _launch("lstm_steps_backward", layout, steps, c, dh, dstate, dcell, gates, c, tanh_c, da, weight=to_h)
 
     return lstm_steps_forward, lstm_steps_backward
@@ -170,4 +170,4 @@ def _launch(name: str, layout: Layout, steps: Slices, like: Array, *arrays: Arra
         *(len(steps), like.shape[1], *strides),
         *(layout.units, layout.parts, layout.rows, layout.splits),
     )
-    launch(name, like.dtype, layout.blocks, layout.threads, arguments, layout.shared, together=True)
+    launch(name, like.dtype, layout.blocks, layout.threads, arguments, layout.shared, cooperative=True)

@@ -10,7 +10,7 @@ import cupy as cp
 import numpy as np
 
 from rnnlab.ops.cuda.graphs import AHEAD, Graph, GraphMemory
-from rnnlab.ops.cuda.launch import check_whole, launch
+from rnnlab.ops.cuda.launch import check_contiguous, launch
 from rnnlab.types import Array
 
 __all__ = ["GradientLog", "Graph", "GraphMemory", "InUse"]
@@ -50,7 +50,7 @@ class GradientLog:
         self._loss[...] = loss
         clipped = gradient if clipped is None else clipped
         arrays = self._loss, gradient, clipped, self._log, self._state, self._scale
-        check_whole(*arrays)
+        check_contiguous(*arrays)
         launch("look_at_gradient", np.dtype(float), 1, 1, (*arrays, self._rows, self._most))
         return self._scale
 

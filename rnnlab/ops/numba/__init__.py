@@ -1,14 +1,12 @@
-"""The primitives on NumPy arrays, fast: kernels that numba compiles, matrix products among them.
+"""The primitives on NumPy arrays by kernels that numba compiles, matrix products among them.
 
-The names and signatures are those of :mod:`rnnlab.ops.numpy`, whose docstrings tell what each does.
-Importing this module needs the extra ``[fast]``, of which MKL, for x86-64 Linux only, may be missing.
+Importing this package needs the extra ``[fast]``, of which MKL, for x86-64 Linux only, may be missing.
 """
 
 from __future__ import annotations
 
 import numba
 
-from rnnlab.ops.lstm_steps import lstm_step_by_step, of_sum
 from rnnlab.ops.numba import products
 from rnnlab.ops.numba.attention import (
     additive_attention_backward,
@@ -19,30 +17,32 @@ from rnnlab.ops.numba.attention import (
 )
 from rnnlab.ops.numba.cells import (
     gru_candidate_backward,
-    gru_candidate_dropped_backward,
-    gru_candidate_dropped_forward,
     gru_candidate_forward,
     gru_gates_backward,
     gru_gates_forward,
     lstm_backward,
-    lstm_dropped_backward,
-    lstm_dropped_forward,
     lstm_forward,
     rnn_backward,
     rnn_forward,
     simplified_gru_backward,
-    simplified_gru_dropped_backward,
-    simplified_gru_dropped_forward,
     simplified_gru_forward,
 )
+from rnnlab.ops.numba.embedding import (
+    embedding_gradient,
+)
 from rnnlab.ops.numba.kernel import threads
+from rnnlab.ops.numba.lstm_steps import (
+    lstm_steps_backward,
+    lstm_steps_forward,
+)
 from rnnlab.ops.numba.masks import (
     dropout,
     dropout_mask,
-    zoneout_backward,
-    zoneout_forward,
 )
-from rnnlab.ops.numba.memory import empty, zeros
+from rnnlab.ops.numba.memory import (
+    empty,
+    zeros,
+)
 from rnnlab.ops.numba.optim import (
     adadelta,
     adagrad,
@@ -55,27 +55,58 @@ from rnnlab.ops.numba.optim import (
     sgd,
     sum_of_squares,
 )
-from rnnlab.ops.numba.products import affine, affine_into, matmul, matmul_add, matmul_into, prepacked
-from rnnlab.ops.numba.scores import embedding_gradient, log_softmax, softmax_cross_entropy
-from rnnlab.ops.numpy import (
-    add_column_sums,
+from rnnlab.ops.numba.products import (
+    affine,
+    affine_into,
+    matmul,
+    matmul_add,
+    matmul_into,
+    prepacked,
+)
+from rnnlab.ops.numba.regularised import (
+    gru_candidate_regularised_backward,
+    gru_candidate_regularised_forward,
+    lstm_regularised_backward,
+    lstm_regularised_forward,
+    rnn_regularised_backward,
+    rnn_regularised_forward,
+    simplified_gru_regularised_backward,
+    simplified_gru_regularised_forward,
+)
+from rnnlab.ops.numba.scores import (
+    log_softmax,
+    softmax_cross_entropy,
+)
+from rnnlab.ops.numpy.activation import (
+    sigmoid,
+    tanh,
+)
+from rnnlab.ops.numpy.arrays import (
+    CHUNK,
     asarray,
     asnumpy,
     concatenate,
-    first_non_finite,
     indices,
-    mask_seeds,
+    prefetch,
     put,
     scalar,
-    sigmoid,
-    staged,
     take,
-    tanh,
+)
+from rnnlab.ops.numpy.masks import (
+    mask_seeds,
+)
+from rnnlab.ops.numpy.optim import (
+    first_non_finite,
+)
+from rnnlab.ops.numpy.products import (
+    add_column_sums,
+)
+from rnnlab.ops.numpy.scores import (
     top,
 )
-from rnnlab.ops.step_masks import Drawing, regularised_lstm, regularised_mixing, regularised_rnn
 
 __all__ = [
+    "CHUNK",
     "adadelta",
     "adagrad",
     "adam",
@@ -117,6 +148,7 @@ __all__ = [
     "matmul_add",
     "matmul_into",
     "momentum",
+    "prefetch",
     "prepacked",
     "put",
     "rmsprop",
@@ -132,38 +164,11 @@ __all__ = [
     "simplified_gru_regularised_backward",
     "simplified_gru_regularised_forward",
     "softmax_cross_entropy",
-    "staged",
     "sum_of_squares",
     "take",
     "tanh",
     "top",
     "zeros",
 ]
-
-lstm_steps_forward, lstm_steps_backward = lstm_step_by_step(
-    matmul_into, matmul_add, lstm_forward, of_sum(lstm_backward)
-)
-
-_drawing = Drawing(dropout_mask, zoneout_forward, zoneout_backward)
-rnn_regularised_forward, rnn_regularised_backward = regularised_rnn(_drawing, rnn_forward, rnn_backward)
-lstm_regularised_forward, lstm_regularised_backward = regularised_lstm(
-    _drawing, lstm_forward, lstm_backward, lstm_dropped_forward, lstm_dropped_backward
-)
-gru_candidate_regularised_forward, gru_candidate_regularised_backward = regularised_mixing(
-    _drawing,
-    gru_candidate_forward,
-    gru_candidate_backward,
-    gru_candidate_dropped_forward,
-    gru_candidate_dropped_backward,
-)
-simplified_gru_regularised_forward, simplified_gru_regularised_backward = regularised_mixing(
-    _drawing,
-    simplified_gru_forward,
-    simplified_gru_backward,
-    simplified_gru_dropped_forward,
-    simplified_gru_dropped_backward,
-)
-
-CHUNK = 1
 
 DESCRIPTION = f"kernels compiled by numba {numba.__version__}, threads: {threads()}; {products.DESCRIPTION}"

@@ -1,6 +1,6 @@
 """The primitives of attention as kernels: one pass over a query's keys, and no array of (n, L, A).
 
-A query's scratch, a number for each cell and a row of the keys' size, stays in the cache. The backward
+A query's scratch, a number for each slot and a row of the keys' size, stays in the cache. The backward
 computes the tanh again: reading it from memory would take as long.
 """
 
@@ -12,7 +12,7 @@ from numba import prange
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum, tanh
 
-_PARALLEL_FROM = 1 << 12  # numbers in the queries or in the contexts, each of which meets all cells
+_PARALLEL_FROM = 1 << 12  # numbers in the queries or in the contexts, each of which meets all slots
 
 
 @primitive
@@ -20,14 +20,14 @@ _PARALLEL_FROM = 1 << 12  # numbers in the queries or in the contexts, each of w
     "T[:,::1], T[:,::1], T[::1], T[:,::1], int64[:,:], T[:,:], T[:,::1]",
     parallel_from=_PARALLEL_FROM,
 )
-def additive_attention_forward(query, keys, v, memory, cells, weights, context):
+def additive_attention_forward(query, keys, v, memory, slots, weights, context):
     """weights = softmax(v . tanh(query + key)); context = sum of weights times memory."""
     for row in prange(query.shape[0]):
-        scores = np.empty(cells.shape[1], query.dtype)
+        scores = np.empty(slots.shape[1], query.dtype)
         for i in range(scores.size):
-            if cells[row, i] >= 0:
-                scores[i] = _additive_score(query[row], keys[cells[row, i]], v)
-        _attend(scores, memory, cells[row], weights[row], context[row])
+            if slots[row, i] >= 0:
+                scores[i] = _additive_score(query[row], keys[slots[row, i]], v)
+        _attend(scores, memory, slots[row], weights[row], context[row])
 
 
 @primitive
@@ -36,18 +36,18 @@ def additive_attention_forward(query, keys, v, memory, cells, weights, context):
     "T[:,::1], T[:,::1], T[:,::1]",
     parallel_from=_PARALLEL_FROM,
 )
-def additive_attention_backward(dcontext, query, keys, v, memory, cells, weights, dscores, dquery, dkeys, dv):
+def additive_attention_backward(dcontext, query, keys, v, memory, slots, weights, dscores, dquery, dkeys, dv):
     """d = dscore v (1 - tanh^2) is added to dquery and dkeys, dscore tanh to dv."""
     one = query.dtype.type(1)
     for row in prange(query.shape[0]):
-        _scores_gradient(dcontext[row], memory, cells[row], weights[row], dscores[row])
+        _scores_gradient(dcontext[row], memory, slots[row], weights[row], dscores[row])
         hidden = np.empty(query.shape[1], query.dtype)
         q, dq, dv_ = query[row], dquery[row], dv[row]
-        for i in range(cells.shape[1]):
-            cell, dscore = cells[row, i], dscores[row, i]
-            if cell < 0:
+        for i in range(slots.shape[1]):
+            slot, dscore = slots[row, i], dscores[row, i]
+            if slot < 0:
                 continue
-            key, dkey = keys[cell], dkeys[cell]
+            key, dkey = keys[slot], dkeys[slot]
             for j in range(q.size):
                 hidden[j] = tanh(q[j] + key[j])
             for j in range(q.size):
@@ -62,14 +62,14 @@ def additive_attention_backward(dcontext, query, keys, v, memory, cells, weights
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], int64[:,:], T[:,:], T[:,::1]", parallel_from=_PARALLEL_FROM)
-def dot_attention_forward(query, keys, memory, cells, weights, context):
+def dot_attention_forward(query, keys, memory, slots, weights, context):
     """weights = softmax(query . key); context = sum of weights times memory."""
     for row in prange(query.shape[0]):
-        scores = np.empty(cells.shape[1], query.dtype)
+        scores = np.empty(slots.shape[1], query.dtype)
         for i in range(scores.size):
-            if cells[row, i] >= 0:
-                scores[i] = _dot(query[row], keys[cells[row, i]])
-        _attend(scores, memory, cells[row], weights[row], context[row])
+            if slots[row, i] >= 0:
+                scores[i] = _dot(query[row], keys[slots[row, i]])
+        _attend(scores, memory, slots[row], weights[row], context[row])
 
 
 @primitive
@@ -77,36 +77,36 @@ def dot_attention_forward(query, keys, memory, cells, weights, context):
     "T[:,::1], T[:,::1], T[:,::1], T[:,::1], int64[:,:], T[:,:], T[:,:], T[:,::1], T[:,::1]",
     parallel_from=_PARALLEL_FROM,
 )
-def dot_attention_backward(dcontext, query, keys, memory, cells, weights, dscores, dquery, dkeys):
+def dot_attention_backward(dcontext, query, keys, memory, slots, weights, dscores, dquery, dkeys):
     """Dscore key is added to dquery, dscore query to dkeys."""
     for row in prange(query.shape[0]):
-        _scores_gradient(dcontext[row], memory, cells[row], weights[row], dscores[row])
-        for i in range(cells.shape[1]):
-            if cells[row, i] >= 0:
-                _add(dquery[row], dscores[row, i], keys[cells[row, i]])
-                _add(dkeys[cells[row, i]], dscores[row, i], query[row])
+        _scores_gradient(dcontext[row], memory, slots[row], weights[row], dscores[row])
+        for i in range(slots.shape[1]):
+            if slots[row, i] >= 0:
+                _add(dquery[row], dscores[row, i], keys[slots[row, i]])
+                _add(dkeys[slots[row, i]], dscores[row, i], query[row])
 
 
 @primitive
 @kernel("T[:,::1], T[:,:], int64[:,:], T[:,::1]", parallel_from=_PARALLEL_FROM)
-def attention_memory_gradient(dcontext, weights, cells, dmemory):
+def attention_memory_gradient(dcontext, weights, slots, dmemory):
     """Weight times dcontext is added to dmemory."""
     for row in prange(dcontext.shape[0]):
-        for i in range(cells.shape[1]):
-            if cells[row, i] >= 0:
-                _add(dmemory[cells[row, i]], weights[row, i], dcontext[row])
+        for i in range(slots.shape[1]):
+            if slots[row, i] >= 0:
+                _add(dmemory[slots[row, i]], weights[row, i], dcontext[row])
 
 
 # ---------------------------------------------------------------- of one query
 
 
 @inlined
-def _attend(scores, memory, cells, weights, context):
-    """Softmax over the cells that there are, whose scores are given, and the memory's sum."""
+def _attend(scores, memory, slots, weights, context):
+    """Softmax over the slots that there are, whose scores are given, and the memory's sum."""
     zero = scores.dtype.type(0)
     most, real = scores.dtype.type(-np.inf), 0
     for i in range(scores.size):
-        if cells[i] >= 0:
+        if slots[i] >= 0:
             most = maximum(most, scores[i])  # type: ignore[call-arg]
             real += 1
         else:
@@ -119,24 +119,24 @@ def _attend(scores, memory, cells, weights, context):
         scores[i] = exp(scores[i] - most)
     total = zero
     for i in range(scores.size):
-        if cells[i] >= 0:
+        if slots[i] >= 0:
             total += scores[i]
     for i in range(scores.size):
-        if cells[i] >= 0:
+        if slots[i] >= 0:
             weights[i] = scores[i] / total
-            _add(context, weights[i], memory[cells[i]])
+            _add(context, weights[i], memory[slots[i]])
 
 
 @inlined
-def _scores_gradient(dcontext, memory, cells, weights, dscores):
+def _scores_gradient(dcontext, memory, slots, weights, dscores):
     """From the gradient of the weights, in ``dscores``, and of the context to that of the scores."""
     total = dcontext.dtype.type(0)
-    for i in range(cells.size):
-        if cells[i] >= 0:
-            dscores[i] = weights[i] * (dscores[i] + _dot(dcontext, memory[cells[i]]))
+    for i in range(slots.size):
+        if slots[i] >= 0:
+            dscores[i] = weights[i] * (dscores[i] + _dot(dcontext, memory[slots[i]]))
             total += dscores[i]
-    for i in range(cells.size):
-        if cells[i] >= 0:
+    for i in range(slots.size):
+        if slots[i] >= 0:
             dscores[i] -= weights[i] * total
         else:
             dscores[i] = 0

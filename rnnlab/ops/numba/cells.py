@@ -1,6 +1,6 @@
 """The recurrent cells' primitives as kernels: one pass over each row, which stays in the cache.
 
-The loops are kept apart, one equation each: a loop vectorises only if the compiler can check, before it
+The loops are masked apart, one equation each: a loop vectorises only if the compiler can check, before it
 starts, that what it writes is none of what it reads, and it gives up beyond a few arrays.
 """
 
@@ -48,33 +48,39 @@ def lstm_forward(gates, prev_c, c, tanh_c, h):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
-def lstm_dropped_forward(gates, keep, prev_c, c, tanh_c, h):
-    """c = f prev_c + i (keep g); h has room for keep g until it is written."""
+def lstm_dropped_forward(gates, mask, prev_c, c, tanh_c, h):
+    """c = f prev_c + i (mask g); h is the workspace of mask g until it is written."""
     H = c.shape[1]
     for row in prange(c.shape[0]):
         _sigmoid(gates[row, : 3 * H])
         _tanh(gates[row, 3 * H :])
-        _multiply(keep[row], gates[row, 3 * H :], h[row])
+        _multiply(mask[row], gates[row, 3 * H :], h[row])
         _lstm_state(gates[row], h[row], prev_c[row], c[row], tanh_c[row], h[row])
 
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
 def lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
-    """Each line of the row's is an equation of :mod:`rnnlab.layers.recurrent.lstm`; dc leaves as that of c_{t-1}."""
+    """The equations are those of :mod:`rnnlab.layers.recurrent.lstm`; dc leaves as that of c_{t-1}."""
     for row in prange(dc.shape[0]):
         _lstm_backward(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
+
+
+def lstm_backward_of_sum(dh, further, dc, gates, prev_c, tanh_c, da):
+    """:func:`lstm_backward` of dh + further; ``dh`` is scratch afterwards."""
+    dh += further
+    lstm_backward(dh, dc, gates, prev_c, tanh_c, da)
 
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
-def lstm_dropped_backward(dh, dc, gates, keep, prev_c, tanh_c, da):
-    """The same with di and dg times keep."""
+def lstm_dropped_backward(dh, dc, gates, mask, prev_c, tanh_c, da):
+    """The same with di and dg times mask."""
     H = dc.shape[1]
     for row in prange(dc.shape[0]):
         _lstm_backward(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
-        _scale(da[row, :H], keep[row])
-        _scale(da[row, 3 * H :], keep[row])
+        _scale(da[row, :H], mask[row])
+        _scale(da[row, 3 * H :], mask[row])
 
 
 @primitive
@@ -102,13 +108,13 @@ def gru_candidate_forward(gates, prev_h, h):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
-def gru_candidate_dropped_forward(gates, keep, prev_h, h):
-    """h = (1 - z) (keep g) + z prev_h."""
+def gru_candidate_dropped_forward(gates, mask, prev_h, h):
+    """h = (1 - z) (mask g) + z prev_h."""
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, 2 * H :]
         _tanh(g)
-        _interpolate_dropped(z, g, keep[row], prev_h[row], h[row])
+        _interpolate_dropped(z, g, mask[row], prev_h[row], h[row])
 
 
 @primitive
@@ -123,12 +129,12 @@ def gru_candidate_backward(dh, gates, prev_h, da):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
-def gru_candidate_dropped_backward(dh, gates, keep, prev_h, da):
-    """da_z = dh (prev_h - keep g) z (1 - z); da_g = dh (1 - z) keep (1 - g^2); dh = dh z."""
+def gru_candidate_dropped_backward(dh, gates, mask, prev_h, da):
+    """da_z = dh (prev_h - mask g) z (1 - z); da_g = dh (1 - z) mask (1 - g^2); dh = dh z."""
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, 2 * H :]
-        _interpolate_dropped_backward(dh[row], z, g, keep[row], prev_h[row], da[row, :H], da[row, 2 * H :])
+        _interpolate_dropped_backward(dh[row], z, g, mask[row], prev_h[row], da[row, :H], da[row, 2 * H :])
 
 
 @primitive
@@ -159,14 +165,14 @@ def simplified_gru_forward(gates, prev_h, h):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=2 * _UNITS)
-def simplified_gru_dropped_forward(gates, keep, prev_h, h):
-    """h = (1 - z) (keep g) + z prev_h."""
+def simplified_gru_dropped_forward(gates, mask, prev_h, h):
+    """h = (1 - z) (mask g) + z prev_h."""
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, H:]
         _sigmoid(z)
         _tanh(g)
-        _interpolate_dropped(z, g, keep[row], prev_h[row], h[row])
+        _interpolate_dropped(z, g, mask[row], prev_h[row], h[row])
 
 
 @primitive
@@ -181,12 +187,12 @@ def simplified_gru_backward(dh, gates, prev_h, da):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
-def simplified_gru_dropped_backward(dh, gates, keep, prev_h, da):
-    """da_z = dh (prev_h - keep g) z (1 - z); da_g = dh (1 - z) keep (1 - g^2); dh = dh z."""
+def simplified_gru_dropped_backward(dh, gates, mask, prev_h, da):
+    """da_z = dh (prev_h - mask g) z (1 - z); da_g = dh (1 - z) mask (1 - g^2); dh = dh z."""
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, H:]
-        _interpolate_dropped_backward(dh[row], z, g, keep[row], prev_h[row], da[row, :H], da[row, H:])
+        _interpolate_dropped_backward(dh[row], z, g, mask[row], prev_h[row], da[row, :H], da[row, H:])
 
 
 # ---------------------------------------------------------------- of one row
@@ -254,10 +260,10 @@ def _interpolate(z, g, prev_h, h):
 
 
 @pasted
-def _interpolate_dropped(z, g, keep, prev_h, h):
+def _interpolate_dropped(z, g, mask, prev_h, h):
     for j in range(h.size):
-        kept = keep[j] * g[j]
-        h[j] = kept + z[j] * (prev_h[j] - kept)
+        masked = mask[j] * g[j]
+        h[j] = masked + z[j] * (prev_h[j] - masked)
 
 
 @pasted
@@ -269,12 +275,12 @@ def _interpolate_backward(dh, z, g, prev_h, da_z, da_g):
 
 
 @pasted
-def _interpolate_dropped_backward(dh, z, g, keep, prev_h, da_z, da_g):
+def _interpolate_dropped_backward(dh, z, g, mask, prev_h, da_z, da_g):
     one = z.dtype.type(1)
     for j in range(z.size):
-        da_z[j] = dh[j] * (prev_h[j] - keep[j] * g[j]) * z[j] * (one - z[j])
+        da_z[j] = dh[j] * (prev_h[j] - mask[j] * g[j]) * z[j] * (one - z[j])
     _candidate_backward(dh, z, g, da_g)
-    _scale(da_g, keep)
+    _scale(da_g, mask)
 
 
 @pasted

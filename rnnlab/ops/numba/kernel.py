@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib
 import inspect
 import os
 import re
@@ -29,7 +30,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.arguments import PRIMITIVES, Declaration
 from rnnlab.ops.threads import import_numba, kernel_threads
 
@@ -221,12 +221,13 @@ def strict() -> bool:
 
 
 def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, or its namesake in :mod:`~rnnlab.ops.numpy` for arrays of a layout that no kernel takes.
+    """The function, or NumPy's of the same module and name for arrays of a layout that no kernel takes.
 
     Wrong arguments raise an error that names the primitive. With RNNLAB_STRICT=1 other layouts raise
     RefusedError.
     """
-    reference = getattr(numpy_ops, function.__name__)
+    reference_module = importlib.import_module(function.__module__.replace(".numba.", ".numpy."))
+    reference = getattr(reference_module, function.__name__)
     declaration, signature = PRIMITIVES[function.__name__], inspect.signature(reference)
 
     @functools.wraps(reference)

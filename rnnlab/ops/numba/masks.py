@@ -1,4 +1,4 @@
-"""Noise as kernels: the numbers that :mod:`rnnlab.ops.numpy.masks` draws, bit for bit."""
+"""Dropout and zoneout as kernels: the masks of :mod:`rnnlab.ops.numpy.masks`, bit for bit."""
 
 from __future__ import annotations
 
@@ -9,20 +9,29 @@ from rnnlab.ops.numba.kernel import inlined, kernel, primitive
 from rnnlab.ops.numpy.masks import FIRST, GAMMA, MIX_1, MIX_2, SECOND, STRIDE, THIRD
 from rnnlab.types import Array
 
-_BLOCK = 1 << 14  # numbers, for one thread
-_STATES = 1 << 16  # numbers of a state, from which on a step is worth waking other threads
+_BLOCK = 1 << 14  # elements, for one thread
+_STATES = 1 << 16  # elements of a state from which on other threads are worth waking
 
 
 @primitive
-def dropout(x: Array, p: float, key: int, out: Array) -> None:
-    """0 where drawn and x / (1 - p) elsewhere."""
-    _dropout(x.reshape(-1), p, 1 / (1 - p), key, out.reshape(-1))
+def dropout(x: Array, p: float, seed: int, out: Array) -> None:
+    dropped = _contiguous(out)
+    _dropout(x.reshape(-1), p, 1 / (1 - p), seed, dropped.reshape(-1))
+    if dropped is not out:
+        out[...] = dropped
 
 
 @primitive
-def dropout_mask(p: float, key: int, start: int, out: Array) -> None:
-    """0 where drawn and 1 / (1 - p) elsewhere."""
-    _keep_mask(out.reshape(-1), p, 1 / (1 - p), key, start)
+def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
+    mask = _contiguous(out)
+    _dropout_mask(mask.reshape(-1), p, 1 / (1 - p), seed, start)
+    if mask is not out:
+        out[...] = mask
+
+
+def _contiguous(out: Array) -> Array:
+    """The array to write: ``out``, or one that is copied there afterwards."""
+    return out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
 
 
 @kernel(
@@ -30,11 +39,11 @@ def dropout_mask(p: float, key: int, start: int, out: Array) -> None:
     arguments="x (P,); out! (P,) = x",
     parallel_from=1 << 17,
 )
-def _dropout(x, p, scale, key, out):
+def _dropout(x, p, scale, seed, out):
     zero, below = x.dtype.type(0), _threshold(p)
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
         start, stop = block * _BLOCK, min(x.size, (block + 1) * _BLOCK)
-        x_, out_, state = x[start:stop], out[start:stop], _state(key, start)
+        x_, out_, state = x[start:stop], out[start:stop], _state(seed, start)
         for j in range(x_.size):
             out_[j] = x_[j] * (zero if _number(state, j) < below else scale)
 
@@ -44,22 +53,22 @@ def _dropout(x, p, scale, key, out):
     arguments="out! (P,)",
     parallel_from=1 << 17,
 )
-def _keep_mask(out, p, scale, key, first):
-    zero, below, high = out.dtype.type(0), _least(p), np.uint32(key >> 32)
+def _dropout_mask(out, p, scale, seed, first):
+    zero, below, high = out.dtype.type(0), _least(p), np.uint32(seed >> 32)
     for block in prange((out.size + _BLOCK - 1) // _BLOCK):
         start, stop = block * _BLOCK, min(out.size, (block + 1) * _BLOCK)
-        out_, low = out[start:stop], _low(key, first + start)
+        out_, low = out[start:stop], _low(seed, first + start)
         for j in range(out_.size):
             out_[j] = zero if _mixed(low, high, j) < below else scale
 
 
 @primitive
 @kernel("T[:,::1], float64, int64, int64, T[:,::1]", parallel_from=_STATES)
-def zoneout_forward(prev, p, key, start, h):
+def zoneout_forward(prev, p, seed, start, h):
     """h = prev where drawn."""
-    below, high = _least(p), np.uint32(key >> 32)
+    below, high = _least(p), np.uint32(seed >> 32)
     for row in prange(h.shape[0]):
-        prev_, h_, low = prev[row], h[row], _low(key, start + row * h.shape[1])
+        prev_, h_, low = prev[row], h[row], _low(seed, start + row * h.shape[1])
         for j in range(h_.size):
             old, new = prev_[j], h_[j]  # both are read, or the loop would have branches and not vectorise
             h_[j] = old if _mixed(low, high, j) < below else new
@@ -67,11 +76,11 @@ def zoneout_forward(prev, p, key, start, h):
 
 @primitive
 @kernel("T[:,::1], float64, int64, int64, T[:,::1]", parallel_from=_STATES)
-def zoneout_backward(dh, p, key, start, dprev):
+def zoneout_backward(dh, p, seed, start, dprev):
     """dprev = dh and dh = 0 where drawn, dprev = 0 elsewhere."""
-    zero, below, high = dh.dtype.type(0), _least(p), np.uint32(key >> 32)
+    zero, below, high = dh.dtype.type(0), _least(p), np.uint32(seed >> 32)
     for row in prange(dh.shape[0]):
-        dh_, dprev_, low = dh[row], dprev[row], _low(key, start + row * dh.shape[1])
+        dh_, dprev_, low = dh[row], dprev[row], _low(seed, start + row * dh.shape[1])
         for j in range(dh_.size):
             d, drawn = dh_[j], _mixed(low, high, j) < below
             dprev_[j] = d if drawn else zero
@@ -87,20 +96,20 @@ def _threshold(p):
 
 
 @inlined
-def _state(key, start):
-    return np.uint64(key) + np.uint64(start) * GAMMA
+def _state(seed, start):
+    return np.uint64(seed) + np.uint64(start) * GAMMA
 
 
 @inlined
 def _number(state, j):
-    """The upper half of what it gives out j + 1 steps after a state."""
+    """The upper half of its output j + 1 steps after ``state``."""
     z = state + np.uint64(j + 1) * GAMMA
     z = (z ^ (z >> np.uint64(30))) * MIX_1
     z = (z ^ (z >> np.uint64(27))) * MIX_2
     return (z ^ (z >> np.uint64(31))) >> np.uint64(32)
 
 
-# ---------------------------------------------------------------- of a step
+# ---------------------------------------------------------------- masks of recurrent steps
 
 
 @inlined
@@ -109,8 +118,8 @@ def _least(p):
 
 
 @inlined
-def _low(key, start):
-    return np.uint32(np.uint32(key & 0xFFFFFFFF) + np.uint32(start & 0xFFFFFFFF) * STRIDE)
+def _low(seed, start):
+    return np.uint32(np.uint32(seed & 0xFFFFFFFF) + np.uint32(start & 0xFFFFFFFF) * STRIDE)
 
 
 @inlined

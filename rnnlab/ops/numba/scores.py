@@ -1,4 +1,4 @@
-"""The primitives of scores and words as kernels: softmax and the gradient of word vectors."""
+"""Scores of classes as kernels: softmax."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import math
 import numpy as np
 from numba import prange
 
+from rnnlab.ops.numba.embedding import as_indices
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum
 from rnnlab.ops.numba.memory import empty, empty_like
 from rnnlab.types import Array
-
-_COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
 
 
 @primitive
@@ -22,7 +21,7 @@ def softmax_cross_entropy(
     """losses = -q . log p; dscores = scale (p - q); q = (1 - smoothing) onehot(target) + smoothing / V."""
     losses, by_row = empty(scores.shape[0], scores.dtype), np.ndim(scale) > 0
     factor = 1.0 if by_row else scale
-    _softmax_cross_entropy(scores, _indices(targets, scores.shape[1]), factor, smoothing, dscores, losses)
+    _softmax_cross_entropy(scores, as_indices(targets), factor, smoothing, dscores, losses)
     if by_row:
         dscores *= np.expand_dims(scale, 1)
     return losses
@@ -34,12 +33,6 @@ def log_softmax(scores: Array) -> Array:
     out = empty_like(scores)
     _log_softmax(scores, out)
     return out
-
-
-@primitive
-def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
-    """dW[token] += dout, row by row."""
-    _embedding_gradient(dout, _indices(tokens, dW.shape[0]), dW)
 
 
 @kernel(
@@ -85,22 +78,6 @@ def _log_softmax(scores, out):
             y[j] = (x[j] - most) - log_total
 
 
-@kernel(
-    "T[:,::1], int64[::1], T[:,::1]",
-    arguments="dout (M, W); tokens (M,) 0..V; dW! (V, W)",
-    parallel_from=1 << 18,
-)
-def _embedding_gradient(dout, tokens, dW):
-    """A thread has columns of its own, so that the order of the additions is always that of the tokens."""
-    W = dout.shape[1]
-    for part in prange((W + _COLUMNS - 1) // _COLUMNS):
-        start, stop = part * _COLUMNS, min(W, (part + 1) * _COLUMNS)
-        for row in range(tokens.size):
-            total, d = dW[tokens[row], start:stop], dout[row, start:stop]
-            for j in range(d.size):
-                total[j] += d[j]
-
-
 # ---------------------------------------------------------------- of one row
 
 
@@ -132,13 +109,3 @@ def _sum_from(x, origin):
     for j in range(x.size):
         total += x[j] - origin
     return total
-
-
-# ---------------------------------------------------------------- before the kernel
-
-
-def _indices(numbers: Array, size: int) -> Array:
-    """Rows or columns for a kernel, which does not look whether they exist."""
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < size:
-        raise IndexError(f"expected indices from 0 to {size - 1}, got {numbers.min()} to {numbers.max()}")
-    return np.ascontiguousarray(numbers, np.int64)

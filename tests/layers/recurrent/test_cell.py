@@ -265,7 +265,7 @@ def test_mixed_dtypes(cell, rng):
 @every_cell
 def test_integers(cell, rng):
     inputs = cell.inputs(rng)
-    message = f"{cell.name}_forward: x has dtype int64, expected a floating-point array"
+    message = f"{cell.name}_forward: x has dtype int64, expected float32 or float64"
     with pytest.raises(TypeError, match=message):
         cell.forward(**inputs | {"x": inputs["x"].astype(np.int64)})
 

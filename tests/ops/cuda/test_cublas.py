@@ -189,10 +189,10 @@ def test_rounding(seed, mode, ops, device):
 def test_factors_are_rounded(mode, simulated, monkeypatch):
     blas = importlib.import_module("rnnlab.ops.cuda.cublas")
     monkeypatch.setattr(blas, "MATMUL", mode)
-    for extra, kept in ((MODES[mode] / 4, False), (4 * MODES[mode], True)):
+    for extra, saved in ((MODES[mode] / 4, False), (4 * MODES[mode], True)):
         x, one = simulated.full((1, 1), 1 + extra, np.float32), simulated.ones((1, 1), np.float32)
         for product in (blas.batched(x[None], one), blas.batched(one[None], x)):
-            assert product.item() == (1 + extra if kept else 1)
+            assert product.item() == (1 + extra if saved else 1)
 
 
 def test_double_precision_is_never_reduced(mode, ops, device, rng):
@@ -237,7 +237,7 @@ def test_rounding_to_bfloat16(blas, device, rng):
 
 
 def test_a_packed_weight_is_rounded_once(simulated, monkeypatch, rng):
-    blas, ops = (importlib.import_module(f"rnnlab.ops.cupy_{name}") for name in ("blas", "ops"))
+    blas, ops = (importlib.import_module(f"rnnlab.ops.cuda{name}") for name in (".cublas", ""))
     monkeypatch.setattr(blas, "MATMUL", "bfloat16")
     w = simulated.asarray(rng.standard_normal((4, 6)).astype(np.float32))
     x, out = simulated.ones((2, 4), np.float32), simulated.empty((2, 3), np.float32)
@@ -267,8 +267,8 @@ def test_ones_stay_where_a_graph_may_read_them(simulated):
         out = simulated.zeros(2)
         ops.add_column_sums(simulated.ones((rows, 2)), out)
         assert (out.get() == rows).all()
-    assert ops._ones.cache_info().misses == 2
-    assert ops._ones.cache_info().hits == 2
+    assert ops.products._ones.cache_info().misses == 2
+    assert ops.products._ones.cache_info().hits == 2
 
 
 @pytest.mark.parametrize("mode", ["float32", "tf32"], indirect=True)
@@ -441,7 +441,7 @@ def test_dtypes_that_do_not_fit(ops, blas, device):
 def test_a_product_on_another_gpu(simulated, monkeypatch):
     blas, x = importlib.import_module("rnnlab.ops.cuda.cublas"), simulated.zeros((2, 2))
     monkeypatch.setattr(simulated.cuda.runtime, "getDevice", lambda: 1)
-    with pytest.raises(RuntimeError, match="x w: the arrays are on gpu:0, and this thread works on gpu:1"):
+    with pytest.raises(RuntimeError, match="x w: the arrays are on gpu:0, but this thread uses gpu:1"):
         blas.gemm(x, x, x.copy())
 
 
@@ -470,7 +470,7 @@ def test_a_program_ends_without_a_word():
         "with installed() as cupy:\n"
         "    from rnnlab.ops import cuda as cuda_ops\n"
         "    x = cupy.ones((2, 2))\n"
-        "    kept = cuda_ops.matmul(x, x)\n"
+        "    saved = cuda_ops.matmul(x, x)\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False

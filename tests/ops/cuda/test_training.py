@@ -82,8 +82,8 @@ def test_a_graph(ops):
         ops.sgd(w, dw, learning_rate=rate, scale=1.0)
 
     def work():
-        (key,) = ops.mask_seeds(rng, 1)
-        ops.dropout(x, 0.5, key, out)
+        (seed,) = ops.mask_seeds(rng, 1)
+        ops.dropout(x, 0.5, seed, out)
         ops.matmul_into(x[None], x[:, None], product)
         tell()
 
@@ -114,7 +114,7 @@ def test_what_waits_cannot_be_captured(simulated):
 def test_too_many_numbers(simulated):
     ops, training = ops_on("gpu"), gpu_training()
     rng = np.random.default_rng(0)
-    with pytest.raises(RuntimeError, match="more than 4096 keys and numbers"):
+    with pytest.raises(RuntimeError, match="more than 4096 seeds and numbers"):
         training.Graph(lambda: ops.mask_seeds(rng, 4097), training.GraphMemory())
 
 

@@ -91,7 +91,7 @@ def test_without_a_folder_to_write(monkeypatch, capsys):
 
     monkeypatch.setattr(type(numba.njit(double)), "enable_caching", nowhere)
     np.testing.assert_array_equal(doubled(np.float32, kernel("T[::1], T[::1]")(double)), [0, 2, 4])
-    assert "cannot be kept; set NUMBA_CACHE_DIR" in capsys.readouterr().err
+    assert "cannot be saved; set NUMBA_CACHE_DIR" in capsys.readouterr().err
 
 
 def test_warm_up_compiles_every_version(monkeypatch):

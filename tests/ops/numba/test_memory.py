@@ -70,12 +70,12 @@ def test_memory_of_an_array_that_lives_is_not(blocks):
 )
 def test_a_view_keeps_the_memory(view, blocks):
     x = empty(SHAPE, np.float32)
-    kept = view(x)
+    saved = view(x)
     del x
     gc.collect()
     other = empty(SHAPE, np.float32)
     assert len(blocks) == 2
-    del kept, other
+    del saved, other
 
 
 def test_a_block_serves_smaller_arrays_down_to_half(blocks):

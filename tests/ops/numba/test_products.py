@@ -104,14 +104,14 @@ def test_results_of_all_layouts(layout, dtype, normal):
     x, w, start = normal(4, 6), normal(6, 5), normal(4, 5)
     for weights in (w, prepacked(w)):
         out = layout(start.copy())
-        kept = None if out.base is None else out.base.copy()
+        saved = None if out.base is None else out.base.copy()
         matmul_add(x, weights, out)
         assert_close(out, start + x @ w)
         matmul_into(x, weights, out)
         assert_close(out, x @ w)
-        if kept is not None:
+        if saved is not None:
             out[...] = 0
-            assert np.count_nonzero(out.base) <= np.count_nonzero(kept)  # nothing beside it was written
+            assert np.count_nonzero(out.base) <= np.count_nonzero(saved)  # nothing beside it was written
 
 
 @every_dtype
@@ -162,12 +162,12 @@ def test_shapes_that_do_not_fit():
 def test_two_packed_weights_at_once(dtype, normal):
     """As in the GRU, and with the weights themselves long gone."""
     x, w = normal(3, 8), normal(8, 150)
-    kept = w.copy()
+    saved = w.copy()
     left, right, again = prepacked(w[:, :90]), prepacked(w[:, 90:]), prepacked(w[:, :90])
     w[...] = np.nan
     del w
     gc.collect()
-    for weights, part in ((left, kept[:, :90]), (right, kept[:, 90:]), (again, kept[:, :90])):
+    for weights, part in ((left, saved[:, :90]), (right, saved[:, 90:]), (again, saved[:, :90])):
         out = np.empty((3, part.shape[1]), dtype)
         matmul_into(x, weights, out)
         assert_close(out, x @ part)

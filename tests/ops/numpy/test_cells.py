@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab.gradcheck.numeric import eval_numerical_gradient_array
-from rnnlab.ops import numpy as ops
+from rnnlab.ops.numpy import cells as ops
 
 
 def logistic(a):

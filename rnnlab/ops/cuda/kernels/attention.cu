@@ -1,5 +1,5 @@
-// A query is a block's. Its scores lie in shared memory, a number for each of L cells; the room of the
-// reductions follows. Rows of cells, weights and dscores lie so far apart as the strides say.
+// A block works on one query. Its L scores lie in shared memory, the workspace of the reductions behind them.
+// The strides are those of the rows of slots, weights and dscores.
 
 __device__ inline REAL additive_score(const REAL* query, const REAL* key, const REAL* v, Size A) {
     REAL total = 0;
@@ -13,37 +13,37 @@ __device__ inline REAL dot(const REAL* x, const REAL* y, Size size) {
     return warp_sum(total);
 }
 
-// Softmax over the cells that there are, whose scores are given, and the memory's sum by these weights.
-__device__ inline void attend(REAL* scores, const REAL* memory, const Size* cells, REAL* weights, REAL* context,
+// The softmax of the scores over the existing slots, and the memory's sum by these weights.
+__device__ inline void attend(REAL* scores, const REAL* memory, const Size* slots, REAL* weights, REAL* context,
                               Size L, Size C) {
-    REAL* room = scores + L;
+    REAL* workspace = scores + L;
     REAL most = REAL(-INFINITY), total = 0;
     for (Size i = threadIdx.x; i < L; i += blockDim.x)
-        if (cells[i] >= 0) most = largest(scores[i], most);
-    most = block_max(most, room);
+        if (slots[i] >= 0) most = largest(scores[i], most);
+    most = block_max(most, workspace);
     for (Size i = threadIdx.x; i < L; i += blockDim.x) {
-        scores[i] = cells[i] >= 0 ? exp(scores[i] - most) : REAL(0);
+        scores[i] = slots[i] >= 0 ? exp(scores[i] - most) : REAL(0);
         total += scores[i];
     }
-    total = block_sum(total, room);
+    total = block_sum(total, workspace);
     for (Size i = threadIdx.x; i < L; i += blockDim.x)
-        weights[i] = scores[i] = cells[i] >= 0 ? scores[i] / total : REAL(0);
+        weights[i] = scores[i] = slots[i] >= 0 ? scores[i] / total : REAL(0);
     __syncthreads();
     for (Size j = threadIdx.x; j < C; j += blockDim.x) {
         REAL sum = 0;
         for (Size i = 0; i < L; ++i)
-            if (cells[i] >= 0) sum += scores[i] * memory[cells[i] * C + j];
+            if (slots[i] >= 0) sum += scores[i] * memory[slots[i] * C + j];
         context[j] = sum;
     }
     __syncthreads();  // before the scores are written again
 }
 
 BLOCK_KERNEL(additive_attention_forward)(const REAL* query, const REAL* keys, const REAL* v, const REAL* memory,
-                                         const Size* cells, REAL* weights, REAL* context, Size n, Size L, Size A,
-                                         Size C, Size cells_stride, Size weights_stride) {
+                                         const Size* slots, REAL* weights, REAL* context, Size n, Size L, Size A,
+                                         Size C, Size slots_stride, Size weights_stride) {
     SHARED(REAL, scores);
     for (Size row = blockIdx.x; row < n; row += gridDim.x) {
-        const Size* own = cells + row * cells_stride;
+        const Size* own = slots + row * slots_stride;
         for (Size i = threadIdx.x / WARP; i < L; i += blockDim.x / WARP) {
             if (own[i] < 0) continue;
             REAL score = additive_score(query + row * A, keys + own[i] * A, v, A);
@@ -54,12 +54,12 @@ BLOCK_KERNEL(additive_attention_forward)(const REAL* query, const REAL* keys, co
     }
 }
 
-BLOCK_KERNEL(dot_attention_forward)(const REAL* query, const REAL* keys, const REAL* memory, const Size* cells,
+BLOCK_KERNEL(dot_attention_forward)(const REAL* query, const REAL* keys, const REAL* memory, const Size* slots,
                                     REAL* weights, REAL* context, Size n, Size L, Size A, Size C,
-                                    Size cells_stride, Size weights_stride) {
+                                    Size slots_stride, Size weights_stride) {
     SHARED(REAL, scores);
     for (Size row = blockIdx.x; row < n; row += gridDim.x) {
-        const Size* own = cells + row * cells_stride;
+        const Size* own = slots + row * slots_stride;
         for (Size i = threadIdx.x / WARP; i < L; i += blockDim.x / WARP) {
             if (own[i] < 0) continue;
             REAL score = dot(query + row * A, keys + own[i] * A, A);
@@ -70,33 +70,33 @@ BLOCK_KERNEL(dot_attention_forward)(const REAL* query, const REAL* keys, const R
     }
 }
 
-// From the gradient of the weights, in dscores, and of the context to that of the scores.
-__device__ inline void scores_gradient(REAL* scores, const REAL* dcontext, const REAL* memory, const Size* cells,
+// Turns the gradients of the weights, in dscores, and of the context into that of the scores.
+__device__ inline void scores_gradient(REAL* scores, const REAL* dcontext, const REAL* memory, const Size* slots,
                                        const REAL* weights, REAL* dscores, Size L, Size C) {
-    REAL* room = scores + L;
+    REAL* workspace = scores + L;
     for (Size i = threadIdx.x / WARP; i < L; i += blockDim.x / WARP) {
-        if (cells[i] < 0) continue;
-        REAL through_context = dot(dcontext, memory + cells[i] * C, C);
+        if (slots[i] < 0) continue;
+        REAL through_context = dot(dcontext, memory + slots[i] * C, C);
         if (threadIdx.x % WARP == 0) scores[i] = weights[i] * (dscores[i] + through_context);
     }
     __syncthreads();
     REAL total = 0;
     for (Size i = threadIdx.x; i < L; i += blockDim.x)
-        if (cells[i] >= 0) total += scores[i];
-    total = block_sum(total, room);
+        if (slots[i] >= 0) total += scores[i];
+    total = block_sum(total, workspace);
     for (Size i = threadIdx.x; i < L; i += blockDim.x)
-        dscores[i] = scores[i] = cells[i] >= 0 ? scores[i] - weights[i] * total : REAL(0);
+        dscores[i] = scores[i] = slots[i] >= 0 ? scores[i] - weights[i] * total : REAL(0);
     __syncthreads();
 }
 
 BLOCK_KERNEL(additive_attention_backward)(const REAL* dcontext, const REAL* query, const REAL* keys, const REAL* v,
-                                          const REAL* memory, const Size* cells, const REAL* weights,
+                                          const REAL* memory, const Size* slots, const REAL* weights,
                                           REAL* dscores, REAL* dquery, REAL* dkeys, REAL* dv, Size n, Size L,
-                                          Size A, Size C, Size cells_stride, Size weights_stride,
+                                          Size A, Size C, Size slots_stride, Size weights_stride,
                                           Size dscores_stride) {
     SHARED(REAL, scores);
     for (Size row = blockIdx.x; row < n; row += gridDim.x) {
-        const Size* own = cells + row * cells_stride;
+        const Size* own = slots + row * slots_stride;
         scores_gradient(scores, dcontext + row * C, memory, own, weights + row * weights_stride,
                         dscores + row * dscores_stride, L, C);
         for (Size j = threadIdx.x; j < A; j += blockDim.x) {
@@ -117,12 +117,12 @@ BLOCK_KERNEL(additive_attention_backward)(const REAL* dcontext, const REAL* quer
 }
 
 BLOCK_KERNEL(dot_attention_backward)(const REAL* dcontext, const REAL* query, const REAL* keys, const REAL* memory,
-                                     const Size* cells, const REAL* weights, REAL* dscores, REAL* dquery,
-                                     REAL* dkeys, Size n, Size L, Size A, Size C, Size cells_stride,
+                                     const Size* slots, const REAL* weights, REAL* dscores, REAL* dquery,
+                                     REAL* dkeys, Size n, Size L, Size A, Size C, Size slots_stride,
                                      Size weights_stride, Size dscores_stride) {
     SHARED(REAL, scores);
     for (Size row = blockIdx.x; row < n; row += gridDim.x) {
-        const Size* own = cells + row * cells_stride;
+        const Size* own = slots + row * slots_stride;
         scores_gradient(scores, dcontext + row * C, memory, own, weights + row * weights_stride,
                         dscores + row * dscores_stride, L, C);
         for (Size j = threadIdx.x; j < A; j += blockDim.x) {
@@ -138,13 +138,13 @@ BLOCK_KERNEL(dot_attention_backward)(const REAL* dcontext, const REAL* query, co
     }
 }
 
-KERNEL(attention_memory_gradient)(const REAL* dcontext, const REAL* weights, const Size* cells, REAL* dmemory,
-                                  Size n, Size L, Size C, Size weights_stride, Size cells_stride) {
+KERNEL(attention_memory_gradient)(const REAL* dcontext, const REAL* weights, const Size* slots, REAL* dmemory,
+                                  Size n, Size L, Size C, Size weights_stride, Size slots_stride) {
     FOR_EACH(k, n * C) {
         Size row = k / C, j = k % C;
         for (Size i = 0; i < L; ++i) {
-            Size cell = cells[row * cells_stride + i];
-            if (cell >= 0) dmemory[cell * C + j] += weights[row * weights_stride + i] * dcontext[k];
+            Size slot = slots[row * slots_stride + i];
+            if (slot >= 0) dmemory[slot * C + j] += weights[row * weights_stride + i] * dcontext[k];
         }
     }
 }

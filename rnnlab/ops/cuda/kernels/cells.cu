@@ -1,79 +1,79 @@
-// The gates of the recurrent cells, with and without noise, which is drawn where it is needed.
+// One step of each recurrent cell, with and without dropout and zoneout. Masks are drawn where they are needed.
 
-// ---------------------------------------------------------------- noise
+// ---------------------------------------------------------------- masks
 
-// Whether number i of an array is drawn: as numpy_noise says, to the bit.
-__device__ inline bool drawn(Key limit, Key key, Key i) {
-    Key z = (i + 1) * 0x9E3779B97F4A7C15ull + key;
+// Whether element i of an array is drawn, bit for bit as in numpy/masks.py.
+__device__ inline bool drawn(Seed limit, Seed seed, Seed i) {
+    Seed z = (i + 1) * 0x9E3779B97F4A7C15ull + seed;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
     return ((z ^ (z >> 31)) >> 32) < limit;
 }
 
-__device__ inline bool drawn_of_step(unsigned limit, Key key, Key i) {
-    unsigned z = static_cast<unsigned>(i + 1) * 0x9E3779B9u + static_cast<unsigned>(key);
-    z = (z ^ (z >> 17)) * 0xED5AD4BBu + static_cast<unsigned>(key >> 32);
+__device__ inline bool drawn_of_step(unsigned limit, Seed seed, Seed i) {
+    unsigned z = static_cast<unsigned>(i + 1) * 0x9E3779B9u + static_cast<unsigned>(seed);
+    z = (z ^ (z >> 17)) * 0xED5AD4BBu + static_cast<unsigned>(seed >> 32);
     z = (z ^ (z >> 11)) * 0xAC4C1B51u;
     z = (z ^ (z >> 15)) * 0x31848BABu;
     return (z ^ (z >> 14)) < limit;
 }
 
-// A key comes as a number or, where a captured launch is to have another one each time, in memory.
-__device__ inline Key told(Key key, const Key* place) { return place ? *place : key; }
+// A seed comes as a number or, where each launch of a captured kernel uses another one, in memory.
+__device__ inline Seed seed_of(Seed seed, const Seed* address) { return address ? *address : seed; }
 
-KERNEL(dropout)(const REAL* x, REAL* out, Size size, REAL scale, Key limit, Key key, const Key* place) {
-    key = told(key, place);
-    FOR_EACH(i, size) out[i] = drawn(limit, key, i) ? REAL(0) : x[i] * scale;
+KERNEL(dropout)(const REAL* x, REAL* out, Size size, REAL scale, Seed limit, Seed seed, const Seed* address) {
+    seed = seed_of(seed, address);
+    FOR_EACH(i, size) out[i] = drawn(limit, seed, i) ? REAL(0) : x[i] * scale;
 }
 
-KERNEL(dropout_mask)(REAL* out, Size size, REAL scale, unsigned limit, Key start, Key key, const Key* place) {
-    key = told(key, place);
-    FOR_EACH(i, size) out[i] = drawn_of_step(limit, key, start + i) ? REAL(0) : scale;
+KERNEL(dropout_mask)(REAL* out, Size size, REAL scale, unsigned limit, Seed start, Seed seed, const Seed* address) {
+    seed = seed_of(seed, address);
+    FOR_EACH(i, size) out[i] = drawn_of_step(limit, seed, start + i) ? REAL(0) : scale;
 }
 
 // ---------------------------------------------------------------- cells
 
-// Zoneout of a number of the state: it is drawn, or in inference there is its expectation, `share` of what was.
+// Zoneout of an element of the state: drawn, or in inference its expectation, `share` of the previous value.
 struct Zoneout {
     unsigned limit;
     REAL share;
-    Key key;
+    Seed seed;
 
-    __device__ REAL forward(Key i, REAL was, REAL made) const {
-        if (share != REAL(0)) return made + share * (was - made);
-        return limit && drawn_of_step(limit, key, i) ? was : made;
+    __device__ REAL forward(Seed i, REAL before, REAL computed) const {
+        if (share != REAL(0)) return computed + share * (before - computed);
+        return limit && drawn_of_step(limit, seed, i) ? before : computed;
     }
 
-    // What of d goes through the cell; d is left as what goes past it.
-    __device__ REAL split(Key i, REAL& d) const {
+    // The part of d that goes through the cell; d is left as the part that skips it.
+    __device__ REAL split(Seed i, REAL& d) const {
         REAL whole = d;
         if (share != REAL(0)) {
             d *= share;
             return whole - d;
         }
-        bool stays = limit && drawn_of_step(limit, key, i);
+        bool stays = limit && drawn_of_step(limit, seed, i);
         d = stays ? whole : REAL(0);
         return stays ? REAL(0) : whole;
     }
 };
 
-// Dropout of a number of the candidate: what multiplies it.
+// Dropout of an element of the candidate: the factor of the mask.
 struct Dropout {
     unsigned limit;
     REAL scale;
-    Key key;
+    Seed seed;
 
-    __device__ REAL keep(Key i) const { return limit && drawn_of_step(limit, key, i) ? REAL(0) : scale; }
+    __device__ REAL factor(Seed i) const { return limit && drawn_of_step(limit, seed, i) ? REAL(0) : scale; }
 };
 
-// The noise of a step, whose number i is number start + i of the whole. A limit of zero draws nothing.
-struct StepNoise {
-    Key start;
+// The masks of a step, whose element i is element start + i of all steps. A limit of zero draws nothing.
+struct StepMasks {
+    Seed start;
     Zoneout h, c;
     Dropout candidate;
 };
 
-__device__ inline StepNoise no_noise() { return {0, {0, 0, 0}, {0, 0, 0}, {0, 1, 0}}; }
+__device__ inline StepMasks no_masks() { return {0, {0, 0, 0}, {0, 0, 0}, {0, 1, 0}}; }
 
 KERNEL(rnn_forward)(const REAL* a, REAL* h, Size size) {
     FOR_EACH(i, size) h[i] = tanh(a[i]);
@@ -83,54 +83,54 @@ KERNEL(rnn_backward)(const REAL* dh, const REAL* h, REAL* da, Size size) {
     FOR_EACH(i, size) da[i] = dh[i] * (REAL(1) - h[i] * h[i]);
 }
 
-KERNEL(rnn_regularised_forward)(const REAL* a, const REAL* prev_h, REAL* made, REAL* h, Size n, Size H, Key start,
-                          unsigned limit, REAL share, Key key, const Key* place) {
-    Zoneout zoneout = {limit, share, told(key, place)};
+KERNEL(rnn_regularised_forward)(const REAL* a, const REAL* prev_h, REAL* activated, REAL* h, Size n, Size H, Seed start,
+                          unsigned limit, REAL share, Seed seed, const Seed* address) {
+    Zoneout zoneout = {limit, share, seed_of(seed, address)};
     FOR_EACH(i, n * H) {
-        made[i] = tanh(a[i]);
-        h[i] = zoneout.forward(start + i, prev_h[i], made[i]);
+        activated[i] = tanh(a[i]);
+        h[i] = zoneout.forward(start + i, prev_h[i], activated[i]);
     }
 }
 
-KERNEL(rnn_regularised_backward)(REAL* dh, const REAL* made, REAL* da, Size n, Size H, Key start, unsigned limit,
-                           REAL share, Key key, const Key* place) {
-    Zoneout zoneout = {limit, share, told(key, place)};
-    FOR_EACH(i, n * H) da[i] = zoneout.split(start + i, dh[i]) * (REAL(1) - made[i] * made[i]);
+KERNEL(rnn_regularised_backward)(REAL* dh, const REAL* activated, REAL* da, Size n, Size H, Seed start, unsigned limit,
+                           REAL share, Seed seed, const Seed* address) {
+    Zoneout zoneout = {limit, share, seed_of(seed, address)};
+    FOR_EACH(i, n * H) da[i] = zoneout.split(start + i, dh[i]) * (REAL(1) - activated[i] * activated[i]);
 }
 
 __device__ inline void lstm_cell(REAL* gates, const REAL* prev_h, const REAL* prev_c, REAL* c, REAL* tanh_c, REAL* h,
-                                 Size n, Size H, const StepNoise& noise) {
+                                 Size n, Size H, const StepMasks& masks) {
     FOR_EACH(i, n * H) {
         REAL* a = gates + (i / H) * 4 * H + i % H;
         REAL in = sigmoid_of(a[0]), f = sigmoid_of(a[H]), o = sigmoid_of(a[2 * H]), g = tanh(a[3 * H]);
-        REAL now = f * prev_c[i] + in * (noise.candidate.keep(noise.start + i) * g), squashed = tanh(now);
+        REAL now = f * prev_c[i] + in * (masks.candidate.factor(masks.start + i) * g), squashed = tanh(now);
         a[0] = in;
         a[H] = f;
         a[2 * H] = o;
         a[3 * H] = g;
-        c[i] = noise.c.forward(noise.start + i, prev_c[i], now);
+        c[i] = masks.c.forward(masks.start + i, prev_c[i], now);
         tanh_c[i] = squashed;
-        h[i] = prev_h ? noise.h.forward(noise.start + i, prev_h[i], o * squashed) : o * squashed;
+        h[i] = prev_h ? masks.h.forward(masks.start + i, prev_h[i], o * squashed) : o * squashed;
     }
 }
 
-// What reaches the last c through the cell; da is written. `dh` and `dc` are what goes through it.
-__device__ inline REAL lstm_cell_backward(REAL dh, REAL dc, const REAL* a, REAL keep, REAL prev_c, REAL tanh_c,
+// The gradient of c_{t-1} through the cell; da is written. `dh` and `dc` are the parts that go through it.
+__device__ inline REAL lstm_cell_backward(REAL dh, REAL dc, const REAL* a, REAL mask, REAL prev_c, REAL tanh_c,
                                           REAL* d, Size H) {
     REAL in = a[0], f = a[H], o = a[2 * H], g = a[3 * H];
     dc += dh * o * (REAL(1) - tanh_c * tanh_c);
-    d[0] = dc * keep * g * in * (REAL(1) - in);
+    d[0] = dc * mask * g * in * (REAL(1) - in);
     d[H] = dc * prev_c * f * (REAL(1) - f);
     d[2 * H] = dh * tanh_c * o * (REAL(1) - o);
-    d[3 * H] = dc * keep * in * (REAL(1) - g * g);
+    d[3 * H] = dc * mask * in * (REAL(1) - g * g);
     return dc * f;
 }
 
 KERNEL(lstm_forward)(REAL* gates, const REAL* prev_c, REAL* c, REAL* tanh_c, REAL* h, Size n, Size H) {
-    lstm_cell(gates, nullptr, prev_c, c, tanh_c, h, n, H, no_noise());
+    lstm_cell(gates, nullptr, prev_c, c, tanh_c, h, n, H, no_masks());
 }
 
-// Of dh + further, where there is such a part.
+// Of dh + further, if that is not null.
 KERNEL(lstm_backward)(const REAL* dh, const REAL* further, REAL* dc, const REAL* gates, const REAL* prev_c,
                       const REAL* tanh_c, REAL* da, Size n, Size H) {
     FOR_EACH(i, n * H) {
@@ -141,25 +141,25 @@ KERNEL(lstm_backward)(const REAL* dh, const REAL* further, REAL* dc, const REAL*
 }
 
 KERNEL(lstm_regularised_forward)(REAL* gates, const REAL* prev_h, const REAL* prev_c, REAL* c, REAL* tanh_c, REAL* h,
-                           Size n, Size H, Key start, unsigned h_limit, REAL h_share, Key h_key,
-                           const Key* h_place, unsigned c_limit, REAL c_share, Key c_key, const Key* c_place,
-                           unsigned drop_limit, REAL drop_scale, Key drop_key, const Key* drop_place) {
-    StepNoise noise = {start, {h_limit, h_share, told(h_key, h_place)}, {c_limit, c_share, told(c_key, c_place)},
-                       {drop_limit, drop_scale, told(drop_key, drop_place)}};
-    lstm_cell(gates, prev_h, prev_c, c, tanh_c, h, n, H, noise);
+                           Size n, Size H, Seed start, unsigned h_limit, REAL h_share, Seed h_seed,
+                           const Seed* h_address, unsigned c_limit, REAL c_share, Seed c_seed, const Seed* c_address,
+                           unsigned drop_limit, REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
+    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {c_limit, c_share, seed_of(c_seed, c_address)},
+                       {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
+    lstm_cell(gates, prev_h, prev_c, c, tanh_c, h, n, H, masks);
 }
 
 KERNEL(lstm_regularised_backward)(REAL* dh, REAL* dc, const REAL* gates, const REAL* prev_c, const REAL* tanh_c, REAL* da,
-                            Size n, Size H, Key start, unsigned h_limit, REAL h_share, Key h_key,
-                            const Key* h_place, unsigned c_limit, REAL c_share, Key c_key, const Key* c_place,
-                            unsigned drop_limit, REAL drop_scale, Key drop_key, const Key* drop_place) {
-    StepNoise noise = {start, {h_limit, h_share, told(h_key, h_place)}, {c_limit, c_share, told(c_key, c_place)},
-                       {drop_limit, drop_scale, told(drop_key, drop_place)}};
+                            Size n, Size H, Seed start, unsigned h_limit, REAL h_share, Seed h_seed,
+                            const Seed* h_address, unsigned c_limit, REAL c_share, Seed c_seed, const Seed* c_address,
+                            unsigned drop_limit, REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
+    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {c_limit, c_share, seed_of(c_seed, c_address)},
+                       {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
     FOR_EACH(i, n * H) {
         Size first = (i / H) * 4 * H + i % H;
-        REAL past = dc[i], keep = noise.candidate.keep(start + i);
-        REAL through_h = noise.h.split(start + i, dh[i]), through_c = noise.c.split(start + i, past);
-        dc[i] = past + lstm_cell_backward(through_h, through_c, gates + first, keep, prev_c[i], tanh_c[i],
+        REAL past = dc[i], mask = masks.candidate.factor(start + i);
+        REAL through_h = masks.h.split(start + i, dh[i]), through_c = masks.c.split(start + i, past);
+        dc[i] = past + lstm_cell_backward(through_h, through_c, gates + first, mask, prev_c[i], tanh_c[i],
                                           da + first, H);
     }
 }
@@ -185,74 +185,74 @@ KERNEL(gru_gates_backward)(REAL* dreset_h, REAL* dh, const REAL* gates, const RE
 // The candidate g is activated and mixed with prev_h by z. A cell has `width` gates, z first and g last.
 // With `activate_z`, z comes in as a pre-activation too.
 __device__ inline void interpolate(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, int width,
-                                   bool activate_z, const StepNoise& noise) {
+                                   bool activate_z, const StepMasks& masks) {
     FOR_EACH(i, n * H) {
         REAL* a = gates + (i / H) * width * H + i % H;
         REAL z = activate_z ? sigmoid_of(a[0]) : a[0], g = tanh(a[(width - 1) * H]);
-        REAL mixed = noise.candidate.keep(noise.start + i) * g;
+        REAL mixed = masks.candidate.factor(masks.start + i) * g;
         if (activate_z) a[0] = z;
         a[(width - 1) * H] = g;
-        h[i] = noise.h.forward(noise.start + i, prev_h[i], mixed + z * (prev_h[i] - mixed));
+        h[i] = masks.h.forward(masks.start + i, prev_h[i], mixed + z * (prev_h[i] - mixed));
     }
 }
 
 __device__ inline void interpolate_backward(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H,
-                                            int width, const StepNoise& noise) {
+                                            int width, const StepMasks& masks) {
     FOR_EACH(i, n * H) {
         const REAL* a = gates + (i / H) * width * H + i % H;
         REAL* d = da + (i / H) * width * H + i % H;
-        REAL z = a[0], g = a[(width - 1) * H], keep = noise.candidate.keep(noise.start + i);
-        REAL past = dh[i], through = noise.h.split(noise.start + i, past);
-        d[0] = (prev_h[i] - keep * g) * z * (REAL(1) - z) * through;
-        d[(width - 1) * H] = (REAL(1) - z) * through * (REAL(1) - g * g) * keep;
+        REAL z = a[0], g = a[(width - 1) * H], mask = masks.candidate.factor(masks.start + i);
+        REAL past = dh[i], through = masks.h.split(masks.start + i, past);
+        d[0] = (prev_h[i] - mask * g) * z * (REAL(1) - z) * through;
+        d[(width - 1) * H] = (REAL(1) - z) * through * (REAL(1) - g * g) * mask;
         dh[i] = past + through * z;
     }
 }
 
 KERNEL(gru_candidate_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H) {
-    interpolate(gates, prev_h, h, n, H, 3, false, no_noise());
+    interpolate(gates, prev_h, h, n, H, 3, false, no_masks());
 }
 
 KERNEL(gru_candidate_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H) {
-    interpolate_backward(dh, gates, prev_h, da, n, H, 3, no_noise());
+    interpolate_backward(dh, gates, prev_h, da, n, H, 3, no_masks());
 }
 
-KERNEL(gru_candidate_regularised_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Key start, unsigned h_limit,
-                                    REAL h_share, Key h_key, const Key* h_place, unsigned drop_limit,
-                                    REAL drop_scale, Key drop_key, const Key* drop_place) {
-    StepNoise noise = {start, {h_limit, h_share, told(h_key, h_place)}, {0, 0, 0},
-                       {drop_limit, drop_scale, told(drop_key, drop_place)}};
-    interpolate(gates, prev_h, h, n, H, 3, false, noise);
+KERNEL(gru_candidate_regularised_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Seed start, unsigned h_limit,
+                                    REAL h_share, Seed h_seed, const Seed* h_address, unsigned drop_limit,
+                                    REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
+    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {0, 0, 0},
+                       {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
+    interpolate(gates, prev_h, h, n, H, 3, false, masks);
 }
 
-KERNEL(gru_candidate_regularised_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Key start,
-                                     unsigned h_limit, REAL h_share, Key h_key, const Key* h_place,
-                                     unsigned drop_limit, REAL drop_scale, Key drop_key, const Key* drop_place) {
-    StepNoise noise = {start, {h_limit, h_share, told(h_key, h_place)}, {0, 0, 0},
-                       {drop_limit, drop_scale, told(drop_key, drop_place)}};
-    interpolate_backward(dh, gates, prev_h, da, n, H, 3, noise);
+KERNEL(gru_candidate_regularised_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Seed start,
+                                     unsigned h_limit, REAL h_share, Seed h_seed, const Seed* h_address,
+                                     unsigned drop_limit, REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
+    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {0, 0, 0},
+                       {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
+    interpolate_backward(dh, gates, prev_h, da, n, H, 3, masks);
 }
 
 KERNEL(simplified_gru_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H) {
-    interpolate(gates, prev_h, h, n, H, 2, true, no_noise());
+    interpolate(gates, prev_h, h, n, H, 2, true, no_masks());
 }
 
 KERNEL(simplified_gru_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H) {
-    interpolate_backward(dh, gates, prev_h, da, n, H, 2, no_noise());
+    interpolate_backward(dh, gates, prev_h, da, n, H, 2, no_masks());
 }
 
-KERNEL(simplified_gru_regularised_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Key start, unsigned h_limit,
-                                     REAL h_share, Key h_key, const Key* h_place, unsigned drop_limit,
-                                     REAL drop_scale, Key drop_key, const Key* drop_place) {
-    StepNoise noise = {start, {h_limit, h_share, told(h_key, h_place)}, {0, 0, 0},
-                       {drop_limit, drop_scale, told(drop_key, drop_place)}};
-    interpolate(gates, prev_h, h, n, H, 2, true, noise);
+KERNEL(simplified_gru_regularised_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Seed start, unsigned h_limit,
+                                     REAL h_share, Seed h_seed, const Seed* h_address, unsigned drop_limit,
+                                     REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
+    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {0, 0, 0},
+                       {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
+    interpolate(gates, prev_h, h, n, H, 2, true, masks);
 }
 
-KERNEL(simplified_gru_regularised_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Key start,
-                                      unsigned h_limit, REAL h_share, Key h_key, const Key* h_place,
-                                      unsigned drop_limit, REAL drop_scale, Key drop_key, const Key* drop_place) {
-    StepNoise noise = {start, {h_limit, h_share, told(h_key, h_place)}, {0, 0, 0},
-                       {drop_limit, drop_scale, told(drop_key, drop_place)}};
-    interpolate_backward(dh, gates, prev_h, da, n, H, 2, noise);
+KERNEL(simplified_gru_regularised_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Seed start,
+                                      unsigned h_limit, REAL h_share, Seed h_seed, const Seed* h_address,
+                                      unsigned drop_limit, REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
+    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {0, 0, 0},
+                       {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
+    interpolate_backward(dh, gates, prev_h, da, n, H, 2, masks);
 }

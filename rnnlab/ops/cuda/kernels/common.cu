@@ -1,15 +1,15 @@
-// The primitives that cupy_ops does not leave to CuPy, as plain CUDA C. Each kernel is the function of the
-// same name in numpy_ops, whose docstring says what it does; arrays are C-contiguous unless a kernel is given
-// the distance between their rows. Compiled for one dtype at a time: REAL is float or double.
+// The primitives that CuPy does not provide, as plain CUDA C. Each kernel implements the primitive of the same
+// name in rnnlab/ops/api.py; arrays are C-contiguous unless a kernel is given the distance between their rows.
+// Compiled for one dtype at a time: REAL is float or double.
 //
-//     KERNEL         every thread by itself; a grid of any size does all the work
+//     KERNEL         every thread works independently; a grid of any size does all the work
 //     BLOCK_KERNEL   the threads of a block work on a row together
 //     GRID_KERNEL    all blocks run at once, and wait for each other
 //
-// No atomics on floating-point numbers anywhere: two runs give the same bits. Without a GPU the same source
-// is compiled for the host, where HOST_SHIM is defined and has what CUDA has built in.
+// No atomics on floating-point numbers: two runs give the same bits. Without a GPU the same source is compiled
+// for the host with HOST_SHIM defined, which provides what CUDA has built in.
 //
-// This file begins the source; kernels_*.cu follow it, in the order that kernel_source.py tells.
+// This file begins the source; the others follow in the order of cuda_source.FILES.
 
 #define GRID_THREADS 512  // of a block of a GRID_KERNEL at most
 
@@ -25,8 +25,8 @@
 #define NAN __int_as_float(0x7fffffff)
 #endif
 
-// All blocks wait for each other, and see what the others wrote before. `counter` is zero at the launch, and only
-// grows: a block that is late at one barrier does not mind others that have come to the next.
+// All blocks wait for each other and see what the others wrote before. `counter` is zero at the launch and only
+// grows, so that a block may still wait at one barrier while others have reached the next.
 __device__ inline void grid_barrier(unsigned* counter) {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -41,9 +41,9 @@ __device__ inline void grid_barrier(unsigned* counter) {
 #endif
 
 typedef long long Size;           // of arrays, and the type of indices in them
-typedef unsigned long long Key;   // of noise
+typedef unsigned long long Seed;  // of masks
 
-// The numbers that a thread works on, whatever the size of the grid.
+// The elements that a thread works on, for any size of the grid.
 #define FOR_EACH(i, size)                                                                                    \
     for (Size i = static_cast<Size>(blockIdx.x) * blockDim.x + threadIdx.x; i < (size);                      \
          i += static_cast<Size>(gridDim.x) * blockDim.x)
@@ -58,18 +58,18 @@ __device__ inline REAL largest(REAL x, REAL y) { return x > y || x != x ? x : y;
 
 __device__ inline REAL sum(REAL x, REAL y) { return x + y; }
 
-// What the threads of a block have, combined: every thread gets it. `room` has a number for each warp.
+// Combines the values of a block's threads; every thread gets the result. `workspace` has an element per warp.
 #define REDUCTION(name, combine, neutral, type)                                                              \
-    __device__ inline type name(type value, type* room) {                                                    \
+    __device__ inline type name(type value, type* workspace) {                                                    \
         int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = (blockDim.x + WARP - 1) / WARP;    \
         for (int distance = WARP / 2; distance; distance /= 2)                                               \
             value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));                           \
         if (warps == 1) return value;                                                                        \
-        __syncthreads(); /* the room may still be read from the last time */                                 \
-        if (lane == 0) room[warp] = value;                                                                   \
+        __syncthreads(); /* the workspace may still be read by the previous call */                              \
+        if (lane == 0) workspace[warp] = value;                                                                   \
         __syncthreads();                                                                                     \
         value = neutral;                                                                                     \
-        for (int k = 0; k < warps; ++k) value = combine(value, room[k]);                                     \
+        for (int k = 0; k < warps; ++k) value = combine(value, workspace[k]);                                     \
         return value;                                                                                        \
     }
 

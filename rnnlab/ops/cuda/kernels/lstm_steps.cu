@@ -111,7 +111,7 @@ GRID_KERNEL(lstm_steps_forward)(REAL* gates, REAL* h, REAL* c, REAL* tanh_c, con
         weight[shares.place(k, own)] = w;
     }
     __syncthreads();
-    int own = threadIdx.x % shares.columns, slot = threadIdx.x / shares.columns;
+    int own = threadIdx.x % shares.columns, own_row = threadIdx.x / shares.columns;
     Size unit = first + own;
     const Step* steps = reinterpret_cast<const Step*>(places);
     Step step = steps[0], next = step;
@@ -121,8 +121,8 @@ GRID_KERNEL(lstm_steps_forward)(REAL* gates, REAL* h, REAL* c, REAL* tanh_c, con
         int alive = rows_of(part, parts, step);
         for (int done = 0; done < alive; done += shares.rows) {
             int left = min(alive - done, shares.rows);
-            bool mine = slot < left && unit < H;
-            Size row = part + (done + slot) * parts;
+            bool mine = own_row < left && unit < H;
+            Size row = part + (done + own_row) * parts;
             REAL* a = gates + (step.start + row) * 4 * H + unit;
             Four gate = {};
             REAL now = 0;
@@ -134,7 +134,7 @@ GRID_KERNEL(lstm_steps_forward)(REAL* gates, REAL* h, REAL* c, REAL* tanh_c, con
             __syncthreads();
             if (mine) {
                 for (int split = 0; split < shares.splits; ++split) {
-                    Four sum = sums[(split * shares.rows + slot) * shares.columns + own];
+                    Four sum = sums[(split * shares.rows + own_row) * shares.columns + own];
                     for (int n = 0; n < 4; ++n) gate.x[n] += sum.x[n];
                 }
                 for (int n = 0; n < 4; ++n) a[n * H] = gate.x[n] = n < 3 ? sigmoid_of(gate.x[n]) : tanh(gate.x[n]);
@@ -170,7 +170,7 @@ GRID_KERNEL(lstm_steps_backward)(const REAL* dh, REAL* dstate, REAL* dcell, cons
         weight[shares.place(k, column)] = w;
     }
     __syncthreads();
-    int own = threadIdx.x % static_cast<int>(units), slot = threadIdx.x / static_cast<int>(units);
+    int own = threadIdx.x % static_cast<int>(units), own_row = threadIdx.x / static_cast<int>(units);
     Size unit = first + own;
     const Step* steps = reinterpret_cast<const Step*>(places);
     Size origin = steps[0].start;  // of the chunk
@@ -183,8 +183,8 @@ GRID_KERNEL(lstm_steps_backward)(const REAL* dh, REAL* dstate, REAL* dcell, cons
         int known = rows_of(part, parts, later), alive = t < 0 ? known : rows_of(part, parts, step);
         for (int done = 0; done < alive; done += shares.rows) {
             int left = min(alive - done, shares.rows), multiplied = max(0, min(known - done, shares.rows));
-            bool mine = slot < left && unit < H;
-            Size row = part + (done + slot) * parts, here = (step.start + row) * H + unit;
+            bool mine = own_row < left && unit < H;
+            Size row = part + (done + own_row) * parts, here = (step.start + row) * H + unit;
             const REAL* a = gates + (step.start + row) * 4 * H + unit;
             Four gate = {};
             REAL dnow = 0, dc = 0, prev_c = 0, squashed = 0;
@@ -194,14 +194,14 @@ GRID_KERNEL(lstm_steps_backward)(const REAL* dh, REAL* dstate, REAL* dcell, cons
                 squashed = tanh_c[here];
                 dnow = dh[here - origin * H];
                 dc = dcell[row * H + unit];
-                if (slot >= multiplied) dnow += dstate[row * H + unit];
+                if (own_row >= multiplied) dnow += dstate[row * H + unit];
             }
             if (multiplied)
                 multiply(shares, da + (later.start - origin + part + done * parts) * shares.K, multiplied,
                          parts * shares.K, weight, sums);
             __syncthreads();
-            if (mine && slot < multiplied) {
-                const REAL* sum = reinterpret_cast<const REAL*>(sums) + slot * units + own;
+            if (mine && own_row < multiplied) {
+                const REAL* sum = reinterpret_cast<const REAL*>(sums) + own_row * units + own;
                 for (int split = 0; split < shares.splits; ++split) dnow += sum[split * shares.rows * units];
             }
             if (mine && t < 0) {

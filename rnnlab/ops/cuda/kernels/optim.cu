@@ -68,18 +68,18 @@ KERNEL(adamw)(REAL* w, const REAL* dw, REAL* m, REAL* v, Size size, const double
 
 // The sum of squares of each block's share, in double precision; a second launch, of one block, adds those.
 BLOCK_KERNEL(sum_of_squares)(const REAL* x, double* partial, Size size) {
-    SHARED(double, room);
+    SHARED(double, workspace);
     double total = 0;
     FOR_EACH(i, size) total += static_cast<double>(x[i]) * x[i];
-    total = block_sum_double(total, room);
+    total = block_sum_double(total, workspace);
     if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
 BLOCK_KERNEL(sum)(const double* partial, double* total, Size size) {
-    SHARED(double, room);
+    SHARED(double, workspace);
     double mine = 0;
     for (Size i = threadIdx.x; i < size; i += blockDim.x) mine += partial[i];
-    mine = block_sum_double(mine, room);
+    mine = block_sum_double(mine, workspace);
     if (threadIdx.x == 0) *total = mine;
 }
 

@@ -4,21 +4,21 @@
 
 BLOCK_KERNEL(softmax_cross_entropy)(const REAL* scores, const Size* targets, const REAL* scales, REAL* dscores,
                                     REAL* losses, Size M, Size V, REAL one_scale, REAL smoothing) {
-    SHARED(REAL, room);
+    SHARED(REAL, workspace);
     REAL certain = REAL(1) - smoothing, shared = smoothing / REAL(V);
     for (Size row = blockIdx.x; row < M; row += gridDim.x) {
         const REAL* x = scores + row * V;
         REAL* d = dscores + row * V;
         REAL most = REAL(-INFINITY), total = 0, shifted = 0, scale = scales ? scales[row] : one_scale;
         for (Size j = threadIdx.x; j < V; j += blockDim.x) most = largest(x[j], most);
-        most = block_max(most, room);
+        most = block_max(most, workspace);
         for (Size j = threadIdx.x; j < V; j += blockDim.x) {
             total += exp(x[j] - most);
             shifted += x[j] - most;
         }
-        total = block_sum(total, room);
+        total = block_sum(total, workspace);
         REAL expected = certain * (x[targets[row]] - most);
-        if (smoothing != REAL(0)) expected += shared * block_sum(shifted, room);
+        if (smoothing != REAL(0)) expected += shared * block_sum(shifted, workspace);
         __syncthreads();  // dscores may be scores
         for (Size j = threadIdx.x; j < V; j += blockDim.x)
             d[j] = exp(x[j] - most) * (scale / total) - scale * shared - (j == targets[row] ? scale * certain : 0);
@@ -27,14 +27,14 @@ BLOCK_KERNEL(softmax_cross_entropy)(const REAL* scores, const Size* targets, con
 }
 
 BLOCK_KERNEL(log_softmax)(const REAL* scores, REAL* out, Size M, Size V) {
-    SHARED(REAL, room);
+    SHARED(REAL, workspace);
     for (Size row = blockIdx.x; row < M; row += gridDim.x) {
         const REAL* x = scores + row * V;
         REAL most = REAL(-INFINITY), total = 0;
         for (Size j = threadIdx.x; j < V; j += blockDim.x) most = largest(x[j], most);
-        most = block_max(most, room);
+        most = block_max(most, workspace);
         for (Size j = threadIdx.x; j < V; j += blockDim.x) total += exp(x[j] - most);
-        total = log(block_sum(total, room));
+        total = log(block_sum(total, workspace));
         for (Size j = threadIdx.x; j < V; j += blockDim.x) out[row * V + j] = x[j] - most - total;
     }
 }

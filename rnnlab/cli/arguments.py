@@ -1,0 +1,21 @@
+"""Types of arguments: how the text of an argument is read and checked."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def positive_integer(text: str) -> int:
+    """An integer of at least 1."""
+    return _integer(text, 1)
+
+
+def natural_number(text: str) -> int:
+    """An integer of at least 0."""
+    return _integer(text, 0)
+
+
+def _integer(text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected an integer of at least {least}")
+    return int(text)

@@ -1,0 +1,75 @@
+"""``rnnlab gradcheck``: check every gradient against a numeric one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from tqdm import tqdm
+
+from rnnlab.cli.arguments import positive_integer
+from rnnlab.cli.device_option import add_device
+from rnnlab.gradcheck.run import Row, case_names, check_all
+
+
+def add(commands: Any) -> None:
+    """Add the command's arguments."""
+    check = commands.add_parser("gradcheck", help="check every gradient against a numeric one")
+    check.set_defaults(run=_gradcheck)
+    check.add_argument(
+        "--only",
+        metavar="PATTERN",
+        help="check the cases whose names contain this, such as lstm or 'gru*step'",
+    )
+    check.add_argument(
+        "--jobs",
+        type=positive_integer,
+        default=_processors(),
+        metavar="N",
+        help="number of processes (default: %(default)s, one per processor; a GPU uses one)",
+    )
+    check.add_argument("--tolerance", type=float, default=1e-7, help="largest relative error that passes")
+    check.add_argument("--seed", type=int, default=0, help="draws the inputs and the dropout")
+    add_device(check)
+
+
+def _gradcheck(options: argparse.Namespace) -> int:
+    names = case_names(options.only, seed=options.seed)
+    rows = check_all(
+        only=options.only,
+        jobs=options.jobs,
+        tolerance=options.tolerance,
+        seed=options.seed,
+        device=options.device,
+    )
+    failed, width = 0, max(map(len, names))
+    # the bar shows the time left, on a terminal only
+    with tqdm(total=len(names), unit="case", disable=None, leave=False) as bar:
+        _print(f"{'layer or model':<{width}}{'error':>9}  worst")
+        for row in rows:
+            _print(_line(row, width))
+            bar.update()
+            failed += not row.passed
+    if failed:
+        print(f"{failed} of {len(names)} checks failed: gradients are WRONG.")
+        return 1
+    print(f"All {len(names)} checks passed.")
+    return 0
+
+
+def _print(line: str) -> None:
+    """Print a line above the bar, at once also where the output is a file or a pipe."""
+    with tqdm.external_write_mode():
+        print(line, flush=True)
+
+
+def _line(row: Row, width: int) -> str:
+    verdict = "ok" if row.passed else "WRONG"
+    touched = f"  writes into {', '.join(row.touched)}" if row.touched else ""
+    return f"{row.name:<{width}}{row.error:9.1e}  {row.worst:<22}{verdict}{touched}"
+
+
+def _processors() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,25 @@
+"""``rnnlab kernels``: show which kernels compute on this machine, and compile them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rnnlab import ops
+
+
+def add(commands: Any) -> None:
+    """Add the command's arguments."""
+    kernels = commands.add_parser("kernels", help="show which kernels compute here, and compile them")
+    kernels.set_defaults(run=_kernels)
+    kernels.add_argument(
+        "--warm-up", action="store_true", help="compile the kernels that are not in the cache"
+    )
+
+
+def _kernels(options: argparse.Namespace) -> int:
+    print(f"{ops.describe()}\nGPU: {ops.describe_gpu()}")
+    if options.warm_up:
+        seconds = ops.warm_up()
+        print(f"Compiled the kernels in {seconds:.1f} s." if seconds else "All kernels are in the cache.")
+    return 0

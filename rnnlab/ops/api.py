@@ -1,0 +1,398 @@
+"""The array primitives: what every library's module in :mod:`rnnlab.ops` provides.
+
+:class:`Primitives` declares each primitive once, with its shapes. :mod:`rnnlab.ops.numpy` is the reference,
+:mod:`rnnlab.ops.numba` has compiled kernels for NumPy arrays, :mod:`rnnlab.ops.cuda` works on CuPy arrays.
+
+Conventions, unless a docstring says otherwise:
+
+- Arrays are float32 or float64, all of one dtype, and C-contiguous; index arrays are int64.
+- A primitive writes its last arguments and reads the others. An array that is written overlaps no other
+  argument, and its previous content is not read.
+- ``gates`` (n, num_gates H) come in as pre-activations and leave as activations. ``da`` is a gradient with
+  respect to pre-activations. n counts the rows of one step, H the hidden units.
+- ``masks`` are a step's dropout and zoneout, see :class:`~rnnlab.ops.step_masks.StepMasks`.
+- ``slots`` (n, L) lists the memory rows that each query may attend to, -1 where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from rnnlab.ops.lstm_steps import Slices
+from rnnlab.ops.step_masks import StepMasks
+from rnnlab.types import Array, Shape
+
+__all__ = ["Primitives"]
+
+
+class Primitives(Protocol):
+    """The functions of a module of primitives."""
+
+    __name__: str
+
+    @property
+    def CHUNK(self) -> int:
+        """By how much this library wants chunks of a sequence larger than NumPy does."""
+
+    # ------------------------------------------------------------ arrays
+
+    def empty(self, shape: int | Shape, dtype: DTypeLike = float) -> Array:
+        """An array of undefined content."""
+
+    def zeros(self, shape: int | Shape, dtype: DTypeLike = float) -> Array:
+        """An array of zeros."""
+
+    def asarray(self, x: Any, dtype: DTypeLike | None = None) -> Array:
+        """The array x, or numbers of the host, as an array of this library; copied only where needed."""
+
+    def asnumpy(self, x: Array) -> Array:
+        """The array in the host's memory; waits for the device."""
+
+    def indices(self, x: Array) -> Array:
+        """Integers of any width, in any library's array, as the primitives take them."""
+
+    def scalar(self, x: Any) -> Any:
+        """A number as a Python float; an array () on a device as it is, so that nothing waits for it."""
+
+    def prefetch(self, x: Array, like: Array) -> Array:
+        """The array x in the dtype and on the device of ``like``, copied while other work goes on.
+
+        The caller holds the result until the work that reads it is done: its memory is reused afterwards.
+        """
+
+    def concatenate(self, arrays: Sequence[Array], axis: int = 0) -> Array:
+        """The arrays joined along an axis."""
+
+    def take(self, x: Array, rows: Array, out: Array) -> None:
+        """Write x[rows] to ``out``, (M, D) (n,) -> (n, D). Columns are contiguous, rows may be apart."""
+
+    def put(self, x: Array, rows: Array, out: Array) -> None:
+        """Write x (n, D) to out[rows], (M, D); no row occurs twice. Layout as in :meth:`take`."""
+
+    # ------------------------------------------------------------ matrix products
+
+    def matmul(self, x: Array, w: Array) -> Array:
+        """The product x w, (M, K) (K, N) -> (M, N), or of each pair of matrices if there are three axes."""
+
+    def affine(self, x: Array, w: Array, b: Array) -> Array:
+        """The product x w + b, (M, D) (D, H) (H,) -> (M, H)."""
+
+    def prepacked(self, w: Array) -> Array:
+        """The matrix w (K, G) in the form that repeated products read fastest."""
+
+    def affine_into(self, x: Array, w: Array, b: Array, out: Array) -> None:
+        """Write x w + b to ``out``, (n, K) (K, G) (G,) -> (n, G), as :meth:`matmul_into`."""
+
+    def matmul_into(self, x: Array, w: Array, out: Array) -> None:
+        """Write x w to ``out``, (n, K) (K, G) -> (n, G). w may be prepacked, all may be strided."""
+
+    def matmul_add(self, x: Array, w: Array, out: Array) -> None:
+        """Add x w to ``out``, (n, K) (K, G) -> (n, G), as :meth:`matmul_into`."""
+
+    def add_column_sums(self, x: Array, out: Array) -> None:
+        """Add the sum of all rows of x (M, N) to ``out`` (N,): the gradient of a bias."""
+
+    # ------------------------------------------------------------ activations, words, scores
+
+    def sigmoid(self, x: Array, out: Array | None = None) -> Array:
+        """The logistic function 1 / (1 + exp(-x)) of any shape; ``out`` may be x itself."""
+
+    def tanh(self, x: Array, out: Array | None = None) -> Array:
+        """The hyperbolic tangent of any shape; ``out`` may be x itself."""
+
+    def embedding_gradient(self, dout: Array, tokens: Array, dW: Array) -> None:
+        """Add each row of dout (M, W) to the row of dW (V, W) that its token (M,) names."""
+
+    def softmax_cross_entropy(
+        self, scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
+    ) -> Array:
+        """The cross-entropy of each row, (M, V) (M,) -> (M,); ``dscores`` gets its gradient times ``scale``.
+
+        It is (1 - smoothing) times the negative log-likelihood of the target plus smoothing times the mean
+        of all V classes'. ``scale`` is a number or (M,). ``dscores`` may be ``scores``.
+        """
+
+    def log_softmax(self, scores: Array) -> Array:
+        """The log-probabilities of each row, (M, V) -> (M, V)."""
+
+    def top(self, scores: Array, count: int) -> tuple[Array, Array]:
+        """The columns and values (n, count) of the largest scores of each row (n, V), largest first.
+
+        Of equal scores the first comes first; NaN counts as the largest. If V < count, the values beyond V
+        are minus infinity. ``scores`` is overwritten.
+        """
+
+    # ------------------------------------------------------------ recurrent steps
+
+    def rnn_forward(self, a: Array, h: Array) -> None:
+        """Write h = tanh(a), (n, H)."""
+
+    def rnn_backward(self, dh: Array, h: Array, da: Array) -> None:
+        """Write da = dh (1 - h^2), (n, H)."""
+
+    def lstm_forward(self, gates: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array) -> None:
+        """Activate i, f, o, g in ``gates`` (n, 4H); write c = f prev_c + i g, tanh(c) and h = o tanh(c)."""
+
+    def lstm_backward(
+        self, dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array
+    ) -> None:
+        """Write da (n, 4H); ``dc`` comes in as the gradient of c_t and leaves as that of c_{t-1}."""
+
+    def lstm_steps_forward(
+        self, gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Slices
+    ) -> None:
+        """The recurrence of an LSTM over consecutive steps of packed sequences.
+
+        Parameters
+        ----------
+        gates : (M, 4H)
+            x Wx + b of all packed rows; those of ``steps`` leave as the activations i, f, o, g.
+        Wh : (H, 4H)
+            From :meth:`prepacked`.
+        h, c : (N + M, H)
+            The states; those after each step are written.
+        tanh_c : (M, H)
+            Written.
+        steps : (rows, before, after) of each step
+            The slice of its packed rows, and of the states before and after it.
+        """
+
+    def lstm_steps_backward(
+        self,
+        dh: Array,
+        dstate: Array,
+        dcell: Array,
+        gates: Array,
+        c: Array,
+        tanh_c: Array,
+        da: Array,
+        to_h: Array,
+        steps: Slices,
+    ) -> None:
+        """Backward of :meth:`lstm_steps_forward`.
+
+        Parameters
+        ----------
+        dh : (m, H)
+            Gradient of the states after these steps, their m packed rows only.
+        dstate, dcell : (N, H)
+            Gradients of h and c from the steps after the last one; they leave as the gradients of the states
+            before the first step.
+        gates, c, tanh_c
+            As the forward left them.
+        da : (m, 4H)
+            Gradient of x Wx + b, written.
+        to_h : (4H, H)
+            Wh^T from :meth:`prepacked`.
+        steps
+            As in the forward.
+        """
+
+    def gru_gates_forward(self, gates: Array, prev_h: Array, reset_h: Array) -> None:
+        """Activate z and r in ``gates`` (n, 3H); write reset_h = r prev_h, (n, H)."""
+
+    def gru_gates_backward(self, dreset_h: Array, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
+        """Write the r part of da (n, 3H), add dreset_h r to ``dh``; ``dreset_h`` is scratch afterwards."""
+
+    def gru_candidate_forward(self, gates: Array, prev_h: Array, h: Array) -> None:
+        """Activate the candidate g in ``gates`` (n, 3H), z is active; write h = (1 - z) g + z prev_h."""
+
+    def gru_candidate_backward(self, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
+        """Write the z and g parts of da (n, 3H); ``dh`` leaves as dh z, its direct share of dprev_h."""
+
+    def simplified_gru_forward(self, gates: Array, prev_h: Array, h: Array) -> None:
+        """Activate z, g in ``gates`` (n, 2H); write h = (1 - z) g + z prev_h."""
+
+    def simplified_gru_backward(self, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
+        """Write da (n, 2H); ``dh`` leaves as dh z, its direct share of dprev_h."""
+
+    # ------------------------------------------------------------ recurrent steps with dropout and zoneout
+
+    def rnn_regularised_forward(
+        self, a: Array, prev_h: Array, activated: Array, h: Array, masks: StepMasks
+    ) -> None:
+        """Write activated = tanh(a), and h: ``activated`` after zoneout with prev_h, (n, H)."""
+
+    def rnn_regularised_backward(
+        self, dh: Array, activated: Array, da: Array, masks: StepMasks
+    ) -> Array | None:
+        """Backward of :meth:`rnn_regularised_forward`; see :meth:`lstm_regularised_backward`."""
+
+    def lstm_regularised_forward(
+        self, gates: Array, prev_h: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array, masks: StepMasks
+    ) -> None:
+        """:meth:`lstm_forward` with masks; h and ``tanh_c`` are computed from c before its zoneout."""
+
+    def lstm_regularised_backward(
+        self, dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array, masks: StepMasks
+    ) -> Array | None:
+        """Backward of :meth:`lstm_regularised_forward`: write da (n, 4H), turn dc into that of c_{t-1}.
+
+        ``dh`` leaves as the part of the gradient of h_{t-1} that does not come through the product with Wh;
+        the caller adds that product to it. A returned array (n, H) is added after the product, None is not.
+        """
+
+    def gru_candidate_regularised_forward(
+        self, gates: Array, prev_h: Array, h: Array, masks: StepMasks
+    ) -> None:
+        """:meth:`gru_candidate_forward` with masks."""
+
+    def gru_candidate_regularised_backward(
+        self, dh: Array, gates: Array, prev_h: Array, da: Array, masks: StepMasks
+    ) -> Array | None:
+        """Backward of its forward; ``dh`` and the result as in :meth:`lstm_regularised_backward`."""
+
+    def simplified_gru_regularised_forward(
+        self, gates: Array, prev_h: Array, h: Array, masks: StepMasks
+    ) -> None:
+        """:meth:`simplified_gru_forward` with masks."""
+
+    def simplified_gru_regularised_backward(
+        self, dh: Array, gates: Array, prev_h: Array, da: Array, masks: StepMasks
+    ) -> Array | None:
+        """Backward of its forward; ``dh`` and the result as in :meth:`lstm_regularised_backward`."""
+
+    # ------------------------------------------------------------ masks
+
+    def mask_seeds(self, rng: np.random.Generator, count: int) -> Sequence[int]:
+        """Draw seeds in [0, 2^63); in a captured step, seeds that each launch of the graph replaces."""
+
+    def dropout(self, x: Array, p: float, seed: int, out: Array) -> None:
+        """Write x / (1 - p), or 0 where drawn with probability p; any shape and layout; out may be x."""
+
+    def dropout_mask(self, p: float, seed: int, start: int, out: Array) -> None:
+        """Write 1 / (1 - p), or 0 where drawn; ``out``, of any shape and layout, is from ``start`` on."""
+
+    # ------------------------------------------------------------ attention
+
+    def additive_attention_forward(
+        self, query: Array, keys: Array, v: Array, memory: Array, slots: Array, weights: Array, context: Array
+    ) -> None:
+        """Write the weights softmax(v . tanh(query + key)), (n, L), and the context, (n, C).
+
+        The query is (n, A), the keys (R, A), v (A,) and the memory (R, C). Weights of missing slots are zero,
+        and so is the context of a query without any. Queries may share slots. The rows of ``slots`` and
+        ``weights`` may be part of wider arrays.
+        """
+
+    def additive_attention_backward(
+        self,
+        dcontext: Array,
+        query: Array,
+        keys: Array,
+        v: Array,
+        memory: Array,
+        slots: Array,
+        weights: Array,
+        dscores: Array,
+        dquery: Array,
+        dkeys: Array,
+        dv: Array,
+    ) -> None:
+        """Add to dquery (n, A), dkeys (R, A) and dv (n, A), the share of each query.
+
+        ``dscores`` (n, L) comes in as the gradient of the weights and leaves as that of the scores. No two
+        queries share a slot.
+        """
+
+    def dot_attention_forward(
+        self, query: Array, keys: Array, memory: Array, slots: Array, weights: Array, context: Array
+    ) -> None:
+        """Write the weights softmax(query . key) and the context, as :meth:`additive_attention_forward`."""
+
+    def dot_attention_backward(
+        self,
+        dcontext: Array,
+        query: Array,
+        keys: Array,
+        memory: Array,
+        slots: Array,
+        weights: Array,
+        dscores: Array,
+        dquery: Array,
+        dkeys: Array,
+    ) -> None:
+        """Add to dquery (n, A) and dkeys (R, A); the rest as :meth:`additive_attention_backward`."""
+
+    def attention_memory_gradient(
+        self, dcontext: Array, weights: Array, slots: Array, dmemory: Array
+    ) -> None:
+        """Add weight times dcontext (n, C) to the rows of dmemory (R, C). No two queries share a slot."""
+
+    # ------------------------------------------------------------ updates of flat parameters, all (P,)
+    # dw is the gradient, and g = scale dw; clipping by norm so costs no pass of its own. w and the state are
+    # updated in place. On a GPU, scale may be an array () of float64; nothing is updated unless it is finite.
+
+    def sgd(self, w: Array, dw: Array, *, learning_rate: float, scale: float = 1.0) -> None:
+        """w -= learning_rate g."""
+
+    def momentum(
+        self, w: Array, dw: Array, velocity: Array, *,
+        learning_rate: float, momentum: float, scale: float = 1.0,
+    ) -> None:  # fmt: skip
+        """velocity = momentum velocity - learning_rate g; w += velocity (Polyak 1964)."""
+
+    def rmsprop(
+        self, w: Array, dw: Array, cache: Array, *,
+        learning_rate: float, decay_rate: float, epsilon: float, scale: float = 1.0,
+    ) -> None:  # fmt: skip
+        """cache = decay_rate cache + (1 - decay_rate) g^2; w -= learning_rate g / (sqrt(cache) + epsilon)."""
+
+    def adagrad(
+        self, w: Array, dw: Array, cache: Array, *, learning_rate: float, epsilon: float, scale: float = 1.0
+    ) -> None:
+        """cache += g^2; w -= learning_rate g / (sqrt(cache) + epsilon) (Duchi, Hazan and Singer 2011)."""
+
+    def adadelta(
+        self, w: Array, dw: Array, cache: Array, delta_cache: Array, *,
+        learning_rate: float, decay_rate: float, epsilon: float, scale: float = 1.0,
+    ) -> None:  # fmt: skip
+        """Zeiler (2012), algorithm 1; ``cache`` is his E[g^2], ``delta_cache`` his E[dx^2].
+
+        cache       = decay_rate cache + (1 - decay_rate) g^2
+        delta       = sqrt(delta_cache + epsilon) / sqrt(cache + epsilon) g
+        delta_cache = decay_rate delta_cache + (1 - decay_rate) delta^2
+        w          -= learning_rate delta
+        """
+
+    def adam(
+        self, w: Array, dw: Array, m: Array, v: Array, *,
+        step: int, learning_rate: float, beta1: float, beta2: float, epsilon: float, scale: float = 1.0,
+    ) -> None:  # fmt: skip
+        """Kingma and Ba (2015), algorithm 1; ``step`` is their t, 1 at the first update.
+
+        m  = beta1 m + (1 - beta1) g
+        v  = beta2 v + (1 - beta2) g^2
+        w -= learning_rate m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)
+        """
+
+    def adamw(
+        self, w: Array, dw: Array, m: Array, v: Array, *,
+        step: int, learning_rate: float, beta1: float, beta2: float, epsilon: float,
+        weight_decay: float, scale: float = 1.0,
+    ) -> None:  # fmt: skip
+        """:meth:`adam` after w -= learning_rate weight_decay w (Loshchilov and Hutter 2019, algorithm 2).
+
+        Their schedule multiplier is part of ``learning_rate``, so the decay follows the schedule as well.
+        """
+
+    def sum_of_squares(self, x: Array) -> Any:
+        """The sum of squares of x (P,), a float or an array () on the device; not finite if x is not."""
+
+    def first_non_finite(self, x: Array) -> int | None:
+        """The index of the first NaN or infinity in x (P,), None if all elements are finite."""
+
+    def clip_values(self, x: Array, bound: float) -> None:
+        """Clip every element of x (P,) to [-bound, bound], in place; NaN stays."""
+
+    def flush_subnormals(self, x: Array) -> None:
+        """Set elements of x (P,) below 1e8 times the smallest normal number to zero, in place.
+
+        A decaying average, such as the momentum of a word that no longer occurs, gets stuck at subnormal
+        numbers, with which a CPU is many times slower. The threshold is 1e-30 in float32. On a GPU subnormals
+        cost nothing, and this does nothing.
+        """

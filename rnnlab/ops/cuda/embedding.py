@@ -1,0 +1,13 @@
+"""The gradient of word vectors on CuPy."""
+
+from __future__ import annotations
+
+from rnnlab.ops.cuda.launch import THREADS, by_rows, check_contiguous
+from rnnlab.types import Array
+
+
+def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
+    # The rows of one token are added in their order, without atomics: the same bits every time.
+    check_contiguous(dout, tokens, dW)
+    M, W = dout.shape
+    by_rows("embedding_gradient", M, max(W, M), dout, dout, tokens, dW, M, W, workspace=THREADS)

@@ -1,0 +1,36 @@
+"""Scores of classes on CuPy: softmax, and the largest scores."""
+
+from __future__ import annotations
+
+import cupy as cp
+import numpy as np
+
+from rnnlab.ops.cuda.launch import NULL, THREADS, by_rows, check_contiguous
+from rnnlab.types import Array
+
+
+def softmax_cross_entropy(
+    scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
+) -> Array:
+    factor, scales = (1.0, scale) if isinstance(scale, cp.ndarray) else (float(scale), NULL)
+    check_contiguous(scores, targets, dscores, scales)
+    M, V = scores.shape
+    losses = cp.empty(M, scores.dtype)
+    arguments = scores, targets, scales, dscores, losses, M, V, factor, float(smoothing)
+    by_rows("softmax_cross_entropy", M, V, scores, *arguments)
+    return losses
+
+
+def log_softmax(scores: Array) -> Array:
+    check_contiguous(scores)
+    out = cp.empty(scores.shape, scores.dtype)
+    by_rows("log_softmax", scores.shape[0], scores.shape[1], scores, scores, out, *scores.shape)
+    return out
+
+
+def top(scores: Array, count: int) -> tuple[Array, Array]:
+    check_contiguous(scores)
+    n, V = scores.shape
+    columns, values = cp.empty((n, count), np.int64), cp.empty((n, count), scores.dtype)
+    by_rows("top", n, V, scores, scores, columns, values, n, V, count, workspace=3 * THREADS)
+    return columns, values

@@ -1,0 +1,40 @@
+"""The gradient of word vectors as a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from rnnlab.ops.numba.kernel import kernel, primitive
+from rnnlab.types import Array
+
+_COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
+
+
+@primitive
+def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
+    """dW[token] += dout, row by row."""
+    _embedding_gradient(dout, as_indices(tokens), dW)
+
+
+@kernel(
+    "T[:,::1], int64[::1], T[:,::1]",
+    arguments="dout (M, W); tokens (M,) 0..V; dW! (V, W)",
+    parallel_from=1 << 18,
+)
+def _embedding_gradient(dout, tokens, dW):
+    """A thread has columns of its own, so that the order of the additions is always that of the tokens."""
+    W = dout.shape[1]
+    for part in prange((W + _COLUMNS - 1) // _COLUMNS):
+        start, stop = part * _COLUMNS, min(W, (part + 1) * _COLUMNS)
+        for row in range(tokens.size):
+            total, d = dW[tokens[row], start:stop], dout[row, start:stop]
+            for j in range(d.size):
+                total[j] += d[j]
+
+
+def as_indices(numbers: Array) -> Array:
+    """Integers of any width and layout as a kernel takes them."""
+    if numbers.dtype.kind not in "iu":
+        raise TypeError(f"expected integers, got {numbers.dtype}")
+    return np.ascontiguousarray(numbers, np.int64)

@@ -1,0 +1,38 @@
+"""Matrix products on NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnlab.types import Array
+
+
+def matmul(x: Array, w: Array) -> Array:
+    return np.matmul(x, w)
+
+
+def affine(x: Array, w: Array, b: Array) -> Array:
+    out = np.matmul(x, w)
+    out += b
+    return out
+
+
+def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
+    np.matmul(x, w, out=out)
+    out += b
+
+
+def prepacked(w: Array) -> Array:
+    return w
+
+
+def matmul_into(x: Array, w: Array, out: Array) -> None:
+    np.matmul(x, w, out=out)
+
+
+def matmul_add(x: Array, w: Array, out: Array) -> None:
+    out += np.matmul(x, w)
+
+
+def add_column_sums(x: Array, out: Array) -> None:
+    out += x.sum(axis=0)

@@ -1,0 +1,50 @@
+"""Scores of classes on NumPy: softmax, and the largest scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnlab.types import Array
+
+_BLOCK = 1 << 16  # elements per block of rows, so that every pass over a block finds it in the cache
+
+
+def softmax_cross_entropy(
+    scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
+) -> Array:
+    M, V = scores.shape
+    certain, shared = 1 - smoothing, smoothing / max(V, 1)
+    losses, scales = np.empty(M, scores.dtype), np.broadcast_to(scale, M)
+    step = max(1, _BLOCK // max(V, 1))
+    for start in range(0, M, step):
+        block = slice(start, start + step)
+        d, y = dscores[block], targets[block]
+        rows, factor = np.arange(d.shape[0]), scales[block, None]
+        np.subtract(scores[block], scores[block].max(axis=1, keepdims=True), out=d)
+        expected = certain * d[rows, y]
+        if smoothing:
+            expected += shared * d.sum(axis=1)
+        np.exp(d, out=d)
+        total = d.sum(axis=1)
+        losses[block] = np.log(total) - expected
+        d *= factor / total[:, None]
+        if smoothing:
+            d -= factor * shared
+        d[rows, y] -= factor[:, 0] * certain
+    return losses
+
+
+def log_softmax(scores: Array) -> Array:
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return shifted
+
+
+def top(scores: Array, count: int) -> tuple[Array, Array]:
+    rows = np.arange(scores.shape[0])
+    columns, values = np.empty((rows.size, count), np.int64), np.empty((rows.size, count), scores.dtype)
+    for rank in range(count):  # few passes; a partition is not faster, and picks any of several equals
+        best = scores.argmax(axis=1)
+        columns[:, rank], values[:, rank] = best, scores[rows, best]
+        scores[rows, best] = -np.inf
+    return columns, values

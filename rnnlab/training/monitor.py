@@ -1,0 +1,112 @@
+"""The monitored metric: which of its values is best, and for how many epochs it has not improved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rnnlab.options import Mode
+from rnnlab.training.nonfinite import NonFiniteError
+
+# Whether the least or the greatest value is best, for the metrics of this library.
+MODES: dict[str, Mode] = {
+    "val_loss": "min",
+    "val_perplexity": "min",
+    "val_accuracy": "max",
+    "BLEU": "max",
+    "BLEU-1": "max",
+    "BLEU-2": "max",
+    "BLEU-3": "max",
+    "BLEU-4": "max",
+    "ROUGE-L": "max",
+    "CIDEr": "max",
+    "METEOR": "max",
+}
+
+
+def mode_of(monitor: str, mode: Mode | None = None) -> Mode:
+    """Whether the least ("min") or the greatest ("max") value of a metric is best.
+
+    Parameters
+    ----------
+    monitor : str
+        The metric's name.
+    mode : "min" or "max", optional
+        The answer for a metric that is not in :data:`MODES`; overrides it for one that is.
+
+    Raises
+    ------
+    ValueError
+        If the metric is not in :data:`MODES` and ``mode`` is None.
+    """
+    if mode is not None:
+        return mode
+    if monitor not in MODES:
+        raise ValueError(
+            f"monitor is {monitor!r}, which is none of {', '.join(MODES)}: set monitor_mode to 'min' if a "
+            "smaller value is better, else to 'max'"
+        )
+    return MODES[monitor]
+
+
+class Monitor:
+    """The best value so far of one metric, and the epochs since then.
+
+    Parameters
+    ----------
+    name : str
+    patience : int, optional
+        After so many epochs in a row without a better value :attr:`exhausted` is true; never if None.
+    mode : "min" or "max", optional
+        As of :func:`mode_of`.
+
+    Attributes
+    ----------
+    best : float or None
+    best_epoch : int or None
+    """
+
+    def __init__(self, name: str, patience: int | None = None, mode: Mode | None = None) -> None:
+        self.name = name
+        self.patience = patience
+        self.mode = mode_of(name, mode)
+        self.best: float | None = None
+        self.best_epoch: int | None = None
+        self._waited = 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether ``patience`` epochs have passed without a better value."""
+        return self.patience is not None and self._waited >= self.patience
+
+    def update(self, metrics: Mapping[str, float], epoch: int) -> bool:
+        """Record an epoch's metrics; true if the monitored one is the best so far.
+
+        Raises
+        ------
+        ValueError
+            If ``metrics`` lacks the monitored one.
+        NonFiniteError
+            If it is NaN or infinite.
+        """
+        if self.name not in metrics:
+            raise ValueError(
+                f"monitor is {self.name!r}, but evaluate returned {', '.join(metrics) or 'nothing'}"
+            )
+        value = metrics[self.name]
+        if not math.isfinite(value):
+            raise NonFiniteError(f"epoch {epoch}: {self.name} is {value}")
+        improved = self.best is None or (value < self.best if self.mode == "min" else value > self.best)
+        if improved:
+            self.best, self.best_epoch = value, epoch
+        self._waited = 0 if improved else self._waited + 1
+        return improved
+
+    def state(self) -> dict[str, Any]:
+        """The state to save."""
+        return {"best": self.best, "best_epoch": self.best_epoch, "waited": self._waited}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Resume from a :meth:`state`."""
+        self.best, self.best_epoch, self._waited = state["best"], state["best_epoch"], state["waited"]

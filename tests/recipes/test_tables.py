@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from typing import get_type_hints
+
+import numpy as np
+import pytest
+
+from rnnlab.layers import Regularisation
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.recipes.derived import arguments_of, help_of
+from rnnlab.recipes.stages import LossWeights, StageConfig
+from rnnlab.recipes.tables import ClassifierConfig, ModelConfig, Seq2SeqConfig, TrainingConfig
+from rnnlab.training import Solver
+
+TABLES = [
+    (ModelConfig, CaptioningRNN),
+    (Seq2SeqConfig, Seq2Seq),
+    (ClassifierConfig, SequenceClassifier),
+    (TrainingConfig, Solver),
+]
+each_table = pytest.mark.parametrize(("table", "constructor"), TABLES, ids=lambda each: each.__name__)
+
+
+@each_table
+def test_defaults_of_recipes_are_those_of_python(table, constructor):
+    parameters = inspect.signature(constructor).parameters
+    found = table()
+    for key in {field.name for field in fields(table)} - {"warm_start", "regularisation"}:
+        default = parameters[key].default
+        assert getattr(found, key) == ("float32" if default is np.float32 else default), key
+
+
+@each_table
+def test_every_key_has_help(table, constructor):
+    assert [key for key, text in help_of(table).items() if not text] == []
+
+
+def test_regularisation_is_a_table_of_its_own():
+    regularisation = ModelConfig().regularisation
+    assert [field.name for field in fields(regularisation)] == list(Regularisation._fields)
+    assert all(help_of(type(regularisation)).values())
+
+
+def test_keys_of_a_stage_are_those_of_training_with_the_same_values():
+    training, stage = (get_type_hints(table, include_extras=True) for table in (TrainingConfig, StageConfig))
+    assert set(stage) - set(training) == {"trains", "losses"}
+    assert {key: stage[key] for key in set(stage) & set(training)} == {
+        key: training[key] for key in set(stage) & set(training)
+    }
+
+
+def test_weights_of_losses_are_those_of_the_models():
+    for name, annotation in get_type_hints(LossWeights, include_extras=True).items():
+        arguments = arguments_of(CaptioningRNN if name == "doubly_stochastic" else Seq2Seq)
+        assert annotation == arguments[name].annotation
