@@ -9,7 +9,8 @@ A declaration lists the arrays of a function with their axes:
 - ``!``: the function writes this array. It may overlap no other array, except that it may be the very array
   that ``=`` names.
 - ``-1..R``: an array of integers from -1 to R - 1. The other arrays are float32 or float64, all of one dtype,
-  with bytes in the processor's order.
+  with bytes in the processor's order. ``float64`` after the axes is an array of that dtype whatever the others
+  are.
 
 :func:`checked` checks the arguments of a function in NumPy. Compiled kernels check theirs in compiled code
 (:mod:`rnnlab.ops.numba.guard`) and come here for the message.
@@ -29,7 +30,7 @@ from rnnlab.types import Array
 
 __all__ = ["PRIMITIVES", "Argument", "Declaration", "checked"]
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_ARGUMENT = re.compile(r"(\w+)(!?) \(([^)]*)\)(?: (-1|0)\.\.(\w+))?(?: = (\w+))?")
+_ARGUMENT = re.compile(r"(\w+)(!?) \(([^)]*)\)(?: (-1|0)\.\.(\w+))?( float64)?(?: = (\w+))?")
 _AXIS = re.compile(r"(\d*)(\w+)")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -47,6 +48,8 @@ class Argument(NamedTuple):
         Of an array of integers: the smallest index.
     size : str
         Of an array of integers: the letter that the indices are below. Empty for floating-point arrays.
+    wide : bool
+        Of a floating-point array: whether it is always float64.
     may_be : str
         The array that this one may be identical with.
     """
@@ -56,6 +59,7 @@ class Argument(NamedTuple):
     axes: tuple[tuple[int, str], ...] | None
     lowest: int
     size: str
+    wide: bool
     may_be: str
 
 
@@ -71,7 +75,7 @@ class Declaration:
     def __init__(self, text: str) -> None:
         self.arguments = tuple(map(_parse, text.split("; ")))
         numbered = tuple(enumerate(self.arguments))
-        self._floats = tuple(k for k, argument in numbered if not argument.size)
+        self._floats = tuple(k for k, argument in numbered if not argument.size and not argument.wide)
         self._written = tuple(k for k, argument in numbered if argument.written)
         self._pairs = tuple(
             (i, j, a.may_be == b.name or b.may_be == a.name)
@@ -135,9 +139,10 @@ class Declaration:
             return False
         if len(set(owners)) < len(owners):
             for i, j, may_be in self._pairs:
-                if owners[i] == owners[j] and not (may_be and arrays[i] is arrays[j]):
-                    if np.may_share_memory(arrays[i], arrays[j]):
-                        return False
+                if owners[i] != owners[j] or (may_be and arrays[i] is arrays[j]):
+                    continue
+                if np.may_share_memory(arrays[i], arrays[j]):
+                    return False
         for k, lowest, place, axis in self._indices:
             array = arrays[k]
             if array.size and not (array.max() < shapes[place][axis] and (lowest or array.min() >= 0)):
@@ -154,7 +159,7 @@ class Declaration:
         first = None
         for argument in present:
             array = arrays[argument.name]
-            if not hasattr(array, "dtype") or not hasattr(array, "strides"):
+            if not hasattr(array, "dtype") or not hasattr(array, "shape"):
                 kind = f"{type(array).__module__}.{type(array).__name__}"
                 raise TypeError(f"{function}: {argument.name} is {kind}, expected a NumPy array")
             if argument.size:
@@ -167,6 +172,8 @@ class Declaration:
                     f"{function}: {argument.name} has dtype {array.dtype.name}{order}, "
                     "expected float32 or float64; convert it with astype"
                 )
+            if argument.wide and array.dtype == np.float64:
+                continue
             first = first or (argument.name, array.dtype)
             if array.dtype != first[1]:
                 raise TypeError(
@@ -183,9 +190,9 @@ class Declaration:
                 array = arrays[other.name]
                 if other is argument or not isinstance(array, np.ndarray):
                     continue
-                if argument.name == other.may_be or other.name == argument.may_be:
-                    if _identical(written, array):
-                        continue
+                may_be = argument.name == other.may_be or other.name == argument.may_be
+                if may_be and _identical(written, array):
+                    continue
                 if np.may_share_memory(written, array) and np.shares_memory(written, array):
                     raise ValueError(
                         f"{function}: {argument.name}, which is written, overlaps {other.name} in memory; "
@@ -218,12 +225,12 @@ def _parse(text: str) -> Argument:
     found = _ARGUMENT.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} declares no argument; see rnnlab.ops.arguments")
-    name, written, axes, lowest, size, may_be = found.groups()
+    name, written, axes, lowest, size, wide, may_be = found.groups()
     parsed = None
     if axes != "*":
         parts = (_AXIS.fullmatch(axis) for axis in axes.rstrip(",").split(", "))
         parsed = tuple((int(part[1] or 1), part[2]) for part in parts if part)
-    return Argument(name, bool(written), parsed, int(lowest or 0), size or "", may_be or "")
+    return Argument(name, bool(written), parsed, int(lowest or 0), size or "", bool(wide), may_be or "")
 
 
 def _check_shapes(function: str, present: list[Argument], arrays: Mapping[str, Any]) -> dict[str, int]:

@@ -24,7 +24,8 @@ from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
 from rnnlab.types import Array
 
-__all__ = ["Panels", "multiply"]
+__all__ = ["Panels", "check", "multiply"]
+_DTYPES = tuple(map(np.dtype, DTYPES.values()))
 _DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
 _LINE = 64  # bytes: panels start on a line of the cache
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
@@ -60,7 +61,7 @@ class Panels:
         ValueError, TypeError
             If a shape or a dtype does not fit.
         """
-        _check(x, self, out)
+        check(x, self, first, out)
         if not out.size:
             return
         if (out.shape[1] > 1 and out.strides[1] != out.itemsize) or not _plain(out):
@@ -72,26 +73,20 @@ class Panels:
         _multiply_panels.run(threads > 1, _row_by_row(x), self._panels, *_rows_of(first, out), threads, out)
 
 
-def multiply(x: Array, w: Array, first: Array | None, out: Array) -> bool:
-    """out = first + x w, as :meth:`Panels.multiply`; false, and nothing is done, for other dtypes.
-
-    Raises
-    ------
-    ValueError
-        If a shape does not fit.
-    """
-    _check(x, w, out)
+def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
+    """out = first + x w, of arrays that :func:`check` has checked."""
     (n, K), G = x.shape, w.shape[1]
     columns = _columns(out.dtype)
-    if not x.dtype == w.dtype == out.dtype or x.dtype.char not in DTYPES or not _plain(out):
-        return False
-    if min(n, K) < _FEW or 2 * G < columns or out.strides[1] != out.itemsize:
+    if not _plain(out):
+        product = empty(out.shape, out.dtype)
+        multiply(x, w, None if first is None else _copy(first), product)
+        out[...] = product
+    elif min(n, K) < _FEW or 2 * G < columns or out.strides[1] != out.itemsize:
         _multiply_thin(x, w, first, out)
-        return True
-    threads = _threads(n * K * G)
-    pieces = empty((threads, min(_DEPTH, K), columns), out.dtype)
-    _multiply.run(threads > 1, _row_by_row(x), _writeable(w), pieces, *_rows_of(first, out), out)
-    return True
+    else:
+        threads = _threads(n * K * G)
+        pieces = empty((threads, min(_DEPTH, K), columns), out.dtype)
+        _multiply.run(threads > 1, _row_by_row(x), _writeable(w), pieces, *_rows_of(first, out), out)
 
 
 def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
@@ -108,24 +103,39 @@ def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
         out[...] = sums
 
 
-def _check(x: Array, w: Array | Panels, out: Array) -> None:
+def check(x: Array, w: Array | Panels, first: Array | None, out: Array) -> None:
+    """Check a product before anything is written.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, or ``out`` overlaps x or w.
+    TypeError
+        If the dtypes are not all float32 or all float64.
+    """
     matrices = x.ndim == len(w.shape) == 2
     if not matrices or x.shape[1] != w.shape[0] or out.shape != (x.shape[0], w.shape[1]):
         raise ValueError(f"x w: x has shape {x.shape}, w {w.shape} and out {out.shape}")
+    if not x.dtype == w.dtype == out.dtype or out.dtype not in _DTYPES:
+        raise TypeError(f"x w: x has dtype {x.dtype}, w {w.dtype} and out {out.dtype}")
+    if first is not None and first is not out:
+        if first.shape != (1, out.shape[1]) or first.dtype != out.dtype:
+            raise ValueError(f"x w + b: b has shape {first.shape[1:]} and dtype {first.dtype}")
+        if np.may_share_memory(first, out):
+            raise ValueError("x w + b: out overlaps b")
+    if not isinstance(
+        w, Panels
+    ):  # the compiled product looks for overlaps too, but thin ones are prepared here
+        for a in (x, w):
+            if np.may_share_memory(a, out) and np.shares_memory(a, out):
+                raise ValueError("x w: out overlaps x or w")
 
 
 def _rows_of(first: Array | None, out: Array) -> tuple[Array, int]:
     """Where the sums start, for the kernels: rows and how many they are, none if at zero."""
     if first is None:
         return out[:0], 0
-    if first is out:
-        return out, out.shape[0]
-    if first.shape not in ((1, out.shape[1]), out.shape) or first.dtype != out.dtype:
-        raise ValueError(
-            f"x w + first: first has shape {first.shape} and dtype {first.dtype}, "
-            f"expected (1, {out.shape[1]}) or {out.shape}, and {out.dtype}"
-        )
-    return _contiguous(first), first.shape[0]
+    return (out if first is out else _contiguous(first)), first.shape[0]
 
 
 def _row_by_row(x: Array) -> Array:

@@ -46,6 +46,7 @@ __all__ = [
     "always_parallel",
     "inlined",
     "kernel",
+    "named_errors",
     "pasted",
     "primitive",
     "reduction",
@@ -142,7 +143,7 @@ class Kernel:
         self.declaration = Declaration(arguments) if arguments else PRIMITIVES[name]
         parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
         kinds = dict(zip(parameters, re.findall(r"\w+(?:\[[^]]*\])?", signature), strict=True))
-        axes = {key: kind.count(":") for key, kind in kinds.items() if "[" in kind}
+        axes = {key: kind.count(",") + 1 for key, kind in kinds.items() if "[" in kind}
         if axes != {each.name: len(each.axes or ()) for each in self.declaration.arguments}:
             raise ValueError(f"{name}: the declaration of the arrays does not fit the signature")
         self._strided = [key for key, kind in kinds.items() if "[" in kind and "1]" not in kind]
@@ -204,7 +205,7 @@ class Kernel:
         try:
             dispatcher.enable_caching()
         except RuntimeError:  # numba finds no folder that it may write
-            _announce("They cannot be kept; set NUMBA_CACHE_DIR to a folder that can be written.")
+            _announce("They cannot be saved; set NUMBA_CACHE_DIR to a folder that can be written.")
         else:
             path = Path(dispatcher.stats.cache_path)
             if not any(path.glob(f"*{name}*")):
@@ -228,21 +229,41 @@ def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     reference_module = importlib.import_module(function.__module__.replace(".numba.", ".numpy."))
     reference = getattr(reference_module, function.__name__)
-    declaration, signature = PRIMITIVES[function.__name__], inspect.signature(reference)
+    named = named_errors(function, inspect.signature(reference))
 
     @functools.wraps(reference)
     def choose(*arguments: Any, **options: Any) -> Any:
         try:
-            return function(*arguments, **options)
-        except (TypeError, ValueError, IndexError, AttributeError) as error:
-            given = signature.bind(*arguments, **options).arguments
-            declaration.check(function.__name__, given)
-            if not isinstance(error, RefusedError) or strict():
+            return named(*arguments, **options)
+        except RefusedError:
+            if strict():
                 raise
         return reference(*arguments, **options)
 
     choose.fused = function  # type: ignore[attr-defined]
     return choose
+
+
+def named_errors(
+    function: Callable[..., Any], signature: inspect.Signature | None = None
+) -> Callable[..., Any]:
+    """The function, with errors of wrong arguments that name it rather than a kernel that it calls."""
+    name = function.__name__
+    declaration = PRIMITIVES[name]
+    signature = signature or inspect.signature(function)
+    positional = isinstance(function, Kernel)
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        if options and positional:
+            arguments, options = signature.bind(*arguments, **options).args, {}
+        try:
+            return function(*arguments, **options)
+        except (TypeError, ValueError, IndexError, AttributeError):
+            declaration.check(name, signature.bind(*arguments, **options).arguments)
+            raise
+
+    return run
 
 
 def warm_up() -> float:

@@ -216,7 +216,7 @@ def _adamw(w, dw, m, v, beta1, beta2, gain1, gain2, rate, epsilon, keep):
 
 @kernel(
     "T[::1], float64[::1]",
-    arguments="x (P,); sums! (B,)",
+    arguments="x (P,); sums! (B,) float64",
     parallel_from=_PARALLEL_FROM,
 )
 def _sums_of_squares(x, sums):
