@@ -1,7 +1,7 @@
-"""Pictures: a training run, images with their captions, attention between sentences, maps of states.
+"""Pictures: losses, images with captions, attention over images and sentences, maps of hidden states.
 
-Every function returns a matplotlib Figure on the Agg canvas, which a notebook shows and :func:`save`
-writes. The state of pyplot is neither used nor changed, so this works in threads and without a display.
+Every function returns a matplotlib Figure on the Agg canvas. A notebook shows it, :func:`save` writes it. The
+state of pyplot is not used, so that the functions work in threads and without a display.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from matplotlib.ticker import MaxNLocator
 from rnnlab.types import Array
 
 _LABELS = {
-    "val_loss": "validation loss (nats per token)",
     "val_perplexity": "validation perplexity",
     "val_accuracy": "validation accuracy",
 }
@@ -31,32 +30,42 @@ _BLUE, _ORANGE, _GREY, _INK = "#2a6f97", "#d1603d", "#9aa5ad", "#2b2d33"
 
 def loss_curve(
     losses: Sequence[float],
-    metrics: Mapping[int, float] | None = None,
+    history: Sequence[Mapping[str, float]] = (),
     *,
     metric: str = "val_loss",
     best: int | None = None,
     title: str | None = None,
 ) -> Figure:
-    """The training loss of every iteration and, beside it, a validation metric of every epoch.
+    """The training loss of every iteration and the validation loss of every epoch, on one pair of axes.
 
     Parameters
     ----------
     losses : sequence of float
-        One per iteration, drawn as they are (light) and smoothed.
-    metrics : mapping of int to float, optional
-        From epoch to the metric's value; without it there is one panel only.
+        The training loss of each iteration, drawn as it is (light) and smoothed.
+    history : sequence of mappings, optional
+        One row for each finished epoch, as :attr:`rnnlab.training.Solver.history` has them. With it both
+        losses are in nats per token: the loss of an iteration, which may be a mean over examples, is divided
+        by the tokens that an example has on average in that epoch. Without it the x axis counts iterations.
     metric : str
-        The metric's name.
+        The name of the monitored metric. One other than "val_loss" is drawn in a second panel.
     best : int, optional
         The epoch to mark.
     title : str, optional
     """
-    panels = 2 if metrics else 1
+    values = {int(row["epoch"]): row[metric] for row in history if metric in row}
+    panels = 2 if values and metric != "val_loss" else 1
     figure = _figure(5.2 * panels, 3.6)
     axes = figure.subplots(1, panels, squeeze=False)[0]
-    _draw_losses(axes[0], np.asarray(losses, dtype=float))
-    if metrics:
-        _draw_metric(axes[1], metrics, metric, best)
+    if history:
+        _draw_per_token(axes[0], np.asarray(losses, dtype=float), history)
+    else:
+        _draw_losses(axes[0], np.arange(1, len(losses) + 1), np.asarray(losses, dtype=float))
+        _label(axes[0], "iteration", "training loss (nats)")
+    if panels == 2:
+        _draw_metric(axes[1], values)
+        _label(axes[1], "epoch", _LABELS.get(metric, metric))
+    if best in values:
+        _mark(axes[-1], best, values[best])
     if title:
         figure.suptitle(title, color=_INK, fontsize=11)
     return figure
@@ -70,25 +79,25 @@ def caption_grid(
     colors: Sequence[str] | str | None = None,
     width: float = 2.6,
 ) -> Figure:
-    """Images in rows, each with its caption under it.
+    """Images in rows, each with its caption below it.
 
     Parameters
     ----------
     images : sequence of (h, w, 3) uint8 arrays
         Of any sizes.
     captions : sequence of str
-        One per image; long lines are wrapped, line breaks are kept.
+        One per image. Long lines are wrapped; line breaks stay.
     columns : int
-        Images in a row.
+        The number of images in a row.
     colors : sequence of str, or str, optional
-        The colour of each caption, or of all.
+        The colour of each caption, or of all captions.
     width : float
-        Of a column, in inches.
+        The width of a column in inches.
 
     Raises
     ------
     ValueError
-        If there are not as many captions or colours as images, or no image at all.
+        If there are no images, or the number of captions or colours differs from that of the images.
     """
     if not images or len(captions) != len(images):
         raise ValueError(f"caption_grid: got {len(images)} images and {len(captions)} captions")
@@ -104,7 +113,7 @@ def caption_grid(
 def attention_grid(
     images: Sequence[Array], words: Sequence[Sequence[str]], weights: Sequence[Array], *, width: float = 1.25
 ) -> Figure:
-    """Images in rows, and beside each of them what a model looked at when it wrote each word.
+    """Images in rows, and beside each of them the attention of each word of its caption.
 
     Parameters
     ----------
@@ -113,15 +122,15 @@ def attention_grid(
     words : sequence of sequences of str
         The sentence of each image.
     weights : sequence of (T, L) arrays
-        The attention of each word to the L cells of a square grid, row by row.
+        The attention of each word to the L regions of a square grid, row by row.
     width : float
-        Of a picture, in inches.
+        The width of a picture in inches.
 
     Raises
     ------
     ValueError
-        If there are not as many sentences or weights as images, or not as many words as weights, or no image,
-        or the grid is not square.
+        If there are no images, the numbers of images, sentences and weights differ, a sentence has more or
+        fewer words than weights, or the grid is not square.
     """
     if not images or not len(images) == len(words) == len(weights):
         raise ValueError(
@@ -141,9 +150,9 @@ def attention_grid(
             )
         height, length = np.shape(image)[:2]
         row[0].imshow(image)
-        for axes, word, cells in zip(row[1:], sentence, attended, strict=False):
+        for axes, word, regions in zip(row[1:], sentence, attended, strict=False):
             axes.imshow(image, alpha=0.45)
-            seen = cells.reshape(side, side) / max(float(cells.max()), 1e-12)
+            seen = regions.reshape(side, side) / max(float(regions.max()), 1e-12)
             axes.imshow(
                 seen, cmap="magma", alpha=0.6, vmin=0, vmax=1, extent=(0, length, height, 0),
                 interpolation="bilinear",
@@ -153,7 +162,7 @@ def attention_grid(
 
 
 def alignment_matrix(weights: Array, source: Sequence[str], target: Sequence[str]) -> Figure:
-    """The attention of each word of a target to each word of its source: the darker, the more.
+    """The attention of each word of a target sentence to each word of its source. Darker means more.
 
     Parameters
     ----------
@@ -164,19 +173,19 @@ def alignment_matrix(weights: Array, source: Sequence[str], target: Sequence[str
     Raises
     ------
     ValueError
-        If the weights have another shape, or there is no word.
+        If the weights have another shape, or a sentence has no words.
     """
     weights = np.asarray(weights, dtype=float)
     T, L = len(target), len(source)
     if weights.shape != (T, L) or not weights.size:
         raise ValueError(
-            f"alignment_matrix: weights has shape {weights.shape}, expected ({T}, {L}) "
-            "as there are words of the target and of the source, at least 1 of each"
+            f"alignment_matrix: weights has shape {weights.shape}, expected ({T}, {L}): the number of words "
+            "of the target and of the source, at least 1 of each"
         )
     figure = _figure(1.6 + 0.32 * L, 1.4 + 0.32 * T)
     axes = figure.subplots()
     axes.imshow(weights, cmap="Blues", vmin=0, vmax=1)
-    # a word may hold dollar signs, which are no mathematics here
+    # dollar signs in a word do not start mathematics
     axes.set_xticks(range(L), source, rotation=60, ha="left", rotation_mode="anchor", parse_math=False)
     axes.set_yticks(range(T), target, parse_math=False)
     axes.xaxis.tick_top()
@@ -185,37 +194,36 @@ def alignment_matrix(weights: Array, source: Sequence[str], target: Sequence[str
     return figure
 
 
-def state_map(taught: Array, free: Array, *, seed: int = 0) -> Figure:
-    """Hidden states in the plane by t-SNE, near to each other where they are alike.
-
-    As in figure 4 of X. Chen et al. (2018).
+def state_map(teacher_forced: Array, free_running: Array, *, seed: int = 0) -> Figure:
+    """Hidden states in the plane by t-SNE (X. Chen et al. 2018, figure 4). Similar states lie close together.
 
     Parameters
     ----------
-    taught, free : (N, H)
-        States under teacher forcing, filled circles, and those of the model running free, open ones.
+    teacher_forced, free_running : (N, H)
+        Drawn as filled and as open circles.
     seed : int
-        Of t-SNE.
+        The seed of t-SNE.
 
     Raises
     ------
     ImportError
         If the extra ``sklearn`` is not installed.
     ValueError
-        If the shapes differ, or there are fewer than two states of each.
+        If the shapes differ, or there are fewer than two states of each kind.
     """
-    taught, free = np.asarray(taught, dtype=float), np.asarray(free, dtype=float)
-    N = len(taught)
-    if taught.ndim != 2 or taught.shape != free.shape or N < 2:
+    teacher_forced = np.asarray(teacher_forced, dtype=float)
+    free_running = np.asarray(free_running, dtype=float)
+    N = len(teacher_forced)
+    if teacher_forced.ndim != 2 or teacher_forced.shape != free_running.shape or N < 2:
         raise ValueError(
-            f"state_map: taught has shape {taught.shape} and free {free.shape}, "
-            "expected both (N, H) with N of at least 2"
+            f"state_map: teacher_forced has shape {teacher_forced.shape} and free_running "
+            f"{free_running.shape}, expected both (N, H) with N of at least 2"
         )
     require_tsne()
     from sklearn.manifold import TSNE
 
     tsne = TSNE(perplexity=min(30.0, (2 * N - 1) / 3), random_state=seed)
-    places = tsne.fit_transform(np.concatenate([taught, free]))
+    places = tsne.fit_transform(np.concatenate([teacher_forced, free_running]))
     figure = _figure(5.2, 4.4)
     axes = figure.subplots()
     x, y = places.T
@@ -228,12 +236,12 @@ def state_map(taught: Array, free: Array, *, seed: int = 0) -> Figure:
 
 
 def require_tsne() -> None:
-    """Do nothing if t-SNE is installed.
+    """Check that t-SNE is installed.
 
     Raises
     ------
     ImportError
-        If it is not; says how to install it.
+        If it is not. The message says how to install it.
     """
     if find_spec("sklearn") is None:
         raise ImportError('a map of states needs scikit-learn: pip install "rnnlab[sklearn]"')
@@ -244,36 +252,62 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
     figure.savefig(path, format="png", dpi=dpi)
 
 
-def _draw_losses(axes: Axes, losses: Array) -> None:
+def _draw_per_token(axes: Axes, losses: Array, history: Sequence[Mapping[str, float]]) -> None:
+    """Training and validation losses in nats per token over epochs."""
+    ends = [0, *(int(row["iteration"]) for row in history)]
+    scales = np.array([row["train_loss_per_token"] / (row["train_loss"] or 1.0) for row in history])
+    epochs = np.array([int(row["epoch"]) for row in history])
+    # iterations of the epoch under way are drawn as if it had the length and the scale of the last one
     iterations = np.arange(1, losses.size + 1)
+    index = np.minimum(np.searchsorted(ends[1:], iterations), len(history) - 1)
+    lengths = np.diff(ends)
+    places = epochs[index] - 1 + (iterations - np.array(ends)[index]) / lengths[index]
+    _draw_losses(axes, places, losses * scales[index], label="training")
+    validation = {int(row["epoch"]): row["val_loss"] for row in history if "val_loss" in row}
+    if validation:
+        _draw_metric(axes, validation, label="validation")
+        axes.legend(frameon=False, labelcolor=_INK, fontsize=9)
+    _label(axes, "epoch", "loss (nats per token)")
+
+
+def _draw_losses(axes: Axes, places: Array, losses: Array, label: str | None = None) -> None:
     few = losses.size <= 30
+    if few:
+        axes.plot(places, losses, color=_BLUE, linewidth=0.8, marker=".", label=label)
+    else:
+        axes.plot(places, losses, color=_BLUE, linewidth=0.8, alpha=0.3)
+        axes.plot(places, _smooth(losses), color=_BLUE, linewidth=1.8, label=label)
+
+
+def _draw_metric(axes: Axes, values: Mapping[int, float], label: str | None = None) -> None:
     axes.plot(
-        iterations, losses, color=_BLUE, alpha=1 if few else 0.3, linewidth=0.8, marker="." if few else None
+        list(values),
+        list(values.values()),
+        color=_ORANGE,
+        linewidth=1.8,
+        marker="o",
+        markersize=4,
+        label=label,
     )
-    if not few:
-        axes.plot(iterations, _smooth(losses), color=_BLUE, linewidth=1.8)
-    _label(axes, "iteration", "training loss (nats)")
 
 
-def _draw_metric(axes: Axes, metrics: Mapping[int, float], metric: str, best: int | None) -> None:
-    axes.plot(list(metrics), list(metrics.values()), color=_ORANGE, linewidth=1.8, marker="o", markersize=4)
-    if best is not None and best in metrics:
-        axes.plot([best], [metrics[best]], "o", color=_ORANGE, markersize=10, fillstyle="none")
-        axes.annotate(
-            f"best {metrics[best]:.4g}",
-            (best, metrics[best]),
-            xytext=(0, 11),
-            textcoords="offset points",
-            ha="center",
-            color=_INK,
-            fontsize=9,
-        )
-        axes.margins(y=0.15)
-    _label(axes, "epoch", _LABELS.get(metric, metric))
+def _mark(axes: Axes, epoch: int, value: float) -> None:
+    """Mark the best epoch."""
+    axes.plot([epoch], [value], "o", color=_ORANGE, markersize=10, fillstyle="none")
+    axes.annotate(
+        f"best {value:.4g}",
+        (epoch, value),
+        xytext=(0, 11),
+        textcoords="offset points",
+        ha="center",
+        color=_INK,
+        fontsize=9,
+    )
+    axes.margins(y=0.15)
 
 
 def _smooth(values: Array) -> Array:
-    """The mean of each value and as many on both sides, up to 1/40 of all; fewer towards the ends."""
+    """Moving averages over up to 1/40 of all values on both sides, fewer towards the ends."""
     to_end = np.minimum(np.arange(values.size), np.arange(values.size)[::-1])
     reach = np.minimum(to_end, max(2, values.size // 40))
     total = np.concatenate([[0.0], np.cumsum(values)])
@@ -300,7 +334,7 @@ def _draw_grid(
     figure = _figure(columns * width, rows * (width * min(tallest, 1.5) + 0.16 * lines + 0.12))
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in grid:
-        axes.set(xticks=[], yticks=[], anchor="S")  # at the bottom, where its caption is
+        axes.set(xticks=[], yticks=[], anchor="S")  # next to the caption below
         axes.spines[:].set_visible(False)
     for axes, image, caption, color in zip(grid, images, captions, colors, strict=False):
         axes.imshow(image, interpolation="bilinear")

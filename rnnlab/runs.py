@@ -1,4 +1,4 @@
-"""A recipe brought to life: the data, model and solver that it describes, and the runs that come of it.
+"""Runs: train what a recipe describes, resume, load, evaluate.
 
 >>> config = load_config("recipes/shapes.toml")                      # doctest: +SKIP
 >>> run = train(config, "runs/shapes")                               # doctest: +SKIP
@@ -14,42 +14,38 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.data import CaptionData, ParallelData, PixelData
+from rnnlab.data.errors import MissingDataError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.ops import ops_on
 from rnnlab.recipes.recipe import (
-    ClassificationConfig,
     ClassificationEvaluationConfig,
-    Config,
     DecodingConfig,
     EvaluationConfig,
     Recipe,
-    TranslationConfig,
     TranslationEvaluationConfig,
     recipe_from_dict,
 )
 from rnnlab.recipes.stages import Stage, check_stages
-from rnnlab.tasks import captioning, classification, translation
+from rnnlab.tasks import task_of, task_of_data
 from rnnlab.tasks.discrepancy import Discrepancy
 from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
-from rnnlab.training import Solver, load_checkpoint, load_model, warm_start
+from rnnlab.training import Checkpoint, Solver, load_checkpoint, load_model, warm_start
+from rnnlab.training.compatibility import check_data
+from rnnlab.training.run_directory import checkpoint_of, holds_run
 from rnnlab.training.step import check_device_of_graphs
-
-_TASKS: dict[type[Recipe], Any] = {
-    Config: captioning,
-    TranslationConfig: translation,
-    ClassificationConfig: classification,
-}
 
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model with the data it was trained on and the recipe that says how."""
+    """A trained model with its recipe and its data."""
 
     directory: Path
     config: Recipe
-    data: Any  # CaptionData, ParallelData or PixelData, as the recipe says; None if it was not opened
+    data: Any  # CaptionData, ParallelData or PixelData; None if not opened
     model: Any  # CaptioningRNN, Seq2Seq or SequenceClassifier
-    interrupted: bool = False  # whether its training was ended by Ctrl-C
+    interrupted: bool = False  # whether Ctrl-C ended the training
+    # What new inputs need, from the checkpoint: CaptionInputs, TranslationInputs or PixelInputs.
+    inputs: Any = None
 
 
 def train(
@@ -60,22 +56,22 @@ def train(
     device: str = "cpu",
     graphs: bool = False,
 ) -> Run:
-    """Train what the recipe describes in a new run directory.
+    """Train what a recipe describes, in a new run directory.
 
-    Stages are trained one after another: the last in the directory itself, the others in ``stage1``,
-    ``stage2`` and so on therein.
+    Stages are trained one after another: the last in the directory itself, the others in its subdirectories
+    ``stage1``, ``stage2`` and so on.
 
     Parameters
     ----------
     config : Config, TranslationConfig or ClassificationConfig
     directory : path
-        Must not hold a run already.
+        Must not hold a run.
     progress : bool
-        Show a progress bar rather than lines.
+        Show a progress bar instead of lines.
     device : str
-        "cpu", "gpu" or "gpu:N"; no part of the run, which goes on anywhere.
+        "cpu", "gpu" or "gpu:N". It is not saved: a run resumes on any device.
     graphs : bool
-        On a GPU, launch each step as a CUDA graph, as :class:`~rnnlab.training.Solver` has it; likewise.
+        On a GPU, launch each step as a CUDA graph: see :class:`~rnnlab.training.Solver`. It is not saved.
 
     Returns
     -------
@@ -87,14 +83,17 @@ def train(
     FileExistsError
         If the directory holds a run.
     ImportError
-        If the recipe asks for scores after every epoch and the extra that computes them is not installed; or
-        there is no such device.
+        If the recipe has scores after every epoch and their extra is not installed, or there is no such
+        device.
+    JavaError
+        If a score after every epoch needs Java and there is none.
     FileNotFoundError, CheckpointError
-        If the recipe's ``warm_start`` is not there, or is of a model that does not fit.
+        If the recipe's ``warm_start`` does not exist, or is of a model that does not fit.
     KeyError
-        If the data lack the split that the recipe wants to be evaluated.
+        If the data lack ``evaluation.split``.
     ValueError, TypeError
-        If a stage does not fit the model: all of them are looked at before the first is trained.
+        If the model does not fit the data, or a stage does not fit the model: all stages are checked before
+        the first is trained.
     """
     path, stages = Path(directory), config.stages()
     if holds_run(path):
@@ -103,7 +102,7 @@ def train(
     checkpoint = None if start is None else _start_of(Path(start))
     _check_device(device, graphs)
     data = open_data(config.data)
-    data.split(config.evaluation.split)  # what is wrong with it is said before hours of training
+    _check_split(config, data)
     if config.stage:
         check_stages(stages, new_model(config, data))
     return _train_stages(Run(path, config, data, None), stages, checkpoint, progress, device, graphs, {})
@@ -117,20 +116,20 @@ def resume(
     device: str = "cpu",
     graphs: bool = False,
 ) -> Run:
-    """Go on with a run where it stopped, bit for bit, and through the stages that are left.
+    """Resume a run where it stopped, bit for bit, and train its remaining stages.
 
     Parameters
     ----------
     directory : path
-        Of the run, whichever stage it is in.
+        The directory of the run.
     progress : bool
-        Show a progress bar rather than lines.
+        Show a progress bar instead of lines.
     num_epochs : int, optional
-        Train for so many epochs in all, as :func:`with_epochs` has it.
+        The number of epochs in all: see :func:`with_epochs`.
     device : str
-        "cpu", "gpu" or "gpu:N", whichever it was before.
+        "cpu", "gpu" or "gpu:N"; need not be the previous one.
     graphs : bool
-        As of :func:`train`, whichever it was before.
+        As of :func:`train`; need not be the previous value.
 
     Returns
     -------
@@ -141,11 +140,14 @@ def resume(
     FileNotFoundError
         If there is no run.
     ValueError
-        If the directory is a stage's own, or had more epochs already.
+        If the directory is that of a stage, or the run already has more epochs.
+    CheckpointError
+        If the data are not those that the run began with.
     """
     path = Path(directory)
     under_way = _under_way(path)
-    config = _config_of(under_way / "last.h5")
+    last = under_way / "last.h5"
+    config = _config_of(last, load_checkpoint(last))
     changes = {}
     if num_epochs is not None:
         config, changes = with_epochs(config, num_epochs), {"num_epochs": num_epochs}
@@ -166,13 +168,13 @@ def _train_stages(
     graphs: bool,
     changes: Mapping[str, Any],
 ) -> Run:
-    """Train stages, the first of them from the checkpoint ``start`` or from where it stopped itself.
+    """Train stages, the first from the checkpoint ``start``, or from its own last checkpoint.
 
-    ``changes`` are those of the solver's options if it is the last stage that is resumed.
+    ``changes`` are changes of the solver's options where the last stage resumes.
     """
     config, data, model = run.config, run.data, None
     common: dict[str, Any] = {
-        "evaluate": _task(config).epoch_scores(config, data),
+        "evaluate": task_of(config).epoch_scores(config, data),
         "config": config.to_dict(),
         "progress": progress,
         "device": device,
@@ -197,18 +199,28 @@ def _train_stages(
 
 
 def _check_device(device: str, graphs: bool) -> None:
-    """Say what is wrong with a device, or with graphs on it, before the data are read."""
+    """Check a device, and graphs on it, before the data are read."""
     ops_on(device)
     if graphs:
         check_device_of_graphs(device)
 
 
 def with_epochs(config: Recipe, num_epochs: int) -> Recipe:
-    """The recipe, trained for so many epochs in all; its last stage, if it has stages."""
+    """The recipe with this number of epochs in all, of its last stage if it has stages."""
     if config.stage:
         *stages, last = config.stage
         return replace(config, stage=[*stages, last.with_changes(num_epochs=num_epochs)])
     return replace(config, training=config.training.with_changes(num_epochs=num_epochs))
+
+
+def _check_split(config: Recipe, data: Any) -> None:
+    """Raise MissingDataError, before training, if the data lack the split of the final scores."""
+    split = config.evaluation.split
+    if split not in data.splits:
+        raise MissingDataError(
+            f"evaluation.split is {split!r}, and {data.name} has the splits {', '.join(data.splits)}: set "
+            "evaluation.split to one of them (scores of val, which chooses the epoch, are not test scores)"
+        )
 
 
 def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, device: str = "cpu") -> Run:
@@ -218,46 +230,31 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
     ----------
     directory : path
     with_data : bool
-        Whether to open the data as well, which a model can do without.
+        Whether to open the data as well. New inputs need the run alone: see :attr:`Run.inputs`.
     device : str
-        Where the model is to be: "cpu", "gpu" or "gpu:N".
+        The device of the model: "cpu", "gpu" or "gpu:N".
 
     Raises
     ------
     FileNotFoundError
         If there is no checkpoint.
+    CheckpointError
+        If the data have another vocabulary or another scaling than those that the model was trained on.
     """
     path = Path(directory)
-    checkpoint = checkpoint_of(path)
-    config = _config_of(checkpoint)
-    model = load_model(checkpoint).to(device)
-    return Run(path, config, open_data(config.data) if with_data else None, model)
-
-
-def holds_run(directory: Path) -> bool:
-    """Whether there is a checkpoint in the directory, or in that of a stage therein."""
-    places = (directory, *directory.glob("stage*"))
-    return any((place / name).exists() for place in places for name in ("best.h5", "last.h5"))
-
-
-def checkpoint_of(directory: Path) -> Path:
-    """The best checkpoint of a run directory, or the last where there was no validation.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    """
-    for name in ("best.h5", "last.h5"):
-        if (directory / name).exists():
-            return directory / name
-    stages = sorted(stage.name for stage in directory.glob("stage*") if holds_run(stage))
-    hint = f"; its last stage has not begun, {directory / stages[-1]} has the one under way" if stages else ""
-    raise FileNotFoundError(f"{directory} holds no run: found neither best.h5 nor last.h5{hint}")
+    file = checkpoint_of(path)
+    checkpoint = load_checkpoint(file)
+    config = _config_of(file, checkpoint)
+    model = load_model(file).to(device)
+    data = None
+    if with_data:
+        data = open_data(config.data)
+        check_data(file, checkpoint, data)
+    return Run(path, config, data, model, inputs=task_of(config).inputs(config, checkpoint))
 
 
 def _start_of(path: Path) -> Path:
-    """The checkpoint of a warm start: that file, or the one of that run."""
+    """The checkpoint of a warm start, which is a file or a run directory."""
     if path.is_file():
         return path
     try:
@@ -267,7 +264,7 @@ def _start_of(path: Path) -> Path:
 
 
 def _under_way(path: Path) -> Path:
-    """Where the training of a run is: in its directory, or in that of the last stage that was begun."""
+    """The directory of the stage in which the training of a run is."""
     if (path / "last.h5").exists():
         return path
     begun = [last.parent for last in path.glob("stage*/last.h5") if last.parent.name[5:].isdecimal()]
@@ -275,27 +272,26 @@ def _under_way(path: Path) -> Path:
 
 
 def _check_is_whole(path: Path, num_stages: int) -> None:
-    """Raise ValueError if the directory is that of a stage of the run around it."""
+    """Raise ValueError if the directory is that of a stage of another run."""
     names = [f"stage{number}" for number in range(1, num_stages)]
     if path.resolve().name in names and not (path / "stage1").exists():
         raise ValueError(f"{path} is one stage of {num_stages} of a run: resume {path.resolve().parent}")
 
 
-def _config_of(checkpoint: Path) -> Recipe:
-    tables = load_checkpoint(checkpoint).config
-    if tables is None:
-        raise ValueError(f"{checkpoint} holds no recipe, expected a run of rnnlab train")
-    return recipe_from_dict(tables, str(checkpoint))
+def _config_of(path: Path, checkpoint: Checkpoint) -> Recipe:
+    if checkpoint.config is None:
+        raise ValueError(f"{path} holds no recipe, expected a run of rnnlab train")
+    return recipe_from_dict(checkpoint.config, str(path))
 
 
 def open_data(table: Any) -> CaptionData | ParallelData | PixelData:
-    """The data that a recipe's table ``[data]`` names."""
-    return next(task for task in _TASKS.values() if isinstance(table, task.TABLES)).open_data(table)
+    """The data that a recipe's table [data] describes."""
+    return task_of_data(table).open_data(table)
 
 
 def new_model(config: Recipe, data: Any) -> CaptioningRNN | Seq2Seq | SequenceClassifier:
-    """A model as the recipe describes it, its parameters drawn from the recipe's seed."""
-    return _task(config).new_model(config, data)
+    """A model as the recipe describes it, with parameters drawn from the recipe's seed."""
+    return task_of(config).new_model(config, data)
 
 
 def evaluate(
@@ -306,20 +302,19 @@ def evaluate(
     evaluation: EvaluationConfig | TranslationEvaluationConfig | ClassificationEvaluationConfig | None = None,
     **options: Any,
 ) -> Any:
-    """Caption, translate or classify a split and score that against its references or labels.
+    """Caption, translate or classify a split, and score the results against its references or labels.
 
     Parameters
     ----------
     run : Run
     split : str, optional
-        The recipe's if left out.
+        The recipe's ``evaluation.split`` by default.
     decoding : DecodingConfig, optional
-        Instead of the recipe's; of recipes that search for sentences.
+        Instead of the recipe's, for models that write sentences.
     evaluation : EvaluationConfig, TranslationEvaluationConfig or ClassificationEvaluationConfig, optional
         Instead of the recipe's.
     **options
-        Of the task: see :func:`rnnlab.tasks.captioning.evaluate`,
-        :func:`rnnlab.tasks.translation.evaluate` and :func:`rnnlab.tasks.classification.evaluate`.
+        Of the task's method ``evaluate``: ``lexicon`` of translations.
 
     Returns
     -------
@@ -335,31 +330,26 @@ def evaluate(
         If the data have no such split.
     """
     config: Any = run.config
+    task = task_of(config)
     evaluation = evaluation or config.evaluation
-    if not isinstance(config, ClassificationConfig):
+    if task.writes_sentences:
         options["decoding"] = decoding or config.decoding
     elif decoding is not None:
-        raise ValueError("evaluate: decoding is given, but a model that classifies searches for nothing")
-    return _task(config).evaluate(
-        config.training,
-        run.data,
-        run.model,
-        split or evaluation.split,
-        evaluation=evaluation,
-        **options,
-    )
+        raise ValueError(f"evaluate: decoding is given, but a model that {task.does} does not search")
+    split = split or evaluation.split
+    return task.evaluate(config, run.data, run.model, split, evaluation=evaluation, **options)
 
 
 def discrepancy(run: Run, split: str | None = None, *, first: int | None = None) -> Discrepancy:
-    """How far the model's last states under teacher forcing are from those when it runs free.
+    """Distances between the model's last states under teacher forcing and in free-running mode.
 
     Parameters
     ----------
     run : Run
     split : str, optional
-        The recipe's if left out.
+        The recipe's by default.
     first : int, optional
-        Only so many images or sentences.
+        Only the first images or sentences.
 
     Returns
     -------
@@ -372,13 +362,8 @@ def discrepancy(run: Run, split: str | None = None, *, first: int | None = None)
     ValueError
         If the model writes no sentences, or the split is empty.
     """
-    if isinstance(run.config, ClassificationConfig):
-        raise ValueError(f"{run.directory} holds a model that classifies, expected one that writes sentences")
-    return measure_discrepancy(
-        run.config, run.data, run.model, split or run.config.evaluation.split, first=first
-    )
-
-
-def _task(config: Recipe) -> Any:
-    """The module of what the recipe is about."""
-    return _TASKS[type(config)]
+    config: Any = run.config
+    task = task_of(config)
+    if not task.writes_sentences:
+        raise ValueError(f"{run.directory} has a model that {task.does}, expected one that writes sentences")
+    return measure_discrepancy(config, run.data, run.model, split or config.evaluation.split, first=first)

@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""Fixtures of all tests, and the settings of hypothesis."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .simulated_cupy import install
 
 os.environ["RNNLAB_STRICT"] = "1"  # a kernel that does not take an array is an error, not a slower way
 matplotlib.use("Agg")
-settings.register_profile(
-    "rnnlab", deadline=None, derandomize=True
-)  # the same examples everywhere, however slow
+# The default: the same examples in every run. pytest --hypothesis-profile=explore draws new ones.
+settings.register_profile("rnnlab", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=500, print_blob=True)
 settings.load_profile("rnnlab")
 
 

@@ -57,7 +57,7 @@ def test_python_runs(document, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in python_blocks(document):
-        exec(compile(block, str(document), "exec"), namespace)
+        exec(compile(block, str(document), "exec", dont_inherit=True), namespace)
 
 
 def test_the_readme_is_short():

@@ -33,20 +33,54 @@ def test_few_losses_are_not_smoothed(count):
     assert len(line.get_ydata()) == count
 
 
-def test_metric_has_a_panel_and_the_best_a_mark(losses):
-    figure = plots.loss_curve(losses, {1: 3.0, 2: 2.5, 3: 2.75}, metric="val_loss", best=2, title="run 1")
-    _, axes = figure.axes
-    assert list(axes.lines[0].get_xdata()) == [1, 2, 3]
-    assert axes.get_xlabel() == "epoch"
-    assert axes.get_ylabel() == "validation loss (nats per token)"
+@pytest.fixture
+def history():
+    """Three epochs of 100 iterations with 10, 10 and 8 tokens in an example."""
+    return [
+        {"epoch": epoch, "iteration": 100 * epoch, "train_loss": 3.0, "train_loss_per_token": 3.0 / tokens}
+        for epoch, tokens in ((1, 10), (2, 10), (3, 8))
+    ]
+
+
+def test_training_and_validation_losses_share_axes_and_unit(losses, history):
+    for row, loss in zip(history, (3.0, 2.5, 2.75), strict=True):
+        row["val_loss"] = loss
+    figure = plots.loss_curve(losses, history, metric="val_loss", best=2, title="run 1")
+    (axes,) = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("epoch", "loss (nats per token)")
+    raw, _, validation, _ = axes.lines
+    np.testing.assert_allclose(raw.get_xdata(), np.arange(1, 401) / 100)  # the fourth epoch is under way
+    np.testing.assert_allclose(raw.get_ydata()[:200], losses[:200] / 10)
+    np.testing.assert_allclose(raw.get_ydata()[200:], losses[200:] / 8)
+    assert list(validation.get_xdata()) == [1, 2, 3]
+    assert list(validation.get_ydata()) == [3.0, 2.5, 2.75]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["training", "validation"]
     assert [text.get_text() for text in axes.texts] == ["best 2.5"]
     assert figure.get_suptitle() == "run 1"
 
 
-def test_other_metrics_are_labelled_by_their_name(losses):
-    _, axes = plots.loss_curve(losses, {1: 0.4}, metric="CIDEr", best=7).axes
-    assert axes.get_ylabel() == "CIDEr"
-    assert not axes.texts
+def test_few_losses_have_a_legend_too(history):
+    rows = [row | {"iteration": row["epoch"], "val_loss": 1.0} for row in history]
+    (axes,) = plots.loss_curve([3.0, 2.0, 1.0], rows).axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["training", "validation"]
+
+
+def test_other_metrics_have_a_panel(losses, history):
+    history[0] |= {"CIDEr": 0.4, "val_loss": 2.0}
+    first, second = plots.loss_curve(losses, history, metric="CIDEr", best=1).axes
+    assert len(first.lines) == 3
+    assert not first.texts
+    assert (second.get_xlabel(), second.get_ylabel()) == ("epoch", "CIDEr")
+    assert [text.get_text() for text in second.texts] == ["best 0.4"]
+    _, second = plots.loss_curve(losses, history, metric="CIDEr", best=7).axes
+    assert not second.texts
+
+
+def test_without_validation_there_are_training_losses(losses, history):
+    (axes,) = plots.loss_curve(losses, history).axes
+    assert len(axes.lines) == 2
+    assert axes.get_ylabel() == "loss (nats per token)"
+    assert axes.get_legend() is None
 
 
 def test_caption_grid(rng):
@@ -124,7 +158,7 @@ def test_a_map_of_few_states(rng):
     pytest.importorskip("sklearn")
     plots.state_map(*rng.standard_normal((2, 2, 3)))
     for shapes in (((1, 3), (1, 3)), ((4, 3), (3, 3)), ((4,), (4,))):
-        with pytest.raises(ValueError, match="state_map: taught has shape .* N of at least 2"):
+        with pytest.raises(ValueError, match="state_map: teacher_forced has shape .* N of at least 2"):
             plots.state_map(*(np.zeros(shape) for shape in shapes))
 
 
@@ -135,7 +169,7 @@ def test_a_map_of_states_needs_an_extra(rng, monkeypatch):
 
 
 def test_saved_as_png_without_pyplot(losses, tmp_path):
-    figure = plots.loss_curve(losses, {1: 1.0})
+    figure = plots.loss_curve(losses)
     assert type(figure) is Figure
     plots.save(figure, tmp_path / "any.name", dpi=50)
     image = matplotlib.image.imread(tmp_path / "any.name", format="png")

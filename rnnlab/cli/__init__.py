@@ -1,17 +1,17 @@
 """The ``rnnlab`` command.
 
-rnnlab train RECIPE [--set key=value ...] [--out DIR]      train what a recipe describes
-rnnlab train --resume DIR                                  go on with a run
+rnnlab train RECIPE [--set key=value ...] [--out DIR]      train the model that a recipe describes
+rnnlab train --resume DIR                                  resume a run
 rnnlab caption RUN IMAGES_OR_SPLIT                         caption images
 rnnlab translate RUN SENTENCE ... | --file FILE            translate sentences
-rnnlab lexicon RUN FILE                                    words for <UNK>, from a model's attention
+rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
 rnnlab evaluate RUN --split val --beam 3 --json FILE       score captions, translations or classes
-rnnlab discrepancy RUN --picture FILE                      compare states under teacher forcing and free ones
-rnnlab gradcheck                                           hold every gradient against a numeric one
-rnnlab kernels [--warm-up]                                 show what arrays are worked on with, compile it
-rnnlab data prepare | info                                 make data sets, and look at them
+rnnlab discrepancy RUN --picture FILE                      compare teacher-forced and free-running states
+rnnlab gradcheck                                           check every gradient against a numeric one
+rnnlab kernels [--warm-up]                                 show which kernels compute here, and compile them
+rnnlab data prepare | info                                 prepare data sets, and describe them
 
-A module here has one command, or two that belong together, and its function ``add`` their arguments.
+Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.
 """
 
 from __future__ import annotations
@@ -22,16 +22,20 @@ from collections.abc import Sequence
 
 import rnnlab
 from rnnlab.cli import caption, data, discrepancy, evaluate, gradcheck, kernels, train, translate
+from rnnlab.cli.arguments import show_help
+from rnnlab.metrics.java import JavaError
+from rnnlab.training import NonFiniteError
 
-# What a command may end in: bad input, or a machine that is not up to it. All else is a fault of ours.
-_FAILURES = (ArithmeticError, ImportError, LookupError, MemoryError, OSError, TypeError, ValueError)
-_INTERRUPTED = 130  # the exit status that shells give to Ctrl-C
+# Wrong input, missing files or memory, and our own errors. Any other error is a bug, and shows its traceback.
+_FAILURES = (ValueError, OSError, MemoryError, JavaError, NonFiniteError)
+_INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status.
 
-    It is 0, 1 if a check failed, 2 if the command could not be carried out, 130 after Ctrl-C.
+    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, and 130 after
+    Ctrl-C.
     """
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
@@ -44,19 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"rnnlab {options.command}: interrupted", file=sys.stderr)
         return _INTERRUPTED
-    except _FAILURES as error:
-        if options.traceback:
+    except (*_FAILURES, ImportError) as error:
+        if options.traceback or _is_bug(error):
             raise
-        text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"rnnlab {options.command}: {text}", file=sys.stderr)
+        print(f"rnnlab {options.command}: {error}", file=sys.stderr)
         return 2
+
+
+def _is_bug(error: Exception) -> bool:
+    """Whether an ImportError is Python's own. Ours, which say what to install, name no module."""
+    return isinstance(error, ImportError) and error.name is not None
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="rnnlab", description=rnnlab.__doc__.splitlines()[0])
+    show_help(parser)
     parser.add_argument("--version", action="version", version=f"rnnlab {rnnlab.__version__}")
-    parser.add_argument("--traceback", action="store_true", help="show where in the code an error arose")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parser.add_argument("--traceback", action="store_true", help="show the traceback of an error")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in (train, caption, translate, evaluate, discrepancy, gradcheck, kernels, data):
         module.add(commands)
     return parser

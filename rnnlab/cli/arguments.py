@@ -1,4 +1,4 @@
-"""Types of arguments: how the text of an argument is read and checked."""
+"""Types of arguments, and help for a command that is given without its action."""
 
 from __future__ import annotations
 
@@ -19,3 +19,13 @@ def _integer(text: str, least: int) -> int:
     if not text.isdecimal() or int(text) < least:
         raise argparse.ArgumentTypeError(f"{text!r}, expected an integer of at least {least}")
     return int(text)
+
+
+def show_help(parser: argparse.ArgumentParser) -> None:
+    """Let a command that is given alone, without the action that it needs, print its help."""
+
+    def run(_: argparse.Namespace) -> int:
+        parser.print_help()
+        return 0
+
+    parser.set_defaults(run=run)

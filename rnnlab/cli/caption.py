@@ -1,4 +1,4 @@
-"""``rnnlab caption``: caption images, and show what the model looked at."""
+"""``rnnlab caption``: caption images, and show the attention of the captions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from rnnlab import runs
 from rnnlab.cli.device_option import add_device
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
-from rnnlab.data import read_features
+from rnnlab.data import open_features
 from rnnlab.recipes.recipe import Config
 from rnnlab.reporting import report
 from rnnlab.runs import Run
-from rnnlab.tasks.search import decode, rows_of
+from rnnlab.tasks.search import decode
 
 _DRAWN = 8  # captions whose attention is drawn
 
@@ -25,7 +23,7 @@ def add(commands: Any) -> None:
     """Add the command's arguments."""
     caption = commands.add_parser("caption", help="caption images")
     caption.set_defaults(run=_caption)
-    caption.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    caption.add_argument("run_directory", metavar="RUN", help="a run directory")
     add_device(caption)
     caption.add_argument(
         "images",
@@ -36,54 +34,61 @@ def add(commands: Any) -> None:
     caption.add_argument(
         "--global-features",
         metavar="FILE",
-        help="an HDF5 file of a vector for each image, beside one of local features",
+        help="an HDF5 file with one vector for each image, in addition to a file of local features",
     )
     caption.add_argument("--picture", metavar="FILE", help="write a PNG of the images with their captions")
     caption.add_argument(
-        "--show-attention", metavar="FILE", help=f"write a PNG of what the first {_DRAWN} captions looked at"
+        "--show-attention",
+        metavar="FILE",
+        help=f"write a PNG of the attention of the first {_DRAWN} captions",
     )
-    caption.add_argument("--seed", type=int, default=0, help="of sampling")
+    caption.add_argument("--seed", type=int, default=0, help="the seed of --method sample")
     add_search(caption)
 
 
 def _caption(options: argparse.Namespace) -> int:
-    run = runs.load_run(options.run_directory, device=options.device)
+    run, names, features = _images(
+        options.run_directory, options.device, options.images, options.global_features
+    )
     config = recipe_of(run, Config)
-    names, features = _images(run, options.images, options.global_features)
-    if options.first is not None:
-        names, features = names[: options.first], rows_of(features, slice(options.first))
+    names, data = names[: options.first], run.data or run.inputs
     captions = decode(
         run.model,
         features,
         search_options(config.decoding, options),
         rng=options.seed,
         alignments=options.show_attention is not None,
+        first=options.first,
     )
-    print(report.captions_text(names, captions, run.data))
+    print(report.captions_text(names, captions, data))
     if options.picture:
-        report.captions_picture(options.picture, names, captions, run.data)
+        report.captions_picture(options.picture, names, captions, data)
     if options.show_attention:
-        report.attention_picture(options.show_attention, names[:_DRAWN], captions[:_DRAWN], run.data)
+        report.attention_picture(options.show_attention, names[:_DRAWN], captions[:_DRAWN], data)
     return 0
 
 
-def _images(run: Run, wanted: Sequence[str], global_features: str | None) -> tuple[tuple[str, ...], Any]:
-    """The names and the features of a split, of features files, or of images by name."""
-    if len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5")):
-        reads = run.data.num_global_features is not None
+def _images(
+    run_directory: str, device: str, wanted: Sequence[str], global_features: str | None
+) -> tuple[Run, tuple[str, ...], Any]:
+    """The run, and the names and features of a split, of features files, or of images by name.
+
+    Features files need the run alone: its data are not opened.
+    """
+    is_file = len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5"))
+    run = runs.load_run(run_directory, device=device, with_data=not is_file)
+    recipe_of(run, Config)
+    if is_file:
+        names, features = open_features(wanted[0], global_features)
+        reads = run.inputs.num_global_features is not None
         if reads != (global_features is not None):
-            needs = "needs --global-features as well" if reads else "reads no --global-features"
+            needs = "needs --global-features as well" if reads else "takes no --global-features"
             raise ValueError(f"the model of {run.directory} {needs}: see [data] of its recipe")
-        names, features = read_features(wanted[0])
-        if global_features is None:
-            return names, run.data.standardise(features)
-        vectors = dict(zip(*read_features(global_features), strict=True))
-        if missing := [name for name in names if name not in vectors]:
-            raise KeyError(f"{global_features}: filenames: found no {missing[0]!r}, as {wanted[0]} has")
-        return names, run.data.standardise((features, np.stack([vectors[name] for name in names])))
+        files = wanted[0] if global_features is None else f"{wanted[0]} and {global_features}"
+        return run, names, run.inputs.standardise(features, files)
     if global_features is not None:
-        raise ValueError("--global-features goes with an HDF5 file of local features")
+        raise ValueError("--global-features needs an HDF5 file of local features as well")
     if len(wanted) == 1 and wanted[0] in run.data.splits:
         images = run.data.split(wanted[0])
-        return images.names, images.features_at(slice(None))
-    return tuple(wanted), run.data.features_of(wanted)
+        return run, images.names, images.model_inputs
+    return run, tuple(wanted), run.data.features_of(wanted)

@@ -1,4 +1,4 @@
-"""``rnnlab data``: make data sets, and look at them."""
+"""``rnnlab data``: prepare data sets, and describe them."""
 
 from __future__ import annotations
 
@@ -6,29 +6,42 @@ import argparse
 from typing import Any
 
 from rnnlab import runs
+from rnnlab.cli.arguments import show_help
+from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.data import CaptionData, describe, prepare_annotated, read_coco, read_karpathy
-from rnnlab.recipes.recipe import load_config
 
 
 def add(commands: Any) -> None:
     """Add the commands' arguments."""
-    data = commands.add_parser("data", help="make data sets, and look at them")
-    actions = data.add_subparsers(dest="action", required=True, metavar="ACTION")
+    data = commands.add_parser("data", help="prepare data sets, and describe them")
+    show_help(data)
+    actions = data.add_subparsers(dest="action", metavar="ACTION")
 
-    prepare = actions.add_parser("prepare", help="annotations and features to the course's layout")
+    prepare = actions.add_parser("prepare", help="write annotations and features in the layout of cs231n")
     prepare.set_defaults(run=_prepare)
     source = prepare.add_mutually_exclusive_group(required=True)
-    source.add_argument("--karpathy", metavar="FILE", help="dataset_*.json with its splits")
-    source.add_argument("--coco", nargs="+", metavar="SPLIT=FILE", help="COCO captions, one file a split")
-    prepare.add_argument("--features", required=True, metavar="FILE", help="HDF5: features, filenames")
+    source.add_argument("--karpathy", metavar="FILE", help="annotations in dataset_*.json, with their splits")
+    source.add_argument(
+        "--coco", nargs="+", metavar="SPLIT=FILE", help="COCO annotations, one file for each split"
+    )
+    prepare.add_argument(
+        "--features", required=True, metavar="FILE", help="HDF5 file with features and filenames"
+    )
     prepare.add_argument("--out", required=True, metavar="DIR", help="the folder to write")
-    prepare.add_argument("--min-count", type=int, default=5, help="a word's least count in training captions")
+    prepare.add_argument(
+        "--min-count", type=int, default=5, help="keep words that occur so often in the training captions"
+    )
     prepare.add_argument("--max-words", type=int, default=15, help="longer captions are cut")
-    prepare.add_argument("--pca", type=int, metavar="D", help="reduce features to D numbers, fitted on train")
+    prepare.add_argument(
+        "--pca",
+        type=int,
+        metavar="D",
+        help="reduce features to D numbers by PCA, fitted on the training split",
+    )
 
-    info = actions.add_parser("info", help="what is in a data set")
+    info = actions.add_parser("info", help="describe a data set")
     info.set_defaults(run=_info)
-    info.add_argument("data", help="a folder in the course's layout, or a recipe")
+    info.add_argument("data", help="a folder in the layout of cs231n, or a recipe")
     info.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a recipe's key")
 
 
@@ -58,9 +71,9 @@ def _split_file(text: str) -> tuple[str, str]:
 
 def _info(options: argparse.Namespace) -> int:
     if options.set and not options.data.endswith(".toml"):
-        raise ValueError(f"--set changes keys of a recipe, and {options.data} is not one")
+        raise ValueError(f"--set changes keys of a recipe, but {options.data} is not one")
     if options.data.endswith(".toml"):
-        data = runs.open_data(load_config(options.data, options.set).data)
+        data = runs.open_data(read_recipe(options.data, options.set).data)
     else:
         data = CaptionData.from_course(options.data, standardise=False)
     print(describe(data))

@@ -1,12 +1,19 @@
-"""The option ``--device``: where the arithmetic is done."""
+"""The option ``--device``: where a command computes."""
 
 from __future__ import annotations
 
 import argparse
 
+_DEFAULT = "cpu"
+
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Add the option."""
     parser.add_argument(
-        "--device", default="cpu", metavar="cpu|gpu|gpu:N", help="where to compute; a GPU needs CuPy"
+        "--device", default=_DEFAULT, metavar="cpu|gpu|gpu:N", help="where to compute; a GPU needs CuPy"
     )
+
+
+def device_words(options: argparse.Namespace) -> str:
+    """The option as the user gave it, for a command that is suggested; empty for the default."""
+    return "" if options.device == _DEFAULT else f" --device {options.device}"

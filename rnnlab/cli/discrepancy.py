@@ -1,4 +1,4 @@
-"""``rnnlab discrepancy``: how far a model's states under teacher forcing are from those when it runs free."""
+"""``rnnlab discrepancy``: compare a model's teacher-forced and free-running hidden states."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def add(commands: Any) -> None:
     """Add the command's arguments."""
     discrepancy = commands.add_parser(
         "discrepancy",
-        help="compare a model's last states under teacher forcing and when it runs free",
-        description="Cosine distances (X. Chen et al. 2018, eqs 10-12) of the last hidden states when taught "
-        "from those of greedy decoding: d_mc of their means, d_pw the mean over sentences.",
+        help="compare a model's teacher-forced and free-running hidden states",
+        description="Cosine distances (X. Chen et al. 2018, eqs 10-12) between the last hidden states under "
+        "teacher forcing and in greedy decoding: d_mc between their means, d_pw the mean over sentences.",
     )
     discrepancy.set_defaults(run=_discrepancy)
-    discrepancy.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    discrepancy.add_argument("run_directory", metavar="RUN", help="a run directory")
     add_device(discrepancy)
-    discrepancy.add_argument("--split", help="one of the data's, such as val; the recipe's if left out")
+    discrepancy.add_argument("--split", help="a split of the data, such as val (default: the recipe's)")
     discrepancy.add_argument(
-        "--picture", metavar="FILE", help="write a PNG of all states, placed by t-SNE (the extra sklearn)"
+        "--picture", metavar="FILE", help="write a PNG of all states by t-SNE (needs the extra sklearn)"
     )
-    discrepancy.add_argument("--json", metavar="FILE", help="write the numbers")
+    discrepancy.add_argument("--json", metavar="FILE", help="write the numbers as JSON")
     discrepancy.add_argument(
         "--first",
         type=positive_integer,
@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
 
 def _discrepancy(options: argparse.Namespace) -> int:
     if options.picture:
-        plots.require_tsne()  # what is missing is said before the work
+        plots.require_tsne()  # before the work
     run = runs.load_run(options.run_directory, device=options.device)
     found = runs.discrepancy(run, options.split, first=options.first)
     print(report.discrepancy_table(found))

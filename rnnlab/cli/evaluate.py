@@ -21,17 +21,21 @@ def add(commands: Any) -> None:
     """Add the command's arguments."""
     evaluate = commands.add_parser("evaluate", help="score captions, translations or classes")
     evaluate.set_defaults(run=_evaluate)
-    evaluate.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    evaluate.add_argument("run_directory", metavar="RUN", help="a run directory")
     add_device(evaluate)
-    evaluate.add_argument("--split", help="one of the data's, such as val; the recipe's if left out")
-    evaluate.add_argument("--json", metavar="FILE", help="write scores and what was scored")
-    evaluate.add_argument("--metrics", nargs="+", choices=list(METRICS), help="the recipe's if left out")
-    evaluate.add_argument("--tokenizer", choices=["simple", "ptb"], help="ptb is COCO's and needs Java")
-    evaluate.add_argument("--lexicon", metavar="FILE", help="words for <UNK>, as rnnlab translate takes")
+    evaluate.add_argument("--split", help="a split of the data, such as val (default: the recipe's)")
+    evaluate.add_argument(
+        "--json", metavar="FILE", help="write the scores and the scored sentences or classes as JSON"
+    )
+    evaluate.add_argument(
+        "--metrics", nargs="+", choices=list(METRICS), help="the scores (default: the recipe's)"
+    )
+    evaluate.add_argument("--tokenizer", choices=["simple", "ptb"], help="ptb is that of COCO and needs Java")
+    evaluate.add_argument("--lexicon", metavar="FILE", help="replace <UNK> as rnnlab translate does")
     add_search(evaluate, n_best=False)
 
 
-# What the options of evaluate are for, but for those of a search.
+# The task of each option, except the options of a search.
 _FOR: dict[str, type[Recipe]] = {"metrics": Config, "tokenizer": Config, "lexicon": TranslationConfig}
 
 
@@ -40,7 +44,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     given = {key: value for key in _FOR if (value := getattr(options, key)) is not None}
     for key in given:
         if not isinstance(run.config, _FOR[key]):
-            raise ValueError(f"--{key} is for {WORDS[_FOR[key]].makes}, and {_model_of(run)}")
+            raise ValueError(f"--{key} is for {WORDS[_FOR[key]].makes}, but {_model_of(run)}")
     arguments: dict[str, Any] = {}
     if options.lexicon:
         arguments["lexicon"] = read_lexicon(given.pop("lexicon"))
@@ -50,7 +54,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     if not isinstance(run.config, ClassificationConfig):
         arguments["decoding"] = dataclasses.replace(search_options(run.config.decoding, options), n_best=1)
     elif found := given_search(options):
-        raise ValueError(f"{next(iter(found))} is for a search for sentences, and {_model_of(run)}")
+        raise ValueError(f"{next(iter(found))} is for a search for sentences, but {_model_of(run)}")
     evaluation = dataclasses.replace(run.config.evaluation, **given)
     split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)

@@ -11,18 +11,18 @@ from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
 
 
 def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
-    """Add the group of arguments. Their destinations are the keys of a recipe's table [decoding].
+    """Add the group of arguments. Their destinations are the keys of the table [decoding] of a recipe.
 
-    Without ``n_best`` there is none of that name, for commands that use the best sentence only.
+    ``n_best=False`` leaves that option out, for commands that use the best sentence only.
     """
-    group = parser.add_argument_group("decoding", "the recipe's if left out")
+    group = parser.add_argument_group("decoding", "the defaults are those of the recipe")
     group.add_argument("--method", choices=["greedy", "beam", "sample"])
     group.add_argument(
         "--beam",
         dest="beam_size",
         type=positive_integer,
         metavar="K",
-        help="beam search with K partial sentences",
+        help="beam search of width K",
     )
     if n_best:
         group.add_argument(
@@ -32,29 +32,30 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
         "--length-penalty", type=float, metavar="A", help="rank by log-probability / (words + 1)^A"
     )
     group.add_argument(
-        "--normalisation", choices=["power", "gnmt"], help="gnmt: / ((words + 6) / 6)^A instead"
+        "--normalisation", choices=["power", "gnmt"], help="gnmt: divide by ((words + 6) / 6)^A instead"
     )
     group.add_argument(
         "--groups",
         dest="num_groups",
         type=positive_integer,
         metavar="G",
-        help="G diverse beams of K / G sentences",
+        help="G diverse groups of K / G sentences",
     )
     group.add_argument(
-        "--diversity", type=float, metavar="D", help="less log-probability for what earlier groups chose"
+        "--diversity", type=float, metavar="D", help="the penalty for words that earlier groups chose"
     )
+    group.add_argument("--max-length", type=positive_integer, metavar="T", help="the maximum number of words")
+    group.add_argument("--min-length", type=natural_number, metavar="T", help="the minimum number of words")
     group.add_argument(
-        "--max-length", type=positive_integer, metavar="T", help="the most words in a sentence"
+        "--no-repeat-ngram",
+        type=natural_number,
+        metavar="N",
+        help="no sequence of N words occurs twice in a sentence",
     )
+    group.add_argument("--temperature", type=float, help="the temperature of sampling")
     group.add_argument(
-        "--min-length", type=natural_number, metavar="T", help="the fewest words in a sentence"
+        "--top-k", type=natural_number, metavar="K", help="sample from the K most probable words"
     )
-    group.add_argument(
-        "--no-repeat-ngram", type=natural_number, metavar="N", help="no N words come twice in a sentence"
-    )
-    group.add_argument("--temperature", type=float, help="of sampling")
-    group.add_argument("--top-k", type=natural_number, metavar="K", help="sample from the K likeliest words")
     group.add_argument("--top-p", type=float, metavar="P", help="sample from the nucleus of probability P")
     group.add_argument(
         "--max-images",
@@ -67,13 +68,13 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
 
 
 def given_search(options: argparse.Namespace) -> dict[str, Any]:
-    """The keys of [decoding] that the command line says."""
+    """The keys of [decoding] that the command line sets."""
     keys = [field.name for field in dataclasses.fields(DecodingConfig)]
     return {key: value for key in keys if (value := getattr(options, key, None)) is not None}
 
 
 def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> DecodingConfig:
-    """The recipe's decoding, with what the command line says instead."""
+    """The table [decoding] of the recipe, changed as the command line says."""
     given = given_search(options)
     for of in ("beam", "sample"):
         if any(key in given for key in SEARCH_KEYS[of]):
@@ -82,10 +83,10 @@ def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> Decod
     for of in ("beam", "sample"):
         for key in SEARCH_KEYS[of]:
             if key in given and method != of:
-                raise ValueError(f"{key} is given, but only --method {of} has one, and this is {method}")
+                raise ValueError(f"{key} is given, but only --method {of} uses it; the method is {method}")
     if method != "beam":
         given.setdefault("n_best", 1)
     chosen = dataclasses.replace(recipe, **given)
     if "diversity" in given and chosen.num_groups == 1:
-        raise ValueError("--diversity is between groups of beams, and there is one group: --groups 2, say")
+        raise ValueError("--diversity needs several groups, such as --groups 2")
     return chosen

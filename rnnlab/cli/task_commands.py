@@ -1,4 +1,4 @@
-"""What the models of runs do, and which command is for which."""
+"""Which command is for which task."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def recipe_of(run: Run, kind: type[Kind]) -> Kind:
     Raises
     ------
     ValueError
-        If it is of another kind; says which command is for that.
+        If it is a recipe of another task. The message names the command for that task.
     """
     if not isinstance(run.config, kind):
         words = WORDS[type(run.config)]

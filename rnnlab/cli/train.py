@@ -1,4 +1,4 @@
-"""``rnnlab train``: train what a recipe describes, or go on with a run; show what has become of it."""
+"""``rnnlab train``: train the model that a recipe describes, or resume a run, and show the results."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.cli.arguments import positive_integer
-from rnnlab.cli.device_option import add_device
+from rnnlab.cli.device_option import add_device, device_words
+from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
-from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS
+from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS, JavaError
 from rnnlab.metrics.library import Library
-from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig, load_config
+from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig
 from rnnlab.reporting import report
 from rnnlab.runs import Run
 from rnnlab.tasks.search import decode
@@ -22,18 +23,18 @@ _SHOWN = 8  # captions or translations
 
 def add(commands: Any) -> None:
     """Add the command's arguments."""
-    train = commands.add_parser("train", help="train what a recipe describes")
+    train = commands.add_parser("train", help="train the model that a recipe describes")
     train.set_defaults(run=_train)
     train.add_argument("recipe", nargs="?", help="a TOML file, such as recipes/shapes.toml")
     train.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key: model.hidden_dim=256"
     )
-    train.add_argument("--out", help="run directory, runs/NAME_OF_RECIPE if left out")
-    train.add_argument("--resume", metavar="DIR", help="go on with the run in DIR")
+    train.add_argument("--out", help="the run directory (default: runs/NAME_OF_RECIPE)")
+    train.add_argument("--resume", metavar="DIR", help="resume the run in DIR")
     train.add_argument(
         "--epochs",
         type=positive_integer,
-        help="train for so many epochs in all, of the last stage if there are several",
+        help="the number of epochs in all; of the last stage, if the recipe has stages",
     )
     add_device(train)
     train.add_argument(
@@ -47,59 +48,67 @@ def add(commands: Any) -> None:
 def _train(options: argparse.Namespace) -> int:
     if (options.recipe is None) == (options.resume is None):
         raise ValueError("give either a recipe or --resume DIR")
-    if options.resume is not None:
-        if options.set or options.out:
-            raise ValueError(
-                "--set and --out belong to a new run, a resumed one keeps its recipe and directory"
-            )
-        run = runs.resume(
-            options.resume,
-            progress=options.progress,
-            num_epochs=options.epochs,
-            device=options.device,
-            graphs=options.graphs,
-        )
-    else:
-        config = load_config(options.recipe, options.set)
-        if options.epochs is not None:
-            config = runs.with_epochs(config, options.epochs)
-        out = Path(options.out or Path("runs") / Path(options.recipe).stem)
-        if runs.holds_run(out):
-            raise ValueError(
-                f"{out} holds a run: go on with --resume {out}, or choose another place with --out"
-            )
-        run = runs.train(config, out, progress=options.progress, device=options.device, graphs=options.graphs)
+    run = _new_run(options) if options.resume is None else _resumed_run(options)
     if run.interrupted:
-        device = "" if options.device == "cpu" else f" --device {options.device}"
-        print(f"Go on with: rnnlab train --resume {run.directory}{device}{' --graphs' * options.graphs}")
+        print(f"Resume with: {_resume_command(run.directory, options)}")
         raise KeyboardInterrupt
     if isinstance(run.config, TranslationConfig):
-        _show_translations(run)
+        _show_translations(run, options)
     elif isinstance(run.config, ClassificationConfig):
         _show_classes(run)
     else:
-        _show_captions(run)
+        _show_captions(run, options)
     return 0
 
 
-def _show_translations(run: Run) -> None:
+def _new_run(options: argparse.Namespace) -> Run:
+    config = read_recipe(options.recipe, options.set)
+    if options.epochs is not None:
+        config = runs.with_epochs(config, options.epochs)
+    out = Path(options.out or Path("runs") / Path(options.recipe).stem)
+    if runs.holds_run(out):
+        raise ValueError(
+            f"{out} already holds a run: resume it with {_resume_command(out, options)}, "
+            "or choose another directory with --out"
+        )
+    return runs.train(config, out, progress=options.progress, device=options.device, graphs=options.graphs)
+
+
+def _resumed_run(options: argparse.Namespace) -> Run:
+    if options.set or options.out:
+        raise ValueError("--set and --out are for a new run; a resumed run has its recipe and its directory")
+    return runs.resume(
+        options.resume,
+        progress=options.progress,
+        num_epochs=options.epochs,
+        device=options.device,
+        graphs=options.graphs,
+    )
+
+
+def _resume_command(directory: Path, options: argparse.Namespace) -> str:
+    """The command that resumes a run on the same device, in the same way."""
+    return f"rnnlab train --resume {directory}{device_words(options)}{' --graphs' * options.graphs}"
+
+
+def _show_translations(run: Run, options: argparse.Namespace) -> None:
     split = run.config.evaluation.split
-    print(f"\nThe loss is pictured in {run.directory / 'loss.png'}.")
+    print(f"\nLosses: {run.directory / 'loss.png'}")
     if TRANSLATION_SCORERS.installed:
         evaluated = runs.evaluate(run)
         print(f"\nTranslations of the {split} split:\n\n{report.beside_references(evaluated, _SHOWN)}")
         print(f"\nScores of the {split} split:\n\n{report.scores_table(evaluated)}")
     else:
-        _say_how_to_score(run, TRANSLATION_SCORERS)
+        _say_how_to_score(run, TRANSLATION_SCORERS, options)
 
 
 def _show_classes(run: Run) -> None:
     split = run.config.evaluation.split
-    print(f"\nThe loss is pictured in {run.directory / 'loss.png'}.")
+    print(f"\nLosses: {run.directory / 'loss.png'}")
     print(f"\nScores of the {split} split:\n\n{report.scores_table(runs.evaluate(run))}")
 
 
-def _show_captions(run: Run) -> None:
+def _show_captions(run: Run, options: argparse.Namespace) -> None:
     config = recipe_of(run, Config)
     split = config.evaluation.split
     images = run.data.split(split)
@@ -110,13 +119,18 @@ def _show_captions(run: Run) -> None:
     print(report.captions_text(images.names[:shown], captions, run.data))
     picture = run.directory / "captions.png"
     report.captions_picture(picture, images.names[:shown], captions, run.data)
-    print(f"\nPictured in {picture}, the loss in {run.directory / 'loss.png'}.")
-    if CAPTION_SCORERS.installed:
+    print(f"\nCaptions: {picture}\nLosses: {run.directory / 'loss.png'}")
+    if not CAPTION_SCORERS.installed:
+        _say_how_to_score(run, CAPTION_SCORERS, options)
+        return
+    try:
         print(f"\nScores of the {split} split:\n\n{report.scores_table(runs.evaluate(run))}")
-    else:
-        _say_how_to_score(run, CAPTION_SCORERS)
+    except JavaError as error:  # the training is complete and saved
+        print(f"\nNo scores: {error}. Install Java, or choose the other tokenizer:")
+        print(f"rnnlab evaluate {run.directory} --tokenizer simple{device_words(options)}")
 
 
-def _say_how_to_score(run: Run, library: Library) -> None:
+def _say_how_to_score(run: Run, library: Library, options: argparse.Namespace) -> None:
     print(f'\nScores need the extra "{library.extra}": pip install -e ".[{library.extra}]", then')
-    print(f"rnnlab evaluate {run.directory} --split {run.config.evaluation.split}")
+    split = run.config.evaluation.split
+    print(f"rnnlab evaluate {run.directory} --split {split}{device_words(options)}")

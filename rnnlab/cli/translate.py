@@ -1,10 +1,11 @@
-"""``rnnlab translate`` and ``rnnlab lexicon``: sentences from sentences, and words for <UNK> in them."""
+"""``rnnlab translate``, and ``rnnlab lexicon``, which makes a lexicon for UNK replacement."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from pathlib import Path
 from typing import Any
 
 from rnnlab import runs
@@ -23,38 +24,46 @@ def add(commands: Any) -> None:
     """Add the commands' arguments."""
     translate = commands.add_parser("translate", help="translate sentences")
     translate.set_defaults(run=_translate)
-    translate.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    translate.add_argument("run_directory", metavar="RUN", help="a run directory")
     add_device(translate)
     translate.add_argument(
         "sentences",
         nargs="*",
         metavar="SENTENCE",
-        help="standard input if there is none, and no --file",
+        help="sentences to translate (default: the lines of standard input)",
     )
-    translate.add_argument("--file", help="a sentence a line, gzipped or not")
+    translate.add_argument("--file", help="translate the lines of a text file, gzipped or not")
     translate.add_argument(
         "--lexicon",
         metavar="FILE",
-        help="words for <UNK>: lines of a source word, a tab, a target word; else the source's own word",
+        help="replace <UNK> by the translation of the source word with the most attention, or by that word: "
+        "lines of a source word, a tab, and a target word",
     )
-    translate.add_argument("--show-attention", metavar="FILE", help="draw what was attended to, in a PNG")
-    translate.add_argument("--seed", type=int, default=0, help="of sampling")
+    translate.add_argument(
+        "--show-attention",
+        metavar="FILE",
+        help="draw the attention of each translation in a PNG: FILE-1.png and so on for several sentences",
+    )
+    translate.add_argument("--seed", type=int, default=0, help="the seed of --method sample")
     add_search(translate)
 
-    lexicon = commands.add_parser("lexicon", help="make a lexicon of a model's attention to training pairs")
+    lexicon = commands.add_parser(
+        "lexicon", help="make a lexicon from a model's attention over its training data"
+    )
     lexicon.set_defaults(run=_lexicon)
-    lexicon.add_argument("run_directory", metavar="RUN", help="the directory of a run")
+    lexicon.add_argument("run_directory", metavar="RUN", help="a run directory")
     add_device(lexicon)
-    lexicon.add_argument("file", metavar="FILE", help="what to write, for translate and evaluate --lexicon")
+    lexicon.add_argument(
+        "file", metavar="FILE", help="the file to write, for --lexicon of translate and evaluate"
+    )
 
 
 def _translate(options: argparse.Namespace) -> int:
     run, config = _translator(options, with_data=False)
     if options.sentences and options.file:
         raise ValueError("give either sentences or --file")
-    sources = [translation.tokenize(config.data, line) for line in _lines(options)]
-    if options.show_attention and len(sources) != 1:
-        raise ValueError(f"--show-attention draws one sentence, and {len(sources)} are given")
+    sources = [run.inputs.tokenize(line) for line in _lines(options)]
+    _warn_about(sources, run.model.source_word_to_idx)
     translations = translation.translate(
         run.model,
         sources,
@@ -66,8 +75,30 @@ def _translate(options: argparse.Namespace) -> int:
     if translations:
         print(report.translations_text(translations))
     if options.show_attention:
-        report.alignment_picture(options.show_attention, sources[0], translations[0][0])
+        for path, words, (best, *_) in zip(
+            _pictures(Path(options.show_attention), len(sources)), sources, translations, strict=True
+        ):
+            report.alignment_picture(path, words, best)
     return 0
+
+
+def _warn_about(sources: Sequence[Sequence[str]], vocabulary: Container[str]) -> None:
+    """Report empty sentences and words that the model does not know on standard error."""
+    for number, words in enumerate(sources, 1):
+        if not words:
+            print(f"rnnlab translate: sentence {number} is empty", file=sys.stderr)
+        unknown = dict.fromkeys(word for word in words if word not in vocabulary)
+        if unknown:
+            print(
+                f"rnnlab translate: sentence {number}: read as <UNK>: {', '.join(unknown)}", file=sys.stderr
+            )
+
+
+def _pictures(path: Path, count: int) -> list[Path]:
+    """A path for each sentence: numbered, if there are several."""
+    if count == 1:
+        return [path]
+    return [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, count + 1)]
 
 
 def _lines(options: argparse.Namespace) -> Sequence[str]:

@@ -38,6 +38,8 @@ def adam(w: Array, dw: Array, config: dict[str, Any] | None = None) -> tuple[Arr
 
 def _update(name: str, w: Array, dw: Array, config: dict[str, Any] | None) -> tuple[Array, dict[str, Any]]:
     config = {} if config is None else config
+    if np.shape(dw) != np.shape(w):
+        raise ValueError(f"{name}: dw has shape {np.shape(dw)}, expected {np.shape(w)} as w")
     rule = make_update_rule(
         name, {key: config[key] for key in make_update_rule(name).config() if key in config}
     )

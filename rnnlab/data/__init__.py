@@ -1,21 +1,24 @@
 """Files to batches.
 
-vocabulary     words and their numbers
-splits         one split: features, captions, which caption is of which image
-captions       CaptionData, the data set that the solver trains on
+vocabulary     words and their tokens
+splits         CaptionSplit: features, captions, and the image of each caption
+captions       CaptionData, captioned images for the solver
+scaling        the scaling of features, which a checkpoint saves
+fingerprint    hashes that tell data sets apart
 coco, course   the course's dictionary of arrays, and its files
 annotations    Karpathy's and COCO's JSON, joined with features
-prepare        annotations to the course's files, by way of PCA
-lazy           features that are larger than memory
+prepare        annotations to the course's files, with PCA
+lazy           features larger than memory
 parallel       ParallelData, sentence pairs for the solver
 parallel_text  sentence pairs, code and comments from files
 pixels         PixelData, labelled images as sequences of pixels
-mnist, digits  MNIST's files, and a small stand-in that scikit-learn brings
+mnist, digits  MNIST's files, and the small digits of scikit-learn
 images         pictures by address or name
 shapes         the built-in data
+*_inputs       what new inputs of a trained model need, from its checkpoint
 """
 
-from rnnlab.data.annotations import open_annotated, read_coco, read_features, read_karpathy
+from rnnlab.data.annotations import open_annotated, open_features, read_coco, read_features, read_karpathy
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.coco import decode_captions, load_coco_data, sample_coco_minibatch
 from rnnlab.data.digits import open_digits
@@ -53,6 +56,7 @@ __all__ = [
     "load_coco_data",
     "open_annotated",
     "open_digits",
+    "open_features",
     "open_habeas",
     "open_mnist",
     "open_parallel",

@@ -3,8 +3,8 @@
 Karpathy's ``dataset_*.json``   images: filename, split, sentences: raw
 COCO's ``captions_*.json``      images: id, file_name; annotations: image_id, caption; a file for each split
 
-The features are an HDF5 file with ``features`` (num_images, ..., D) and ``filenames`` (num_images,), in any
-order; it may have images that the captions do not have. The vocabulary is that of the training split.
+The features are an HDF5 file with ``features`` (num_images, ..., D) and ``filenames`` (num_images,) in any
+order. It may have images without captions. The vocabulary is built from the training split.
 """
 
 from __future__ import annotations
@@ -17,34 +17,35 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnlab.data.captions import CaptionData
+from rnnlab.data.errors import MissingDataError
 from rnnlab.data.hdf5 import PathLike, get_dataset, mismatch, open_hdf5, read_dataset, read_json, read_strings
 from rnnlab.data.lazy import LazyFeatures
-from rnnlab.data.splits import Array, CaptionSplit
+from rnnlab.data.splits import CaptionSplit, Features
 from rnnlab.data.vocabulary import Vocabulary, tokenize
 
 
 class AnnotatedImage(NamedTuple):
-    """An image and what people wrote of it."""
+    """An image and its captions."""
 
-    name: str  # of its file
+    name: str  # the name of its file
     sentences: list[str]
 
 
 @dataclass(frozen=True)
 class Annotations:
-    """Captioned images by split, and the file they were read from."""
+    """Captioned images by split, and the file that they were read from."""
 
     splits: dict[str, list[AnnotatedImage]]
     source: PathLike
 
 
 def read_karpathy(path: PathLike) -> Annotations:
-    """The images of each split of Karpathy's JSON; its ``restval`` is training data, as he uses it.
+    """The images of each split of Karpathy's JSON. Images of ``restval`` are training data.
 
     Raises
     ------
     OSError, KeyError, ValueError
-        If the file is missing or is not what it should be; the message names file, field, found and expected.
+        If a file is missing or invalid. The message names file, field, found and expected.
     """
     splits: dict[str, list[AnnotatedImage]] = {}
     for number, image in enumerate(_images(path)):
@@ -62,9 +63,9 @@ def read_karpathy(path: PathLike) -> Annotations:
 
 
 def read_coco(paths: Mapping[str, PathLike]) -> Annotations:
-    """The images of COCO's captions files, one file a split: ``{"train": path, "val": path}``.
+    """The images of COCO's caption files, one file per split: ``{"train": path, "val": path}``.
 
-    Images without a caption are left out.
+    Images without a caption are omitted.
 
     Raises
     ------
@@ -95,22 +96,22 @@ def open_annotated(
         From :func:`read_karpathy` or :func:`read_coco`.
     features : path
     global_features : path, optional
-        A file of the same kind with a global vector of each image, beside local features.
+        A file of the same kind with a global vector of each image, in addition to local features.
     images : path, optional
         The folder of the pictures.
     min_count : int
-        A word is in the vocabulary if the training captions have it so often.
+        The number of occurrences in the training captions from which a word is in the vocabulary.
     max_words : int
         Longer captions are cut.
     standardise, max_train
         As of :class:`CaptionData`.
     lazy : bool
-        Read features as batches need them, for files larger than memory.
+        Read features batch by batch, for files larger than memory.
 
     Raises
     ------
     OSError, KeyError, ValueError
-        If the file is missing or is not what it should be; the message names file, field, found and expected.
+        If a file is missing or invalid. The message names file, field, found and expected.
     """
     source, annotated_splits = annotations.source, annotations.splits
     if not annotated_splits.get("train"):
@@ -164,6 +165,34 @@ def read_features(path: PathLike) -> tuple[tuple[str, ...], np.ndarray]:
     return names, features
 
 
+def open_features(
+    path: PathLike, global_features: PathLike | None = None
+) -> tuple[tuple[str, ...], LazyFeatures | tuple[LazyFeatures, LazyFeatures]]:
+    """The file names and the features, read lazily, of an HDF5 file of both.
+
+    Parameters
+    ----------
+    path : path
+    global_features : path, optional
+        A file of the same kind with a global vector of each image, in any order.
+
+    Returns
+    -------
+    names : tuple of str
+    features : LazyFeatures, or a tuple of the local and the global ones
+
+    Raises
+    ------
+    OSError, KeyError, ValueError
+        If a file is missing or invalid, or an image has no global vector. The message names file and field.
+    """
+    names, features = tuple(_rows_by_name(path)), LazyFeatures(path)
+    if global_features is None:
+        return names, features
+    rows = _find(_rows_by_name(global_features), names, global_features, path)
+    return names, (features, LazyFeatures(global_features, rows=rows))
+
+
 def _read_coco_split(path: PathLike) -> list[AnnotatedImage]:
     images: dict[int, AnnotatedImage] = {}
     for number, image in enumerate(_images(path)):
@@ -188,7 +217,10 @@ def _rows_by_name(path: PathLike) -> dict[str, int]:
         names, count = read_strings(file, "filenames"), len(get_dataset(file, "features"))
     if len(names) != count:
         raise mismatch(f"{path}: filenames", f"{len(names)} names", f"one for each of {count} features")
-    return {name: row for row, name in enumerate(names)}
+    rows = {name: row for row, name in enumerate(names)}
+    if len(rows) != len(names):
+        raise mismatch(f"{path}: filenames", f"{len(names) - len(rows)} names twice", "each name once")
+    return rows
 
 
 def _find(
@@ -196,11 +228,13 @@ def _find(
 ) -> np.ndarray:
     for name in names:
         if name not in rows:
-            raise KeyError(f"{features}: filenames: found no {name!r}, expected all the images of {source}")
+            raise MissingDataError(
+                f"{features}: filenames: found no {name!r}, expected all the images of {source}"
+            )
     return np.array([rows[name] for name in names], np.intp)
 
 
-def _read_rows(path: PathLike, rows: np.ndarray, lazy: bool) -> Array:
+def _read_rows(path: PathLike, rows: np.ndarray, lazy: bool) -> Features:
     if lazy:
         return LazyFeatures(path, rows=rows)
     with open_hdf5(path) as file:

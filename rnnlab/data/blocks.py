@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnlab.data.splits import Array
+from rnnlab.data.splits import Features
 
 BLOCK_BYTES = 1 << 20  # about, of a block as float32: large enough to be read fast
 
@@ -48,7 +48,7 @@ def block_shuffle(blocks: np.ndarray, rng: np.random.Generator, window: int) -> 
     return order[np.argsort(group_of[blocks[order]], kind="stable")]
 
 
-def feature_statistics(features: Array) -> tuple[np.ndarray, np.ndarray]:
+def feature_statistics(features: Features) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation (D,) float32 over all axes but the last; 1 where a feature never changes.
 
     The features (num_images, ..., D), in memory or lazy, are visited block by block, and the sums of squares
@@ -74,7 +74,7 @@ def feature_statistics(features: Array) -> tuple[np.ndarray, np.ndarray]:
     return mean.astype(np.float32), std.astype(np.float32)
 
 
-def _images_by_block(features: Array) -> list[np.ndarray]:
+def _images_by_block(features: Features) -> list[np.ndarray]:
     if isinstance(features, np.ndarray):
         blocks = np.arange(len(features)) // max(1, BLOCK_BYTES // max(1, features[0].nbytes))
     else:

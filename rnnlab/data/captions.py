@@ -1,39 +1,25 @@
-"""Captioned images as the solver wants them: epochs of batches of features and captions."""
+"""Captioned images by splits, with epochs and batches of features and captions for the solver."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
 from rnnlab.data.blocks import feature_statistics
+from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.course import IMAGE_FOLDER, read_course, write_course
+from rnnlab.data.errors import MissingDataError
+from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash, word_hash
 from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
 from rnnlab.data.vocabulary import NULL, Vocabulary
-
-
-class Scaling(NamedTuple):
-    """What is subtracted from features (..., D), and what they are then divided by."""
-
-    mean: np.ndarray  # (D,) float32
-    std: np.ndarray
-
-    @classmethod
-    def none(cls, D: int) -> Self:
-        """That which changes nothing."""
-        return cls(np.zeros(D, np.float32), np.ones(D, np.float32))
-
-    def of(self, features: Any) -> Any:
-        """The features, scaled; lazy ones stay so."""
-        if isinstance(features, LazyFeatures):
-            return features.standardised(*self)
-        return ((features - self.mean) / self.std).astype(np.float32)
 
 
 class CaptionData(SplitData[CaptionSplit]):
@@ -43,27 +29,26 @@ class CaptionData(SplitData[CaptionSplit]):
     ----------
     vocabulary : Vocabulary
     splits : mapping of str to CaptionSplit
-        Of the usual names ``train``, ``val`` and ``test``, one or more.
+        One or more, usually ``train``, ``val`` and ``test``.
     image_dir : Path, optional
-        Where the pictures are.
+        The folder of the pictures.
     name : str
-        For people.
+        Used in messages.
     standardise : bool
-        Whether to shift and scale every feature to mean 0 and standard deviation 1 over the training split.
-        The features of all splits are then kept so, and new ones are brought there by :meth:`standardise`.
+        Whether to scale every feature to mean 0 and standard deviation 1 over the training split. The
+        features of all splits are then scaled, and new ones are by :meth:`standardise`.
     max_train : int, optional
-        Keep only so many training captions, drawn by a seed of 0.
+        Use only this number of training captions, drawn with seed 0.
 
     Attributes
     ----------
-    scaling : dict of str to Scaling
-        By the name of a field of features, what :meth:`standardise` subtracts and divides by: zeros and ones
-        where nothing was fitted.
+    scaling : FeatureScaling
+        The mean and the standard deviation of each field of features: zeros and ones without ``standardise``.
 
     Raises
     ------
     ValueError
-        If a token is outside the vocabulary, or the features of two splits differ in shape.
+        If a token is outside the vocabulary, or the features of two splits differ in shape; names the files.
     """
 
     def __init__(
@@ -80,13 +65,15 @@ class CaptionData(SplitData[CaptionSplit]):
         self.splits = dict(splits)
         self.image_dir = image_dir
         self.name = name
-        self.scaling = {name: Scaling.none(shape[-1]) for name, shape in self._feature_shapes().items()}
+        shapes = self._feature_shapes()
+        self.scaling = FeatureScaling({field: Scaling.none(shape[-1]) for field, shape in shapes.items()})
         for split in self.splits.values():
             split.check_tokens(vocabulary)
-        if standardise:
-            self._standardise_splits()
         if max_train is not None:
             self.splits["train"] = self.split("train").sample(max_train, np.random.default_rng(0))
+        self._fingerprint = self._fingerprint_of_splits()
+        if standardise:
+            self._standardise_splits()
 
     @classmethod
     def from_course(
@@ -113,18 +100,18 @@ class CaptionData(SplitData[CaptionSplit]):
         splits : sequence of str, optional
             Of a folder: which splits to read; all if left out.
         standardise : bool, optional
-            If left out, the features of a folder are standardised, and those of a dictionary are taken as
-            they are, since whoever holds the dictionary will also give its features to the model.
+            By default, the features of a folder are standardised, and those of a dictionary are not, because
+            the dictionary's own features are also given to the model.
         max_train : int, optional
             As of the constructor.
         name : str, optional
         lazy : bool
-            Of a folder: read features from the file as they are asked for, those larger than memory.
+            Of a folder: read features from the file batch by batch, for files larger than memory.
 
         Raises
         ------
         OSError, KeyError, ValueError
-            If something is missing or not what it should be; the message says what and where.
+            If a field is missing or invalid. The message names file, field, found and expected.
         """
         if isinstance(source, Mapping):
             vocabulary, read = _from_dictionary(source)
@@ -146,7 +133,7 @@ class CaptionData(SplitData[CaptionSplit]):
         )
 
     def to_course(self, directory: PathLike, *, features: str = "pca", global_features: str = "full") -> None:
-        """Write a folder in the course's layout, the features as they are now (standardised or not)."""
+        """Write a folder in the course's layout, with the features as they are (standardised or not)."""
         write_course(
             directory, self.vocabulary, self.splits, features=features, global_features=global_features
         )
@@ -159,7 +146,7 @@ class CaptionData(SplitData[CaptionSplit]):
         split : str
         batch_size : int
         rng : Generator, optional
-            Shuffles; without it the captions come in their order.
+            Shuffles. Without it the captions are in their order.
         """
         chosen = self.split(split)
         if rng is None:
@@ -177,17 +164,22 @@ class CaptionData(SplitData[CaptionSplit]):
 
     @staticmethod
     def num_tokens(batch: tuple[Any, np.ndarray]) -> int:
-        """How many tokens a model has to predict in ``batch``: words and <END>."""
+        """The number of tokens that a model predicts in ``batch``: words and <END>."""
         return int(np.count_nonzero(batch[1][:, 1:] != NULL))
 
     @property
     def in_memory(self) -> bool:
-        """Whether no features are read from files: a batch is then a copy of some rows."""
+        """Whether no features are read lazily, so that a batch is a copy of rows."""
         return all(
             isinstance(getattr(split, name), np.ndarray)
             for split in self.splits.values()
             for name in split.feature_fields
         )
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        """The shape of an image's features: (D,), or (regions, D) of a grid."""
+        return next(iter(self.splits.values())).features.shape[1:]
 
     @property
     def num_features(self) -> int:
@@ -201,7 +193,7 @@ class CaptionData(SplitData[CaptionSplit]):
         return None if scaling is None else scaling.mean.size
 
     def features_of(self, names: Sequence[str]) -> Any:
-        """The features of images of any split, by file name; folders and addresses do not count.
+        """The features of images of any split, by file name without its folder.
 
         Returns
         -------
@@ -219,7 +211,7 @@ class CaptionData(SplitData[CaptionSplit]):
         }
         for name in names:
             if Path(name).name not in places:
-                raise KeyError(
+                raise MissingDataError(
                     f"{self.name} has no image {name!r}, expected one of its {len(places):,} images "
                     f"(or a split: {', '.join(self.splits)})"
                 )
@@ -229,32 +221,22 @@ class CaptionData(SplitData[CaptionSplit]):
             return np.concatenate(rows)
         return tuple(np.concatenate(part) for part in zip(*rows, strict=True))
 
-    def standardise(self, features: Any) -> Any:
-        """Bring new features to the scale of those of the splits.
+    def standardise(self, features: Any, source: str = "features") -> Any:
+        """Scale new features as those of the splits; see :meth:`FeatureScaling.standardise`."""
+        return self.scaling.standardise(features, source)
 
-        Parameters
-        ----------
-        features : (..., D), or a tuple of that and (..., G) where the splits have global features
+    @property
+    def inputs(self) -> CaptionInputs:
+        """Vocabulary and scaling, without the data."""
+        return CaptionInputs(self.vocabulary, self.scaling, self.image_dir)
 
-        Returns
-        -------
-        as ``features``, float32
+    def preprocessing(self) -> dict[str, Any]:
+        """The entries that a checkpoint saves for new images: the scaling and the name of the tokenizer."""
+        return {**self.scaling.arrays(), "tokenizer": "alphanumeric"}
 
-        Raises
-        ------
-        ValueError
-            If they have another D or G, or there is one of the two too many or too few.
-        """
-        given = features if isinstance(features, tuple) else (features,)
-        if len(given) != len(self.scaling):
-            raise mismatch(
-                f"{self.name}: features", f"{len(given)} arrays", f"one each of {', '.join(self.scaling)}"
-            )
-        for part, (name, scaling) in zip(given, self.scaling.items(), strict=True):
-            if part.shape[-1:] != scaling.mean.shape:
-                raise mismatch(f"{self.name}: {name}", f"shape {part.shape}", f"(..., {scaling.mean.size})")
-        scaled = tuple(scaling.of(part) for part, scaling in zip(given, self.scaling.values(), strict=True))
-        return scaled if isinstance(features, tuple) else scaled[0]
+    def fingerprint(self) -> Fingerprint:
+        """Sizes and hashes of vocabulary, captions and features before scaling, for :meth:`Solver.resume`."""
+        return dict(self._fingerprint)
 
     def __repr__(self) -> str:
         sizes = ", ".join(
@@ -264,13 +246,16 @@ class CaptionData(SplitData[CaptionSplit]):
         return f"CaptionData({self.name}: {sizes}; {len(self.vocabulary):,} words)"
 
     def _feature_shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of an image's features, by field; it is that of all splits."""
+        """The shape of an image's features, by field, which all splits share."""
         shapes = {}
         for name in ("features", "global_features"):
             of_splits = {key: getattr(split, name) for key, split in self.splits.items()}
             found = {None if features is None else features.shape[1:] for features in of_splits.values()}
             if len(found) != 1:
-                listed = ", ".join(f"{key} {getattr(each, 'shape', None)}" for key, each in of_splits.items())
+                listed = ", ".join(
+                    f"{getattr(each, 'shape', None)} in {self.splits[key].where(name)} ({key})"
+                    for key, each in of_splits.items()
+                )
                 raise mismatch(
                     f"CaptionData: {self.name}: {name}", listed or "no split", "one shape in all splits"
                 )
@@ -279,12 +264,25 @@ class CaptionData(SplitData[CaptionSplit]):
                 shapes[name] = shape
         return shapes
 
+    def _fingerprint_of_splits(self) -> Fingerprint:
+        found: Fingerprint = {
+            "vocabulary": f"{len(self.vocabulary)} {word_hash(self.vocabulary.idx_to_word)}"
+        }
+        for name, split in self.splits.items():
+            found[f"{name} captions"] = (
+                f"{len(split.captions)} {array_hash(split.captions, split.image_idxs)}"
+            )
+            for field in split.feature_fields:
+                features = getattr(split, field)
+                found[f"{name} {field}"] = f"{list(features.shape)} {sample_hash(features)}"
+        return found
+
     def _standardise_splits(self) -> None:
         for name in self.scaling:
             scaling = Scaling(*feature_statistics(getattr(self.split("train"), name)))
             self.scaling[name] = scaling
             for key, split in self.splits.items():
-                self.splits[key] = replace(split, **{name: scaling.of(getattr(split, name))})
+                self.splits[key] = replace(split, **{name: scaling.apply(getattr(split, name))})
 
 
 def _from_dictionary(data: Mapping[str, Any]) -> tuple[Vocabulary, dict[str, CaptionSplit]]:
@@ -292,7 +290,7 @@ def _from_dictionary(data: Mapping[str, Any]) -> tuple[Vocabulary, dict[str, Cap
         for field in fields:
             if field in data:
                 return data[field]
-        raise KeyError(
+        raise MissingDataError(
             f"from_course: found the keys {', '.join(data) or 'none'}, expected {' or '.join(fields)}"
         )
 

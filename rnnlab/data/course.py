@@ -23,7 +23,7 @@ import numpy as np
 
 from rnnlab.data.hdf5 import PathLike, get_dataset, mismatch, open_hdf5, read_dataset, read_json
 from rnnlab.data.lazy import LazyFeatures
-from rnnlab.data.splits import Array, CaptionSplit, with_decoded_references
+from rnnlab.data.splits import CaptionSplit, Features, with_decoded_references
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.files import atomic_write
 
@@ -151,7 +151,7 @@ def write_json(path: PathLike, content: object) -> None:
         temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
 
 
-def write_features(path: PathLike, features: Array, chunk_rows: int = 256) -> None:
+def write_features(path: PathLike, features: Features, chunk_rows: int = 256) -> None:
     """Write ``features`` (num_images, ...), a chunk of rows at a time, as they may be larger than memory."""
     with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
         dataset = file.create_dataset("features", shape=features.shape, dtype=features.dtype)

@@ -10,6 +10,8 @@ from typing import Any
 import h5py
 import numpy as np
 
+from rnnlab.data.errors import MissingDataError
+
 PathLike = str | os.PathLike[str]
 
 
@@ -48,7 +50,7 @@ def get_dataset(file: h5py.File, *fields: str) -> h5py.Dataset:
     for field in fields:
         if isinstance(file.get(field), h5py.Dataset):
             return file[field]
-    raise KeyError(
+    raise MissingDataError(
         f"{file.filename}: found the fields {', '.join(file) or 'none'}, expected {' or '.join(fields)}"
     )
 
@@ -120,5 +122,7 @@ def read_json(path: PathLike, *fields: str) -> dict[str, Any]:
         raise mismatch(str(path), f"a JSON {type(content).__name__}", f"an object with {', '.join(fields)}")
     for field in fields:
         if field not in content:
-            raise KeyError(f"{path}: found the fields {', '.join(content) or 'none'}, expected {field}")
+            raise MissingDataError(
+                f"{path}: found the fields {', '.join(content) or 'none'}, expected {field}"
+            )
     return content

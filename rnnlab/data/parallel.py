@@ -1,19 +1,21 @@
-"""Sentence pairs as the solver wants them: epochs of batches of a source and a target.
+"""Sentence pairs by splits, with epochs and batches of a source and a target for the solver.
 
-    source    words, <END>, then <NULL>             (N, L), L that of the longest in the batch
-    target    <START>, words, <END>, then <NULL>    (N, M), likewise
+    source    words, <END>, then <NULL>             (N, L), L the longest of the batch
+    target    <START>, words, <END>, then <NULL>    (N, M), M the longest of the batch
 
-The source ends with <END> as well (as in Bahdanau et al. 2015): attention has a place to rest when all has
-been said, and no source is empty.
+The source ends with <END> as well (as in Bahdanau et al. 2015): attention can rest there, and no source is
+empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from rnnlab.data.fingerprint import Fingerprint, array_hash
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
 
@@ -22,7 +24,7 @@ Pair = tuple[Words, Words]  # a source and a target
 
 LONG_PAIRS = ("drop", "cut")
 
-_WINDOW = 20  # batches' worth of pairs among which those of similar length are put together
+_WINDOW = 20  # batches: among the pairs of so many, those of similar length form a batch
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,9 @@ class ParallelSplit:
     Attributes
     ----------
     source, target : list of sequences of str
-        As they were read; words that the vocabulary lacks too.
+        As they were read, including words that the vocabulary lacks.
     source_rows, target_rows : list of (length,) int32
-        Their tokens, <END> and, of the target, <START> included.
+        Their tokens: words and <END>, of the target <START> too.
     """
 
     source: list[Words]
@@ -44,7 +46,7 @@ class ParallelSplit:
 
     @property
     def references(self) -> list[list[Words]]:
-        """The translations to compare with: one of each source."""
+        """The reference translations: one of each source."""
         return [[words] for words in self.target]
 
     def __len__(self) -> int:
@@ -52,24 +54,26 @@ class ParallelSplit:
 
 
 class ParallelData(SplitData[ParallelSplit]):
-    """Sentence pairs, by splits. The vocabularies are those of the training split.
+    """Sentence pairs by splits. The vocabularies are built from the training split.
 
     Parameters
     ----------
     pairs : mapping of str to sequence of (source words, target words)
-        The splits. There must be a ``train``; a ``val`` is validated on.
+        The splits. ``train`` is required; ``val`` serves validation.
     name : str
-        For people.
+        Used in messages.
     min_count : int
-        A word is in its vocabulary if the training split has it so often.
+        The number of occurrences in the training split from which a word is in its vocabulary.
     max_size : int, optional
-        The most words in a vocabulary, the special ones not counted.
+        The most words in a vocabulary, without the special ones.
     max_length : int, optional
-        The most words in either sentence of a training pair. The other splits are left as they are.
+        The most words in either sentence of a training pair. The other splits are not changed.
     long_pairs : "drop" or "cut"
-        What is done with longer training pairs.
+        Whether longer training pairs are dropped or cut.
     max_train : int, optional
-        Keep only so many training pairs, drawn by a seed of 0; the vocabularies are those of all of them.
+        Use only this number of training pairs, drawn with seed 0. The vocabularies are built from all pairs.
+    tokenizer : str
+        The name of the tokenizer that split the sentences, which is saved with a model.
 
     Attributes
     ----------
@@ -77,15 +81,15 @@ class ParallelData(SplitData[ParallelSplit]):
         Of the source and of the target.
     splits : dict of str to ParallelSplit
     num_long : int
-        How many training pairs were dropped or cut.
+        The number of training pairs that were dropped or cut.
 
     Raises
     ------
     ValueError
-        If an option does not fit, or no training pair is there or is left.
+        If an option is out of range, or there is no training pair.
     """
 
-    in_memory = True  # a batch is a copy of some rows
+    in_memory = True  # a batch is a copy of rows
 
     def __init__(
         self,
@@ -97,8 +101,9 @@ class ParallelData(SplitData[ParallelSplit]):
         max_length: int | None = None,
         long_pairs: str = "drop",
         max_train: int | None = None,
+        tokenizer: str = "text",
     ) -> None:
-        self.name = name
+        self.name, self.tokenizer = name, tokenizer
         if long_pairs not in LONG_PAIRS:
             raise ValueError(
                 f"ParallelData: long_pairs is {long_pairs!r}, expected one of {', '.join(LONG_PAIRS)}"
@@ -140,8 +145,8 @@ class ParallelData(SplitData[ParallelSplit]):
         split : str
         batch_size : int
         rng : Generator, optional
-            Shuffles: among every 20 batches' worth of shuffled pairs those of similar length come into one
-            batch, and the batches come in random order. Without it the pairs come in their order.
+            Shuffles. Among the pairs of every 20 batches, those of similar length form a batch; the batches
+            are in random order. Without it the pairs are in their order.
         """
         chosen = self.split(split)
         N = len(chosen)
@@ -163,11 +168,23 @@ class ParallelData(SplitData[ParallelSplit]):
 
     @staticmethod
     def num_tokens(batch: tuple[np.ndarray, np.ndarray]) -> int:
-        """How many tokens a model has to predict in ``batch``: words of the target and <END>."""
+        """The number of tokens that a model predicts in ``batch``: words of the target and <END>."""
         return int(np.count_nonzero(batch[1][:, 1:] != NULL))
 
+    def preprocessing(self) -> dict[str, Any]:
+        """What a checkpoint saves so that a model can read new sentences: source vocabulary and tokenizer."""
+        return {"tokenizer": self.tokenizer, "source_vocabulary": list(self.source_vocabulary.idx_to_word)}
+
+    def fingerprint(self) -> Fingerprint:
+        """Sizes and hashes of the tokens of each split, for :meth:`Solver.resume`."""
+        return {
+            f"{name} {side}": f"{len(rows)} {array_hash(np.concatenate([*rows, np.zeros(0, np.int32)]))}"
+            for name, split in self.splits.items()
+            for side, rows in (("source", split.source_rows), ("target", split.target_rows))
+        }
+
     def describe(self) -> str:
-        """What is in the data, for people: splits, vocabularies, what was left out, a pair of each split."""
+        """A text for people: splits, vocabularies, the number of long pairs, and a pair of each split."""
         source, target = len(self.source_vocabulary), len(self.vocabulary)
         lines = [f"{self.name}: {source:,} source words, {target:,} target words"]
         if self.max_length is not None:
@@ -206,7 +223,7 @@ def source_row(vocabulary: Vocabulary, words: Words) -> np.ndarray:
 
 
 def pad(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Rows of different lengths under each other, <NULL> after the shorter ones: (N, longest) int32."""
+    """Rows of different lengths as one array, padded with <NULL>: (N, longest) int32."""
     lengths = np.array([len(row) for row in rows], np.intp)
     padded = np.full((len(rows), lengths.max(initial=0)), NULL, np.int32)
     if len(rows):
@@ -215,7 +232,7 @@ def pad(rows: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _shortened(pairs: list[Pair], max_length: int, long_pairs: str) -> tuple[list[Pair], int]:
-    """The pairs with the long ones dropped or cut, and how many those were."""
+    """The pairs with the long ones dropped or cut, and the number of long ones."""
     is_long = [max(len(source), len(target)) > max_length for source, target in pairs]
     if long_pairs == "drop":
         kept = [pair for pair, long in zip(pairs, is_long, strict=True) if not long]
@@ -225,7 +242,7 @@ def _shortened(pairs: list[Pair], max_length: int, long_pairs: str) -> tuple[lis
 
 
 def _counts(rows: list[np.ndarray], special: int) -> tuple[str, str, str]:
-    """The mean number of words, the largest, and the share of <UNK>; ``special`` tokens of a row are none."""
+    """Mean and largest number of words, share of <UNK>; ``special`` tokens of each row are not words."""
     lengths = np.array([len(row) - special for row in rows])
     unknown = sum(int(np.count_nonzero(row == UNK)) for row in rows)
     mean = lengths.mean() if len(rows) else 0.0

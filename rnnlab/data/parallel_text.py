@@ -1,4 +1,4 @@
-"""Parallel text from files, gzipped or not: two files with a sentence a line, or code and comment in a table.
+"""Parallel text from files, gzipped or not: two files of sentences, or a table of code and comments.
 
 open_parallel    a folder of SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz, as Multi30k's:
                  train.en.gz, train.de.gz, val.en.gz, ... (Elliott et al. 2016)
@@ -44,28 +44,28 @@ def tokenize_text(sentence: str) -> list[str]:
     return _TOKEN.findall(unicodedata.normalize("NFC", sentence).lower())
 
 
-# How a sentence is split into words: written text, or text whose words stand between spaces already.
+# The tokenizers by name: of written text, and of text that is tokenised already.
 TOKENIZERS: dict[str, Tokenize] = {"text": tokenize_text, "spaces": str.split}
 
 
 def read_parallel(
     source_file: PathLike, target_file: PathLike, tokenize: Tokenize = tokenize_text
 ) -> list[Pair]:
-    """The pairs of two files in UTF-8, gzipped or not: a sentence a line, the same line in both.
+    """The pairs of two files in UTF-8, gzipped or not, with one sentence per line.
 
     Raises
     ------
     OSError
         If a file cannot be read.
     ValueError
-        If one is not UTF-8 (names file and line) or is a damaged gzip file, or they have different numbers
-        of lines (names both).
+        If one is not UTF-8 (names file and line) or is a damaged gzip file, or their numbers of lines differ
+        (names both).
     """
     sources, targets = read_lines(source_file), read_lines(target_file)
     if len(sources) != len(targets):
         raise ValueError(
             f"{source_file} has {len(sources):,} lines and {target_file} {len(targets):,}, "
-            "expected as many, a line for each pair"
+            "expected one line per pair in each"
         )
     return [(tokenize(source), tokenize(target)) for source, target in zip(sources, targets, strict=True)]
 
@@ -86,7 +86,7 @@ def open_parallel(
     ----------
     directory : path
     source, target : str
-        Endings of the files: the languages.
+        The languages, which are the endings of the files.
     tokenizer : "text" or "spaces"
         Split by :func:`tokenize_text`, or at spaces only.
     **options
@@ -111,7 +111,9 @@ def open_parallel(
             )
     splits = sorted(both, key=_usual_order)
     pairs = {split: read_parallel(files[source][split], files[target][split], tokenize) for split in splits}
-    return ParallelData(pairs, name=f"{folder.resolve().name} {source}-{target}", **options)
+    return ParallelData(
+        pairs, name=f"{folder.resolve().name} {source}-{target}", tokenizer=tokenizer, **options
+    )
 
 
 def read_code_comments(path: PathLike) -> list[Pair]:
@@ -160,7 +162,7 @@ def open_habeas(directory: PathLike, **options: Any) -> ParallelData:
                 f"{folder}: found neither {stem}.tsv.gz nor {stem}.tsv, expected one of them"
             )
         pairs[split] = read_code_comments(found[0])
-    return ParallelData(pairs, name=folder.resolve().name, **options)
+    return ParallelData(pairs, name=folder.resolve().name, tokenizer="spaces", **options)
 
 
 def read_lines(path: PathLike) -> list[str]:

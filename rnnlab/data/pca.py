@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnlab.data.splits import Array
+from rnnlab.data.splits import Features
 
 _ROWS = 4096  # features that are in memory together
 
@@ -31,7 +31,7 @@ class PCA:
     explained: float
 
     @classmethod
-    def fit(cls, features: Array, dims: int) -> PCA:
+    def fit(cls, features: Features, dims: int) -> PCA:
         """Fit ``dims`` components to features (N, D), exactly.
 
         Raises
@@ -66,7 +66,7 @@ class Projected:
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, features: Array, pca: PCA) -> None:
+    def __init__(self, features: Features, pca: PCA) -> None:
         self._features, self._pca = features, pca
         self.shape = (len(features), pca.components.shape[1])
 

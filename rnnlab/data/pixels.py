@@ -1,21 +1,61 @@
-"""Labelled images as the solver wants them: sequences of pixels, one number a step, and their classes.
+"""Labelled images as sequences of pixels, one number per step, with epochs and batches for the solver.
 
 sequential    the pixels row by row, from the top left
-permuted      in another order, drawn once by a seed and the same for all images (Le et al. 2015): what is
-              near in the image is far apart in the sequence
+permuted      in an order that is drawn once from a seed and is the same for all images (Le et al. 2015):
+              neighbours in the image are far apart in the sequence
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
+from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
 from rnnlab.data.hdf5 import mismatch
 from rnnlab.data.split_data import SplitData, batches
 
 Labelled = tuple[np.ndarray, np.ndarray]  # images (N, height, width) uint8 and labels (N,) integers
+
+
+@dataclass(frozen=True, eq=False)
+class PixelInputs:
+    """What new images need before a model can classify them, from the checkpoint alone.
+
+    Attributes
+    ----------
+    white : int
+        The byte that becomes 1.0.
+    image_shape : (height, width)
+    permutation : (T,) integers
+        The pixel, counted row by row, that is read at each step.
+    """
+
+    white: int
+    image_shape: tuple[int, ...]
+    permutation: np.ndarray
+
+    @classmethod
+    def from_saved(cls, preprocessing: Mapping[str, Any]) -> Self:
+        """From the field ``preprocessing`` of a checkpoint."""
+        shape = tuple(preprocessing["image_shape"])
+        return cls(preprocessing["white"], shape, preprocessing["permutation"])
+
+    def sequences(self, images: np.ndarray) -> np.ndarray:
+        """Images (N, height, width) uint8 as sequences of pixels (N, T, 1) float32 in [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If they have another shape or dtype.
+        """
+        if images.dtype != np.uint8 or images.shape[1:] != self.image_shape:
+            expected = f"uint8 (N, {', '.join(map(str, self.image_shape))})"
+            raise mismatch("PixelInputs: images", f"{images.dtype} {images.shape}", expected)
+        pixels = images.reshape(len(images), -1)[:, self.permutation]
+        return pixels[:, :, None] / np.float32(self.white)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +65,7 @@ class PixelSplit:
     Attributes
     ----------
     pixels : (N, T) uint8
-        In the order in which a model reads them.
+        In the order in which the model reads them.
     labels : (N,) int64
     """
 
@@ -42,31 +82,31 @@ class PixelData(SplitData[PixelSplit]):
     Parameters
     ----------
     images : mapping of str to (images (N, height, width) uint8, labels (N,) integers)
-        The splits. There must be a ``train``; a ``val`` is validated on.
+        The splits. ``train`` is required; ``val`` serves validation.
     name : str
-        For people.
+        Used in messages.
     num_classes : int
     white : int
-        The byte that becomes 1.
+        The byte that becomes 1.0.
     permute_seed : int, optional
-        Of the order of the pixels; row by row if left out.
+        The seed of the order of the pixels. By default they are read row by row.
     max_train : int, optional
-        Keep only so many training images, drawn by a seed of 0.
+        Use only this number of training images, drawn with seed 0.
 
     Attributes
     ----------
     splits : dict of str to PixelSplit
     permutation : (T,) integers
-        Which pixel of the image, counted row by row, is read at each step.
+        The pixel, counted row by row, that is read at each step.
 
     Raises
     ------
     ValueError
-        If an option does not fit, there is no training image, or a split's images or labels are not what they
-        should be; names it.
+        If an option is out of range, there is no training image, or the images or labels of a split have a
+        wrong shape, dtype or value. The message names it.
     """
 
-    in_memory = True  # a batch is a copy of some rows
+    in_memory = True  # a batch is a copy of rows
 
     def __init__(
         self,
@@ -109,7 +149,7 @@ class PixelData(SplitData[PixelSplit]):
         split : str
         batch_size : int
         rng : Generator, optional
-            Shuffles; without it the images come in their order.
+            Shuffles. Without it the images are in their order.
         """
         N = len(self.split(split))
         order = np.arange(N) if rng is None else rng.permutation(N)
@@ -123,11 +163,26 @@ class PixelData(SplitData[PixelSplit]):
 
     @staticmethod
     def num_tokens(batch: tuple[np.ndarray, np.ndarray]) -> int:
-        """How many labels a model has to predict in ``batch``: one for each image."""
+        """The number of labels that a model predicts in ``batch``: one per image."""
         return len(batch[1])
 
+    def preprocessing(self) -> dict[str, Any]:
+        """The entries that a checkpoint saves for new images: white, shape and order of the pixels."""
+        return {
+            "white": self.white,
+            "image_shape": list(self.image_shape),
+            "permutation": self.permutation.astype(np.int64),
+        }
+
+    def fingerprint(self) -> Fingerprint:
+        """Sizes and hashes of the labels and of a sample of the images, for :meth:`Solver.resume`."""
+        return {
+            name: f"{len(split)} {array_hash(split.labels)} {sample_hash(split.pixels)}"
+            for name, split in self.splits.items()
+        }
+
     def describe(self) -> str:
-        """What is in the data, for people: the sequences, and how many images of each class a split has."""
+        """A text for people: the sequences, and the number of images of each class in each split."""
         height, width = self.image_shape
         order = "row by row" if self.permute_seed is None else f"permuted with seed {self.permute_seed}"
         lines = [f"{self.name}: {height} x {width} images, {height * width} pixels each, {order}"]

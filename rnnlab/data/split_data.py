@@ -6,6 +6,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from rnnlab.data.errors import MissingDataError
+
 Split = TypeVar("Split")
 
 
@@ -33,7 +35,9 @@ class SplitData(Generic[Split]):
         try:
             return self.splits[name]
         except KeyError:
-            raise KeyError(f"{self.name} has the splits {', '.join(self.splits)}, not {name!r}") from None
+            raise MissingDataError(
+                f"{self.name} has the splits {', '.join(self.splits)}, not {name!r}"
+            ) from None
 
 
 def batches(order: np.ndarray, batch_size: int) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""One split of a captioned data set: features of images, captions, and which caption is of which image."""
+"""One split of a captioned data set: features of images, captions, and the image of each caption."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from rnnlab.data.hdf5 import mismatch
 from rnnlab.data.vocabulary import END, START, Vocabulary
 
-Array = Any  # ndarray, or what reads like one: shape, dtype, len, and indexing by an array of integers
+Features = Any  # an ndarray, or an object with shape, dtype, len() and indexing by an array of integers
 
 
 @dataclass(frozen=True, eq=False)
 class CaptionSplit:
-    """Images and their captions, one caption a row. The contents are checked when it is made.
+    """Images and their captions, one caption per row. The constructor checks the contents.
 
     Attributes
     ----------
@@ -25,29 +25,29 @@ class CaptionSplit:
     captions : (num_captions, L) int32
         <START>, words, <END>, <NULL> padding. Any other integer dtype is converted.
     image_idxs : (num_captions,) int32
-        The row of ``features`` that a caption is of.
+        The row of ``features`` that each caption describes.
     names : tuple of str, num_images long
         File names or addresses, for :func:`rnnlab.data.image_from_url`.
     references : list of list of str, num_images long
-        The sentences of each image as people wrote them, which the scores compare with.
+        The sentences of each image as people wrote them: the references of the scores.
     sources : mapping of str to str
-        For messages: where a field was read from, file and field.
+        The file and field from which each field was read, for messages.
     global_features : (num_images, G) array-like of float, optional
         A global vector of each image, beside local ``features``.
 
     Raises
     ------
     ValueError
-        If a field has a wrong dtype, shape or length, or an index lies past the features.
+        If a field has a wrong dtype, shape or length, or an index is out of range.
     """
 
-    features: Array
+    features: Features
     captions: np.ndarray
     image_idxs: np.ndarray
     names: tuple[str, ...]
     references: list[list[str]]
     sources: Mapping[str, str] = field(default_factory=dict, repr=False)
-    global_features: Array | None = None
+    global_features: Features | None = None
 
     def __post_init__(self) -> None:
         for name, ndim in (("captions", 2), ("image_idxs", 1)):
@@ -78,23 +78,28 @@ class CaptionSplit:
         """The names of the fields that hold features."""
         return ("features",) if self.global_features is None else ("features", "global_features")
 
+    @property
+    def model_inputs(self) -> Any:
+        """All features as a model reads them: one array or a tuple with global ones, lazy if they are."""
+        return self.features if self.global_features is None else (self.features, self.global_features)
+
     def features_at(self, images: np.ndarray | slice) -> Any:
-        """The features of some images as a model takes them: an array, or a tuple with global ones."""
+        """The features of images as a model reads them: an array, or a tuple with global features."""
         if self.global_features is None:
             return self.features[images]
         return self.features[images], self.global_features[images]
 
     def sample(self, count: int, rng: np.random.Generator) -> CaptionSplit:
-        """The split with ``count`` of its captions (or all, if it has fewer), drawn without replacement."""
-        kept = rng.permutation(len(self.captions))[:count]
-        return replace(self, captions=self.captions[kept], image_idxs=self.image_idxs[kept])
+        """The split with ``count`` of its captions (all if there are fewer), drawn without replacement."""
+        chosen = rng.permutation(len(self.captions))[:count]
+        return replace(self, captions=self.captions[chosen], image_idxs=self.image_idxs[chosen])
 
     def where(self, name: str) -> str:
-        """Where the field ``name`` came from, for messages."""
+        """The file and field of ``name``, for messages."""
         return self.sources.get(name, f"CaptionSplit: {name}")
 
     def check_tokens(self, vocabulary: Vocabulary) -> None:
-        """Check that every caption begins with <START>, has an <END>, and stays inside ``vocabulary``.
+        """Check that every caption begins with <START>, has an <END>, and has only tokens of ``vocabulary``.
 
         Raises
         ------
@@ -119,6 +124,10 @@ class CaptionSplit:
             raise mismatch(self.where(name), f"dtype {array.dtype}", "an integer dtype")
         if array.ndim != ndim:
             raise mismatch(self.where(name), f"shape {array.shape}", f"{ndim} dimension{'s' * (ndim > 1)}")
+        limits = np.iinfo(np.int32)
+        if array.size and not (array.min() >= limits.min and array.max() <= limits.max):
+            wide = array.min() if array.min() < limits.min else array.max()
+            raise mismatch(self.where(name), wide, "integers of 32 bits")
         return array.astype(np.int32, copy=False)
 
     def _check_features(self, name: str) -> None:
@@ -147,13 +156,13 @@ class CaptionSplit:
 
 def with_decoded_references(
     vocabulary: Vocabulary,
-    features: Array,
+    features: Features,
     captions: np.ndarray,
     image_idxs: np.ndarray,
     names: tuple[str, ...],
     sources: Mapping[str, str],
 ) -> CaptionSplit:
-    """A split whose references are its captions, decoded, for data that come without raw sentences."""
+    """A split whose references are its decoded captions, for data without raw sentences."""
     references: list[list[str]] = [[] for _ in range(len(features))]
     split = CaptionSplit(features, captions, image_idxs, names, references, sources)
     split.check_tokens(vocabulary)

@@ -1,9 +1,9 @@
-"""Scores: of captions and translations against references, of classes, of probabilities and of states."""
+"""Scores of captions, translations and classes, perplexity, and distances between states."""
 
 from rnnlab.metrics.captions import METRICS, CaptionScores, Metric, score_captions
 from rnnlab.metrics.classification import accuracy, confusion_matrix
 from rnnlab.metrics.discrepancy import mean_centroid_distance, pointwise_distance
-from rnnlab.metrics.java import JavaError, ptb_tokenizer
+from rnnlab.metrics.java import JavaError, check_java, ptb_tokenizer
 from rnnlab.metrics.library import CAPTION_SCORERS, TRANSLATION_SCORERS
 from rnnlab.metrics.perplexity import perplexity
 from rnnlab.metrics.translation import TranslationScores, corpus_bleu
@@ -17,6 +17,7 @@ __all__ = [
     "Metric",
     "TranslationScores",
     "accuracy",
+    "check_java",
     "confusion_matrix",
     "corpus_bleu",
     "mean_centroid_distance",

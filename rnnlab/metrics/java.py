@@ -1,7 +1,7 @@
 """The Java programs of the COCO caption evaluation: METEOR and the Penn Treebank tokeniser.
 
-Their jars come with pycocoevalcap. Whatever goes wrong with them is a :class:`JavaError` with Java's own
-words, and no process outlives its call.
+Their jars come with pycocoevalcap. A failure of Java is a :class:`JavaError` with the last line of its
+output, and every process ends with the call that started it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,20 @@ from pathlib import Path
 from rnnlab.metrics.library import CAPTION_SCORERS
 
 
-class JavaError(RuntimeError):
-    """Java is missing, or a Java program did not do its work."""
+class JavaError(OSError):
+    """Java is missing, or a Java program failed."""
+
+
+def check_java(program: str) -> None:
+    """Check that there is a Java; ``program`` is what needs it.
+
+    Raises
+    ------
+    JavaError
+        If there is none.
+    """
+    if shutil.which("java") is None:
+        raise JavaError(f"{program} needs Java, and there is no java on the PATH")
 
 
 def meteor(references: dict[int, list[str]], candidates: dict[int, list[str]]) -> tuple[float, list[float]]:
@@ -32,25 +44,25 @@ def meteor(references: dict[int, list[str]], candidates: dict[int, list[str]]) -
         If Java is missing or METEOR fails.
     """
     library = CAPTION_SCORERS.module("meteor.meteor")
-    _require_java("METEOR")
+    check_java("METEOR")
     scorer = library.Meteor()
-    said = b""
+    output = b""
     try:
         with scorer.meteor_p as process:
             try:
                 return scorer.compute_score(_without_bars(references), _without_bars(candidates))
             finally:
                 process.kill()
-                said = process.stderr.read()
+                output = process.stderr.read()
     except (OSError, ValueError) as error:  # a broken pipe, or a line that is no number
-        raise JavaError(f"METEOR's Java process failed: {_last_line(said)}") from error
+        raise JavaError(f"METEOR's Java process failed: {_last_line(output)}") from error
     finally:
-        if scorer.lock.locked():  # after an error, or its destructor would wait for its own lock for ever
+        if scorer.lock.locked():  # after an error; its destructor would wait for it forever
             scorer.lock.release()
 
 
 def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
-    """The Penn Treebank tokeniser of the COCO evaluation, run once over all that it will be asked for.
+    """The Penn Treebank tokeniser of the COCO evaluation, run once over all sentences.
 
     Parameters
     ----------
@@ -60,7 +72,7 @@ def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
     Returns
     -------
     callable
-        From one of the sentences to its words: lower case, without punctuation.
+        From one of ``sentences`` to its words: lower case, without punctuation.
 
     Raises
     ------
@@ -70,7 +82,7 @@ def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
         If Java is missing or the tokeniser fails.
     """
     library = CAPTION_SCORERS.module("tokenizer.ptbtokenizer")
-    _require_java("the Penn Treebank tokeniser")
+    check_java("the Penn Treebank tokeniser")
     jar = Path(library.__file__).with_name(library.STANFORD_CORENLP_3_4_1_JAR)
     command = ["java", "-cp", str(jar), "edu.stanford.nlp.process.PTBTokenizer"]
     command += ["-preserveLines", "-lowerCase", "-encoding", "utf-8"]
@@ -89,15 +101,10 @@ def ptb_tokenizer(sentences: Sequence[str]) -> Callable[[str], list[str]]:
     return words.__getitem__
 
 
-def _require_java(program: str) -> None:
-    if shutil.which("java") is None:
-        raise JavaError(f"{program} needs Java, and there is no java on the PATH")
-
-
 def _without_bars(sentences: dict[int, list[str]]) -> dict[int, list[str]]:
-    """METEOR's lines are fields between bars: a sentence must not bring its own."""
+    """The sentences without ``|||``, which separates the fields of METEOR's input."""
     return {image: [text.replace("|||", "") for text in texts] for image, texts in sentences.items()}
 
 
-def _last_line(said: bytes) -> str:
-    return said.decode(errors="replace").strip().rpartition("\n")[2] or "it said nothing"
+def _last_line(output: bytes) -> str:
+    return output.decode(errors="replace").strip().rpartition("\n")[2] or "no output"

@@ -39,6 +39,7 @@ __all__ = [
     "gpu_training",
     "ops_for",
     "ops_on",
+    "release_memory",
     "warm_up",
 ]
 
@@ -117,6 +118,25 @@ def describe_gpu() -> str:
 def gpu_training() -> ModuleType:
     """What a solver does on a GPU alone: :mod:`rnnlab.ops.cuda.training`."""
     return importlib.import_module("rnnlab.ops.cuda.training")
+
+
+def release_memory() -> int:
+    """Free the host's memory that arrays no longer use and that is held for new arrays.
+
+    The compiled kernels reuse the memory of arrays that are gone, about as much as a training step takes.
+    Call this after a large piece of work in a process that goes on with something else. CuPy frees its own by
+    ``cupy.get_default_memory_pool().free_all_blocks()``.
+
+    Returns
+    -------
+    int
+        The bytes that were freed; 0 where the compiled kernels are not in use.
+    """
+    if _for_numpy().module is numpy_ops:
+        return 0
+    from rnnlab.ops.numba import memory
+
+    return memory.release()
 
 
 def warm_up() -> float:

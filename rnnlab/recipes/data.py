@@ -61,6 +61,7 @@ class CocoData:
     annotations_train: EnvPath
     annotations_val: EnvPath
     features: EnvPath
+    annotations_test: EnvPath | None = None  # captions of test images, such as Karpathy's split in this form
     global_features: EnvPath | None = None
     images: EnvPath | None = None
     min_count: Count = 5

@@ -123,7 +123,7 @@ class DecodingConfig:
 class EvaluationConfig:
     """Which captions are scored, and how."""
 
-    split: Literal["train", "val", "test"] = "val"
+    split: Literal["train", "val", "test"] = "test"
     metrics: list[Metric] = field(default_factory=lambda: list(METRICS))
     each_epoch: list[Metric] = field(default_factory=list)  # scored on the validation split after every epoch
     tokenizer: Literal["simple", "ptb"] = "simple"  # ptb is the COCO evaluation's, and needs Java
@@ -134,7 +134,7 @@ class EvaluationConfig:
 class TranslationEvaluationConfig:
     """Which translations are scored, by BLEU and perplexity."""
 
-    split: str = "val"  # one of the data's
+    split: str = "test"  # one of the data's
     each_epoch: list[Literal["BLEU"]] = field(default_factory=list)  # of greedy translations of ``val``
     max_sentences: Count | None = None  # translate and score only the first so many
 
@@ -143,5 +143,5 @@ class TranslationEvaluationConfig:
 class ClassificationEvaluationConfig:
     """Which sequences are classified, and compared with their labels."""
 
-    split: Literal["train", "val", "test"] = "val"
+    split: Literal["train", "val", "test"] = "test"
     max_images: Count | None = None  # only the first so many

@@ -12,16 +12,20 @@ import numpy as np
 import rnnlab
 from rnnlab import plots
 from rnnlab.data import CaptionData, image_from_url
+from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.decoding import Hypothesis
 from rnnlab.files import atomic_write
 from rnnlab.runs import Run
 from rnnlab.tasks import classification, translation
-from rnnlab.tasks.captioning import Evaluation, written
+from rnnlab.tasks.captioning import written
 from rnnlab.tasks.discrepancy import Discrepancy
+from rnnlab.tasks.task import Evaluation
 from rnnlab.tasks.translation import Translation
 
 
-def captions_text(names: Sequence[str], captions: Sequence[Sequence[Hypothesis]], data: CaptionData) -> str:
+def captions_text(
+    names: Sequence[str], captions: Sequence[Sequence[Hypothesis]], data: CaptionData | CaptionInputs
+) -> str:
     """A line for each image, or, with n-best lists, a line for each caption with its score."""
     lines = []
     for name, found in zip(names, captions, strict=True):
@@ -37,7 +41,7 @@ def captions_picture(
     path: str | os.PathLike[str],
     names: Sequence[str],
     captions: Sequence[Sequence[Hypothesis]],
-    data: CaptionData,
+    data: CaptionData | CaptionInputs,
     *,
     columns: int = 4,
 ) -> None:
@@ -52,7 +56,7 @@ def attention_picture(
     path: str | os.PathLike[str],
     names: Sequence[str],
     captions: Sequence[Sequence[Hypothesis]],
-    data: CaptionData,
+    data: CaptionData | CaptionInputs,
 ) -> None:
     """Draw what the model looked at for each word of the best captions, in a PNG.
 
@@ -127,88 +131,25 @@ def confusion_text(confusion: np.ndarray) -> str:
     return "\n".join(lines)
 
 
-def scores_table(evaluation: Evaluation | translation.Evaluation | classification.Evaluation) -> str:
-    """The corpus scores, a line each, and notes, the signature of BLEU, or which classes are confused."""
+def scores_table(evaluation: Evaluation) -> str:
+    """The scores of a split, one per line, with notes; for classes also the confusion matrix."""
+    lines = [f"{name:<12}{value:>10}" for name, value in evaluation.rows()]
+    lines += [f"note: {note}" for note in evaluation.notes()]
     if isinstance(evaluation, classification.Evaluation):
-        rows = [("images", f"{len(evaluation.labels):,}")]
-        rows += [(name, f"{score:.4f}") for name, score in _corpus(evaluation).items()]
-        lines = [f"{name:<12}{value:>10}" for name, value in rows]
-        return "\n".join([*lines, "", confusion_text(evaluation.confusion)])
-    scores = evaluation.scores
-    if isinstance(evaluation, translation.Evaluation):
-        rows = [("sentences", f"{len(evaluation.sources):,}")]
-        digits, notes = 2, [f"BLEU: {evaluation.scores.signature}"]
-    else:
-        rows = [("images", f"{len(evaluation.names):,}")]
-        digits, notes = 4, [f"note: {note}" for note in evaluation.scores.notes]
-    rows.append(("perplexity", f"{evaluation.perplexity:.3f}"))
-    rows += [(name, f"{score:.{digits}f}") for name, score in scores.corpus.items()]
-    return "\n".join([f"{name:<12}{value:>10}" for name, value in rows] + notes)
+        lines += ["", confusion_text(evaluation.confusion)]
+    return "\n".join(lines)
 
 
-def write_scores(
-    path: str | os.PathLike[str],
-    evaluation: Evaluation | translation.Evaluation | classification.Evaluation,
-    run: Run,
-    split: str,
-) -> None:
-    """Write corpus scores as JSON, and all captions, translations or classes with what is right."""
+def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run, split: str) -> None:
+    """Write the scores and all captions, translations or classes as JSON."""
     report: dict[str, Any] = {
         "rnnlab": rnnlab.__version__,
         "run": os.fspath(run.directory),
         "split": split,
-        "corpus": _corpus(evaluation),
+        **evaluation.report(),
     }
-    if isinstance(evaluation, translation.Evaluation):
-        report |= _translations_report(evaluation)
-    elif isinstance(evaluation, classification.Evaluation):
-        report |= {
-            name: getattr(evaluation, name).tolist() for name in ("confusion", "labels", "predictions")
-        }
-    else:
-        report |= _captions_report(evaluation)
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _corpus(evaluation: Evaluation | translation.Evaluation | classification.Evaluation) -> dict[str, float]:
-    if isinstance(evaluation, classification.Evaluation):
-        return {"loss": evaluation.loss, "accuracy": evaluation.accuracy}
-    return {"perplexity": evaluation.perplexity, **evaluation.scores.corpus}
-
-
-def _captions_report(evaluation: Evaluation) -> dict[str, Any]:
-    scores = evaluation.scores
-    return {
-        "notes": scores.notes,
-        "images": [
-            {
-                "name": name,
-                "caption": sentence,
-                "references": references,
-                "scores": {metric: values[k] for metric, values in scores.images.items()},
-            }
-            for k, (name, sentence, references) in enumerate(
-                zip(evaluation.names, evaluation.sentences, evaluation.references, strict=True)
-            )
-        ],
-    }
-
-
-def _translations_report(evaluation: translation.Evaluation) -> dict[str, Any]:
-    return {
-        "signature": evaluation.scores.signature,
-        "sentences": [
-            {
-                "source": " ".join(source),
-                "translation": " ".join(best.words),
-                "references": [" ".join(words) for words in references],
-            }
-            for source, (best, *_), references in zip(
-                evaluation.sources, evaluation.translations, evaluation.references, strict=True
-            )
-        ],
-    }
 
 
 def discrepancy_table(found: Discrepancy) -> str:

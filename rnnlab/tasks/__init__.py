@@ -1,8 +1,30 @@
-"""What recipes can be about, captioning, translation and classification, a module each with the same names.
+"""The tasks of recipes, captioning, translation and classification: one object each.
 
-TABLES                                                           the classes of its tables [data]
-open_data(table)                                                 -> data
-new_model(config, data)                                          -> model
-epoch_scores(config, data)                                       -> function of the model to scores, or None
-evaluate(training, data, model, split, decoding=, evaluation=)   -> Evaluation; without decoding of classes
+:class:`~rnnlab.tasks.task.Task` is their interface. Everything that depends on the kind of a recipe is a
+method or an attribute of its task.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+from rnnlab.recipes.recipe import Recipe
+from rnnlab.tasks.captioning import Captioning
+from rnnlab.tasks.classification import Classification
+from rnnlab.tasks.task import Task
+from rnnlab.tasks.translation import TranslationTask
+
+TASKS: tuple[Task, ...] = (Captioning(), TranslationTask(), Classification())
+
+
+def task_of(config: Recipe) -> Task:
+    """The task of a recipe."""
+    return next(task for task in TASKS if isinstance(config, task.recipe))
+
+
+def task_of_data(table: Any) -> Task:
+    """The task of a table [data]."""
+    return next(task for task in TASKS if type(table) in task.openers)
+
+
+__all__ = ["TASKS", "Task", "task_of", "task_of_data"]

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rnnlab.data import CaptionData, open_annotated, open_shapes, read_coco, read_karpathy, tokenize
+from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.decoding import Hypothesis
-from rnnlab.metrics import CAPTION_SCORERS, CaptionScores, perplexity, ptb_tokenizer, score_captions
+from rnnlab.metrics import (
+    CAPTION_SCORERS,
+    CaptionScores,
+    check_java,
+    perplexity,
+    ptb_tokenizer,
+    score_captions,
+)
 from rnnlab.models import CaptioningRNN
 from rnnlab.recipes.recipe import (
     CocoData,
@@ -21,139 +29,231 @@ from rnnlab.recipes.recipe import (
     EvaluationConfig,
     KarpathyData,
     ShapesData,
-    TrainingConfig,
 )
 from rnnlab.tasks.search import decode
-from rnnlab.training import validation_loss
+from rnnlab.tasks.task import Task, chosen_on, limited
+from rnnlab.training import Checkpoint, validation_loss
 
-TABLES = (ShapesData, CourseData, KarpathyData, CocoData)
+TOKENIZERS = {
+    "ptb": "PTB, the protocol of the COCO evaluation",
+    "simple": "simple (lower case, alphanumeric); published scores use PTB: evaluation.tokenizer = ptb",
+}
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The captions of a split and how good they are.
+    """The captions of a split and their scores.
 
     Attributes
     ----------
+    split : str
     names : tuple of str
         The images.
     captions : list of list of Hypothesis
-        Best first, one list an image.
+        One list per image, best first.
     sentences : list of str
         The best caption of each image.
     references : list of list of str
-        What people wrote.
+        The sentences that people wrote.
     perplexity : float
-        Of what people wrote of these images, under the model.
+        Of the references of these images under the model.
     scores : CaptionScores
+    tokenizer : "simple" or "ptb"
+        The tokenizer of the scores.
     """
 
+    split: str
     names: tuple[str, ...]
     captions: list[list[Hypothesis]]
     sentences: list[str]
     references: list[list[str]]
     perplexity: float
     scores: CaptionScores
+    tokenizer: str
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The table of the scores: names and numbers."""
+        rows = [("images", f"{len(self.names):,}"), ("perplexity", f"{self.perplexity:.3f}")]
+        return rows + [(name, f"{score:.4f}") for name, score in self.scores.corpus.items()]
+
+    def notes(self) -> list[str]:
+        """The tokenizer, and what could not be computed."""
+        return [f"tokenizer: {TOKENIZERS[self.tokenizer]}", *chosen_on(self.split), *self.scores.notes]
+
+    def report(self) -> dict[str, Any]:
+        """The scores, and each caption with its references and scores, as JSON can hold them."""
+        images = [
+            {
+                "name": name,
+                "caption": sentence,
+                "references": references,
+                "scores": {metric: values[k] for metric, values in self.scores.images.items()},
+            }
+            for k, (name, sentence, references) in enumerate(
+                zip(self.names, self.sentences, self.references, strict=True)
+            )
+        ]
+        corpus = {"perplexity": self.perplexity, **self.scores.corpus}
+        return {"corpus": corpus, "tokenizer": self.tokenizer, "notes": self.notes(), "images": images}
 
 
-def open_data(table: ShapesData | CourseData | KarpathyData | CocoData) -> CaptionData:
-    """The data that a recipe's table ``[data]`` names."""
-    options = asdict(table)
-    kind = options.pop("kind")
-    if kind == "shapes":
-        return open_shapes(**options)
-    if kind == "course":
-        return CaptionData.from_course(options.pop("directory"), **options)
-    if kind == "karpathy":
-        return open_annotated(read_karpathy(options.pop("annotations")), **options)
-    splits = ("train", "val")
+def _open_shapes(table: ShapesData) -> CaptionData:
+    return open_shapes(**_options(table))
+
+
+def _open_course(table: CourseData) -> CaptionData:
+    options = _options(table)
+    return CaptionData.from_course(options.pop("directory"), **options)
+
+
+def _open_karpathy(table: KarpathyData) -> CaptionData:
+    options = _options(table)
+    return open_annotated(read_karpathy(options.pop("annotations")), **options)
+
+
+def _open_coco(table: CocoData) -> CaptionData:
+    options = _options(table)
+    files = {split: options.pop(f"annotations_{split}") for split in ("train", "val", "test")}
     return open_annotated(
-        read_coco({split: options.pop(f"annotations_{split}") for split in splits}), **options
+        read_coco({split: path for split, path in files.items() if path is not None}), **options
     )
 
 
-def new_model(config: Config, data: CaptionData) -> CaptioningRNN:
-    """A model as the recipe describes it, its parameters drawn from the recipe's seed."""
-    return CaptioningRNN(
-        data.vocabulary.word_to_idx,
-        data.num_features,
-        **asdict(config.model),
-        global_dim=data.num_global_features,
-        rng=np.random.default_rng(config.training.seed),
-    )
+def _options(table: Any) -> dict[str, Any]:
+    return {key: value for key, value in asdict(table).items() if key != "kind"}
 
 
-def evaluate(
-    training: TrainingConfig,
-    data: CaptionData,
-    model: CaptioningRNN,
-    split: str,
-    *,
-    decoding: DecodingConfig,
-    evaluation: EvaluationConfig,
-) -> Evaluation:
-    """Caption a split and score the captions against its references.
+class Captioning(Task):
+    """The task of :class:`rnnlab.recipes.recipe.Config`."""
+
+    recipe, does, makes, command = Config, "captions", "captions", "caption"
+    openers: ClassVar = {
+        ShapesData: _open_shapes,
+        CourseData: _open_course,
+        KarpathyData: _open_karpathy,
+        CocoData: _open_coco,
+    }
+
+    def new_model(self, config: Config, data: CaptionData) -> CaptioningRNN:
+        """See :meth:`Task.new_model`."""
+        check_features(config, data)
+        return CaptioningRNN(
+            data.vocabulary.word_to_idx,
+            data.num_features,
+            **asdict(config.model),
+            global_dim=data.num_global_features,
+            rng=np.random.default_rng(config.training.seed),
+        )
+
+    def inputs(self, config: Config, checkpoint: Checkpoint) -> CaptionInputs:
+        """See :meth:`Task.inputs`."""
+        return CaptionInputs.from_saved(checkpoint.vocabulary or [], checkpoint.preprocessing)
+
+    def epoch_scores(
+        self, config: Config, data: CaptionData
+    ) -> Callable[[CaptioningRNN], dict[str, float]] | None:
+        """See :meth:`Task.epoch_scores`. Captions are split by the simple tokenizer."""
+        metrics = config.evaluation.each_epoch
+        if not metrics:
+            return None
+        CAPTION_SCORERS.require()
+        if "METEOR" in metrics:
+            check_java("METEOR, in evaluation.each_epoch,")
+        images = data.split("val")
+        count = limited(config.evaluation.max_images, images.num_images)
+
+        def scores(model: CaptioningRNN) -> dict[str, float]:
+            captions = decode(
+                model, images.model_inputs, config.decoding, rng=config.training.seed, first=count
+            )
+            scored = score_captions(
+                written(captions, data), images.references[:count], tokenize=tokenize, metrics=metrics
+            )
+            return validation_loss(model, data, config.training.batch_size) | scored.corpus
+
+        return scores
+
+    def evaluate(
+        self,
+        config: Config,
+        data: CaptionData,
+        model: CaptioningRNN,
+        split: str,
+        *,
+        decoding: DecodingConfig | None = None,
+        evaluation: EvaluationConfig | None = None,
+    ) -> Evaluation:
+        """Caption a split and score the captions against its references.
+
+        Raises
+        ------
+        ImportError
+            If the extra ``eval`` is not installed.
+        JavaError
+            If the tokenizer is "ptb" and there is no Java: before anything is decoded.
+        KeyError
+            If the data have no such split.
+        ValueError
+            If its first ``max_images`` images have no captions.
+        """
+        CAPTION_SCORERS.require()
+        decoding, evaluation = decoding or config.decoding, evaluation or config.evaluation
+        if evaluation.tokenizer == "ptb":
+            check_java('evaluation.tokenizer = "ptb"')
+        images, training = data.split(split), config.training
+        count = limited(evaluation.max_images, images.num_images)
+        captions_perplexity = _perplexity(data, model, split, count, training.batch_size)
+        captions = decode(model, images.model_inputs, decoding, rng=training.seed, first=count)
+        sentences = written(captions, data)
+        references = images.references[:count]
+        tokenizer: Callable[[str], Sequence[str]] = tokenize
+        if evaluation.tokenizer == "ptb":
+            tokenizer = ptb_tokenizer([*sentences, *chain.from_iterable(references)])
+        return Evaluation(
+            split,
+            images.names[:count],
+            captions,
+            sentences,
+            references,
+            captions_perplexity,
+            score_captions(sentences, references, tokenize=tokenizer, metrics=evaluation.metrics),
+            evaluation.tokenizer,
+        )
+
+
+def check_features(config: Config, data: CaptionData) -> None:
+    """Check that a model that attends has a grid of features for each image, and any other a vector.
 
     Raises
     ------
-    ImportError
-        If the extra ``eval`` is not installed.
-    KeyError
-        If the data have no such split.
     ValueError
-        If its first ``max_images`` images have no captions.
+        If it has not. The message names ``model.attention`` and ``data.features``.
     """
-    CAPTION_SCORERS.require()
-    images = data.split(split)
-    count = min(evaluation.max_images or images.num_images, images.num_images)
-    captions_perplexity = _perplexity(data, model, split, count, training.batch_size)
-    captions = decode(model, images.features_at(slice(count)), decoding, rng=training.seed)
-    sentences = written(captions, data)
-    references = images.references[:count]
-    tokenizer: Callable[[str], Sequence[str]] = tokenize
-    if evaluation.tokenizer == "ptb":
-        tokenizer = ptb_tokenizer([*sentences, *chain.from_iterable(references)])
-    return Evaluation(
-        images.names[:count],
-        captions,
-        sentences,
-        references,
-        captions_perplexity,
-        score_captions(sentences, references, tokenize=tokenizer, metrics=evaluation.metrics),
-    )
-
-
-def _perplexity(data: CaptionData, model: CaptioningRNN, split: str, count: int, size: int) -> float:
-    """That of the captions of the first ``count`` images of a split."""
-    captions = np.flatnonzero(data.split(split).image_idxs < count)
-    if not captions.size:
+    attention, shape = config.model.attention, data.feature_shape
+    if attention is not None and len(shape) < 2:
         raise ValueError(
-            f"max_images: found no captions of the first {count} images of {split}, expected some"
+            f"model.attention is {attention!r}, and data.features has one vector of shape {shape} for each "
+            "image, expected a grid (regions, D): set data.features to local ones, or remove model.attention"
         )
-    batches = np.split(captions, range(size, captions.size, size))
-    totals = [model.nll(*data.batch(split, indices)) for indices in batches]
-    return perplexity(sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals))
+    if attention is None and len(shape) > 1:
+        raise ValueError(
+            f"data.features has a grid of shape {shape} for each image, and model.attention is not set, "
+            "expected one vector (D,): set model.attention, or data.features to one vector for each image"
+        )
 
 
-def written(captions: Sequence[Sequence[Hypothesis]], data: CaptionData) -> list[str]:
+def written(captions: Sequence[Sequence[Hypothesis]], data: CaptionData | CaptionInputs) -> list[str]:
     """The best caption of each image in words."""
     return [data.vocabulary.decode(best.tokens) for best, *_ in captions]
 
 
-def epoch_scores(config: Config, data: CaptionData) -> Any:
-    """The function that the solver calls after every epoch; None for its own, which needs no captions."""
-    metrics = config.evaluation.each_epoch
-    if not metrics:
-        return None
-    CAPTION_SCORERS.require()
-    images = data.split("val")
-    count = min(config.evaluation.max_images or images.num_images, images.num_images)
-
-    def scores(model: CaptioningRNN) -> dict[str, float]:
-        captions = decode(model, images.features_at(slice(count)), config.decoding, rng=config.training.seed)
-        scored = score_captions(
-            written(captions, data), images.references[:count], tokenize=tokenize, metrics=metrics
+def _perplexity(data: CaptionData, model: CaptioningRNN, split: str, count: int, size: int) -> float:
+    """The perplexity of the captions of the first ``count`` images of a split."""
+    captions = np.flatnonzero(data.split(split).image_idxs < count)
+    if not captions.size:
+        raise ValueError(
+            f"max_images: found no captions of the first {count} images of {split}, expected at least one"
         )
-        return validation_loss(model, data, config.training.batch_size) | scored.corpus
-
-    return scores
+    batches = np.split(captions, range(size, captions.size, size))
+    totals = [model.nll(*data.batch(split, indices)) for indices in batches]
+    return perplexity(sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals))

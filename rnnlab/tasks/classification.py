@@ -4,98 +4,132 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rnnlab.data import PixelData, open_digits, open_mnist
+from rnnlab.data.pixels import PixelInputs
 from rnnlab.layers import softmax_loss
 from rnnlab.metrics import accuracy, confusion_matrix
 from rnnlab.models import SequenceClassifier
+from rnnlab.ops import ops_for
 from rnnlab.recipes.data import DigitsTable, MnistTable
-from rnnlab.recipes.recipe import ClassificationConfig, ClassificationEvaluationConfig, TrainingConfig
-
-TABLES = (MnistTable, DigitsTable)
+from rnnlab.recipes.recipe import ClassificationConfig, ClassificationEvaluationConfig
+from rnnlab.tasks.task import Task, chosen_on, limited
+from rnnlab.training import Checkpoint
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model makes of a split.
+    """The predicted classes of a split and their scores.
 
     Attributes
     ----------
+    split : str
     labels, predictions : (N,) integers
-        The true class of each sequence, and the likeliest one.
+        The true and the most probable class of each sequence.
     loss : float
-        The mean cross-entropy, in nats.
+        The mean cross-entropy in nats.
     accuracy : float
-        The share of sequences that are classified rightly, from 0 to 1.
+        The share of correct predictions, in [0, 1].
     confusion : (C, C) integers
-        How often each class was taken for each class: rows are the true ones.
+        Entry (i, j) is the number of sequences of class i that were predicted as class j.
     """
 
+    split: str
     labels: np.ndarray
     predictions: np.ndarray
     loss: float
     accuracy: float
     confusion: np.ndarray
 
+    def rows(self) -> list[tuple[str, str]]:
+        """The table of the scores: names and numbers."""
+        scores = [("loss", f"{self.loss:.4f}"), ("accuracy", f"{self.accuracy:.4f}")]
+        return [("images", f"{len(self.labels):,}"), *scores]
 
-def open_data(table: MnistTable | DigitsTable) -> PixelData:
-    """The data that a recipe's table ``[data]`` names."""
+    def notes(self) -> list[str]:
+        """Whether the split chose the epoch."""
+        return chosen_on(self.split)
+
+    def report(self) -> dict[str, Any]:
+        """The scores, the confusion matrix, labels and predictions as JSON can hold them."""
+        arrays = {name: getattr(self, name).tolist() for name in ("confusion", "labels", "predictions")}
+        return {"corpus": {"loss": self.loss, "accuracy": self.accuracy}, "notes": self.notes(), **arrays}
+
+
+def _open_mnist(table: MnistTable) -> PixelData:
     options = asdict(table)
-    kind = options.pop("kind")
-    return open_mnist(options.pop("directory"), **options) if kind == "mnist" else open_digits(**options)
+    del options["kind"]
+    return open_mnist(options.pop("directory"), **options)
 
 
-def new_model(config: ClassificationConfig, data: PixelData) -> SequenceClassifier:
-    """A model as the recipe describes it, its parameters drawn from the recipe's seed."""
-    return SequenceClassifier(
-        data.num_classes, 1, **asdict(config.model), rng=np.random.default_rng(config.training.seed)
-    )
+def _open_digits(table: DigitsTable) -> PixelData:
+    return open_digits(permute_seed=table.permute_seed, max_train=table.max_train)
 
 
-def evaluate(
-    training: TrainingConfig,
-    data: PixelData,
-    model: SequenceClassifier,
-    split: str,
-    *,
-    evaluation: ClassificationEvaluationConfig,
-) -> Evaluation:
-    """Classify a split and compare with its labels.
+class Classification(Task):
+    """The task of :class:`rnnlab.recipes.recipe.ClassificationConfig`."""
 
-    Raises
-    ------
-    KeyError
-        If the data have no such split.
-    ValueError
-        If it has no images.
-    """
-    count, size = len(data.split(split)), training.batch_size
-    indices = np.arange(min(evaluation.max_images or count, count))
-    predictions, nats = np.empty(len(indices), np.int64), 0.0
-    for rows in np.split(indices, range(size, len(indices), size)):
-        x, labels = data.batch(split, rows)
-        scores = model.scores(x)
-        predictions[rows] = scores.argmax(axis=1)
-        nats += softmax_loss(scores, labels, divisor=1.0)[0]
-    labels = data.split(split).labels[indices]
-    return Evaluation(
-        labels,
-        predictions,
-        nats / max(1, len(indices)),
-        accuracy(labels, predictions),
-        confusion_matrix(labels, predictions, data.num_classes),
-    )
+    recipe, does, makes, command = ClassificationConfig, "classifies", "classes", "evaluate"
+    writes_sentences = False
+    openers: ClassVar = {MnistTable: _open_mnist, DigitsTable: _open_digits}
 
+    def new_model(self, config: ClassificationConfig, data: PixelData) -> SequenceClassifier:
+        """See :meth:`Task.new_model`."""
+        return SequenceClassifier(
+            data.num_classes, 1, **asdict(config.model), rng=np.random.default_rng(config.training.seed)
+        )
 
-def epoch_scores(
-    config: ClassificationConfig, data: PixelData
-) -> Callable[[SequenceClassifier], dict[str, float]]:
-    """The function that the solver calls after every epoch: loss and accuracy of the split ``val``."""
+    def inputs(self, config: ClassificationConfig, checkpoint: Checkpoint) -> PixelInputs:
+        """See :meth:`Task.inputs`."""
+        return PixelInputs.from_saved(checkpoint.preprocessing)
 
-    def scores(model: SequenceClassifier) -> dict[str, float]:
-        found = evaluate(config.training, data, model, "val", evaluation=ClassificationEvaluationConfig())
-        return {"val_loss": found.loss, "val_accuracy": found.accuracy}
+    def epoch_scores(
+        self, config: ClassificationConfig, data: PixelData
+    ) -> Callable[[SequenceClassifier], dict[str, float]]:
+        """See :meth:`Task.epoch_scores`: loss and accuracy of the split ``val``."""
 
-    return scores
+        def scores(model: SequenceClassifier) -> dict[str, float]:
+            found = self.evaluate(config, data, model, "val", evaluation=ClassificationEvaluationConfig())
+            return {"val_loss": found.loss, "val_accuracy": found.accuracy}
+
+        return scores
+
+    def evaluate(
+        self,
+        config: ClassificationConfig,
+        data: PixelData,
+        model: SequenceClassifier,
+        split: str,
+        *,
+        evaluation: ClassificationEvaluationConfig | None = None,
+    ) -> Evaluation:
+        """Classify a split and compare with its labels.
+
+        Raises
+        ------
+        KeyError
+            If the data have no such split.
+        ValueError
+            If it has no images.
+        """
+        evaluation, size = evaluation or config.evaluation, config.training.batch_size
+        indices = np.arange(limited(evaluation.max_images, len(data.split(split))))
+        predictions, nats = np.empty(len(indices), np.int64), 0.0
+        for rows in np.split(indices, range(size, len(indices), size)):
+            x, labels = data.batch(split, rows)
+            scores = model.scores(x)
+            scores = ops_for(scores).asnumpy(scores)
+            predictions[rows] = scores.argmax(axis=1)
+            nats += softmax_loss(scores, labels, divisor=1.0)[0]
+        labels = data.split(split).labels[indices]
+        return Evaluation(
+            split,
+            labels,
+            predictions,
+            nats / max(1, len(indices)),
+            accuracy(labels, predictions),
+            confusion_matrix(labels, predictions, data.num_classes),
+        )

@@ -1,4 +1,4 @@
-"""Sentences found as a recipe says, whatever their source is."""
+"""The search for sentences by the options of a recipe."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ def decode(
     *,
     rng: np.random.Generator | int = 0,
     alignments: bool = False,
+    first: int | None = None,
 ) -> list[list[Hypothesis]]:
-    """Search for sentences as the recipe's table ``[decoding]`` says.
+    """Search for sentences by the options of a recipe's table ``[decoding]``.
 
     Parameters
     ----------
     model : CaptioningRNN or Seq2Seq
     source : (N, ...), or a tuple of such arrays
-        What the model takes: features on the scale that it was trained on, or tokens.
+        The model's inputs: scaled features, or tokens. They may be lazy: only 250 rows are read at a time.
     options : DecodingConfig
     rng : numpy Generator or seed
         For ``method = "sample"``.
     alignments : bool
-        Whether the hypotheses say what the model attended to, which it then has to do.
+        Whether hypotheses have an ``alignment``. The model must attend to its source.
+    first : int, optional
+        Only the first rows of ``source``.
 
     Returns
     -------
@@ -53,10 +56,11 @@ def decode(
     searches: dict[str, Any] = {"greedy": greedy, "beam": beam_search, "sample": sample}
     search = searches[options.method]
     rows = len(source[0] if isinstance(source, tuple) else source)
+    rows = rows if first is None else min(first, rows)
     return [
         found
         for start in range(0, rows, _ROWS)
-        for found in search(model, rows_of(source, slice(start, start + _ROWS)), **arguments)
+        for found in search(model, rows_of(source, slice(start, min(start + _ROWS, rows))), **arguments)
     ]
 
 

@@ -1,16 +1,16 @@
-"""Sentences from sentences: the data, the model, the translations and the scores of a recipe."""
+"""Translation of sentences: the data, the model, the translations and the scores of a recipe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
 from rnnlab.data.parallel import Words, pad, source_row
-from rnnlab.data.parallel_text import TOKENIZERS
+from rnnlab.data.translation_inputs import TranslationInputs
 from rnnlab.decoding import Hypothesis, build_lexicon, replace_unknown
 from rnnlab.metrics import TRANSLATION_SCORERS, TranslationScores, corpus_bleu, perplexity
 from rnnlab.models import Seq2Seq
@@ -18,14 +18,12 @@ from rnnlab.recipes.recipe import (
     DecodingConfig,
     HabeasTable,
     ParallelTable,
-    TrainingConfig,
     TranslationConfig,
     TranslationEvaluationConfig,
 )
 from rnnlab.tasks.search import decode
-from rnnlab.training import validation_loss
-
-TABLES = (ParallelTable, HabeasTable)
+from rnnlab.tasks.task import Task, chosen_on, limited
+from rnnlab.training import Checkpoint, validation_loss
 
 
 class Translation(NamedTuple):
@@ -37,48 +35,149 @@ class Translation(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The translations of a split and how good they are.
+    """The translations of a split and their scores.
 
     Attributes
     ----------
+    split : str
     sources : list of sequences of str
     translations : list of list of Translation
-        Best first, one list a source.
+        One list per source, best first.
     references : list of list of sequences of str
-        Translations by people, one list a source.
+        One list of human translations per source.
     perplexity : float
-        Of those, under the model; a word that the vocabulary lacks counts as <UNK>.
+        Of the references under the model. A word that the vocabulary lacks counts as <UNK>.
     scores : TranslationScores
         Of the best translations.
     """
 
+    split: str
     sources: list[Words]
     translations: list[list[Translation]]
     references: list[list[Words]]
     perplexity: float
     scores: TranslationScores
 
+    def rows(self) -> list[tuple[str, str]]:
+        """The table of the scores: names and numbers."""
+        rows = [("sentences", f"{len(self.sources):,}"), ("perplexity", f"{self.perplexity:.3f}")]
+        return rows + [(name, f"{score:.2f}") for name, score in self.scores.corpus.items()]
 
-def open_data(table: ParallelTable | HabeasTable) -> ParallelData:
-    """The data that a recipe's table ``[data]`` names."""
+    def notes(self) -> list[str]:
+        """The signature of BLEU."""
+        return [f"BLEU: {self.scores.signature}", *chosen_on(self.split)]
+
+    def report(self) -> dict[str, Any]:
+        """The scores, and each translation with its references, as JSON can hold them."""
+        sentences = [
+            {
+                "source": " ".join(source),
+                "translation": " ".join(best.words),
+                "references": [" ".join(words) for words in references],
+            }
+            for source, (best, *_), references in zip(
+                self.sources, self.translations, self.references, strict=True
+            )
+        ]
+        corpus = {"perplexity": self.perplexity, **self.scores.corpus}
+        return {
+            "corpus": corpus,
+            "signature": self.scores.signature,
+            "notes": self.notes(),
+            "sentences": sentences,
+        }
+
+
+def _open_parallel(table: ParallelTable) -> ParallelData:
     options = asdict(table)
-    kind, directory = options.pop("kind"), options.pop("directory")
-    return open_parallel(directory, **options) if kind == "parallel" else open_habeas(directory, **options)
+    del options["kind"]
+    return open_parallel(options.pop("directory"), **options)
 
 
-def tokenize(table: ParallelTable | HabeasTable, sentence: str) -> list[str]:
-    """The words of a sentence, split as those of the data are."""
-    return TOKENIZERS[table.tokenizer if isinstance(table, ParallelTable) else "spaces"](sentence)
+def _open_habeas(table: HabeasTable) -> ParallelData:
+    options = asdict(table)
+    del options["kind"]
+    return open_habeas(options.pop("directory"), **options)
 
 
-def new_model(config: TranslationConfig, data: ParallelData) -> Seq2Seq:
-    """A model as the recipe describes it, its parameters drawn from the recipe's seed."""
-    return Seq2Seq(
-        data.source_vocabulary.word_to_idx,
-        data.vocabulary.word_to_idx,
-        **asdict(config.model),
-        rng=np.random.default_rng(config.training.seed),
-    )
+class TranslationTask(Task):
+    """The task of :class:`rnnlab.recipes.recipe.TranslationConfig`."""
+
+    recipe, does, makes, command = TranslationConfig, "translates", "translations", "translate"
+    openers: ClassVar = {ParallelTable: _open_parallel, HabeasTable: _open_habeas}
+
+    def new_model(self, config: TranslationConfig, data: ParallelData) -> Seq2Seq:
+        """See :meth:`Task.new_model`."""
+        return Seq2Seq(
+            data.source_vocabulary.word_to_idx,
+            data.vocabulary.word_to_idx,
+            **asdict(config.model),
+            rng=np.random.default_rng(config.training.seed),
+        )
+
+    def inputs(self, config: TranslationConfig, checkpoint: Checkpoint) -> TranslationInputs:
+        """See :meth:`Task.inputs`."""
+        return TranslationInputs.from_saved(checkpoint.vocabulary or [], checkpoint.preprocessing)
+
+    def epoch_scores(
+        self, config: TranslationConfig, data: ParallelData
+    ) -> Callable[[Seq2Seq], dict[str, float]] | None:
+        """See :meth:`Task.epoch_scores`: BLEU of greedy translations of the split ``val``."""
+        if not config.evaluation.each_epoch:
+            return None
+        TRANSLATION_SCORERS.require()
+        pairs = data.split("val")
+        count = limited(config.evaluation.max_sentences, len(pairs))
+        options = replace(config.decoding, method="greedy", n_best=1)
+
+        def scores(model: Seq2Seq) -> dict[str, float]:
+            found = best_words(translate(model, pairs.source[:count], options))
+            bleu = corpus_bleu(found, pairs.references[:count]).corpus["BLEU"]
+            return validation_loss(model, data, config.training.batch_size) | {"BLEU": bleu}
+
+        return scores
+
+    def evaluate(
+        self,
+        config: TranslationConfig,
+        data: ParallelData,
+        model: Seq2Seq,
+        split: str,
+        *,
+        decoding: DecodingConfig | None = None,
+        evaluation: TranslationEvaluationConfig | None = None,
+        lexicon: Mapping[str, str] | None = None,
+    ) -> Evaluation:
+        """Translate a split and score the translations against its references.
+
+        Parameters
+        ----------
+        config, data, model, split, decoding, evaluation
+            As of :meth:`Task.evaluate`.
+        lexicon : mapping of str to str, optional
+            As of :func:`translate`.
+
+        Raises
+        ------
+        ImportError
+            If the extra ``translation`` is not installed.
+        KeyError
+            If the data have no such split.
+        """
+        TRANSLATION_SCORERS.require()
+        decoding, evaluation = decoding or config.decoding, evaluation or config.evaluation
+        pairs, training = data.split(split), config.training
+        count = limited(evaluation.max_sentences, len(pairs))
+        sources, references = pairs.source[:count], pairs.references[:count]
+        translations = translate(model, sources, decoding, lexicon=lexicon, rng=training.seed)
+        return Evaluation(
+            split,
+            sources,
+            translations,
+            references,
+            _perplexity(data, model, split, count, training.batch_size),
+            corpus_bleu(best_words(translations), references),
+        )
 
 
 def translate(
@@ -90,7 +189,9 @@ def translate(
     alignments: bool = False,
     rng: np.random.Generator | int = 0,
 ) -> list[list[Translation]]:
-    """Translate sentences as the recipe's table ``[decoding]`` says.
+    """Translate sentences by the options of a recipe's table ``[decoding]``.
+
+    A sentence without words has the empty translation.
 
     Parameters
     ----------
@@ -99,11 +200,11 @@ def translate(
         Their words.
     options : DecodingConfig
     lexicon : mapping of str to str, optional
-        Let the model write <UNK>, and put in its place what the lexicon has for the source word that has the
-        most attention, or that word itself.
+        UNK replacement: the model may write <UNK>, which becomes the lexicon's entry for the source word with
+        the most attention, or this source word where there is no entry.
     alignments : bool
-        Whether hypotheses have an ``alignment``: (words and, if finished, <END>; words of the source and its
-        <END>). They do with a lexicon.
+        Whether hypotheses have an ``alignment``: a row for each word and, if finished, <END>; a column for
+        each word of the source and its <END>. With a lexicon they always have one.
     rng : numpy Generator or seed
         For ``method = "sample"``.
 
@@ -115,18 +216,20 @@ def translate(
     Raises
     ------
     ValueError
-        If alignments or a lexicon are asked for and the model does not attend to its source.
+        If there are alignments or a lexicon and the model does not attend to its source.
     """
     if lexicon is not None:
         options = replace(options, forbid_unknown=False)
     vocabularies = [_vocabulary(model.source_word_to_idx), _vocabulary(model.word_to_idx)]
     rows = [source_row(vocabularies[0], words) for words in sources]
-    # by length, so that sources that are decoded together need little padding
-    order = np.argsort([len(row) for row in rows], kind="stable")
+    # sorted by length, so that a batch needs little padding; rows of <END> alone are empty sentences
+    order = [k for k in np.argsort([len(row) for row in rows], kind="stable") if sources[k]]
+    translations: list[list[Translation]] = [[_nothing(alignments or lexicon is not None)] for _ in rows]
+    if not order:
+        return translations
     found = decode(
         model, pad([rows[k] for k in order]), options, alignments=alignments or lexicon is not None, rng=rng
     )
-    translations: list[list[Translation]] = [[] for _ in rows]
     for k, hypotheses in zip(order, found, strict=True):
         translations[k] = [
             _translation(hypothesis, sources[k], vocabularies[1], lexicon) for hypothesis in hypotheses
@@ -134,60 +237,10 @@ def translate(
     return translations
 
 
-def evaluate(
-    training: TrainingConfig,
-    data: ParallelData,
-    model: Seq2Seq,
-    split: str,
-    *,
-    decoding: DecodingConfig,
-    evaluation: TranslationEvaluationConfig,
-    lexicon: Mapping[str, str] | None = None,
-) -> Evaluation:
-    """Translate a split and score that against its references; the lexicon is as of :func:`translate`.
-
-    Raises
-    ------
-    ImportError
-        If the extra ``translation`` is not installed.
-    KeyError
-        If the data have no such split.
-    """
-    pairs = data.split(split)
-    TRANSLATION_SCORERS.require()
-    count = min(evaluation.max_sentences or len(pairs), len(pairs))
-    sources, references = pairs.source[:count], pairs.references[:count]
-    translations = translate(model, sources, decoding, lexicon=lexicon, rng=training.seed)
-    return Evaluation(
-        sources,
-        translations,
-        references,
-        _perplexity(data, model, split, count, training.batch_size),
-        corpus_bleu(best_words(translations), references),
-    )
-
-
-def epoch_scores(config: TranslationConfig, data: ParallelData) -> Any:
-    """The function that the solver calls after every epoch; None for its own, which needs no translations."""
-    if not config.evaluation.each_epoch:
-        return None
-    TRANSLATION_SCORERS.require()
-    pairs = data.split("val")
-    count = min(config.evaluation.max_sentences or len(pairs), len(pairs))
-    options = replace(config.decoding, method="greedy", n_best=1)
-
-    def scores(model: Seq2Seq) -> dict[str, float]:
-        found = best_words(translate(model, pairs.source[:count], options))
-        bleu = corpus_bleu(found, pairs.references[:count]).corpus["BLEU"]
-        return validation_loss(model, data, config.training.batch_size) | {"BLEU": bleu}
-
-    return scores
-
-
 def lexicon(model: Seq2Seq, data: ParallelData, *, batch_size: int = 64) -> dict[str, str]:
-    """For each source word of the training pairs the target word that most often looked at it most.
+    """Map each source word of the training pairs to the target word that most frequently attends to it most.
 
-    Words are those of the files: a word that the vocabulary lacks has an entry too.
+    Words that the vocabulary lacks have an entry too.
 
     Raises
     ------
@@ -212,13 +265,18 @@ def best_words(translations: Sequence[Sequence[Translation]]) -> list[list[str]]
     return [best.words for best, *_ in translations]
 
 
+def _nothing(aligned: bool) -> Translation:
+    """The translation of a sentence without words."""
+    return Translation([], Hypothesis((), 0.0, 0.0, True, np.ones((1, 1)) if aligned else None))
+
+
 def _translation(
     hypothesis: Hypothesis, source: Words, vocabulary: Vocabulary, lexicon: Mapping[str, str] | None
 ) -> Translation:
     words = [vocabulary.idx_to_word[token] for token in hypothesis.tokens]
     if hypothesis.alignment is not None:
         hypothesis = hypothesis._replace(alignment=hypothesis.alignment[:, : len(source) + 1])
-        if lexicon is not None and source:  # <END> has no translation: the most attention among the words
+        if lexicon is not None:  # the most attention among the words: <END> has no translation
             words = replace_unknown(words, hypothesis.alignment, source, lexicon)
     return Translation(words, hypothesis)
 
@@ -228,7 +286,7 @@ def _vocabulary(word_to_idx: Mapping[str, int]) -> Vocabulary:
 
 
 def _perplexity(data: ParallelData, model: Seq2Seq, split: str, count: int, size: int) -> float:
-    """That of the first ``count`` targets of a split (Xia et al. 2017, eq. 13)."""
+    """The perplexity of the first ``count`` targets of a split (Xia et al. 2017, eq. 13)."""
     batches = np.split(np.arange(count), range(size, count, size))
     totals = [model.nll(*data.batch(split, indices)) for indices in batches]
     return perplexity(sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals))

@@ -13,10 +13,11 @@ from rnnlab.training.checkpoint import (
 )
 from rnnlab.training.clipping import clip_by_norm, clip_by_value, gradient_norm
 from rnnlab.training.nonfinite import NonFiniteError
-from rnnlab.training.optim import UPDATE_RULES, make_update_rule
+from rnnlab.training.optim import UPDATE_RULES, make_update_rule, register_update_rule
 from rnnlab.training.sampling_schedules import SAMPLING_SCHEDULES, make_sampling_schedule
-from rnnlab.training.schedules import SCHEDULES, make_schedule
+from rnnlab.training.schedules import SCHEDULES, Schedule, make_schedule, register_schedule
 from rnnlab.training.solver import Solver
+from rnnlab.training.update_rule import UpdateRule
 from rnnlab.training.validation import validation_loss
 from rnnlab.training.warm_start import WarmStart, warm_start
 
@@ -27,7 +28,9 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "NonFiniteError",
+    "Schedule",
     "Solver",
+    "UpdateRule",
     "WarmStart",
     "clip_by_norm",
     "clip_by_value",
@@ -38,6 +41,8 @@ __all__ = [
     "make_sampling_schedule",
     "make_schedule",
     "make_update_rule",
+    "register_schedule",
+    "register_update_rule",
     "save_checkpoint",
     "validation_loss",
     "warm_start",

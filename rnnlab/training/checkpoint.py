@@ -1,14 +1,15 @@
-"""Checkpoints: one HDF5 file with all that a trained model, or a training run, is.
+"""Checkpoints: an HDF5 file with a trained model, or with the complete state of a training run.
 
-    /               attributes: format, rnnlab_version
-    /parameters     (P,) the flat buffer; attribute index: JSON list of [name, shape]
-    /optimiser/     attribute steps; one (P,) data set for each array of the update rule
-    /losses         (iterations,) float64, the loss of every iteration
-    /model, /vocabulary, /config, /history, /solver     JSON
+    /                 attributes: format, rnnlab_version
+    /parameters/      one dataset per parameter, by name; attribute index: JSON list of [name, shape] in order
+    /preprocessing/   what new inputs need: arrays and JSON of the data set's ``preprocessing``
+    /optimiser/       attribute steps; one (P,) dataset for each array of the update rule
+    /losses           (iterations,) float64, the loss of every iteration
+    /model, /vocabulary, /config, /fingerprint, /history, /solver     JSON
 
-There is no pickle: opening a file from elsewhere runs none of its code. The JSON is in data sets, since an
-attribute ends at 64 KiB, and its strings are of fixed length, since HDF5 can loop for ever on a damaged heap
-of variable ones. A file is written beside its place, synced and renamed.
+There is no pickle: opening a file from elsewhere runs none of its code. JSON is stored in datasets, because
+an attribute holds at most 64 KiB. Its strings have a fixed length, because HDF5 may loop forever on a damaged
+heap of strings of variable length. A file is written under a temporary name, synced and renamed.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import prod
-from reprlib import repr as shortened
 from types import NoneType
 from typing import Any
 
@@ -31,21 +30,24 @@ from rnnlab import models
 from rnnlab.files import atomic_write
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
+from rnnlab.training.run_directory import checkpoint_of
 
 PathLike = str | os.PathLike[str]
 
-_FORMAT = "rnnlab checkpoint 1"
+_FORMAT = "rnnlab checkpoint 2"
+_FORMER_FORMATS = ("rnnlab checkpoint 1",)  # 1 had all parameters in one array
 _JSON = {
     "model": (dict,),
     "vocabulary": (list, NoneType),
     "config": (dict, NoneType),
+    "fingerprint": (dict, NoneType),
     "history": (list,),
     "solver": (dict,),
 }
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is not what it should be; the message names file, field, found and expected."""
+    """A checkpoint is damaged or does not fit. The message names file, field, found and expected."""
 
     def __init__(self, path: PathLike, field: str, found: object, expected: object) -> None:
         super().__init__(f"{os.fspath(path)}: {field}: found {found}, expected {expected}")
@@ -53,7 +55,7 @@ class CheckpointError(ValueError):
 
 @dataclass
 class Checkpoint:
-    """What a checkpoint file holds.
+    """The content of a checkpoint file.
 
     Attributes
     ----------
@@ -61,24 +63,31 @@ class Checkpoint:
     model : dict
         ``class``, the name of the model's class, and ``config``, what its ``from_config`` takes.
     vocabulary : list of str, or None
-        The words in the order of their numbers.
+        The words in the order of their tokens.
     config : dict or None
         The configuration of the run.
+    preprocessing : dict of str to array or JSON value
+        What new inputs need before the model can read them, from the data's ``preprocessing()``: the scaling
+        of features, the name of the tokenizer, the order of pixels.
+    fingerprint : dict or None
+        Sizes and hashes of the training data, from the data's ``fingerprint()``.
     optimiser : dict
-        An update rule's state.
+        The state of the update rule.
     losses : (iterations,) float64
     history : list of dict
-        One row per epoch.
+        One entry per epoch.
     solver : dict
         The solver's options, and the state of its generators, data order, schedule and monitor.
     version : str
-        Of the rnnlab that wrote it.
+        The version of rnnlab that wrote the file.
     """
 
     parameters: Parameters
     model: dict[str, Any]
     vocabulary: list[str] | None = None
     config: dict[str, Any] | None = None
+    preprocessing: dict[str, Any] = field(default_factory=dict)
+    fingerprint: dict[str, Any] | None = None
     optimiser: dict[str, Any] = field(default_factory=lambda: {"steps": 0})
     losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -87,33 +96,20 @@ class Checkpoint:
 
 
 def describe_model(model: Any) -> dict[str, Any]:
-    """What :func:`load_model` rebuilds a model from: ``class`` and ``config``."""
+    """The entries from which :func:`load_model` rebuilds a model: ``class`` and ``config``."""
     return {"class": type(model).__name__, "config": json.loads(json.dumps(model.config()))}
 
 
-def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
-    """Raise CheckpointError unless ``model`` is of the checkpoint's class, configuration and dtype."""
-    described = describe_model(model)
-    found, expected = checkpoint.model.get("class"), described["class"]
-    if found != expected:
-        raise CheckpointError(path, "model: class", found, f"{expected}, as the model given")
-    options, given = checkpoint.model.get("config", {}), described["config"]
-    for name in {**options, **given}:
-        if options.get(name) != given.get(name):
-            found, expected = shortened(options.get(name)), shortened(given.get(name))
-            raise CheckpointError(path, f"model: {name}", found, f"{expected}, as the model given")
-    _check_shapes(path, checkpoint.parameters, model.params)
-    if checkpoint.parameters.dtype != model.params.dtype:
-        raise CheckpointError(path, "parameters", checkpoint.parameters.dtype, model.params.dtype)
-
-
 def save_checkpoint(path: PathLike, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint; ``path`` holds the previous file or the new one at every moment."""
+    """Write a checkpoint. At every moment ``path`` is the complete previous file or the complete new one."""
     with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
         file.attrs["format"] = np.bytes_(_FORMAT)
         file.attrs["rnnlab_version"] = np.bytes_(checkpoint.version)
-        parameters = file.create_dataset("parameters", data=_on_host(checkpoint.parameters.flat))
-        parameters.attrs["index"] = np.bytes_(json.dumps(list(checkpoint.parameters.shapes.items())))
+        _write_parameters(file, checkpoint.parameters)
+        preprocessing = file.create_group("preprocessing")
+        for name, value in checkpoint.preprocessing.items():
+            is_array = isinstance(value, np.ndarray)
+            preprocessing.create_dataset(name, data=value if is_array else np.bytes_(json.dumps(value)))
         optimiser = file.create_group("optimiser")
         for name, value in checkpoint.optimiser.items():
             if name == "steps":
@@ -125,6 +121,14 @@ def save_checkpoint(path: PathLike, checkpoint: Checkpoint) -> None:
             file.create_dataset(name, data=np.bytes_(json.dumps(getattr(checkpoint, name))))
 
 
+def _write_parameters(file: h5py.File, parameters: Parameters) -> None:
+    group = file.create_group("parameters")
+    group.attrs["index"] = np.bytes_(json.dumps(list(parameters.shapes.items())))
+    on_host = parameters.on(_on_host)  # one transfer from a GPU
+    for name in on_host:
+        group.create_dataset(name, data=on_host[name])
+
+
 def _on_host(array: Any) -> np.ndarray:
     return ops_for(array).asnumpy(array)
 
@@ -132,21 +136,26 @@ def _on_host(array: Any) -> np.ndarray:
 def load_checkpoint(path: PathLike) -> Checkpoint:
     """Read a checkpoint.
 
+    Parameters
+    ----------
+    path : path
+        A file, or a run directory, of which the best checkpoint is read, or the last where there is no best.
+
     Raises
     ------
     FileNotFoundError
-        If there is no file.
+        If there is no such file, or no checkpoint in the directory.
     CheckpointError
-        If it is not HDF5, truncated, not a checkpoint of this library, or lacks a field or has a bad one.
+        If it is not HDF5, truncated, not a checkpoint of this version, or a field is missing or damaged.
     """
     with _open(path) as file:
-        parameters = _read_parameters(path, file)
         optimiser = _get(path, file, "optimiser", h5py.Group)
         steps = optimiser.attrs.get("steps")
         if not isinstance(steps, np.integer) or steps < 0:
             raise CheckpointError(path, "optimiser: attribute steps", steps, "a number of updates")
         return Checkpoint(
-            parameters=parameters,
+            parameters=_read_parameters(path, file),
+            preprocessing=_read_preprocessing(path, file),
             optimiser={"steps": int(steps)}
             | {name: _get(path, optimiser, name, h5py.Dataset)[()] for name in optimiser},
             losses=_read_losses(path, file),
@@ -161,13 +170,14 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
     Parameters
     ----------
     path : path
+        A checkpoint or a run directory, as of :func:`load_checkpoint`.
     known : mapping of str to class, optional
-        Classes by name, beside those of :mod:`rnnlab.models`; each has ``from_config(config)``.
+        Classes by name in addition to those of :mod:`rnnlab.models`; each has ``from_config(config)``.
 
     Raises
     ------
     FileNotFoundError, CheckpointError
-        As :func:`load_checkpoint`, and if the class is not known, or its parameters are others.
+        As :func:`load_checkpoint`; also if the class is unknown or has other parameters.
     """
     with _open(path) as file:
         parameters = _read_parameters(path, file)
@@ -187,12 +197,12 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
 
 
 def load_parameters(path: PathLike, model: Any) -> None:
-    """Copy the parameters of a checkpoint into ``model.params``; other dtypes are converted.
+    """Copy the parameters of a checkpoint into ``model.params``, converted to its dtype.
 
     Raises
     ------
     FileNotFoundError, CheckpointError
-        As :func:`load_checkpoint`, and if the names or the shapes are not those of the model.
+        As :func:`load_checkpoint`; also if names or shapes differ from those of the model.
     """
     with _open(path) as file:
         parameters = _read_parameters(path, file)
@@ -200,12 +210,13 @@ def load_parameters(path: PathLike, model: Any) -> None:
 
 
 def _assign(path: PathLike, source: Parameters, target: Parameters) -> None:
-    _check_shapes(path, source, target)
+    check_shapes(path, source, target)
     for name in target:
         target[name] = source[name]
 
 
-def _check_shapes(path: PathLike, source: Parameters, target: Parameters) -> None:
+def check_shapes(path: PathLike, source: Parameters, target: Parameters) -> None:
+    """Raise CheckpointError unless ``source`` has the names and shapes of ``target``."""
     for name, shape in target.shapes.items():
         if name not in source.shapes:
             raise CheckpointError(path, "parameters", ", ".join(source.shapes), f"one called {name}")
@@ -218,12 +229,17 @@ def _check_shapes(path: PathLike, source: Parameters, target: Parameters) -> Non
 
 @contextmanager
 def _open(path: PathLike) -> Iterator[h5py.File]:
-    """Open a checkpoint; whatever HDF5 finds wrong with the file is told with the file's name."""
+    """Open a checkpoint, or that of a run directory. Errors of HDF5 become a CheckpointError."""
     if not os.path.exists(path):
         raise FileNotFoundError(f"{os.fspath(path)}: no such checkpoint")
+    if os.path.isdir(path):
+        path = checkpoint_of(path)
     try:
         with h5py.File(path, "r") as file:
             found = file.attrs.get("format")
+            if found in map(np.bytes_, _FORMER_FORMATS):
+                expected = f"{_FORMAT}: an earlier version of rnnlab wrote this file, train the model again"
+                raise CheckpointError(path, "attribute format", found.decode(), expected)
             if found != np.bytes_(_FORMAT):
                 raise CheckpointError(path, "attribute format", found, _FORMAT)
             if "rnnlab_version" not in file.attrs:
@@ -237,14 +253,16 @@ def _open(path: PathLike) -> Iterator[h5py.File]:
         ) from error
 
 
-def _get(path: PathLike, file: h5py.File, name: str, kind: type) -> Any:
+def _get(path: PathLike, file: h5py.Group, name: str, kind: type, where: str = "") -> Any:
     found = file.get(name)
     if not isinstance(found, kind):
-        raise CheckpointError(path, name, "nothing" if found is None else found, f"an HDF5 {kind.__name__}")
+        raise CheckpointError(
+            path, where + name, "nothing" if found is None else found, f"an HDF5 {kind.__name__}"
+        )
     return found
 
 
-def _read_json(path: PathLike, file: h5py.File, name: str, kinds: tuple[type, ...]) -> Any:
+def _read_json(path: PathLike, file: h5py.Group, name: str, kinds: tuple[type, ...]) -> Any:
     text = _get(path, file, name, h5py.Dataset)[()]
     expected = " or ".join(kind.__name__ for kind in kinds)
     try:
@@ -263,17 +281,33 @@ def _read_losses(path: PathLike, file: h5py.File) -> np.ndarray:
     return losses[()]
 
 
+def _read_preprocessing(path: PathLike, file: h5py.File) -> dict[str, Any]:
+    group = _get(path, file, "preprocessing", h5py.Group)
+    kinds = (dict, list, str, int, float, NoneType)
+    read: dict[str, Any] = {}
+    for name in group:
+        dataset = _get(path, group, name, h5py.Dataset)
+        read[name] = _read_json(path, group, name, kinds) if dataset.dtype.kind == "S" else dataset[()]
+    return read
+
+
 def _read_parameters(path: PathLike, file: h5py.File) -> Parameters:
-    dataset = _get(path, file, "parameters", h5py.Dataset)
+    group = _get(path, file, "parameters", h5py.Group)
     try:
-        shapes = {str(name): tuple(map(int, shape)) for name, shape in json.loads(dataset.attrs["index"])}
+        shapes = {str(name): tuple(map(int, shape)) for name, shape in json.loads(group.attrs["index"])}
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             path, "parameters: attribute index", repr(error), "[[name, shape], ...]"
         ) from None
-    size = sum(map(prod, shapes.values()))
-    if dataset.shape != (size,) or dataset.dtype.kind != "f":
-        raise CheckpointError(
-            path, "parameters", f"{dataset.dtype} {dataset.shape}", f"floats ({size},), as the index says"
-        )
-    return Parameters(shapes, dataset.dtype, flat=dataset[()])
+    datasets = {name: _get(path, group, name, h5py.Dataset, "parameters: ") for name in shapes}
+    dtypes = {dataset.dtype for dataset in datasets.values()}
+    dtype = dtypes.pop() if len(dtypes) == 1 else np.dtype(np.float32)
+    for name, dataset in datasets.items():
+        if dataset.shape != shapes[name] or dataset.dtype != dtype or dtype.kind != "f":
+            found, expected = f"{dataset.dtype} {dataset.shape}", f"{shapes[name]}, as the index says"
+            raise CheckpointError(path, f"parameters: {name}", found, f"floats {expected}")
+    parameters = Parameters(shapes, dtype)
+    for name, dataset in datasets.items():
+        if dataset.size:
+            dataset.read_direct(parameters[name])
+    return parameters

@@ -1,4 +1,4 @@
-"""What is kept of a run: its checkpoints, history and curve, or the best parameters in memory."""
+"""The storage of a run's results: a run directory, or the best parameters in memory."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
 
 
-class Keeper(Protocol):
-    """Keeps what somebody may want after a training run, or to go on with it."""
+class Storage(Protocol):
+    """Stores the results of a training run, and the state from which it resumes."""
 
     def begin(self) -> None:
-        """Training begins, or goes on."""
+        """Called when training begins or resumes."""
 
     def save(self) -> None:
-        """Make what there is now the state to resume from.
+        """Save the state from which training resumes.
 
         Raises
         ------
         NonFiniteError
-            If a parameter is not finite; what was kept before stays.
+            If a parameter is not finite. The previous state stays.
         """
 
-    def keep_best(self) -> None:
-        """These are the best parameters so far."""
+    def save_best(self) -> None:
+        """Save the parameters, which are the best so far."""
 
     def restore_best(self) -> None:
-        """Give the model the best parameters."""
+        """Copy the best parameters into the model."""
 
     def show(self, *, at_the_end: bool = False) -> None:
-        """Write down the losses so far, for people."""
+        """Write the history and the loss curve."""
 
 
 class InMemory:
-    """Keeps the best parameters only, if anybody wants them: :class:`Keeper`."""
+    """A :class:`Storage` of the best parameters only, and only if ``restore_best`` is on."""
 
     def __init__(self, model: Model, options: Options) -> None:
         self._model, self._wanted = model, options.restore_best
@@ -50,15 +50,15 @@ class InMemory:
         """Nothing."""
 
     def save(self) -> None:
-        """Nothing: there is nowhere to resume from."""
+        """Nothing: a run without a directory cannot resume."""
 
-    def keep_best(self) -> None:
-        """Copy the parameters, if they are to be restored."""
+    def save_best(self) -> None:
+        """Copy the parameters."""
         if self._wanted:
             self._best = self._model.params.copy()
 
     def restore_best(self) -> None:
-        """From the copy."""
+        """Restore the copy."""
         self._model.params.flat[...] = self._best.flat
 
     def show(self, *, at_the_end: bool = False) -> None:
@@ -66,20 +66,21 @@ class InMemory:
 
 
 class InDirectory:
-    """Keeps everything in a run directory: :class:`Keeper`.
+    """A :class:`Storage` in a run directory.
 
     Parameters
     ----------
     run : RunDirectory
     model : Model
     data : Data
-        Whose ``vocabulary``, if it has one, goes with the parameters.
+        Its ``vocabulary``, ``preprocessing()`` and ``fingerprint()`` are saved with the parameters, if it has
+        them.
     options : Options
     state : TrainingState
     config : dict or None
-        The user's.
+        Saved with the run.
     own_evaluate : bool
-        Whether whoever resumes has to bring a function that evaluates.
+        Whether ``Solver.resume`` needs the argument ``evaluate``.
     """
 
     def __init__(
@@ -95,10 +96,14 @@ class InDirectory:
         self._run, self._model, self._options, self._state = run, model, options, state
         self._config, self._own_evaluate = config, own_evaluate
         vocabulary = getattr(data, "vocabulary", None)
-        self._words = None if vocabulary is None else list(vocabulary.idx_to_word)
+        self._data = {
+            "vocabulary": None if vocabulary is None else list(vocabulary.idx_to_word),
+            "preprocessing": data.preprocessing() if hasattr(data, "preprocessing") else {},
+            "fingerprint": data.fingerprint() if hasattr(data, "fingerprint") else None,
+        }
 
     def begin(self) -> None:
-        """Write config.json; the model's vocabulary and other long things are in the checkpoints only."""
+        """Write config.json. The vocabulary and other long entries are in the checkpoints only."""
         model = describe_model(self._model)
         model["config"] = {
             key: value for key, value in model["config"].items() if not isinstance(value, dict | list)
@@ -117,16 +122,16 @@ class InDirectory:
         """Write last.h5."""
         self._write(self._run.last)
 
-    def keep_best(self) -> None:
+    def save_best(self) -> None:
         """Write best.h5."""
         self._write(self._run.best)
 
     def restore_best(self) -> None:
-        """From best.h5."""
+        """Read best.h5."""
         load_parameters(self._run.best, self._model)
 
     def show(self, *, at_the_end: bool = False) -> None:
-        """Write history.csv and, now and then and at the end, loss.png."""
+        """Write history.csv and, at most every 30 seconds and at the end, loss.png."""
         state = self._state
         if state.history:
             self._run.write_history(state.history)
@@ -137,4 +142,5 @@ class InDirectory:
         check_parameters(self._state.iteration, model.params)
         state["solver"] |= {"options": self._options.to_dict(), "own_evaluate": self._own_evaluate}
         described = describe_model(model)
-        save_checkpoint(path, Checkpoint(model.params, described, self._words, self._config, **state))
+        checkpoint = Checkpoint(model.params, described, config=self._config, **self._data, **state)
+        save_checkpoint(path, checkpoint)

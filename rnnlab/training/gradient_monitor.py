@@ -13,6 +13,7 @@ from rnnlab.ops import device_of, gpu_training, ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.training.clipping import clip_by_value, gradient_norm, norm_scale
 from rnnlab.training.nonfinite import check_iteration
+from rnnlab.training.optim import make_update_rule, runs_on_device
 from rnnlab.training.options import Options
 
 _READ_EVERY = 256  # iterations, at most
@@ -120,5 +121,7 @@ class ReadLater:
 
 
 def gradient_checks(params: Parameters, options: Options) -> GradientChecks:
-    """Those for the device that the parameters are on."""
-    return ReadAtOnce(options) if device_of(params.flat) == "cpu" else ReadLater(options)
+    """The checks for the parameters' device, and for a rule that takes its scale from the host."""
+    rule = make_update_rule(options.update_rule, options.optim_config)
+    at_once = device_of(params.flat) == "cpu" or not runs_on_device(rule)
+    return ReadAtOnce(options) if at_once else ReadLater(options)

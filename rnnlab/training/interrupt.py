@@ -1,4 +1,4 @@
-"""Ctrl-C, asked for at any moment and obeyed between two iterations."""
+"""Ctrl-C at any moment stops training between two iterations."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import Any
 
 
 class Interrupt:
-    """Within ``with``, the first Ctrl-C only sets :attr:`requested`; the second raises KeyboardInterrupt.
+    """A context in which the first Ctrl-C sets :attr:`requested` and the second raises KeyboardInterrupt.
 
-    An exception in the middle of an update would leave half of the parameters changed. Outside the main
-    thread, which alone receives signals, this does nothing.
+    An exception in the middle of an update would leave half of the parameters changed. Only the main thread
+    receives signals; in other threads this does nothing.
+
+    Attributes
+    ----------
+    requested : bool
+        Whether Ctrl-C was pressed within the context.
     """
 
     def __init__(self) -> None:

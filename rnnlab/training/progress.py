@@ -1,7 +1,8 @@
-"""What the solver shows while it works: nothing, the course's lines, or a progress bar."""
+"""The display of a training run: nothing, lines as in the cs231n assignments, a progress bar, or a log."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TextIO
 
@@ -12,26 +13,34 @@ from rnnlab.training.options import Options
 
 
 class Progress:
-    """Shows nothing, and says what the others are told."""
+    """Shows nothing. The base class of the other displays."""
 
     def iteration(self, iteration: int, total: int, loss: float, epoch: EpochTotals) -> None:
-        """Note that an iteration, counted from 1, of a total as far as it is known, is done.
+        """Show that an iteration is done.
 
-        ``epoch`` is what the epoch under way adds up to so far.
+        Parameters
+        ----------
+        iteration : int
+            Counted from 1.
+        total : int
+            The number of iterations of the run, as far as it is known.
+        loss : float
+        epoch : EpochTotals
+            The sums over the iterations of the current epoch so far.
         """
 
     def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:
-        """Note that an epoch, counted from 1, is done, and what its validation gave."""
+        """Show that an epoch, counted from 1, is done, with its validation metrics."""
 
     def message(self, text: str) -> None:
-        """Say something."""
+        """Show a message."""
 
     def close(self) -> None:
         """End the display."""
 
 
 class Lines(Progress):
-    """Prints the loss of every ``print_every``-th iteration in the course's words, and each validation."""
+    """Prints the loss of every ``print_every``-th iteration as cs231n does, and each validation."""
 
     def __init__(self, print_every: int) -> None:
         self._print_every = print_every
@@ -44,7 +53,7 @@ class Lines(Progress):
     def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:
         """Print the metrics, if there are any."""
         if metrics:
-            self.message(f"(Epoch {epoch} / {num_epochs}) {_words(metrics)}")
+            self.message(f"(Epoch {epoch} / {num_epochs}) {_format(metrics)}")
 
     def message(self, text: str) -> None:
         """Print a line."""
@@ -52,9 +61,9 @@ class Lines(Progress):
 
 
 class Bar(Progress):
-    """A bar with the smoothed loss, the epoch's loss per token, the speed and the time left.
+    """A progress bar with the smoothed loss, the epoch's loss per token, the speed and the time left.
 
-    Keeps a line for each validation.
+    Each validation is a line above it.
     """
 
     def __init__(self, file: TextIO | None = None) -> None:
@@ -63,38 +72,63 @@ class Bar(Progress):
         self._loss = 0.0
 
     def iteration(self, iteration: int, total: int, loss: float, epoch: EpochTotals) -> None:
-        """Move the bar, and open it if this is the first time."""
+        """Move the bar. The first call opens it."""
         if self._bar is None:
             self._bar = tqdm(initial=iteration - 1, unit="it", dynamic_ncols=True, file=self._file)
             self._loss = loss
         self._loss += 0.05 * (loss - self._loss)
         self._bar.total = total
-        losses = f"loss {self._loss:.3f}, {epoch.loss_per_token:.3f} a token"
-        self._bar.set_postfix_str(f"{losses}, {epoch.tokens_per_second:,.0f} tokens/s", refresh=False)
+        losses = f"loss {self._loss:.3f}, {_format_totals(epoch)}"
+        self._bar.set_postfix_str(losses, refresh=False)
         self._bar.update(iteration - self._bar.n)
 
     def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:
         """Print the metrics above the bar, if there are any."""
         if metrics:
-            self.message(f"epoch {epoch} of {num_epochs}: {_words(metrics)}")
+            self.message(f"epoch {epoch} of {num_epochs}: {_format(metrics)}")
 
     def message(self, text: str) -> None:
         """Print a line above the bar."""
         tqdm.write(text, file=self._file)
 
     def close(self) -> None:
-        """Leave the bar as it stands."""
+        """Leave the bar as it is."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
 
+class Log(Progress):
+    """One line for each epoch: what :class:`Bar` shows, for files and pipes."""
+
+    def __init__(self, file: TextIO | None = None) -> None:
+        self._file = file  # standard error if None
+        self._totals = EpochTotals()
+
+    def iteration(self, iteration: int, total: int, loss: float, epoch: EpochTotals) -> None:
+        """Remember the sums over the epoch."""
+        self._totals = epoch
+
+    def epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, float]) -> None:
+        """Print a line with the loss, the speed and the metrics."""
+        parts = [f"epoch {epoch} of {num_epochs}: loss {_format_totals(self._totals)}"]
+        self.message("  ".join([*parts, _format(metrics)] if metrics else parts))
+
+    def message(self, text: str) -> None:
+        """Print a line."""
+        print(text, file=self._file or sys.stderr, flush=True)
+
+
 def make_progress(options: Options) -> Progress:
-    """The display that the options ask for."""
+    """The display that the options describe. A bar needs a terminal; elsewhere it is a log."""
     if options.progress:
-        return Bar()
+        return Bar() if sys.stderr.isatty() else Log()
     return Lines(options.print_every) if options.verbose else Progress()
 
 
-def _words(metrics: Mapping[str, float]) -> str:
+def _format(metrics: Mapping[str, float]) -> str:
     return "  ".join(f"{name}: {value:.4f}" for name, value in metrics.items())
+
+
+def _format_totals(totals: EpochTotals) -> str:
+    return f"{totals.loss_per_token:.3f} per token, {totals.tokens_per_second:,.0f} tokens/s"

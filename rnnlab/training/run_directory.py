@@ -1,13 +1,12 @@
-"""The directory of a training run: what is in it, and how each file is written.
+"""The directory of a training run and its files.
 
-    config.json    the configuration, the model's and the solver's options
+    config.json    the configuration, the options of model and solver
     last.h5        the checkpoint to resume from
     best.h5        the checkpoint of the best epoch, if there is validation
     history.csv    one row per epoch
     loss.png       the loss curve
 
-Every file is written beside its place and renamed, so that a kill at any moment leaves the previous one
-whole.
+Every file is written under a temporary name and renamed: a kill at any moment leaves the previous one intact.
 """
 
 from __future__ import annotations
@@ -26,22 +25,48 @@ from rnnlab.training.monitor import Monitor
 _SECONDS_BETWEEN_PLOTS = 30.0
 
 
+def holds_run(directory: Path) -> bool:
+    """Whether there is a checkpoint in the directory, or in the directory of one of its stages."""
+    places = (directory, *directory.glob("stage*"))
+    return any((place / name).exists() for place in places for name in ("best.h5", "last.h5"))
+
+
+def checkpoint_of(directory: str | os.PathLike[str]) -> Path:
+    """The best checkpoint of a run directory, or the last where there was no validation.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    directory = Path(directory)
+    for name in ("best.h5", "last.h5"):
+        if (directory / name).exists():
+            return directory / name
+    stages = sorted(stage.name for stage in directory.glob("stage*") if holds_run(stage))
+    hint = f"; its last stage has not begun, {directory / stages[-1]} has the latest" if stages else ""
+    raise FileNotFoundError(
+        f"{directory} holds no run: found neither best.h5 nor last.h5, "
+        f"expected the directory of a run, or a checkpoint{hint}"
+    )
+
+
 class RunDirectory:
     """The files of one run.
 
     Parameters
     ----------
     path : path
-        Made when the first file is written.
+        Created with the first file.
     resume : bool
-        Whether a run is expected there; if not, none may be.
+        Whether the directory must hold a run. If false, it must not.
 
     Raises
     ------
     FileExistsError
-        If there is a run and none was expected.
+        If there is a run and ``resume`` is false.
     FileNotFoundError
-        If there is none and one was expected.
+        If there is no run and ``resume`` is true.
     NotADirectoryError
         If ``path`` is a file.
     """
@@ -68,7 +93,7 @@ class RunDirectory:
             temporary.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
     def write_history(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write history.csv; a column for every key of any row."""
+        """Write history.csv, with a column for every key of any row."""
         columns = list(dict.fromkeys(key for row in rows for key in row))
         with (
             atomic_write(self.history) as temporary,
@@ -86,14 +111,12 @@ class RunDirectory:
         *,
         force: bool = False,
     ) -> None:
-        """Write loss.png, unless it was written less than half a minute ago and ``force`` is false."""
+        """Write loss.png, at most every 30 seconds unless ``force`` is true."""
         if not losses or not (force or time.monotonic() - self._plotted > _SECONDS_BETWEEN_PLOTS):
             return
-        from rnnlab import plots  # here, since importing matplotlib takes half a second
+        from rnnlab import plots  # importing matplotlib takes half a second
 
-        name = monitor.name
-        values = {row["epoch"]: row[name] for row in rows if name in row}
-        figure = plots.loss_curve(losses, values, metric=name, best=monitor.best_epoch)
+        figure = plots.loss_curve(losses, rows, metric=monitor.name, best=monitor.best_epoch)
         with atomic_write(self.loss) as temporary:
             plots.save(figure, temporary)
         self._plotted = time.monotonic()

@@ -1,7 +1,7 @@
-"""Schedules of scheduled sampling: how often a word that is read is the model's own, and when.
+"""Schedules of scheduled sampling: the probability over time that a decoder reads its own word.
 
-A schedule is asked for its :meth:`~SamplingSchedule.probability` before every iteration. Iterations and
-epochs count from 0. The probability is that of the model's word: 1 - eps_i of Bengio et al. (2015).
+A schedule's :meth:`~SamplingSchedule.probability` is called before every iteration. Iterations and epochs
+count from 0. It is the probability of a word drawn from the model: 1 - eps_i of Bengio et al. (2015).
 
 >>> schedule = make_sampling_schedule({"name": "linear", "stop": 0.25, "over": 5})
 >>> [round(schedule.probability(iteration=0, epoch=epoch), 2) for epoch in range(7)]
@@ -13,17 +13,23 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
 
-from rnnlab.training.schedules import made_of
+from rnnlab.options import Range
+from rnnlab.training.configured import Configured, make
+from rnnlab.training.registry import Registry
+from rnnlab.training.schedules import Unit
+
+Share: TypeAlias = Annotated[float, Range("[0, 1]")]
+AtLeastOne: TypeAlias = Annotated[float, Range("[1, inf)")]
 
 
 @dataclass(kw_only=True)
-class SamplingSchedule(ABC):
-    """What all schedules share."""
+class SamplingSchedule(Configured, ABC):
+    """Base class of the schedules of scheduled sampling."""
 
-    name: ClassVar[str]
+    name = ""  # without an annotation, since it is no option
 
     @abstractmethod
     def probability(self, iteration: int, epoch: int) -> float:
@@ -31,33 +37,18 @@ class SamplingSchedule(ABC):
 
     def config(self) -> dict[str, Any]:
         """The name and the options, as :func:`make_sampling_schedule` takes them."""
-        return {"name": self.name} | {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"name": self.name} | super().config()
 
-    def _check(self, name: str, low: float, high: float) -> None:
-        value = getattr(self, name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not (is_number and low <= value <= high and math.isfinite(value)):
-            expected = f"in [{low:g}, {high:g}]" if high < math.inf else f"of at least {low:g}"
-            raise ValueError(
-                f"scheduled_sampling {self.name}: {name} is {value!r}, expected a number {expected}"
-            )
-
-    def _check_unit(self, unit: str) -> None:
-        if unit not in ("iterations", "epochs"):
-            raise ValueError(
-                f"scheduled_sampling {self.name}: unit is {unit!r}, expected 'iterations' or 'epochs'"
-            )
+    def _place(self) -> str:
+        return f"scheduled_sampling {self.name}"
 
 
 @dataclass(kw_only=True)
 class Constant(SamplingSchedule):
-    """The same ``value`` from beginning to end."""
+    """The same ``value`` in all iterations."""
 
-    value: float
-    name: ClassVar[str] = "constant"
-
-    def __post_init__(self) -> None:
-        self._check("value", 0, 1)
+    value: Share
+    name = "constant"
 
     def probability(self, iteration: int, epoch: int) -> float:
         """``value``."""
@@ -66,19 +57,13 @@ class Constant(SamplingSchedule):
 
 @dataclass(kw_only=True)
 class Linear(SamplingSchedule):
-    """From ``start`` in a straight line to ``stop``, which it has after ``over`` epochs or iterations."""
+    """Linear from ``start`` to ``stop``, which is reached after ``over`` epochs or iterations."""
 
-    start: float = 0.0
-    stop: float
-    over: float
-    unit: str = "epochs"
-    name: ClassVar[str] = "linear"
-
-    def __post_init__(self) -> None:
-        self._check("start", 0, 1)
-        self._check("stop", 0, 1)
-        self._check("over", 1, math.inf)
-        self._check_unit(self.unit)
+    start: Share = 0.0
+    stop: Share
+    over: AtLeastOne
+    unit: Unit = "epochs"
+    name = "linear"
 
     def probability(self, iteration: int, epoch: int) -> float:
         """``start + (stop - start) * min(1, done / over)``."""
@@ -88,48 +73,39 @@ class Linear(SamplingSchedule):
 
 @dataclass(kw_only=True)
 class EpochFraction(SamplingSchedule):
-    """A hundredth more after every epoch, up to a quarter, or as ``epochs`` and ``most`` say.
+    """``epoch / epochs``, at most ``most``: the Recurrent Nested Model's min(0.25, epoch / 100)."""
 
-    The schedule of the Recurrent Nested Model, min(0.25, epoch / 100).
-    """
-
-    epochs: float = 100
-    most: float = 0.25
-    name: ClassVar[str] = "epoch_fraction"
-
-    def __post_init__(self) -> None:
-        self._check("epochs", 1, math.inf)
-        self._check("most", 0, 1)
+    epochs: AtLeastOne = 100
+    most: Share = 0.25
+    name = "epoch_fraction"
 
     def probability(self, iteration: int, epoch: int) -> float:
-        """``min(most, epoch / epochs)``, of the epochs that are done."""
+        """``min(most, epoch / epochs)``; ``epoch`` is the number of epochs done."""
         return float(min(self.most, epoch / self.epochs))
 
 
 @dataclass(kw_only=True)
 class InverseSigmoid(SamplingSchedule):
-    """Slowly at first, then fast, then slowly towards 1 (Bengio et al. 2015, section 2.4).
+    """An inverse sigmoid, from 1 / (k + 1) towards 1 (Bengio et al. 2015, section 2.4).
 
-    The true word has the probability k / (k + exp(i / k)). It is as likely as the model's own at i = k log k.
+    The true word has the probability k / (k + exp(i / k)), which is one half at i = k log k.
     """
 
-    k: float
-    unit: str = "iterations"
-    name: ClassVar[str] = "inverse_sigmoid"
-
-    def __post_init__(self) -> None:
-        self._check("k", 1, math.inf)
-        self._check_unit(self.unit)
+    k: AtLeastOne
+    unit: Unit = "iterations"
+    name = "inverse_sigmoid"
 
     def probability(self, iteration: int, epoch: int) -> float:
-        """``1 - k / (k + exp(i / k))``, i the iterations or epochs that are done."""
+        """``1 - k / (k + exp(i / k))``, i the number of iterations or epochs done."""
         done = iteration if self.unit == "iterations" else epoch
-        return 1 / (1 + self.k * math.exp(-done / self.k))  # without an exponential that overflows
+        return 1 / (1 + self.k * math.exp(-done / self.k))  # this form cannot overflow
 
 
-SAMPLING_SCHEDULES: dict[str, type[SamplingSchedule]] = {
-    schedule.name: schedule for schedule in (Constant, Linear, EpochFraction, InverseSigmoid)
-}
+SAMPLING_SCHEDULES: Registry[SamplingSchedule] = Registry(
+    "name",
+    SamplingSchedule,
+    {schedule.name: schedule for schedule in (Constant, Linear, EpochFraction, InverseSigmoid)},
+)
 
 
 def make_sampling_schedule(config: Mapping[str, Any]) -> SamplingSchedule:
@@ -140,4 +116,4 @@ def make_sampling_schedule(config: Mapping[str, Any]) -> SamplingSchedule:
     ValueError
         If there is no such schedule, it has no such option, lacks one, or one is out of its range.
     """
-    return made_of("scheduled_sampling", SAMPLING_SCHEDULES, config)
+    return make("scheduled_sampling", SAMPLING_SCHEDULES, config)

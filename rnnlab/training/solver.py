@@ -20,8 +20,9 @@ from typing import Any
 
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, Mode, Natural, Positive
-from rnnlab.training.checkpoint import CheckpointError, check_model, load_checkpoint
-from rnnlab.training.checkpointing import InDirectory, InMemory, Keeper
+from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
+from rnnlab.training.checkpointing import InDirectory, InMemory, Storage
+from rnnlab.training.compatibility import check_data, check_model
 from rnnlab.training.interrupt import Interrupt
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.nonfinite import NonFiniteError
@@ -177,7 +178,7 @@ class Solver:
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
             raise ValueError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
         self._config, self._own_evaluate = as_json(config), evaluate is not None
-        self._keeper: Keeper = InMemory(model, self.options)
+        self._storage: Storage = InMemory(model, self.options)
         if run_dir is not None:
             self._keep_in(RunDirectory(run_dir))
 
@@ -231,6 +232,7 @@ class Solver:
         if checkpoint.solver["own_evaluate"] and evaluate is None:
             raise ValueError("resume: this run was evaluated by a function of its own, pass it as evaluate")
         check_model(run.last, checkpoint, model)
+        check_data(run.last, checkpoint, data, same=True)
         options = with_changes(checkpoint.solver["options"], changes)
         solver = cls(
             model, data, device=device, evaluate=evaluate, config=config or checkpoint.config, **options
@@ -279,7 +281,7 @@ class Solver:
             If a loss, a gradient, a parameter or the monitored metric is not finite. The last checkpoint
             remains.
         """
-        self._keeper.begin()
+        self._storage.begin()
         progress = make_progress(self.options)
         try:
             with Interrupt() as interrupt:
@@ -313,7 +315,7 @@ class Solver:
                 if stops:
                     return False
                 if every and self._state.iteration % every == 0:
-                    self._keeper.save()
+                    self._storage.save()
                 started = time.perf_counter()
         return True
 
@@ -358,9 +360,9 @@ class Solver:
         improved = self._state.end_epoch(metrics)
         progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
         if improved:
-            self._keeper.keep_best()
-        self._keeper.save()
-        self._keeper.show()
+            self._storage.save_best()
+        self._storage.save()
+        self._storage.show()
 
     def _validate(self) -> dict[str, float] | None:
         """The metrics; if they fail, the epoch is saved first, and a resumed run computes them again."""
@@ -369,20 +371,20 @@ class Solver:
         try:
             return {name: float(value) for name, value in self._evaluate(self.model).items()}
         except BaseException:
-            self._keeper.save()
+            self._storage.save()
             raise
 
     def _end(self, progress: Progress) -> None:
         """Save after an interruption; after the last epoch restore the best parameters."""
         if self.interrupted:
             progress.message(f"Interrupted after iteration {self._state.iteration}")
-            self._keeper.save()
-        self._keeper.show(at_the_end=True)
+            self._storage.save()
+        self._storage.show(at_the_end=True)
         if not self.interrupted and self.options.restore_best and self.monitor.best_epoch is not None:
-            self._keeper.restore_best()
+            self._storage.restore_best()
 
     def _keep_in(self, run: RunDirectory) -> None:
         """Write checkpoints, history and loss curve to a directory from now on."""
-        self._keeper = InDirectory(
+        self._storage = InDirectory(
             run, self.model, self.data, self.options, self._state, self._config, self._own_evaluate
         )

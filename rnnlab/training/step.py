@@ -12,6 +12,7 @@ from rnnlab.parameters import Parameters
 from rnnlab.training.accumulation import parts_of
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import gradient_checks
+from rnnlab.training.optim import make_update_rule, runs_on_device
 from rnnlab.training.options import Options
 from rnnlab.training.protocols import Array, Model
 from rnnlab.training.state import TrainingState
@@ -40,10 +41,15 @@ def check_device_of_graphs(device: str) -> None:
         )
 
 
-def check_graphs(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
+def check_graphs(model: Model, options: Options) -> None:
     """Raise ValueError or TypeError if the steps of a model cannot be launched as CUDA graphs."""
     check_device_of_graphs(device_of(model.params.flat))
-    if scheduled_sampling is not None:
+    if not runs_on_device(make_update_rule(options.update_rule, options.optim_config)):
+        raise ValueError(
+            f"graphs is true, but update_rule is {options.update_rule!r}: only built-in rules take their "
+            "learning rate from the device, set graphs=False"
+        )
+    if options.scheduled_sampling is not None:
         raise ValueError("graphs is true, but scheduled_sampling is given, which waits for the model's words")
     missing = [name for name in ("padded", "padded_loss", "staged_whole") if not hasattr(model, name)]
     if missing:
@@ -87,7 +93,7 @@ class Update:
         self._graphs: StepGraphs | None = None
         self._graphs_work_on: tuple[Any, ...] = ()
         if options.graphs:
-            check_graphs(model, options.scheduled_sampling)
+            check_graphs(model, options)
 
     @property
     def read_every(self) -> int:

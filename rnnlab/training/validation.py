@@ -17,7 +17,7 @@ def validation_loss(model: Model, data: Data, batch_size: int, split: str = "val
     Returns
     -------
     dict
-        ``{"val_loss": ..., "val_perplexity": ...}``, with the name of the split in front.
+        ``{"val_loss": ..., "val_perplexity": ...}``, prefixed with the name of the split.
     """
     nats, tokens = 0.0, 0
     for indices in data.epoch(split, batch_size, None):
@@ -31,18 +31,18 @@ def validation_loss(model: Model, data: Data, batch_size: int, split: str = "val
 
 
 def default_evaluate(data: Data, batch_size: int, monitor: str) -> Evaluate | None:
-    """What the solver calls after every epoch: the loss over the "val" split, if one is there and not empty.
+    """The default metrics after every epoch: the loss of the "val" split. None where there is no such split.
 
     Raises
     ------
     ValueError
-        If ``monitor`` is not among what it returns.
+        If ``monitor`` is not one of the metrics.
     """
     if "val" not in data.splits or not data.epoch("val", batch_size, None):
         return None
     if monitor not in ("val_loss", "val_perplexity"):
         raise ValueError(
             f"Solver: monitor is {monitor!r}, expected val_loss or val_perplexity, "
-            "or evaluate as well, a function that returns it"
+            "or the argument evaluate, a function that returns it"
         )
     return lambda model: validation_loss(model, data, batch_size)

@@ -1,4 +1,4 @@
-"""Warm start: the parameters of one model from those of another that has some of the same."""
+"""Warm start: copy the parameters of a checkpoint that a model has by the same names."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from typing import Any
 
 from rnnlab.ops import ops_for
 from rnnlab.training.checkpoint import CheckpointError, PathLike, load_checkpoint
+from rnnlab.training.compatibility import check_words
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What :func:`warm_start` did.
+    """The result of :func:`warm_start`.
 
     Attributes
     ----------
     path : path
         The checkpoint.
     loaded : tuple of str
-        Parameters that were copied.
+        The parameters that were copied.
     widened : tuple of str
-        Those that have more rows than in the checkpoint: the first ones were copied.
+        Parameters with more rows than in the checkpoint: the first rows were copied.
     new : tuple of str
-        Those of the model that the checkpoint lacks; they are as they were.
+        Parameters of the model that the checkpoint lacks. They are unchanged.
     left : tuple of str
-        Those of the checkpoint that the model lacks.
+        Parameters of the checkpoint that the model lacks.
     """
 
     path: PathLike
@@ -36,27 +37,27 @@ class WarmStart:
 
     def __str__(self) -> str:
         parts = [f"Warm start from {self.path}: {len(self.loaded)} parameters loaded"]
-        for said, names in (
+        for label, names in (
             ("loaded into the first rows of", self.widened),
             ("new", self.new),
             ("left", self.left),
         ):
             if names:
-                parts.append(f"{said} {', '.join(names)}")
+                parts.append(f"{label} {', '.join(names)}")
         return "; ".join(parts) + "."
 
 
 def warm_start(path: PathLike, model: Any) -> WarmStart:
     """Copy the parameters of a checkpoint into those of ``model`` that have the same names.
 
-    A parameter that has more rows than the checkpoint's has its first rows overwritten: a deep output over a
-    source's context and another one begins as that over the source's alone.
+    Of a parameter with more rows than the checkpoint's, the first rows are overwritten. A deep output over
+    two contexts can so begin as one over the first context.
 
     Raises
     ------
     FileNotFoundError, CheckpointError
-        As :func:`~rnnlab.training.load_checkpoint`; if the vocabularies differ, if a parameter of both has a
-        shape that does not fit, or if no parameter has the same name.
+        As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies differ, if the shapes of a
+        parameter do not fit, or if no parameter has the same name.
     """
     checkpoint = load_checkpoint(path)
     _check_vocabularies(path, checkpoint.model.get("config", {}), model.config())
@@ -82,12 +83,7 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
 
 
 def _check_vocabularies(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """The vocabularies that both models have are the same: a row of a parameter stands for the same word."""
+    """Check that the models' vocabularies are equal: a row of a parameter belongs to one word."""
     for name in ("source_word_to_idx", "word_to_idx"):
-        if name in found and name in wanted and found[name] != wanted[name]:
-            raise CheckpointError(
-                path,
-                f"model: {name}",
-                f"{len(found[name]):,} words",
-                f"the {len(wanted[name]):,} of the model",
-            )
+        if name in found and name in wanted:
+            check_words(path, f"model: {name}", found[name], wanted[name], "model")

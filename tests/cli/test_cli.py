@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import importlib
 import importlib.util
 import json
 import sys
@@ -14,6 +15,7 @@ from rnnlab import cli, ops, plots, runs
 from rnnlab.data import write_shapes
 from rnnlab.decoding import greedy
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
+from rnnlab.training import load_checkpoint
 
 needs_scorers = pytest.mark.skipif(
     importlib.util.find_spec("pycocoevalcap") is None, reason="the extra eval is not installed"
@@ -78,8 +80,8 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
     broken = tmp_path / "broken"
     assert cli.main(["train", str(recipe), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
     assert cli.main(["train", "--resume", str(broken), "--epochs", "2", "--no-progress"]) == 0
-    with h5py.File(run / "last.h5") as one, h5py.File(broken / "last.h5") as other:
-        np.testing.assert_array_equal(one["parameters"][...], other["parameters"][...])
+    one, other = load_checkpoint(run / "last.h5"), load_checkpoint(broken / "last.h5")
+    np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
 
 
 def test_captions_of_a_split_and_of_named_images_agree(run, capsys):
@@ -271,7 +273,12 @@ def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypa
     interrupted = dataclasses.replace(runs.load_run(run), interrupted=True)
     monkeypatch.setattr(runs, "train", lambda *_, **__: interrupted)
     assert cli.main(["train", str(recipe), "--out", "elsewhere"]) == 130
-    assert capsys.readouterr().out == f"Go on with: rnnlab train --resume {run}\n"
+    assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run}\n"
+    options = ["--device", "gpu:1", "--graphs"]
+    assert cli.main(["train", str(recipe), "--out", "elsewhere", *options]) == 130
+    assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run} --device gpu:1 --graphs\n"
+    assert cli.main(["train", str(recipe), "--out", str(run), *options]) == 2
+    assert f"rnnlab train --resume {run} --device gpu:1 --graphs, or" in capsys.readouterr().err
 
 
 def test_an_interrupted_command_ends_quietly(run, capsys, monkeypatch):
@@ -312,19 +319,25 @@ def test_counts_are_at_least_one(run, option, count, capsys):
     ("arguments", "message"),
     [
         (["train"], "either a recipe or --resume"),
-        (["train", "nowhere.toml"], "nowhere.toml"),
+        (["train", "nowhere.toml"], "recipe nowhere.toml does not exist"),
+        (["data", "info", "nowhere.toml"], "recipe nowhere.toml does not exist"),
+        (["train", "RUN"], "is a directory, expected a recipe"),
+        (["train", "TYPO"], "did you mean RECIPE?"),
         (["train", "RECIPE", "--set", "model.hiden_dim=3"], "did you mean hidden_dim"),
-        (["train", "--resume", "RUN", "--set", "model.hidden_dim=3"], "belong to a new run"),
-        (["train", "RECIPE", "--out", "RUN"], "go on with --resume"),
+        (["train", "--resume", "RUN", "--set", "model.hidden_dim=3"], "are for a new run"),
+        (
+            ["train", "RECIPE", "--out", "RUN"],
+            "resume it with rnnlab train --resume RUN, or choose another directory",
+        ),
         (["caption", "nowhere", "val"], "holds no run"),
         (["caption", "RUN", "nothing.png"], "nothing.png"),
         (
             ["caption", "RUN", "val", "--method", "greedy", "--n-best", "2"],
-            "n_best is given, but only --method beam has one",
+            "n_best is given, but only --method beam uses it",
         ),
-        (["caption", "RUN", "val", "--method", "greedy", "--beam", "2"], "only --method beam has one"),
-        (["caption", "RUN", "val", "--diversity", "1"], "--diversity is between groups of beams"),
-        (["caption", "RUN", "val", "--beam", "2", "--temperature", "2"], "only --method sample has one"),
+        (["caption", "RUN", "val", "--method", "greedy", "--beam", "2"], "only --method beam uses it"),
+        (["caption", "RUN", "val", "--diversity", "1"], "--diversity needs several groups"),
+        (["caption", "RUN", "val", "--beam", "2", "--temperature", "2"], "only --method sample uses it"),
         (["train", "--resume", "RUN", "--epochs", "1"], "epochs already"),
         (["data", "info", "nowhere", "--set", "a=1"], "is not one"),
         (["evaluate", "RUN", "--split", "dev"], "not 'dev'"),
@@ -333,6 +346,56 @@ def test_counts_are_at_least_one(run, option, count, capsys):
     ],
 )
 def test_errors_name_what_is_wrong(arguments, message, run, recipe, capsys):
-    arguments = [{"RUN": str(run), "RECIPE": str(recipe)}.get(argument, argument) for argument in arguments]
-    assert cli.main(arguments) == 2
-    assert message in capsys.readouterr().err
+    paths = {"RUN": str(run), "RECIPE": str(recipe), "TYPO": str(recipe.with_name("tony.toml"))}
+    for name, path in paths.items():
+        message = message.replace(name, path)
+    assert cli.main([paths.get(argument, argument) for argument in arguments]) == 2
+    captured = capsys.readouterr().err
+    assert message in captured
+    assert len(captured.splitlines()) == 1
+
+
+def test_a_recipe_is_suggested_from_the_folder_of_recipes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["train", "shapes"]) == 2
+    assert "recipe shapes does not exist, expected a TOML file such as" in capsys.readouterr().err
+    (tmp_path / "recipes").mkdir()
+    for name in ("shapes", "multi30k"):
+        (tmp_path / "recipes" / f"{name}.toml").touch()
+    assert cli.main(["train", "shaeps"]) == 2
+    assert "recipe shaeps does not exist; did you mean recipes/shapes.toml?" in capsys.readouterr().err
+    assert cli.main(["train", "else/x.toml"]) == 2
+    assert "does not exist; there are recipes/multi30k.toml, recipes/shapes.toml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [TypeError, KeyError, IndexError, ZeroDivisionError, AttributeError])
+def test_a_bug_shows_its_traceback(error, run, monkeypatch):
+    def fail(*_, **__):
+        raise error("ours")
+
+    monkeypatch.setattr(runs, "load_run", fail)
+    with pytest.raises(error):
+        cli.main(["caption", str(run), "val"])
+
+
+def test_an_import_that_fails_is_a_bug_and_a_missing_extra_is_not(run, monkeypatch, capsys):
+    def missing(*_, **__):
+        raise ImportError("needs scikit-learn: pip install ...")
+
+    monkeypatch.setattr(runs, "load_run", missing)
+    assert cli.main(["caption", str(run), "val"]) == 2
+    assert "needs scikit-learn" in capsys.readouterr().err
+    monkeypatch.setattr(runs, "load_run", lambda *_, **__: importlib.import_module("rnnlab.nothing"))
+    with pytest.raises(ModuleNotFoundError):
+        cli.main(["caption", str(run), "val"])
+
+
+def test_traceback_on_request(run):
+    with pytest.raises(ValueError, match="not 'dev'"):
+        cli.main(["--traceback", "evaluate", str(run), "--split", "dev"])
+
+
+@pytest.mark.parametrize("arguments", [[], ["data"]])
+def test_a_command_alone_prints_its_help(arguments, capsys):
+    assert cli.main(arguments) == 0
+    assert "show this help message" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 """The course's own expected values for its update rules."""
 
 import numpy as np
+import pytest
 
 from rnnlab.cs231n.optim import adam, rmsprop, sgd, sgd_momentum
 from rnnlab.gradcheck.numeric import rel_error
@@ -47,3 +48,13 @@ def test_the_state_goes_from_call_to_call():
     assert config["t"] == 3
     assert not np.shares_memory(w, W)
     assert rel_error(W, np.linspace(-0.4, 0.6, num=N * D).reshape(N, D)) == 0
+
+
+@pytest.mark.parametrize("rule", [sgd, sgd_momentum, rmsprop, adam])
+def test_a_gradient_of_another_shape_is_refused(rule):
+    with pytest.raises(ValueError, match=r"dw has shape \(3, 3\), expected \(30, 30\) as w"):
+        rule(np.zeros((30, 30)), np.ones((3, 3)), None)
+    config = {} if rule is sgd else {"velocity": np.zeros(3), "cache": np.zeros(3), "m": np.zeros(3)}
+    if config:
+        with pytest.raises(ValueError, match=r"is float64 of shape \(3,\), expected float64 of shape \(4,\)"):
+            rule(np.zeros((2, 2)), np.ones((2, 2)), config)

@@ -1,4 +1,4 @@
-"""Attention once more, written plainly from its equations, and inputs for its tests."""
+"""A cell that attends with random inputs, for its tests."""
 
 from __future__ import annotations
 
@@ -7,30 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
+from rnnlab.plain.attentive import attentive_forward as plain_attentive_forward
 
-from .reference import CELLS, Cell, logistic
+from .reference import CELLS, Cell
 
 Array = Any
 
 
-def attend(
-    query: Array, memory: list[Array], p: dict[str, Array], score: str
-) -> tuple[list[float], Array | float]:
-    """Weights and context of one query (H,) to a list of cells (C,)."""
-    if not memory:
-        return [], 0.0
-    if score == "additive":
-        scores = [p["v"] @ np.tanh(query @ p["Wq"] + cell @ p["Wm"] + p["b"]) for cell in memory]
-    elif score == "dot":
-        scores = [query @ cell for cell in memory]
-    else:
-        scores = [query @ p["W"] @ cell for cell in memory]
-    weights = np.exp(scores) / np.sum(np.exp(scores))
-    return list(weights), sum(weight * cell for weight, cell in zip(weights, memory, strict=True))
-
-
 class Batch(NamedTuple):
-    """What an attentive cell may be given."""
+    """A cell that attends, and the arguments of its forward."""
 
     cell: Cell
     score: str
@@ -85,38 +70,17 @@ class Batch(NamedTuple):
         return dx, *dstate, *(() if dmemory is None else (dmemory,)), *dparams.values()
 
     def plain(self) -> tuple[Array, ...]:
-        """The outputs, one sequence and one step after another."""
-        a = self.arrays
-        (N, T, _), H, memory = a["x"].shape, a["h0"].shape[1], a.get("memory")
-        L, C = (0, 0) if memory is None else memory.shape[1:]
-        h, source, target = np.zeros((N, T, H)), np.zeros((N, T, L)), np.zeros((N, T, T))
-        z, past = np.zeros((N, T, C)), np.zeros((N, T, H))
-        finals = [np.zeros((N, H)) for _ in self.cell.states]
-        p_source, p_target = (
-            {name.removeprefix(part): a[name] for name in a if name.startswith(part)}
-            for part in ("source_", "target_")
+        """The outputs, by the plain text."""
+        h, contexts, weights, final, _ = plain_attentive_forward(
+            self.arrays["x"],
+            tuple(self.arrays[name] for name in self.state_names),
+            self.arrays.get("memory"),
+            {name: self.arrays[name] for name in self.param_names},
+            **self.options,
+            lengths=self.lengths,
+            memory_mask=self.memory_mask,
         )
-        for n in range(N):
-            state, states = tuple(a[name][n] for name in self.state_names), []
-            for t in range(T if self.lengths is None else self.lengths[n]):
-                prev_h, bias = state[0], a["b"]
-                if memory is not None:
-                    real = [i for i in range(L) if self.memory_mask is None or self.memory_mask[n, i]]
-                    weights, context = attend(prev_h, [memory[n, i] for i in real], p_source, self.score)
-                    beta = logistic(prev_h @ a["selector_w"] + a["selector_b"]) if self.selector else 1.0
-                    source[n, t, real], z[n, t] = weights, beta * context
-                    bias = bias + z[n, t] @ a["Wz"]
-                if self.target:
-                    target[n, t, : len(states)], past[n, t] = attend(prev_h, states, p_target, self.score)
-                    bias = bias + past[n, t] @ a["Wt"]
-                state = self.cell.reference_step(a["x"][n, t], state, a["Wx"], a["Wh"], bias)
-                states.append(state[0])
-                h[n, t] = state[0]
-            h[n, len(states) :] = state[0]
-            for final, value in zip(finals, state, strict=True):
-                final[n] = value
-        contexts = np.concatenate([z] * (memory is not None) + [past] * self.target, axis=2)
-        return h, contexts, *[source] * (memory is not None), *[target] * self.target, *finals
+        return h, contexts, *weights.values(), *final
 
 
 def batch(

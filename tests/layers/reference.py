@@ -1,4 +1,4 @@
-"""The layers once more, written plainly from their equations, and what their tests share."""
+"""The four cells with inputs for their tests, and the checks that the tests of all layers share."""
 
 from __future__ import annotations
 
@@ -11,61 +11,26 @@ import pytest
 from rnnlab import layers
 from rnnlab.gradcheck.numeric import eval_numerical_gradient_array, relative_distance
 from rnnlab.gradcheck.side_effects import check_untouched
+from rnnlab.plain.gru import gru_step_forward
+from rnnlab.plain.lstm import lstm_step_forward
+from rnnlab.plain.padding import real_steps
+from rnnlab.plain.rnn import rnn_step_forward
+from rnnlab.plain.simplified_gru import simplified_gru_step_forward
 
 Array = Any
 State = tuple[Array, ...]
-
-
-# --------------------------------------------------- one step of one sequence: x (D,), states (H,)
-
-
-def logistic(a: Array) -> Array:
-    return 1 / (1 + np.exp(-a))
-
-
-def rnn_step(x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
-    (h,) = state
-    return (np.tanh(x @ Wx + h @ Wh + b),)
-
-
-def lstm_step(x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
-    h, c = state
-    a_i, a_f, a_o, a_g = np.split(x @ Wx + h @ Wh + b, 4)
-    c = logistic(a_f) * c + logistic(a_i) * np.tanh(a_g)
-    return logistic(a_o) * np.tanh(c), c
-
-
-def gru_step(x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
-    (h,) = state
-    Wx_z, Wx_r, Wx_h = np.split(Wx, 3, axis=1)
-    Wh_z, Wh_r, Wh_h = np.split(Wh, 3, axis=1)
-    b_z, b_r, b_h = np.split(b, 3)
-    z = logistic(x @ Wx_z + h @ Wh_z + b_z)
-    r = logistic(x @ Wx_r + h @ Wh_r + b_r)
-    return ((1 - z) * np.tanh(x @ Wx_h + (r * h) @ Wh_h + b_h) + z * h,)
-
-
-def simplified_gru_step(x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
-    (h,) = state
-    a_z, a_g = np.split(x @ Wx + h @ Wh + b, 2)
-    z = logistic(a_z)
-    return ((1 - z) * np.tanh(a_g) + z * h,)
-
-
-def softmax(scores: Array) -> Array:
-    return np.exp(scores) / np.exp(scores).sum()
 
 
 # ---------------------------------------------------------------- the four cells
 
 
 class Cell(NamedTuple):
-    """A recurrent cell: its four functions, and one step of one sequence written plainly."""
+    """A recurrent cell: its four functions in rnnlab.layers, and its step in rnnlab.plain."""
 
     name: str
     gates: int
     states: tuple[str, ...]
-    reference_step: Callable[..., State]
+    plain_step: Callable[..., tuple[Any, ...]]
 
     def __getattr__(self, function: str) -> Callable[..., Any]:
         """``cell.forward`` is ``lstm_forward``, and so on."""
@@ -110,35 +75,36 @@ class Cell(NamedTuple):
         names = [f"dfinal_{state}" for state in self.states]
         return self.backward(dh, cache, **dict(zip(names, dfinals, strict=True)))
 
+    def reference_step(self, x: Array, state: State, Wx: Array, Wh: Array, b: Array) -> State:
+        """The states (N, H) after one step, by the plain text."""
+        *after, _ = self.plain_step(x, *state, Wx, Wh, b)
+        return tuple(after)
+
     def reference(self, inputs: dict[str, Array], lengths: Array | None = None) -> tuple[Array, ...]:
-        """h (N, T, H) and the final states (N, H), one sequence and one step after another."""
+        """h (N, T, H) and the final states (N, H), by the plain text."""
         x, h0 = inputs["x"], inputs["h0"]
         N, T, _ = x.shape
         weights = [inputs[name] for name in ("Wx", "Wh", "b")]
-        h = np.zeros((N, T, h0.shape[1]))
-        finals = tuple(np.zeros(h0.shape) for _ in self.states)
-        for n in range(N):
-            state: State = tuple(inputs.get(f"{name}0", np.zeros(h0.shape))[n] for name in self.states)
-            for t in range(T):
-                if lengths is None or t < lengths[n]:
-                    state = self.reference_step(x[n, t], state, *weights)
-                h[n, t] = state[0]
-            for final, value in zip(finals, state, strict=True):
-                final[n] = value
-        return (h, *finals)
+        real, h = real_steps(lengths, N, T) > 0, np.zeros((N, T, h0.shape[1]))
+        state: State = tuple(inputs.get(f"{name}0", np.zeros(h0.shape)) for name in self.states)
+        for t in range(T):
+            after = self.reference_step(x[:, t], state, *weights)
+            state = tuple(np.where(real[t], new, old) for new, old in zip(after, state, strict=True))
+            h[:, t] = state[0]
+        return (h, *state)
 
 
 CELLS = (
-    Cell("rnn", 1, ("h",), rnn_step),
-    Cell("lstm", 4, ("h", "c"), lstm_step),
-    Cell("gru", 3, ("h",), gru_step),
-    Cell("simplified_gru", 2, ("h",), simplified_gru_step),
+    Cell("rnn", 1, ("h",), rnn_step_forward),
+    Cell("lstm", 4, ("h", "c"), lstm_step_forward),
+    Cell("gru", 3, ("h",), gru_step_forward),
+    Cell("simplified_gru", 2, ("h",), simplified_gru_step_forward),
 )
 every_cell = pytest.mark.parametrize("cell", CELLS, ids=[cell.name for cell in CELLS])
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
-# ---------------------------------------------------------------- what a layer must do
+# ---------------------------------------------------------------- checks of a layer
 
 
 def assert_gradients(
@@ -148,7 +114,7 @@ def assert_gradients(
     rng: np.random.Generator,
     tolerance: float = 1e-7,
 ) -> None:
-    """Hold every gradient against central differences of sum(out * dout), over all outputs.
+    """Check every gradient against central differences of sum(out * dout), over all outputs.
 
     ``forward(**inputs)`` returns outputs and a cache, ``backward(*douts, cache)`` a gradient for each input;
     neither may write into what it is given.
@@ -196,13 +162,13 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def spoil(*arrays: Array) -> None:
-    """Overwrite arrays, as somebody may who works on in place."""
+    """Overwrite arrays, as a caller may who works in place."""
     for array in arrays:
         array[...] = 1e6
 
 
 class CupyArray:
-    """Looks like an array on a GPU to whoever asks for its library."""
+    """An object whose type names CuPy as its library."""
 
     shape, dtype = (3, 5), np.dtype(np.float64)
 

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from rnnlab.gradcheck.numeric import projected_check
 from rnnlab.layers import arnet_backward, arnet_forward, arnet_shapes
+from rnnlab.plain.lstm import lstm_forward
+from rnnlab.plain.padding import real_steps
 
-from .reference import assert_gradients, assert_same, every_dtype, lstm_step, spoil
+from .reference import assert_gradients, assert_same, every_dtype, spoil
 
 N, T, H, R = 3, 4, 3, 2
 LENGTHS = {
@@ -41,16 +43,13 @@ def backward(dloss, cache):
 
 
 def plain(h, h0=None, lengths=None, targets=None, *, arnet_Wx, arnet_Wh, arnet_b, arnet_W, arnet_b_out):
-    """The loss, one sequence and one step after another; ``targets`` are the states to reconstruct."""
-    total, targets = 0.0, h if targets is None else targets
-    for n in range(len(h)):
-        state = np.zeros(len(arnet_Wh)), np.zeros(len(arnet_Wh))
-        for t in range(h.shape[1] if lengths is None else lengths[n]):
-            state = lstm_step(h[n, t], state, arnet_Wx, arnet_Wh, arnet_b)
-            if t or h0 is not None:
-                target = targets[n, t - 1] if t else h0[n]
-                total += np.sum((state[0] @ arnet_W + arnet_b_out - target) ** 2)
-    return total / max(len(h), 1)
+    """The loss by the plain LSTM; ``targets`` are the states to reconstruct, h itself if left out."""
+    (n, t, _), zeros, targets = h.shape, np.zeros((len(h), len(arnet_Wh))), h if targets is None else targets
+    read, _ = lstm_forward(h, zeros, arnet_Wx, arnet_Wh, arnet_b, lengths=lengths)
+    first = np.zeros((n, 1, H)) if h0 is None else h0[:, None]
+    previous = np.concatenate([first, targets[:, :-1]], axis=1)[:, :t]
+    errors = (read @ arnet_W + arnet_b_out - previous) * real_steps(lengths, n, t).swapaxes(0, 1)
+    return np.sum(errors[:, h0 is None :] ** 2) / max(n, 1)
 
 
 def test_parameters_have_the_prefix():

@@ -8,6 +8,7 @@ import pytest
 from rnnlab.gradcheck import cases as gradcheck_cases
 from rnnlab.gradcheck import run as gradcheck
 from rnnlab.layers import regularised_backward, regularised_forward
+from rnnlab.layers.attention.scores import SourceRows
 from rnnlab.ops import ops_for
 
 NAMES = [case.name for case in gradcheck_cases.layer_cases(np.random.default_rng(0))]
@@ -123,3 +124,21 @@ def test_arrays_of_two_libraries_are_refused(ops):
     mixed = case.inputs | {"Wh": ops.asarray(case.inputs["Wh"])}
     with pytest.raises(TypeError, match="expected arrays of one library, got NumPy and CuPy arrays together"):
         case.forward(**mixed)
+
+
+def test_a_mask_on_a_device_has_the_shape_and_holds_integers(ops, rng):
+    memory = ops.asarray(rng.standard_normal((2, 3, 5)))
+    for mask, error, message in (
+        (
+            np.ones((2, 2), bool),
+            ValueError,
+            r"f: memory_mask has shape \(2, 2\), expected \(N, L\) = \(2, 3\)",
+        ),
+        (np.ones((2, 3)), TypeError, "f: memory_mask has dtype float64, expected booleans or integers"),
+    ):
+        with pytest.raises(error, match=message):
+            SourceRows.of("f", memory, ops.asarray(mask))
+    for dtype in (bool, np.int64, np.uint8):
+        rows, slots, _ = SourceRows.of("f", memory, ops.asarray(np.array([[1, 0, 1], [0, 1, 1]], dtype)))
+        np.testing.assert_array_equal(ops.asnumpy(slots), [[0, -1, 2], [-1, 4, 5]])
+        assert rows.shape == (6, 5)

@@ -113,7 +113,7 @@ def test_the_kind_of_data_makes_a_recipe_one_of_translations(recipe):
     recipe.write_text('[data]\nkind = "parallel"\ndirectory = "x"\n[model]\nencoder_dim = 3')
     config = load_config(recipe, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
     assert isinstance(config, TranslationConfig)
-    assert (config.model.encoder_dim, config.evaluation.split) == (3, "val")
+    assert (config.model.encoder_dim, config.evaluation.split) == (3, "test")
     for override, message in (
         ("model.image_input=every_step", "model.image_input is unknown"),
         ("evaluation.metrics=['CIDEr']", "evaluation.metrics is unknown"),

@@ -232,7 +232,7 @@ def test_no_run_is_overwritten(tables, tmp_path, capsys):
         train(tables, path)
     recipe = Path(__file__).parents[2] / "recipes" / "shapes.toml"
     assert cli.main(["train", str(recipe), "--out", str(path)]) == 2
-    assert "holds a run: go on with --resume" in capsys.readouterr().err
+    assert "already holds a run: resume it with rnnlab train --resume" in capsys.readouterr().err
     with pytest.raises(ValueError, match=f"stage1 is one stage of 2 of a run: resume {path}"):
         runs.resume(path / "stage1")
     with pytest.raises(FileNotFoundError, match="no such checkpoint"):

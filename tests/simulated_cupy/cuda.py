@@ -108,6 +108,12 @@ def _taken() -> int:
 pool = MemoryPool(keeps=False)  # gives back at once, so that what is in use is known to the byte
 
 
+def forget_pools() -> None:
+    """Count no longer what pools of earlier tests hold, which may be garbage that nobody has collected."""
+    accounts.clear()
+    accounts.add(pool._account)
+
+
 class Thread(threading.local):
     """What CuPy knows of each thread."""
 

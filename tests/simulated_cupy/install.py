@@ -47,6 +47,7 @@ def _reset() -> None:
     cuda.launches.clear()
     cuda.Stream.null.use()
     cuda.forget_captures()
+    cuda.forget_pools()
     capture.connect(cublas_library.load())
 
 

@@ -182,7 +182,7 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
 def test_a_confusion_matrix_is_a_line_for_each_class():
     confusion = np.array([[1200, 0, 3], [0, 0, 0], [1, 0, 1]])
     labels = np.zeros(1, int)
-    text = report.scores_table(Evaluation(labels, labels, 0.5, 0.9967, confusion)).splitlines()
+    text = report.scores_table(Evaluation("test", labels, labels, 0.5, 0.9967, confusion)).splitlines()
     assert [line.split() for line in text[:3]] == [
         ["images", "1"],
         ["loss", "0.5000"],
@@ -208,9 +208,9 @@ def test_data_are_described(recipe, capsys):
         (["caption", "RUN", "val"], "holds a model that classifies: rnnlab evaluate"),
         (["translate", "RUN", "a"], "holds a model that classifies: rnnlab evaluate"),
         (["lexicon", "RUN", "x.tsv"], "holds a model that classifies: rnnlab evaluate"),
-        (["evaluate", "RUN", "--metrics", "BLEU"], "--metrics is for captions, and the model of"),
-        (["evaluate", "RUN", "--lexicon", "x"], "--lexicon is for translations, and the model of"),
-        (["evaluate", "RUN", "--beam", "3"], "beam_size is for a search for sentences, and the model of"),
+        (["evaluate", "RUN", "--metrics", "BLEU"], "--metrics is for captions, but the model of"),
+        (["evaluate", "RUN", "--lexicon", "x"], "--lexicon is for translations, but the model of"),
+        (["evaluate", "RUN", "--beam", "3"], "beam_size is for a search for sentences, but the model of"),
         (["evaluate", "RUN", "--split", "dev"], "has the splits train, val, test, not 'dev'"),
         (["train", "RECIPE", "--set", "training.monitor=CIDEr"], "expected one of val_loss, val_accuracy"),
         (["train", "RECIPE", "--set", "model.forget_bias=1", "--out", "OUT"], "the gru has no forget gate"),

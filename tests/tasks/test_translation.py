@@ -39,6 +39,8 @@ optim_config.learning_rate = 1e-2
 [decoding]
 beam_size = 2
 max_length = 8
+[evaluation]
+split = "val"
 """
 
 
@@ -125,7 +127,7 @@ def test_scores_by_hand(run):
     assert evaluated.perplexity == pytest.approx(np.exp(nats / tokens), rel=1e-5)
     expected = translation.corpus_bleu(best_words(evaluated.translations), evaluated.references)
     assert evaluated.scores == expected
-    few = runs.evaluate(opened, evaluation=TranslationEvaluationConfig(max_sentences=4))
+    few = runs.evaluate(opened, evaluation=TranslationEvaluationConfig("val", max_sentences=4))
     assert few.sources == opened.data.split("val").source[:4]
 
 
@@ -197,8 +199,29 @@ def test_a_lexicon_puts_words_in_the_place_of_unknown_ones(run):
     assert "<UNK>" not in translate(model, [["a"]], options)[0][0].words
     (found,), (empty,) = translate(model, [["a"], []], options, lexicon={"a": "Alpha"})
     assert found.words == ["Alpha", "Alpha"]
-    assert empty.words == ["<UNK>", "<UNK>"]  # there is no word to look at
+    assert empty.words == []
     assert translate(model, [["q"]], options, lexicon={})[0][0].words == ["q", "q"]
+
+
+@pytest.mark.parametrize("lexicon", [None, {"a": "Alpha"}])
+def test_an_empty_sentence_has_the_empty_translation(run, lexicon):
+    model = runs.load_run(run, with_data=False).model
+    options = DecodingConfig(method="beam", n_best=2)
+    (nothing,), found, (also_nothing,) = translate(model, [[], ["a"], []], options, lexicon=lexicon)
+    assert nothing.words == also_nothing.words == []
+    assert nothing.hypothesis.finished
+    assert [one.words for one in found] == [
+        one.words for one in translate(model, [["a"]], options, lexicon=lexicon)[0]
+    ]
+    assert [[one.words for one in some] for some in translate(model, [[]], options)] == [[[]]]
+
+
+def test_inputs_of_a_run_alone(run, folder, monkeypatch):
+    """Tokenizer and vocabularies are the checkpoint's: the data need not be there."""
+    monkeypatch.setattr(runs, "open_data", None)
+    inputs = runs.load_run(run, with_data=False).inputs
+    assert inputs.tokenize("a B  q") == ["a", "B", "q"]
+    assert inputs.unknown_words(["a", "B", "q", "B"]) == ["B", "q"]
 
 
 def test_a_lexicon_of_the_models_own_attention(run, folder, tmp_path, capsys, monkeypatch):
@@ -272,6 +295,25 @@ def test_n_best_translations_and_a_picture(run, tmp_path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_picture_for_each_of_several_sentences(run, tmp_path):
+    (tmp_path / "sentences").write_text("a b c\n\nd e\n")
+    options = ["--file", str(tmp_path / "sentences"), "--show-attention", str(tmp_path / "attention.png")]
+    assert cli.main(["translate", str(run), *options]) == 0
+    pictures = [tmp_path / f"attention-{number}.png" for number in (1, 2, 3)]
+    assert sorted(tmp_path.glob("*.png")) == pictures
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_empty_sentences_and_unknown_words_are_reported(run, capsys):
+    assert cli.main(["translate", str(run), "a b", "", "a zebra b yak zebra"]) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 3
+    assert captured.err.splitlines() == [
+        "rnnlab translate: sentence 2 is empty",
+        "rnnlab translate: sentence 3: read as <UNK>: zebra, yak",
+    ]
+
+
 def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
     pytest.importorskip("sacrebleu")
     path = tmp_path / "scores.json"
@@ -311,11 +353,13 @@ def test_a_warm_start_says_what_it_loaded(recipe, run, tmp_path, capsys):
         (["caption", "RUN", "val"], "holds a model that translates: rnnlab translate"),
         (["translate", "RUN", "a", "--file", "x"], "either sentences or --file"),
         (["translate", "RUN", "--file", "x", "a"], "either sentences or --file"),
-        (["train", "RECIPE", "--set", "evaluation.split=tset", "--out", "OUT"], "not 'tset'"),
-        (["translate", "RUN", "a", "b", "--show-attention", "x.png"], "draws one sentence, and 2 are given"),
+        (
+            ["train", "RECIPE", "--set", "evaluation.split=tset", "--out", "OUT"],
+            "evaluation.split is 'tset', and letters",
+        ),
         (["translate", "RUN", "--file", "nowhere.txt"], "nowhere.txt"),
         (["translate", "RUN", "a", "--lexicon", "nowhere.txt"], "nowhere.txt"),
-        (["evaluate", "RUN", "--metrics", "BLEU"], "--metrics is for captions, and the model of"),
+        (["evaluate", "RUN", "--metrics", "BLEU"], "--metrics is for captions, but the model of"),
         (["evaluate", "RUN", "--split", "test"], "has the splits train, val, test_small, not 'test'"),
         (
             ["train", "RECIPE", "--set", "training.warm_start=nowhere.h5", "--out", "OUT"],

@@ -8,7 +8,7 @@ import pytest
 from rnnlab.training.interrupt import Interrupt
 
 
-def test_first_ctrl_c_is_a_wish_and_the_second_an_order():
+def test_the_second_ctrl_c_raises():
     previous = signal.getsignal(signal.SIGINT)
     with Interrupt() as interrupt:
         assert not interrupt.requested

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rnnlab.ops.numpy import optim
-from rnnlab.training.optim import UPDATE_RULES, UpdateRule, make_update_rule
+from rnnlab.training.optim import UPDATE_RULES, make_update_rule, runs_on_device
+from rnnlab.training.update_rule import UpdateRule
 
 P = 1000  # several blocks, and a shorter one at the end
 
@@ -206,11 +207,16 @@ def test_config_names_every_hyperparameter():
         ("adam", {"momentum": 0.9}, ValueError, "unknown key 'momentum'; adam has learning_rate, beta1"),
         ("sgd", {"learning_rate": 0}, ValueError, "learning_rate is 0, expected a positive number"),
         ("sgd", {"learning_rate": float("nan")}, ValueError, "learning_rate is nan"),
-        ("sgd", {"learning_rate": "1e-3"}, TypeError, "learning_rate is '1e-3', expected a positive number"),
-        ("sgd", {"learning_rate": True}, TypeError, "learning_rate is True"),
-        ("momentum", {"momentum": 1}, ValueError, r"momentum is 1, expected a number in \[0, 1\)"),
+        ("sgd", {"learning_rate": "1e-3"}, ValueError, "learning_rate is '1e-3', expected a positive number"),
+        ("sgd", {"learning_rate": True}, ValueError, "learning_rate is True"),
+        ("momentum", {"momentum": 1}, ValueError, r"momentum is 1, expected a probability in \[0, 1\)"),
         ("rmsprop", {"decay_rate": -0.1}, ValueError, "decay_rate is -0.1"),
-        ("adamw", {"weight_decay": -1}, ValueError, "weight_decay is -1, expected a number that is not neg"),
+        (
+            "adamw",
+            {"weight_decay": -1},
+            ValueError,
+            "weight_decay is -1, expected a finite number of at least 0",
+        ),
     ],
 )
 def test_bad_configurations(name, config, error, message):
@@ -222,3 +228,25 @@ def test_every_rule_is_a_primitive():
     for name, rule in UPDATE_RULES.items():
         assert issubclass(rule, UpdateRule)
         assert callable(getattr(optim, name))
+        assert runs_on_device(rule())
+
+
+@pytest.mark.parametrize("name", UPDATE_RULES)
+def test_a_rule_is_for_parameters_of_one_shape(name):
+    rule, w = make_update_rule(name), np.ones(4)
+    cases = [(np.ones((2, 2)), np.ones((2, 2)), r"w has shape \(2, 2\), expected \(P,\)")]
+    cases += [(w, dw, "dw is .*, expected float64 of shape") for dw in (np.ones(1), np.ones(4, np.float32))]
+    for parameters, gradient, message in cases:
+        with pytest.raises(ValueError, match=rf"{type(rule).__name__}\.step: {message}"):
+            rule.step(parameters, gradient)
+    assert rule.steps == 0
+    np.testing.assert_array_equal(w, 1)
+    rule.step(w, np.ones(4))
+    if rule.slots:
+        with pytest.raises(
+            ValueError, match=r"w is float64 of shape \(5000,\), but the state .* is .*\(4,\)"
+        ):
+            rule.step(np.ones(5000), np.ones(5000))
+        with pytest.raises(ValueError, match=r"w is float32 .*; make a rule for each array of parameters"):
+            rule.step(np.ones(4, np.float32), np.ones(4, np.float32))
+    assert rule.steps == 1

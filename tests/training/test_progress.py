@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import io
+import sys
+from types import SimpleNamespace
 
 from rnnlab.training.epoch_totals import EpochTotals
-from rnnlab.training.progress import Bar, Lines, Progress
+from rnnlab.training.progress import Bar, Lines, Log, Progress, make_progress
 
 TOTALS = EpochTotals(loss_of_tokens=100.0, tokens=80, seconds=80 / 12345.6)
 
@@ -39,7 +41,7 @@ def test_bar_shows_loss_speed_and_time_left():
     shown = file.getvalue()
     last = shown.splitlines()[-1]
     assert "5/10" in last
-    assert "1.250 a token, 12,346 tokens/s" in last
+    assert "1.250 per token, 12,346 tokens/s" in last
     assert "loss 87.286" in last  # smoothed
     assert "<" in last  # elapsed < left
     assert "epoch 1 of 2: val_loss: 2.0000  CIDEr: 0.5124" in shown
@@ -53,3 +55,29 @@ def test_bar_begins_where_the_run_was_resumed():
     bar.close()
     bar.close()
     assert "8/10" in file.getvalue().splitlines()[-1]
+
+
+def test_a_log_has_one_line_for_each_epoch():
+    file = io.StringIO()
+    show(Log(file))
+    assert file.getvalue().splitlines() == [
+        "epoch 1 of 2: loss 1.250 per token, 12,346 tokens/s",
+        "epoch 1 of 2: loss 1.250 per token, 12,346 tokens/s  val_loss: 2.0000  CIDEr: 0.5124",
+        "Interrupted",
+    ]
+
+
+def test_a_bar_needs_a_terminal(monkeypatch, capsys):
+    options = SimpleNamespace(progress=True, verbose=True, print_every=1)
+    assert isinstance(make_progress(options), Log)
+    show(make_progress(options))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "\r" not in captured.err
+    assert len(captured.err.splitlines()) == 3
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert isinstance(make_progress(options), Bar)
+    options.progress = False
+    assert isinstance(make_progress(options), Lines)
+    options.verbose = False
+    assert type(make_progress(options)) is Progress

@@ -60,4 +60,4 @@ def test_plot_waits_unless_forced(tmp_path, monkeypatch):
     now[0] += 31
     run.plot([4.0, 2.0], rows, monitor)
     assert len(drawn) == 3
-    assert drawn[0] == (([4.0, 2.0], {1: 3.0}), {"metric": "val_loss", "best": 1})
+    assert drawn[0] == (([4.0, 2.0], rows), {"metric": "val_loss", "best": 1})

@@ -74,15 +74,18 @@ def test_config_makes_the_same_schedule(config):
         ({"name": "constant", "value": 1.5}, r"constant: value is 1.5, expected a number in \[0, 1\]"),
         ({"name": "constant", "value": True}, "value is True"),
         ({"name": "linear", "stop": 0.5}, "linear: over is missing"),
-        ({"name": "linear", "stop": 0.5, "over": 0}, "over is 0, expected a number of at least 1"),
-        ({"name": "linear", "stop": 0.5, "over": 2, "unit": "days"}, "unit is 'days', expected 'iterations'"),
+        ({"name": "linear", "stop": 0.5, "over": 0}, "over is 0, expected a finite number of at least 1"),
+        (
+            {"name": "linear", "stop": 0.5, "over": 2, "unit": "days"},
+            "unit is 'days', expected one of 'iterations'",
+        ),
         ({"name": "linear", "stop": "0.5", "over": 2}, "stop is '0.5'"),
         ({"name": "epoch_fraction", "most": -0.1}, "most is -0.1"),
         (
             {"name": "epoch_fraction", "epochs": float("inf")},
-            "epochs is inf, expected a number of at least 1",
+            "epochs is inf, expected a finite number of at least 1",
         ),
-        ({"name": "inverse_sigmoid", "k": 0.5}, "k is 0.5, expected a number of at least 1"),
+        ({"name": "inverse_sigmoid", "k": 0.5}, "k is 0.5, expected a finite number of at least 1"),
         ({"name": "inverse_sigmoid", "k": 5, "epoch": 3}, "unknown key 'epoch'; it has k, unit"),
     ],
 )

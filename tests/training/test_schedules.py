@@ -32,7 +32,7 @@ def test_step_in_iterations():
     assert multipliers(schedule, 4) == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
 
 
-def test_plateau_drops_when_the_metric_stands_still():
+def test_plateau_drops_when_the_metric_does_not_improve():
     schedule = make_schedule({"name": "plateau", "patience": 2})
     found = []
     for improved in (True, False, True, False, False, False, False, True):
@@ -82,9 +82,12 @@ def test_config_makes_the_same_schedule(config):
         ({"name": "exponential"}, "schedule exponential: decay is missing"),
         ({"name": "exponential", "decay": 0}, r"decay is 0, expected a number in \(0, 1\]"),
         ({"name": "exponential", "decay": "0.5"}, "decay is '0.5'"),
-        ({"name": "step", "every": 0}, "every is 0, expected a positive integer"),
-        ({"name": "step", "every": 1.5}, "every is 1.5, expected a positive integer"),
-        ({"name": "step", "every": 2, "unit": "days"}, "unit is 'days', expected 'iterations' or 'epochs'"),
+        ({"name": "step", "every": 0}, "every is 0, expected an integer of at least 1"),
+        ({"name": "step", "every": 1.5}, "every is 1.5, expected an integer of at least 1"),
+        (
+            {"name": "step", "every": 2, "unit": "days"},
+            "unit is 'days', expected one of 'iterations', 'epochs'",
+        ),
         ({"name": "plateau", "patience": True}, "patience is True"),
         ({"name": "plateau", "epochs": 3}, "unknown key 'epochs'; it has factor, patience"),
         ({"name": "constant", "decay": 1}, "unknown key 'decay'; it has none"),

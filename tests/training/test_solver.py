@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import json
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -264,7 +265,8 @@ def test_validation_has_a_line(model, data, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == f"(Epoch 2 / 2) {words}"
 
 
-def test_progress_bar(model, data, capsys):
+def test_progress_bar(model, data, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     Solver(model, data, num_epochs=2, batch_size=8, progress=True).train()
     assert "14/14" in capsys.readouterr().err
 

@@ -257,6 +257,10 @@ class SourceRows(NamedTuple):
                 raise ValueError(
                     f"{function}: memory_mask has shape {mask.shape}, expected (N, L) = {(N, L)}"
                 )
+            if mask.dtype.kind not in "biu":
+                raise TypeError(
+                    f"{function}: memory_mask has dtype {mask.dtype}, expected booleans or integers on a device"
+                )
             places = ops.asarray(np.arange(1, N * L + 1).reshape(N, L))
             return cls(rows, ops.asarray(places * mask - 1, np.int64), None)
         if mask is not None:

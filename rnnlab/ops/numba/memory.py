@@ -1,113 +1,158 @@
-"""Arrays in memory that is used again.
+"""Arrays in memory that is reused.
 
-A fresh array of megabytes can cost more than the arithmetic on it: the system hands out its pages one by
-one, filled with zeros. A training step makes arrays of the same sizes again and again, so :func:`empty` gives
-the memory of arrays that are gone to the next ones.
+A fresh array of megabytes can cost more than the arithmetic on it: the system maps its pages one by one and
+fills them with zeros. A training step makes arrays of the same sizes again and again, so :func:`empty` gives
+the memory of arrays that are gone to new ones.
 
-No array can lose its memory while it lives, or a view of it, such as a layer's cache may hold: each of them
-holds a reference to the block of memory that it lies in, and only blocks without any are used again.
+Each array has a *lease* on its block of memory as its base object. NumPy's views hold the array that they
+show, and so the lease; when the last of them is gone, the lease is deleted and returns the block. This needs
+no reference counts, and works in any thread and for arrays in reference cycles.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
-from bisect import bisect_left, insort
-from itertools import islice
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rnnlab.types import Array
+from rnnlab.types import Array, Shape
 
-__all__ = ["Blocks", "empty", "empty_like", "zeros"]
+__all__ = ["Pool", "empty", "empty_like", "release", "zeros"]
 _SMALLEST = 1 << 14  # bytes; smaller arrays the C library serves as well
-_LINE = 64  # bytes of a line of the cache, where arrays start
-_PATIENCE = 4  # rounds of handing out all blocks, in which an idle one must be wanted
+_LINE = 64  # bytes of a cache line, where arrays start
+_PATIENCE = 4  # how many times all blocks are handed out before one that nobody needed is freed
 
 
 class _Block:
     """Memory for one array at a time."""
 
+    __slots__ = ("address", "last_use", "memory", "size")
+
     def __init__(self, nbytes: int) -> None:
         self.size = nbytes
         self.memory = np.empty(nbytes + _LINE, np.uint8)
-        self.start = -self.memory.ctypes.data % _LINE
+        start = self.memory.ctypes.data
+        self.address = start + -start % _LINE
         self.last_use = 0
 
-    @property
-    def references(self) -> int:
-        """To the memory, by arrays and by this object."""
-        return sys.getrefcount(self.memory)
+
+class _Lease:
+    """The base object of an array in a block; returns the block when it is deleted."""
+
+    __slots__ = ("__array_interface__", "_block", "_give_back")
+
+    def __init__(
+        self, block: _Block, shape: Shape, dtype: np.dtype, give_back: Callable[[_Block], None]
+    ) -> None:
+        self._block, self._give_back = block, give_back
+        self.__array_interface__ = {
+            "shape": shape,
+            "typestr": dtype.str,
+            "data": (block.address, False),  # writeable
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        self._give_back(self._block)
 
 
-_IDLE = _Block(0).references
+class Pool:
+    """Blocks of memory, leased to arrays or idle.
 
-
-class Blocks:
-    """The blocks in use and those that wait for an array of about their size."""
+    A lease may end at any time and in any thread, also while this object works on its lists, since the
+    garbage collector may run there. So it only appends its block to a queue, which takes no lock.
+    """
 
     def __init__(self) -> None:
-        self._blocks: list[_Block] = []  # the smallest first
+        self._returned: deque[_Block] = deque()
+        self._idle: list[_Block] = []  # smallest first
+        self._sizes: list[int] = []  # of the idle blocks
+        self._blocks = 0  # leased, returned and idle
         self._handed_out = 0
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._blocks)
+        """The number of blocks, in use or not."""
+        return self._blocks
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype, nbytes: int) -> Array:
-        """An array of any content; ``nbytes`` is its size."""
-        with self._lock:
+    def empty(self, shape: Shape, dtype: np.dtype, nbytes: int) -> Array:
+        """An array of undefined content; ``nbytes`` is its size."""
+        # While another thread is in here, or this one has come here from a finalizer, do not wait.
+        if not self._lock.acquire(blocking=False):
+            return np.empty(shape, dtype)
+        try:
             self._handed_out += 1
-            block = self._idle(nbytes) or self._new(nbytes)
+            self._collect()
+            block = self._take(nbytes) or self._new(nbytes)
             block.last_use = self._handed_out
-            return np.ndarray(shape, dtype, block.memory, block.start)
+        finally:
+            self._lock.release()
+        return np.asarray(_Lease(block, shape, dtype, self._returned.append))
 
-    def _idle(self, nbytes: int) -> _Block | None:
-        fitting = bisect_left(self._blocks, nbytes, key=_size)
-        for block in islice(self._blocks, fitting, None):
-            if block.size > 2 * nbytes:
-                break
-            if block.references == _IDLE:
-                return block
-        return None
+    def release(self) -> int:
+        """Free the memory of idle blocks; return its size in bytes."""
+        with self._lock:
+            self._collect()
+            freed = sum(self._sizes)
+            self._blocks -= len(self._idle)
+            self._idle, self._sizes = [], []
+        return freed
+
+    def _collect(self) -> None:
+        """Sort the returned blocks into the idle ones."""
+        while self._returned:
+            block = self._returned.popleft()
+            at = bisect_left(self._sizes, block.size)
+            self._idle.insert(at, block)
+            self._sizes.insert(at, block.size)
+
+    def _take(self, nbytes: int) -> _Block | None:
+        """The smallest idle block that fits and is at most twice as large."""
+        at = bisect_left(self._sizes, nbytes)
+        if at == len(self._sizes) or self._sizes[at] > 2 * nbytes:
+            return None
+        del self._sizes[at]
+        return self._idle.pop(at)
 
     def _new(self, nbytes: int) -> _Block:
-        """A block with a little to spare, in place of those that nobody wanted lately."""
-        long_ago = self._handed_out - _PATIENCE * len(self._blocks)
-        self._blocks = [
-            block for block in self._blocks if block.references > _IDLE or block.last_use > long_ago
-        ]
+        """A block with an eighth to spare; idle blocks that nobody needed lately are freed."""
+        long_ago = self._handed_out - _PATIENCE * self._blocks
+        wanted = [block for block in self._idle if block.last_use > long_ago]
+        self._blocks -= len(self._idle) - len(wanted)
+        self._idle, self._sizes = wanted, [block.size for block in wanted]
         block = _Block(nbytes + nbytes // 8)
-        insort(self._blocks, block, key=_size)
+        self._blocks += 1
         return block
 
 
-def _size(block: _Block) -> int:
-    return block.size
+_POOL = Pool()
 
 
-_BLOCKS = Blocks()
-
-
-def empty(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> Array:
-    """A C-contiguous array of any content, as NumPy's."""
-    shape = (shape,) if isinstance(shape, int) else shape
+def empty(shape: int | Shape, dtype: DTypeLike = float) -> Array:
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
     dtype = np.dtype(dtype)
     nbytes = prod(shape) * dtype.itemsize
-    if nbytes < _SMALLEST or dtype.hasobject:
+    if nbytes < _SMALLEST or dtype.kind not in "fiubc":
         return np.empty(shape, dtype)
-    return _BLOCKS.empty(shape, dtype, nbytes)
+    return _POOL.empty(shape, dtype, nbytes)
 
 
 def empty_like(x: Array) -> Array:
-    """A C-contiguous array of the shape and dtype of x, of any content."""
+    """A C-contiguous array of the shape and dtype of x, of undefined content."""
     return empty(x.shape, x.dtype)
 
 
-def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = float) -> Array:
-    """A C-contiguous array of zeros, as NumPy's."""
+def zeros(shape: int | Shape, dtype: DTypeLike = float) -> Array:
     out = empty(shape, dtype)
     out.fill(0)
     return out
+
+
+def release() -> int:
+    """Free the memory that no array uses; return its size in bytes."""
+    return _POOL.release()

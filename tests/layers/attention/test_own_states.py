@@ -12,8 +12,8 @@ from rnnlab.layers.attention.own_states import (
 )
 from rnnlab.layers.attention.query import attention_shapes
 from rnnlab.layers.attention.scores import Keys
+from rnnlab.plain import target_attention as plain
 
-from ..attending import attend
 from ..reference import assert_gradients, assert_same, spoil
 
 SCORES = ["additive", "dot", "bilinear"]
@@ -46,11 +46,9 @@ def functions(score, lengths):
 def test_it_is_the_equations(score, lengths, rng):
     a = inputs(score, rng)
     contexts, weights, _ = functions(score, lengths)[0](**a)
-    expected, expected_weights = np.zeros((N, T, H)), np.zeros((N, T, T))
-    for n in range(N):
-        states = [a["h0"][n], *a["h"][n]]  # s_0, s_1, ...
-        for t in range(T if lengths is None else lengths[n]):
-            expected_weights[n, t, :t], expected[n, t] = attend(states[t], states[1 : t + 1], a, score)
+    expected, expected_weights, _ = plain.target_attention_forward(
+        a["h"], a["h0"], a, score=score, lengths=lengths
+    )
     np.testing.assert_allclose(contexts, expected, rtol=1e-12)
     np.testing.assert_allclose(weights, expected_weights, rtol=1e-12)
     assert not contexts[:, 0].any()

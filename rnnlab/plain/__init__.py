@@ -1,0 +1,19 @@
+"""Every layer once more, from its equations, in plain NumPy: the text of the library.
+
+Each file states the equations of one layer, with their source, and computes them with NumPy and loops over
+time. Read a layer here to understand it. To use it, take the function of the same name from
+:mod:`rnnlab.layers`: it has the same arguments and results, and the tests compare the two. A reading order:
+
+    1. affine, activation, embedding, softmax        from word vectors to a loss
+    2. padding, rnn, lstm, simplified_gru, gru       recurrent cells
+    3. attention, target_attention, attentive        a memory, the decoder's own past, a cell that attends
+    4. lrcn, beam                                    a captioning decoder, and the search for a caption
+    5. dropout, regularisation, arnet                dropout, zoneout, reconstruction of the previous state
+
+All layers follow one pattern. ``out, cache = f_forward(x, ...)`` computes the layer. Given ``dout``, the
+gradient of the loss with respect to ``out``, ``f_backward(dout, cache)`` returns the gradients with respect to
+the arguments of the forward, in their order: ``dx`` for ``x``. A cache is a tuple of what the backward needs.
+
+Sizes: N sequences, T steps, D numbers in an input, H in a hidden state, L slots of C numbers in a memory, A
+attention units, V words. The product of matrices is written side by side, ``*`` multiplies elementwise.
+"""

@@ -1,0 +1,60 @@
+"""Simplified GRU: a GRU without the reset gate (Chen, Dong and Li 2016, eq. 9).
+
+    z_t = sigmoid(x_t Wx_z + h_{t-1} Wh_z + b_z)        update gate
+    g_t = tanh(x_t Wx_g + h_{t-1} Wh_g + b_g)           candidate
+    h_t = (1 - z_t) * g_t + z_t * h_{t-1}
+
+Backward, with dh_t the sum of the gradients that reach h_t:
+
+    da_z = dh_t * (h_{t-1} - g_t) * z_t (1 - z_t)       da_g = dh_t * (1 - z_t) * (1 - g_t^2)
+    dh_{t-1} = dh_t * z_t + da_t Wh^T                   dx_t = da_t Wx^T
+
+Weights are stacked in the order z, g: Wx (D, 2H), Wh (H, 2H), b (2H,).
+"""
+
+import numpy as np
+
+from rnnlab.plain.activation import sigmoid
+from rnnlab.plain.padding import real_steps
+
+
+def simplified_gru_step_forward(x, prev_h, Wx, Wh, b):
+    """One step: x (N, D), prev_h (N, H) -> next_h (N, H)."""
+    a_z, a_g = np.split(x @ Wx + prev_h @ Wh + b, 2, axis=1)
+    z, g = sigmoid(a_z), np.tanh(a_g)
+    return (1 - z) * g + z * prev_h, (x, prev_h, Wx, Wh, z, g)
+
+
+def simplified_gru_step_backward(dnext_h, cache):
+    """dnext_h (N, H) -> dx, dprev_h, dWx, dWh, db."""
+    x, prev_h, Wx, Wh, z, g = cache
+    da_z = dnext_h * (prev_h - g) * z * (1 - z)
+    da_g = dnext_h * (1 - z) * (1 - g**2)
+    da = np.concatenate([da_z, da_g], axis=1)
+    return da @ Wx.T, dnext_h * z + da @ Wh.T, x.T @ da, prev_h.T @ da, da.sum(axis=0)
+
+
+def simplified_gru_forward(x, h0, Wx, Wh, b, *, lengths=None):
+    """All steps: x (N, T, D), h0 (N, H) -> h (N, T, H)."""
+    N, T, _ = x.shape
+    m, h, prev_h, caches = real_steps(lengths, N, T), np.zeros((N, T, h0.shape[1])), h0, []
+    for t in range(T):
+        next_h, cache = simplified_gru_step_forward(x[:, t], prev_h, Wx, Wh, b)
+        prev_h = m[t] * next_h + (1 - m[t]) * prev_h
+        h[:, t] = prev_h
+        caches.append(cache)
+    return h, (x, h0, Wx, Wh, m, caches)
+
+
+def simplified_gru_backward(dh, cache):
+    """dh (N, T, H) -> dx, dh0, dWx, dWh, db."""
+    x, h0, Wx, Wh, m, caches = cache
+    dx, dh_t = np.zeros(x.shape), np.zeros(h0.shape)
+    dWx, dWh, db = np.zeros(Wx.shape), np.zeros(Wh.shape), np.zeros(Wx.shape[1])
+    for t in reversed(range(len(caches))):
+        dh_t = dh_t + dh[:, t]
+        dx[:, t], dprev_h, *dweights = simplified_gru_step_backward(m[t] * dh_t, caches[t])
+        dh_t = dprev_h + (1 - m[t]) * dh_t
+        for total, step in zip((dWx, dWh, db), dweights, strict=True):
+            total += step
+    return dx, dh_t, dWx, dWh, db

@@ -1,0 +1,95 @@
+"""What the tasks have in common: the interface of their objects, and of their evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol
+
+from rnnlab.training import Checkpoint
+
+
+class Evaluation(Protocol):
+    """The results of a model on a split."""
+
+    @property
+    def split(self) -> str:
+        """The split."""
+        ...
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The table of the scores: names and numbers."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What a reader of the scores should know, such as the tokenizer."""
+        ...
+
+    def report(self) -> dict[str, Any]:
+        """The scores and all results as JSON can hold them."""
+        ...
+
+
+class Task:
+    """One kind of recipe: how its data, its model and its scores are made.
+
+    Attributes
+    ----------
+    recipe : type
+        The class of its recipes.
+    does, makes, command : str
+        For messages: a model of this task ``does`` and ``makes`` something, by a command of ``rnnlab``.
+    writes_sentences : bool
+        Whether its models search for sentences, by the table [decoding] of a recipe.
+    """
+
+    recipe: ClassVar[type[Any]]
+    does: ClassVar[str]
+    makes: ClassVar[str]
+    command: ClassVar[str]
+    writes_sentences: ClassVar[bool] = True
+
+    # evaluate(config, data, model, split, **options) -> Evaluation; the recipe has the options by default.
+    evaluate: Callable[..., Any]
+
+    # The function that opens the data of each class of table [data].
+    openers: ClassVar[Mapping[type[Any], Callable[[Any], Any]]]
+
+    def open_data(self, table: Any) -> Any:
+        """The data that a recipe's table [data] describes."""
+        return self.openers[type(table)](table)
+
+    def new_model(self, config: Any, data: Any) -> Any:
+        """A model as the recipe describes it, with parameters drawn from the recipe's seed.
+
+        Raises
+        ------
+        ValueError
+            If the model does not fit the data. The message names the keys of the recipe.
+        """
+        raise NotImplementedError
+
+    def inputs(self, config: Any, checkpoint: Checkpoint) -> Any:
+        """What new inputs of a trained model need, from its checkpoint alone."""
+        raise NotImplementedError
+
+    def epoch_scores(self, config: Any, data: Any) -> Callable[[Any], dict[str, float]] | None:
+        """The function of the model that the solver evaluates after every epoch; None for the loss alone.
+
+        Raises
+        ------
+        ImportError, JavaError
+            If what computes the scores is not installed: before training, not after the first epoch.
+        """
+        raise NotImplementedError
+
+
+def chosen_on(split: str) -> list[str]:
+    """The note on scores of the split by which the epoch was chosen."""
+    if split != "val":
+        return []
+    return ["the epoch was chosen on val: publish scores of a split that chose nothing, such as test"]
+
+
+def limited(wanted: int | None, count: int) -> int:
+    """The number of examples to score: ``wanted``, at most ``count``; all if it is None."""
+    return count if wanted is None else min(wanted, count)

@@ -1,0 +1,141 @@
+"""Whether a model and data fit a checkpoint: configuration, vocabulary, scaling and fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
+
+from rnnlab.training.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    PathLike,
+    check_shapes,
+    describe_model,
+)
+
+_SHOWN = 3  # words that differ
+
+# Two machines may sum in another order: relative to the largest number of an array.
+_TOLERANCE = 1e-4
+
+
+def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
+    """Check that a model has the class, the configuration, the shapes and the dtype of a checkpoint's.
+
+    Raises
+    ------
+    CheckpointError
+        If one differs. The message names it.
+    """
+    described = describe_model(model)
+    found, expected = checkpoint.model.get("class"), described["class"]
+    if found != expected:
+        raise CheckpointError(path, "model: class", found, f"{expected}, as the model given")
+    options, given = checkpoint.model.get("config", {}), described["config"]
+    for name in {**options, **given}:
+        found, expected = options.get(name), given.get(name)
+        if found == expected:
+            continue
+        if isinstance(found, dict) and isinstance(expected, dict) and name.endswith("word_to_idx"):
+            check_words(path, f"model: {name}", found, expected, "model")
+        raise CheckpointError(
+            path, f"model: {name}", shortened(found), f"{shortened(expected)}, as the model given"
+        )
+    check_shapes(path, checkpoint.parameters, model.params)
+    if checkpoint.parameters.dtype != model.params.dtype:
+        raise CheckpointError(path, "parameters", checkpoint.parameters.dtype, model.params.dtype)
+
+
+def check_data(path: PathLike, checkpoint: Checkpoint, data: Any, *, same: bool = False) -> None:
+    """Check that data have the vocabulary and the preprocessing of those that a model was trained on.
+
+    Data without the methods ``preprocessing`` and ``fingerprint`` are not compared.
+
+    Parameters
+    ----------
+    path : path
+        Of the checkpoint, for messages.
+    checkpoint : Checkpoint
+    data : Data
+    same : bool
+        Whether they must be the same data, as a run that resumes needs them: the fingerprints are compared.
+
+    Raises
+    ------
+    CheckpointError
+        If something differs. The message names it.
+    """
+    vocabulary = getattr(data, "vocabulary", None)
+    if checkpoint.vocabulary is not None and vocabulary is not None:
+        found = {word: token for token, word in enumerate(checkpoint.vocabulary)}
+        check_words(path, "vocabulary", found, vocabulary.word_to_idx, "data")
+    if hasattr(data, "preprocessing"):
+        _check_preprocessing(path, checkpoint.preprocessing, data.preprocessing())
+    if same and checkpoint.fingerprint is not None and hasattr(data, "fingerprint"):
+        fingerprint = data.fingerprint()
+        for name in {**checkpoint.fingerprint, **fingerprint}:
+            saved, given = checkpoint.fingerprint.get(name), fingerprint.get(name)
+            if saved != given:
+                raise CheckpointError(
+                    path,
+                    f"fingerprint: {name}",
+                    saved,
+                    f"{given}, as the data given: resume with the same data",
+                )
+
+
+def check_words(
+    path: PathLike, field: str, found: Mapping[str, int], expected: Mapping[str, int], owner: str
+) -> None:
+    """Check that two vocabularies are equal; ``owner`` is what has the expected one.
+
+    Raises
+    ------
+    CheckpointError
+        If they differ: with the number of words of each, and the first that differ.
+    """
+    if dict(found) == dict(expected):
+        return
+    words, others = ({token: word for word, token in each.items()} for each in (found, expected))
+    differ = (token for token in sorted({**words, **others}) if words.get(token) != others.get(token))
+    listed = ", ".join(
+        f"{token} is {_quoted(words.get(token))}, not {_quoted(others.get(token))}"
+        for token in islice(differ, _SHOWN)
+    )
+    raise CheckpointError(
+        path,
+        field,
+        f"{len(found):,} words",
+        f"the {len(expected):,} of the {owner}; the first tokens that differ: {listed}",
+    )
+
+
+def _quoted(word: str | None) -> str:
+    return "none" if word is None else repr(word)
+
+
+def _check_preprocessing(path: PathLike, saved: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    if not saved:
+        return  # written by a solver whose data have none
+    for name in {**saved, **given}:
+        found, expected = saved.get(name), given.get(name)
+        field = f"preprocessing: {name}"
+        if name.endswith("vocabulary") and isinstance(found, list) and isinstance(expected, list):
+            words, others = ({word: k for k, word in enumerate(each)} for each in (found, expected))
+            check_words(path, name, words, others, "data")
+        elif isinstance(found, np.ndarray) and isinstance(expected, np.ndarray):
+            if found.shape != expected.shape:
+                raise CheckpointError(path, field, f"shape {found.shape}", f"{expected.shape}, as the data")
+            limit = _TOLERANCE * np.abs(expected).max(initial=0) if expected.dtype.kind == "f" else 0
+            wrong = np.abs(np.subtract(found, expected, dtype=np.float64)) > limit
+            if wrong.any():
+                at = tuple(map(int, np.argwhere(wrong)[0]))
+                raise CheckpointError(
+                    path, field, f"{found[at]} at {at}", f"{expected[at]}, as the data: they are other data"
+                )
+        elif isinstance(found, np.ndarray) != isinstance(expected, np.ndarray) or found != expected:
+            raise CheckpointError(path, field, shortened(found), f"{shortened(expected)}, as the data")

@@ -1,0 +1,83 @@
+"""Dataclasses whose fields are options: checked by their annotations, and made from a table of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from numbers import Real
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from rnnlab.options import check_option
+from rnnlab.training.registry import Registry
+
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class Configured:
+    """Checks its fields against their annotations; :meth:`config` returns them.
+
+    Raises
+    ------
+    ValueError
+        If an option is not what its annotation says; names it.
+    """
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self), include_extras=True)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            check_option(self._place(), field.name, hints[field.name], value)
+            if _is_float(hints[field.name]) and isinstance(value, Real):
+                setattr(self, field.name, float(value))
+
+    def config(self) -> dict[str, Any]:
+        """The options by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+
+    def _place(self) -> str:
+        """What errors begin with."""
+        return type(self).__name__
+
+
+def make(argument: str, registry: Registry[T], config: Mapping[str, Any]) -> T:
+    """An object of the class that ``config`` has the ``name`` of, with the other keys as its options.
+
+    Raises
+    ------
+    ValueError
+        If there is no such name, the class has no such option or lacks one, or one is out of its range.
+    TypeError
+        If the object of that name is no class with the contract of the registry.
+    """
+    if not isinstance(config, Mapping):
+        raise ValueError(
+            f"{argument} is {config!r}, expected a table with a name, one of {', '.join(registry)}"
+        )
+    options = dict(config)
+    name: Any = options.pop("name", None)
+    try:
+        found = registry.find(name)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{argument}: {error}") from error
+    check_names(f"{argument} {name}", found, options, "it")
+    made: Any = found(**options)
+    made.name = name
+    return made
+
+
+def check_names(place: str, configured: type, options: Mapping[str, Any], subject: str) -> None:
+    """Raise ValueError if a class has no option of some name, or if one that has no default is missing."""
+    known = fields(configured)
+    names = [field.name for field in known if field.init]
+    for key in options:
+        if key not in names:
+            raise ValueError(f"{place}: unknown key {key!r}; {subject} has {', '.join(names) or 'none'}")
+    for field in known:
+        required = field.init and field.default is MISSING and field.default_factory is MISSING
+        if required and field.name not in options:
+            raise ValueError(f"{place}: {field.name} is missing")
+
+
+def _is_float(annotation: Any) -> bool:
+    return (get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation) is float

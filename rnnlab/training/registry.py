@@ -1,0 +1,103 @@
+"""Names of update rules and schedules: built-in, registered, or "package.module:Object"."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, type[T]], Generic[T]):
+    """Classes by name; a mapping of those that have one.
+
+    Parameters
+    ----------
+    argument : str
+        What errors name: the argument that holds a name.
+    contract : type
+        A Protocol whose members every class must have.
+    classes : mapping of str to class
+        The built-in ones.
+    """
+
+    def __init__(self, argument: str, contract: type, classes: Mapping[str, type[T]]) -> None:
+        self._argument = argument
+        self._required = sorted(
+            name
+            for name in {*dir(contract), *getattr(contract, "__annotations__", {})}
+            if not name.startswith("_")
+        )
+        self._contract = contract.__name__
+        self._classes = dict(classes)
+        self._built_in = dict(classes)
+
+    def __getitem__(self, name: str) -> type[T]:
+        return self._classes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def register(self, name: str, entry: type[T]) -> None:
+        """Give a class a name; a name that is registered already gets the new class.
+
+        Raises
+        ------
+        ValueError
+            If the name is empty, has a colon, or is a built-in one.
+        TypeError
+            If it is no class, or lacks a member of the contract.
+        """
+        if not isinstance(name, str) or not name or ":" in name:
+            raise ValueError(f"register: name is {name!r}, expected a string without a colon")
+        if name in self._built_in:
+            raise ValueError(f"register: {self._argument} {name!r} is built in, choose another name")
+        self._check(repr(name), entry)
+        self._classes[name] = entry
+
+    def find(self, name: str) -> type[T]:
+        """The class of a name, imported for "package.module:Object".
+
+        Raises
+        ------
+        ValueError
+            If there is no such name, module or object.
+        TypeError
+            If the object is no class, or lacks a member of the contract.
+        """
+        if isinstance(name, str) and name in self._classes:
+            return self._classes[name]
+        if not isinstance(name, str) or ":" not in name:
+            close = difflib.get_close_matches(str(name), self._classes, n=1)
+            raise ValueError(
+                f"{self._argument} is {name!r}, expected one of {', '.join(self._classes)}, "
+                "a registered name or 'package.module:Object'"
+                + (f"; did you mean {close[0]}?" if close else "")
+            )
+        module, _, attribute = name.partition(":")
+        try:
+            entry = getattr(importlib.import_module(module), attribute)
+        except (ImportError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"{self._argument} is {name!r}, but {error}; install the package or add its folder to "
+                "PYTHONPATH"
+            ) from error
+        self._check(repr(name), entry)
+        return entry
+
+    def _check(self, name: str, entry: Any) -> None:
+        if not isinstance(entry, type):
+            raise TypeError(f"{self._argument} {name}: found {entry!r}, expected a class")
+        if abstract := sorted(getattr(entry, "__abstractmethods__", ())):
+            raise TypeError(f"{self._argument} {name}: {entry.__name__} has to define {', '.join(abstract)}")
+        missing = [member for member in self._required if not hasattr(entry, member)]
+        if missing:
+            raise TypeError(
+                f"{self._argument} {name}: {entry.__name__} has no {', '.join(missing)}, expected all of "
+                f"{', '.join(self._required)}; {self._contract} describes them"
+            )

@@ -1,0 +1,194 @@
+"""The contract of an update rule, and the base class of rules.
+
+A rule changes the parameters ``w`` (P,) in place, given their gradient ``dw`` (P,). A rule of one's own is a
+dataclass that inherits from :class:`UpdateRule`: its fields are hyperparameters, its ``slots`` are arrays of
+state, and its ``update`` is the arithmetic.
+
+>>> from rnnlab.options import Probability
+>>> @dataclass(kw_only=True)
+... class Averaged(UpdateRule):
+...     '''m = beta m + (1 - beta) dw;  w -= learning_rate m.'''
+...     slots: ClassVar[tuple[str, ...]] = ("m",)
+...     beta: Probability = 0.9
+...
+...     def update(self, w, dw, m, *, learning_rate, scale):
+...         m *= self.beta
+...         m += (1 - self.beta) * scale * dw
+...         w -= learning_rate * m
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, cast
+
+from rnnlab.ops import ops_for
+from rnnlab.options import Positive
+from rnnlab.training.configured import Configured
+from rnnlab.types import Array
+
+
+class Rule(Protocol):
+    """What the solver uses of an update rule.
+
+    Attributes
+    ----------
+    slots : tuple of str
+        The names of the arrays in its state.
+    learning_rate : float
+        The base learning rate.
+    steps : int
+        The number of updates so far. The solver lowers it when it takes back updates that failed.
+    """
+
+    slots: ClassVar[tuple[str, ...]]
+    learning_rate: float
+    steps: int
+
+    def config(self) -> dict[str, Any]:
+        """The hyperparameters, which a checkpoint saves as JSON and the class takes as keyword arguments."""
+        ...
+
+    def step(
+        self, w: Array, dw: Array, *, scale: float = ..., rate: float = ..., parts: Sequence[slice] = ...
+    ) -> None:
+        """Update ``w`` in place; see :meth:`UpdateRule.step`."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """``steps``, and the arrays by name, which a checkpoint saves."""
+        ...
+
+    def load_state(self, state: Mapping[str, Any], w: Array) -> None:
+        """Resume from a :meth:`state`."""
+        ...
+
+
+@dataclass(kw_only=True)
+class UpdateRule(Configured, ABC):
+    """Base class of update rules: checked hyperparameters, a count of updates, and arrays of state.
+
+    A subclass is a dataclass. Its fields are hyperparameters with annotations of :mod:`rnnlab.options`, which
+    are checked.
+
+    Attributes
+    ----------
+    slots : tuple of str
+        The arrays of state, each (P,) and zero at first, in the order in which :meth:`update` takes them.
+    steps : int
+        The number of updates so far; 1 during the first.
+
+    Raises
+    ------
+    ValueError
+        If a hyperparameter is not what its annotation says.
+    """
+
+    slots: ClassVar[tuple[str, ...]] = ()
+    learning_rate: Positive = 1e-2
+
+    steps = 0  # without an annotation, since it is no hyperparameter
+    _arrays = cast(dict[str, Array], {})
+
+    @abstractmethod
+    def update(self, w: Array, dw: Array, *state: Array, learning_rate: float, scale: float) -> None:
+        """Update parameters and state in place.
+
+        Parameters
+        ----------
+        w, dw : (p,)
+            A part of the parameters, and their gradient, which is not to be written: frozen parameters are
+            left out.
+        *state : (p,)
+            The same part of each array named in ``slots``.
+        learning_rate : float
+            The rule's, times the factor of the schedule.
+        scale : float
+            Multiplies the gradient (clipping by norm).
+        """
+
+    def step(
+        self,
+        w: Array,
+        dw: Array,
+        *,
+        scale: float = 1.0,
+        rate: float = 1.0,
+        parts: Sequence[slice] = (slice(None),),
+    ) -> None:
+        """Update ``w`` in place.
+
+        Parameters
+        ----------
+        w, dw : (P,)
+            The parameters and their gradient.
+        scale : float
+            Multiplies the gradient (clipping by norm).
+        rate : float
+            Multiplies the learning rate (a schedule).
+        parts : sequence of slice
+            The parts of the buffers to update; the rest of ``w`` and of the state is not changed.
+
+        Raises
+        ------
+        ValueError
+            If the arrays are not (P,), or their shape or dtype is not that of the rule's state.
+        TypeError
+            If the arrays are of different libraries.
+        """
+        ops = ops_for(w, dw)
+        self._check(w, dw)
+        if not self._arrays:
+            self._arrays = {name: ops.zeros(w.shape, w.dtype) for name in self.slots}
+        self.steps += 1
+        for part in parts:
+            arrays = (array[part] for array in (w, dw, *self._arrays.values()))
+            self.update(*arrays, learning_rate=self.learning_rate * rate, scale=scale)
+
+    def state(self) -> dict[str, Any]:
+        """``steps`` and, after the first step, the arrays named in ``slots``; not copies."""
+        return {"steps": self.steps, **self._arrays}
+
+    def load_state(self, state: Mapping[str, Any], w: Array) -> None:
+        """Resume from a :meth:`state` of the same rule over the parameters ``w`` (P,).
+
+        Raises
+        ------
+        ValueError
+            If the state is of another rule, or the shape or dtype of an array is not that of ``w``.
+        """
+        names = self.slots if state.get("steps") else ()
+        if set(state) != {"steps", *names}:
+            raise ValueError(f"state has {', '.join(state)}, expected {', '.join(('steps', *names))}")
+        for name in names:
+            found = state[name]
+            if found.shape != w.shape or found.dtype != w.dtype:
+                raise ValueError(
+                    f"{name} is {found.dtype} of shape {found.shape}, expected {w.dtype} of shape {w.shape}"
+                )
+        ops = ops_for(w)
+        self._arrays = {name: ops.zeros(w.shape, w.dtype) for name in names}
+        for name, array in self._arrays.items():
+            array[...] = ops.asarray(state[name])
+        self.steps = int(state["steps"])
+
+    def _check(self, w: Array, dw: Array) -> None:
+        """Compare the arrays of a step with each other and with the state."""
+        name = f"{type(self).__name__}.step"
+        if w.ndim != 1:
+            raise ValueError(f"{name}: w has shape {w.shape}, expected (P,): use w.reshape(-1)")
+        for label, array in (("dw", dw), *self._arrays.items()):
+            if array.shape == w.shape and array.dtype == w.dtype:
+                continue
+            found = f"{array.dtype} of shape {array.shape}"
+            if label == "dw":
+                raise ValueError(f"{name}: dw is {found}, expected {w.dtype} of shape {w.shape} as w")
+            raise ValueError(
+                f"{name}: w is {w.dtype} of shape {w.shape}, but the state {label} is {found}; "
+                "make a rule for each array of parameters"
+            )
+
+    def _place(self) -> str:
+        return "optim_config"

@@ -1,0 +1,136 @@
+"""What a checkpoint's model and data are compared with."""
+
+import numpy as np
+import pytest
+
+from rnnlab.data import CaptionData, CaptionSplit, ParallelData, PixelData, Vocabulary
+from rnnlab.models import CaptioningRNN
+from rnnlab.parameters import Parameters
+from rnnlab.training import Solver
+from rnnlab.training.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    describe_model,
+    load_checkpoint,
+    save_checkpoint,
+)
+from rnnlab.training.compatibility import check_data, check_model
+
+
+@pytest.fixture
+def path(tmp_path, model):
+    save_checkpoint(tmp_path / "last.h5", Checkpoint(model.params, describe_model(model)))
+    return tmp_path / "last.h5"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dropout": 0.5}, "model: dropout: found 0.2, expected 0.5, as the model given"),
+        ({"inputs": 6}, "model: inputs: found 5, expected 6"),
+        ({"dtype": "float32"}, "model: dtype: found 'float64', expected 'float32'"),
+    ],
+)
+def test_check_model_names_the_difference(path, make_model, changes, message):
+    with pytest.raises(CheckpointError, match=message):
+        check_model(path, load_checkpoint(path), make_model(**changes))
+
+
+def test_check_model_of_another_class_or_shape(path, model, make_model):
+    class Other(make_model):
+        pass
+
+    with pytest.raises(CheckpointError, match="model: class: found LinearModel, expected Other"):
+        check_model(path, load_checkpoint(path), Other())
+    model.params = Parameters({"W": (5, 3), "b": (3,)}, np.float32)
+    with pytest.raises(CheckpointError, match="parameters: found float64, expected float32"):
+        check_model(path, load_checkpoint(path), model)
+    check_model(path, load_checkpoint(path), make_model())
+
+
+# ------------------------------------------------------------------ vocabularies and data
+
+WORDS = [f"word{k}" for k in range(1000)]
+
+
+def caption_data(rng, words=WORDS, standardise=True, count=6):
+    features = rng.standard_normal((count, 5)).astype(np.float32)
+    captions = np.tile(Vocabulary(words).encode(words[:2], 4), (count, 1))
+    names, references = tuple(f"{k}.jpg" for k in range(count)), [["a"]] * count
+    split = CaptionSplit(features, captions, np.arange(count), names, references)
+    return CaptionData(Vocabulary(words), {"train": split, "val": split}, standardise=standardise)
+
+
+def train(data, directory, epochs=1):
+    model = CaptioningRNN(data.vocabulary.word_to_idx, 5, 3, 4)
+    Solver(model, data, num_epochs=epochs, run_dir=directory, verbose=False).train()
+    return model
+
+
+def test_vocabularies_that_differ_are_described(tmp_path):
+    data = caption_data(np.random.default_rng(0))
+    train(data, tmp_path)
+    other = caption_data(np.random.default_rng(0), ["dog", *WORDS[1:-1]])
+    model = CaptioningRNN(other.vocabulary.word_to_idx, 5, 3, 4)
+    message = (
+        "model: word_to_idx: found 1,004 words, expected the 1,003 of the model; the first tokens that differ: "
+        "4 is 'word0', not 'dog', 1003 is 'word999', not none"
+    )
+    with pytest.raises(CheckpointError, match=message):
+        Solver.resume(tmp_path, model, other, num_epochs=2)
+    with pytest.raises(
+        CheckpointError, match="vocabulary: found 1,004 words, expected the 1,003 of the data"
+    ):
+        check_data(tmp_path, load_checkpoint(tmp_path), other)
+
+
+def test_a_run_resumes_with_the_same_data_only(tmp_path):
+    model = train(caption_data(np.random.default_rng(0)), tmp_path)
+    Solver.resume(tmp_path, model, caption_data(np.random.default_rng(0)), num_epochs=2)
+    shifted = caption_data(np.random.default_rng(0))
+    for split in shifted.splits.values():
+        split.captions[3, 1] += 1
+    other = CaptionData(shifted.vocabulary, shifted.splits)
+    other.scaling = shifted.scaling
+    with pytest.raises(
+        CheckpointError, match=r"fingerprint: train captions: found 6 \w+, expected 6 \w+, as"
+    ):
+        Solver.resume(tmp_path, model, other, num_epochs=2)
+    with pytest.raises(
+        CheckpointError, match=r"preprocessing: features_mean: found .* expected .*as the data"
+    ):
+        Solver.resume(tmp_path, model, caption_data(np.random.default_rng(1)), num_epochs=2)
+    with pytest.raises(CheckpointError, match="preprocessing: features_mean"):
+        Solver.resume(
+            tmp_path, model, caption_data(np.random.default_rng(0), standardise=False), num_epochs=2
+        )
+
+
+def test_the_fingerprint_sees_features_captions_and_sizes():
+    first, *others = (
+        caption_data(np.random.default_rng(seed), count=count, standardise=False).fingerprint()
+        for seed, count in ((0, 6), (0, 6), (1, 6), (0, 7))
+    )
+    assert first == others[0]
+    assert first["train features"] != others[1]["train features"]
+    assert first["train captions"] == others[1]["train captions"]
+    assert first["train captions"] != others[2]["train captions"]
+
+
+def test_pairs_and_pixels_are_compared_too(tmp_path):
+    pairs = {"train": [(["a", "b"], ["c"]), (["b"], ["d", "c"])]}
+    data, other = ParallelData(pairs), ParallelData({"train": [(["a", "e"], ["c"]), (["e"], ["d", "c"])]})
+    assert data.fingerprint() == ParallelData(pairs).fingerprint()
+    assert data.fingerprint() != ParallelData({"train": pairs["train"][::-1]}).fingerprint()
+    saved = Checkpoint(Parameters({}), {}, preprocessing=data.preprocessing())
+    check_data(tmp_path, saved, ParallelData(pairs))
+    with pytest.raises(CheckpointError, match="source_vocabulary: found 6 words, .* 4 is 'b', not 'e'"):
+        check_data(tmp_path, saved, other)
+
+    images = np.random.default_rng(0).integers(0, 255, (9, 4, 5)).astype(np.uint8)
+    pixels = {"train": (images, np.arange(9))}
+    saved = Checkpoint(Parameters({}), {}, preprocessing=PixelData(pixels, permute_seed=0).preprocessing())
+    check_data(tmp_path, saved, PixelData(pixels, permute_seed=0))
+    with pytest.raises(CheckpointError, match="preprocessing: permutation"):
+        check_data(tmp_path, saved, PixelData(pixels, permute_seed=1))
+    assert PixelData(pixels).fingerprint() != PixelData(pixels, permute_seed=1).fingerprint()

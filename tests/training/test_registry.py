@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from rnnlab.training import UPDATE_RULES, UpdateRule, make_update_rule, register_update_rule
+
+from .own_rules import Lion
+
+
+@pytest.fixture(autouse=True)
+def restored(monkeypatch):
+    """Names for this test alone."""
+    monkeypatch.setattr(UPDATE_RULES, "_classes", dict(UPDATE_RULES._built_in))
+
+
+@dataclass(kw_only=True)
+class Unfinished(UpdateRule):
+    slots: ClassVar[tuple[str, ...]] = ("m",)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "error", "message"),
+    [
+        ("adam", Lion, ValueError, "update_rule 'adam' is built in"),
+        ("", Lion, ValueError, "name is '', expected a string without a colon"),
+        ("a:b", Lion, ValueError, "name is 'a:b', expected a string without a colon"),
+        ("mine", Lion(), TypeError, r"update_rule 'mine': found Lion\(.*, expected a class"),
+        ("mine", Unfinished, TypeError, "update_rule 'mine': Unfinished has to define update"),
+        ("mine", dict, TypeError, "dict has no config, learning_rate, .*; Rule describes them"),
+    ],
+)
+def test_what_cannot_be_registered(name, entry, error, message):
+    with pytest.raises(error, match=message):
+        register_update_rule(name, entry)
+    assert "mine" not in UPDATE_RULES
+
+
+def test_a_name_can_be_given_anew():
+    class Other(Lion):
+        pass
+
+    register_update_rule("lion", Lion)
+    assert type(make_update_rule("lion")) is Lion
+    register_update_rule("lion", Other)
+    assert type(make_update_rule("lion")) is Other
+
+
+def test_a_misspelt_name_gets_a_suggestion():
+    register_update_rule("lion", Lion)
+    with pytest.raises(ValueError, match="update_rule is 'lionn', .*; did you mean lion?"):
+        make_update_rule("lionn")
