@@ -145,6 +145,8 @@ class Declaration:
                     return False
         for k, lowest, place, axis in self._indices:
             array = arrays[k]
+            if array.dtype.kind not in "iu":
+                return False
             if array.size and not (array.max() < shapes[place][axis] and (lowest or array.min() >= 0)):
                 return False
         return True

@@ -12,12 +12,21 @@ from llvmlite import binding
 
 from rnnlab.ops.numba import gemm
 from rnnlab.ops.numba.gemm import Panels
-from rnnlab.ops.numba.kernel import DTYPES, named_errors, threads
+from rnnlab.ops.numba.kernel import DTYPES, always_parallel, named_errors, threads
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
 from rnnlab.types import Array
 
-__all__ = ["DESCRIPTION", "affine", "affine_into", "matmul", "matmul_add", "matmul_into", "prepacked"]
+__all__ = [
+    "DESCRIPTION",
+    "affine",
+    "affine_into",
+    "matmul",
+    "matmul_add",
+    "matmul_into",
+    "prepacked",
+    "verify",
+]
 _LARGE = 1 << 26  # multiplications, from which MKL is at its best on the processors that it is made for
 
 
@@ -72,6 +81,31 @@ def matmul_into(x: Array, w: Array, out: Array) -> None:
 @named_errors
 def matmul_add(x: Array, w: Array, out: Array) -> None:
     _multiply(x, w, out, out)
+
+
+def verify() -> None:
+    """Multiply two small matrices and compare the product with NumPy's.
+
+    It tries the versions of the kernels for all threads. Machine code from a cache that does not fit this
+    process shows here rather than in wrong gradients.
+
+    Raises
+    ------
+    ImportError
+        If a product is wrong.
+    """
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape, np.float32) for shape in ((50, 70), (70, 150)))
+    expected, out = np.matmul(x, w), np.empty((50, 150), np.float32)
+    with always_parallel():
+        for weight in (w, Panels(w)):
+            matmul_into(x, weight, out)
+            matmul_add(x, weight, out)
+            if not np.allclose(out, 2 * expected, rtol=1e-4, atol=1e-4):
+                raise ImportError(
+                    "compiled matrix products differ from NumPy's in this process; "
+                    "delete the cache of compiled kernels, rnnlab/ops/numba/__pycache__ or NUMBA_CACHE_DIR"
+                )
 
 
 def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:

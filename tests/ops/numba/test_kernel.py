@@ -193,5 +193,5 @@ def test_the_reference_where_numba_may_not_compile():
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
     )
-    assert "fused kernels cannot be imported: NUMBA_DISABLE_JIT is set" in done.stdout
-    assert "RuntimeWarning: fused kernels are not used: NUMBA_DISABLE_JIT is set" in done.stderr
+    assert "compiled kernels cannot be used: NUMBA_DISABLE_JIT is set" in done.stdout
+    assert "RuntimeWarning: compiled kernels are not used: NUMBA_DISABLE_JIT is set" in done.stderr

@@ -299,7 +299,7 @@ def test_every_layer_against_numeric_gradients(ops, monkeypatch):
     rng = np.random.default_rng(0)
     rows = [gradcheck.check_case(case, tolerance=1e-7, rng=rng) for case in layer_cases(rng)]
     assert len(rows) > 20
-    assert [row for row in rows if not row.passed] == []
+    assert [row for row in rows if not row.error <= 1e-7] == []
 
 
 THREADED = """
