@@ -1,10 +1,10 @@
 """``python -m benchmarks [NAME ...]``: rnnlab and PyTorch side by side.
 
 Each side runs in a process of its own with the same number of threads; the sides take turns, round by
-round, so that a slow spell of the machine hits both. The ratio is that of the minima over the rounds: above
-1, rnnlab needs less. Where there are several ways to write the PyTorch side, the fastest counts.
+round, so that a slow period of the machine affects both. The ratio is that of the minima over the rounds:
+above 1, rnnlab needs less. Where the PyTorch side can be written in several ways, the fastest counts.
 
-With ``--device gpu`` both work on the same GPU, in turns too, and the ratio is that of the medians.
+With ``--device gpu`` both sides use the same GPU, also in turns, and the ratio is that of the medians.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(name: str, suite: ModuleType, options: argparse.Namespace, rows: list[Row]) -> list[Result]:
-    """Measure a suite, add to the rows, and print each as soon as it is known."""
+    """Measure a suite, append its rows, and print each as soon as it is measured."""
 
     def add(new: list[Row]) -> None:
         for row in new:

@@ -1,11 +1,11 @@
 """A training step with ARNet, beside the same model without it plus a lone LSTM with a projection.
 
-The model is that of ``captioning``. The LSTM has as many units as ARNet, reads as many states in as many real
-steps, forward and backward, and its states are projected at real steps only: what ARNet cannot do without.
-Besides that, it packs targets, adds gradients to states, and has Adam's work on its parameters. A ratio of
-0.87 is 1.15 times the time.
+The model is that of ``captioning``. The LSTM has as many units as ARNet and reads as many states in as
+many real steps, forward and backward; its states are projected at real steps only. This is the least that
+ARNet has to compute. ARNet also packs targets, adds gradients to states, and has parameters that Adam
+updates. A ratio of 0.87 is 1.15 times the time.
 
-On a GPU it stands beside the same step in PyTorch, whose ARNet is another nn.LSTM.
+On a GPU it is compared with the same step in PyTorch, whose ARNet is another nn.LSTM.
 """
 
 from __future__ import annotations

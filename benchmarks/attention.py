@@ -1,4 +1,4 @@
-"""One training step of a captioning model that attends to regions, Adam included, and the same in PyTorch.
+"""One training step of a captioning model with attention to regions, Adam included, and the same in PyTorch.
 
 The model is that of ``recipes/flickr8k_soft_attention.toml``: additive scores, the mean region as the initial
 state, deep output, the doubly stochastic loss, and dropout. PyTorch has a loop over the steps, with its cell

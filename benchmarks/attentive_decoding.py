@@ -1,4 +1,4 @@
-"""Captions of 250 images and translations of 250 sentences by the models that attend, with a beam of 5.
+"""Captions of 250 images and translations of 250 sentences by the models with attention, with a beam of 5.
 
 Both sides have the same weights and the same rules, those of :func:`rnnlab.decoding.beam_search`. The weights
 are random, but such that sentences, of 8 words at least, have 12 in the mean. In PyTorch the sentences of a

@@ -1,11 +1,11 @@
 """One training step of the captioning model, Adam included, and the same in PyTorch.
 
 The image is the initial state, h0 and c0 = tanh of linear maps; dropout on features, words and hidden states;
-the loss is over real tokens only. PyTorch runs it in the two ways that people write it, with padding and with
+the loss is over real tokens only. PyTorch runs it in the two usual ways, with padding and with
 packed sequences, always with fused Adam, and the faster one counts; on a GPU also with torch.compile. There
 ours runs launch by launch and as a CUDA graph, and the faster one counts.
 
-Beside it stands one matrix product of as many operations as all products of the step together (``gemm.py``).
+Both are compared with one matrix product of as many operations as all products of the step (``gemm.py``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The best that matrix products can do: one product of two square matrices of as many operations.
+"""The best rate of matrix products: one product of two square matrices with as many operations.
 
-A side of that name may stand beside a case. The ratio to it is the share of the case's time that nothing but
-its products, at the best rate of this machine, would take: the GEMM roofline.
+A case may be compared with this side. The ratio is the share of the case's time that its products alone would
+take at the best rate of this machine: the GEMM roofline.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Suites on a GPU: which cases they have there, what the machine must have, and the clock.
 
 A suite that has ``GPU``, a :class:`Plan`, takes the device as a third argument of its ``prepare``. Both
-libraries work on the same GPU, in processes of their own, one at a time. A time is from when the GPU has
-nothing to do to when it has nothing to do again; what counts is the median.
+libraries work on the same GPU, in processes of their own, one at a time. A time runs from
+when the GPU is idle to when it is idle again; the median counts.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def about() -> str:
 
 
 def use_tf32(side: str, on: bool) -> None:
-    """Let a side's matrix products have TensorFloat-32, or not; before it imports its library.
+    """Let a side's matrix products use TensorFloat-32, or not; called before it imports its library.
 
-    Without a word from us, PyTorch's LSTM has it and its other products have not.
+    By default PyTorch's LSTM uses it and its other products do not.
     """
     if _is_ours(side):
         os.environ["RNNLAB_MATMUL"] = "tf32" if on else "float32"
@@ -80,14 +80,14 @@ def begin(suite: ModuleType, side: str, case: str) -> tuple[Callable[[], object]
 
 
 def as_graph(work: Callable[[], Any]) -> Callable[[], Any]:
-    """The same work of ours as one launch; what it returns is in the same arrays each time."""
+    """The same work of rnnlab as one launch; it returns the same arrays each time."""
     from rnnlab.ops import gpu_training
 
     training, rng, made = gpu_training(), np.random.default_rng(0), []
     work()  # compiles what it needs
     graph = training.Graph(lambda: made.append(work()), training.GraphMemory())
 
-    def launch(reads: Any = work) -> Any:  # the graph keeps nothing of what it reads
+    def launch(reads: Any = work) -> Any:  # the graph holds no reference to what it reads
         graph.launch(rng, lambda: None)
         return made[0]
 

@@ -1,6 +1,6 @@
 """How long a new process takes to import a library, and to the end of a first training step.
 
-What is imported is what a training script imports: models, data, training and decoding, or torch. The
+The imports are those of a training script: models, data, training and decoding, or torch. The
 compiled kernels are on disk already. "import and first step" also makes the data, the weights and the model;
 "first step" begins when all that is done.
 """

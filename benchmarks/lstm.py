@@ -1,8 +1,8 @@
 """An LSTM forward and backward, beside torch.nn.LSTM.
 
 Both sides compute the gradients of x, h0 and all weights from a given gradient of h, in float32. PyTorch runs
-with the batch first, as ours does, and with time first, which is its own layout; the faster one counts.
-Beside it stands one matrix product of as many operations (``gemm.py``).
+with the batch first, as rnnlab does, and with time first, its native layout; the faster one counts.
+Both are compared with one matrix product of as many operations (``gemm.py``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The memory that training steps of the captioning model take, Adam included, beyond the model's own.
 
-It is by how much the most that is resident during three steps exceeds what was resident before them, when the
-libraries were imported, their kernels loaded by a step of a tiny model, and the model made. The first step
-makes the gradients and Adam's state. Only on Linux, whose /proc tells it.
+It is the peak of the resident memory during three steps minus the resident memory before them, when the
+libraries are imported, their kernels loaded by a step of a tiny model, and the model made. The first step
+makes the gradients and Adam's state. Only on Linux, where /proc has these numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def measure(work: Callable[[], object]) -> float:
     """Megabytes by which the resident memory grew at its peak."""
     gc.collect()
     before = _resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     work()
     return _resident("VmHWM") - before
 

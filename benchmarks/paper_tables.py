@@ -44,7 +44,7 @@ def _val(beam: int) -> tuple[str, ...]:
 
 
 def _translators(variant: str) -> tuple[Training, ...]:
-    """With two seeds: trained from the beginning, or trained on with or without attention to the target."""
+    """With two seeds: trained from the beginning, or continued with or without attention to the target."""
     starts = [
         Training("multi30k_source_attention", "recipes/multi30k_source_attention.toml", seed=seed)
         for seed in (0, 1)
@@ -66,7 +66,7 @@ _SECOND_STAGE = (
     "training.optim_config.learning_rate=1e-4",
     "training.schedule={name='constant'}",
 )
-_ON_FLICKR8K = {  # what the second stage, of as many updates for all, has besides
+_ON_FLICKR8K = {  # what differs between the second stages, which have equally many updates
     "plain": (),
     "zoneout": ("model.regularisation.zoneout_h=0.1", "model.regularisation.zoneout_c=0.1"),
     "scheduled_sampling": ("training.scheduled_sampling={name='constant', value=0.25}",),
@@ -144,8 +144,8 @@ TABLES = {
         "Multi30k English to German, test_2016_flickr, beam 5: attention to the target (Xia et al. 2017)",
         (
             Row("source attention", _translators("start"), _TEST),
-            Row("trained on without target attention", _translators("source"), _TEST),
-            Row("trained on with target attention", _translators("target"), _TEST),
+            Row("continued without target attention", _translators("source"), _TEST),
+            Row("continued with target attention", _translators("target"), _TEST),
         ),
         {"BLEU": (score("BLEU"), ".2f")} | _PERPLEXITY | _COST,
     ),

@@ -1,7 +1,8 @@
-"""``python -m benchmarks.papers [TABLE ...]``: the papers' tables, made anew with our models on public data.
+"""``python -m benchmarks.papers [TABLE ...]``: the papers' tables, with models trained here on public data.
 
-Models are trained by ``rnnlab train`` and scored by ``rnnlab evaluate``, one after the other. What is done is
-kept in files, and not done again: the command can be stopped at any moment, and goes on when given again.
+Models are trained by ``rnnlab train`` and scored by ``rnnlab evaluate``, one after the other. Finished
+work is stored in files and not repeated: the command can be stopped at any moment, and resumes when it is run
+again.
 
     RUNS/NAME/                what rnnlab train writes; NAME says recipe, variant and seed
     RUNS/NAME/training.json   written when the training is complete: the peak of the command's memory
@@ -122,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "tables", nargs="*", metavar="TABLE", help=f"some of {', '.join(TABLES)}; all if left out"
     )
-    parser.add_argument("--runs", type=Path, default=Path("runs/papers"), help="where the runs are kept")
+    parser.add_argument("--runs", type=Path, default=Path("runs/papers"), help="folder of the runs")
     parser.add_argument("--show", action="store_true", help="train nothing, print what there is")
     options = parser.parse_args(arguments)
     for name in options.tables:
@@ -196,7 +197,7 @@ def _rnnlab(arguments: list[str]) -> float:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(
-            f"rnnlab {arguments[0]} ended with status {process.returncode}; give the command again to go on"
+            f"rnnlab {arguments[0]} ended with status {process.returncode}; run the command again to resume"
         )
     return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
 
@@ -232,7 +233,7 @@ def _cells(
 def _known(
     training: Training, options: tuple[str, ...], runs: Path, discrepancy: bool
 ) -> dict[str, Any] | None:
-    """What files say of a training and its evaluation; None if it is not complete."""
+    """The stored results of a training and its evaluation; None if it is not complete."""
     directory = training.directory(runs)
     files = [directory / "config.json", directory / "training.json", _scores(training, options, runs)]
     if discrepancy:
@@ -245,7 +246,7 @@ def _known(
 
 
 def commands(table: Table, runs: Path) -> str:
-    """What each row comes of, for someone who wants a row of the table only."""
+    """The commands of each row, for someone who wants one row of the table."""
     lines = []
     for row in table.rows:
         for training in row.trainings:

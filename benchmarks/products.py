@@ -1,7 +1,7 @@
 """Matrix products (n, K) (K, G) alone, of few rows and of many, beside NumPy's and PyTorch's.
 
-Our side has its weight laid out before, as for the steps of a sequence, or multiplies as it is; PyTorch gets
-its weight in both orders. The faster one counts.
+rnnlab multiplies with a prepacked weight, as in the steps of a sequence, or without; PyTorch gets its
+weight in both orders. The faster one counts.
 """
 
 from __future__ import annotations

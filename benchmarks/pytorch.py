@@ -14,7 +14,7 @@ DEVICES = {"cpu": "cpu", "gpu": "cuda"}  # PyTorch's names for them
 def load_lstm(module: Any, Wx: Array, Wh: Array, b: Array) -> Any:
     """An nn.LSTM or nn.LSTMCell with our weights.
 
-    Its second bias is zero and stays so: learning both would double the learning rate of their sum.
+    Its second bias stays zero: to train both would double the learning rate of their sum.
     """
     _load(module, [_gates(array) for array in (Wx, Wh, b, np.zeros_like(b))])
     list(module.parameters())[3].requires_grad_(False)

@@ -1,7 +1,7 @@
 """A side's own process, ``python -m benchmarks.side SUITE SIDE CASE DEVICE``; ``turns`` starts it.
 
 It prepares, runs the work a few times, says "ready", and then, whenever it reads a line, measures the work
-again and answers with the number. It imports next to nothing, since a suite may time imports.
+again and answers with the number. It imports almost nothing, because a suite may time imports.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TURN = 0.2  # seconds
 def milliseconds(work: Callable[[], object]) -> float:
     """The least time that the work takes, over as many runs as fill a turn.
 
-    Work goes on in a training loop; the first run after other sides' turns finds other data in the caches.
+    In a training loop the caches hold the loop's own data; after other sides' turns they do not.
     """
     began, fastest = time.perf_counter(), float("inf")
     while time.perf_counter() - began < _TURN:

@@ -41,11 +41,11 @@ def training_step(
 def _on_the_cpu(model: Any, batch: tuple[Array, ...]) -> Callable[[], float]:
     from rnnlab.training import gradient_norm, make_update_rule
 
-    rule, noise, grads = make_update_rule("adam"), np.random.default_rng(0), None
+    rule, rng, grads = make_update_rule("adam"), np.random.default_rng(0), None
 
     def step() -> float:
         nonlocal grads
-        loss, grads = model.loss(*batch, rng=noise, grads=grads)
+        loss, grads = model.loss(*batch, rng=rng, grads=grads)
         gradient_norm(grads)  # what the solver does against numbers that are not finite
         rule.step(model.params.flat, grads.flat)
         return loss

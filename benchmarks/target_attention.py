@@ -1,7 +1,7 @@
-"""What attention to the decoder's own past costs a beam search, beside the same model without it.
+"""What attention to the decoder's own past costs a beam search, compared with the same model without it.
 
 Xia et al. (2017) report 1.17 times the time; the last case has the sizes of their model. The weights of the
-contexts are zero, so that both write the same sentences, of as many words as is said; all arithmetic is done.
+contexts are zero, so that both write the same sentences, of the stated length; all arithmetic is done.
 A ratio of 0.85 is 1.17 times the time.
 """
 

@@ -39,7 +39,7 @@ class Attention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """The contexts (n, k, C) of k queries h (n, k, H) to each memory, and the weights (n, k, L).
 
-        keys (n, L, A), memory (n, L, C), masked (n, L): true where there is no real cell.
+        keys (n, L, A), memory (n, L, C), masked (n, L): true where there is no real slot.
         """
         hidden = (self.to_query(h)[:, :, None] + keys[:, None]).tanh_()
         scores = self.to_score(hidden)[..., 0]

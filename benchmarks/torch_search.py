@@ -17,7 +17,7 @@ Tensor = torch.Tensor
 
 
 class State(NamedTuple):
-    """What a search selects from, as its sentences go on or end."""
+    """What a search selects from, as its sentences continue or end."""
 
     rows: tuple[Tensor, ...]  # with a row for each partial sentence, those of a source one after another
     sources: tuple[Tensor, ...] = ()  # with a row for each source, which its sentences share
@@ -92,7 +92,7 @@ def beam_search(
     state = model.start(source)
     totals = torch.zeros(
         n, 1, **make
-    )  # (m, K) of the partial sentences of the sources that go on, (m, 1) at first
+    )  # (m, K) of the partial sentences of the sources that continue, (m, 1) at first
     words = torch.full((n, 1, max_length), end, **make)  # (m, K, max_length)
     ended = torch.zeros(n, dtype=torch.long, **make)  # (m,) sentences
     best_ended = torch.full((n,), -torch.inf, **make)
@@ -137,7 +137,7 @@ def beam_search(
 
 
 def _select(state: State, rows: Tensor, sources: Tensor) -> State:
-    """The sentences and the sources that go on."""
+    """The sentences and the sources that continue."""
     if state.sources and len(sources) < len(state.sources[0]):
         state = state._replace(sources=tuple(part.index_select(0, sources) for part in state.sources))
     return state._replace(rows=tuple(part.index_select(0, rows) for part in state.rows))

@@ -5,16 +5,16 @@ A suite is a module with
     CASES                  what is measured: names, and what ``prepare`` needs to know of each, sizes mostly
     SIDES                  who does it; sides whose names start with the same word are ways to do the same
     TARGETS                for each case, the first words of the rivals' names and the target against each
-    prepare(side, sizes)   the work: a function to call again and again; what it returns, tests compare
+    prepare(side, sizes)   the work: a function that is called repeatedly; tests compare what it returns
 
 and, where the defaults do not suit, with
 
-    measure(work)          run the work and return a number, the less the better; its milliseconds by default
+    measure(work)          run the work and return a number, smaller is better; its milliseconds by default
     UNIT                   of that number, "ms" by default
     WARM_UP                calls of the work that are not measured (3)
     ROUNDS                 the most turns of a side, however many are asked for
     FRESH                  true: a new process for each turn, no calls before; the first round does not count
-    MEAN_TARGETS           print the geometric mean of the ratios, and hold it against these targets
+    MEAN_TARGETS           print the geometric mean of the ratios, and compare it with these targets
     conclude(results)      more rows, once all cases are measured
 
 A suite for a GPU, too, has ``GPU``, a :class:`benchmarks.gpu.Plan` of its cases, sides and targets there, and

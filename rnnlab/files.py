@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside their target, synced, then renamed."""
+"""Files that are whole or absent: written to a temporary file, flushed to the disk, then renamed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends without an error.
 
-    The file is synced to disk before the rename, so a kill at any moment leaves either the previous file or
-    the new one, never a part. On an error the temporary file is removed and ``path`` is untouched.
+    The file is flushed to the disk before the rename. A kill at any moment leaves either the previous file or
+    the new one, never a part. On an error the temporary file is removed and ``path`` is not changed.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _sync(path: Path) -> None:
-    """Have a file's contents, or a folder's names, on the disk before going on."""
+    """Flush the contents of a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -64,6 +64,18 @@ def test_the_readme_is_short():
     assert len(read(Path("README.md")).split()) < 900
 
 
+def test_ci_runs_the_test_command_of_the_readme():
+    command = re.search(
+        r"^Run the tests:\n\n    pip install -e (\S+) && (.*)$", read(Path("README.md")), re.MULTILINE
+    )
+    assert command, "the README has no test command"
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    install = re.search(r"^python -m pip install .*$", ci, re.MULTILINE)
+    assert install
+    assert command[1] in install[0]
+    assert re.search(rf"^step {re.escape(command[2])} ", ci, re.MULTILINE)
+
+
 def test_the_index_names_every_page():
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert pages <= set(links(Path("docs/README.md")))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,3 +41,40 @@ def test_notebook_has_no_place_left_to_fill_in(path: Path) -> None:
     written = ["".join(cell["source"]).strip() for cell in cells]
     assert all(written)
     assert not [text for text in written if text.lower().startswith(("todo", "tbd", "fixme"))]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_links_lead_to_files(path: Path) -> None:
+    cells = json.loads(path.read_text("utf8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    assert [link for link in links if not (path.parent / link.partition("#")[0]).exists()] == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_imports_exist(path: Path) -> None:
+    """What a notebook imports from rnnlab is there; to run it takes minutes."""
+    cells = [cell for cell in json.loads(path.read_text("utf8"))["cells"] if cell["cell_type"] == "code"]
+    source = "\n".join(
+        line for cell in cells for line in "".join(cell["source"]).splitlines() if line[:1] != "%"
+    )
+    missing = [
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "rnnlab"
+        for alias in node.names
+        if not importable(node.module or "", alias.name)
+    ]
+    assert missing == []
+
+
+def importable(module: str, name: str) -> bool:
+    """Whether a module has the name or a submodule of it; modules that import CuPy are read as text."""
+    path = ROOT / module.replace(".", "/")
+    if (path / f"{name}.py").exists() or (path / name / "__init__.py").exists():
+        return True
+    if module.startswith("rnnlab.ops.cuda."):
+        return (
+            re.search(rf"^(def|class) {name}\b", path.with_suffix(".py").read_text("utf8"), re.M) is not None
+        )
+    return hasattr(importlib.import_module(module), name)

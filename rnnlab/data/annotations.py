@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -241,7 +241,7 @@ def _read_rows(path: PathLike, rows: np.ndarray, lazy: bool) -> Features:
         return read_dataset(file, "features")[rows]
 
 
-def _images(path: PathLike) -> list[dict]:
+def _images(path: PathLike) -> list[dict[str, Any]]:
     images = read_json(path, "images")["images"]
     if not isinstance(images, list):
         raise mismatch(f"{path}: images", f"a JSON {type(images).__name__}", "a list")

@@ -37,6 +37,7 @@ import numpy as np
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.api import Primitives
 from rnnlab.ops.step_masks import StepMasks
+from rnnlab.ops.threads import limit_libraries
 
 __all__ = [
     "Primitives",
@@ -172,6 +173,7 @@ def _for_numpy() -> _Choice:
     try:
         fused_ops = importlib.import_module("rnnlab.ops.numba")
         fused_ops.products.verify()
+        limit_libraries()  # among them those that numba has loaded with the first kernel
     except ModuleNotFoundError as error:
         if asked:
             raise ImportError(f"RNNLAB_OPS is 'fused', which needs {error.name}: {_INSTALL}") from None

@@ -11,8 +11,8 @@ time. Read a layer here to understand it. To use it, take the function of the sa
     5. dropout, regularisation, arnet                dropout, zoneout, reconstruction of the previous state
 
 All layers follow one pattern. ``out, cache = f_forward(x, ...)`` computes the layer. Given ``dout``, the
-gradient of the loss with respect to ``out``, ``f_backward(dout, cache)`` returns the gradients with respect to
-the arguments of the forward, in their order: ``dx`` for ``x``. A cache is a tuple of what the backward needs.
+gradient of the loss with respect to ``out``, ``f_backward(dout, cache)`` returns the gradients with respect
+to the arguments of the forward, in their order: ``dx`` for ``x``. A cache is a tuple of what it needs.
 
 Sizes: N sequences, T steps, D numbers in an input, H in a hidden state, L slots of C numbers in a memory, A
 attention units, V words. The product of matrices is written side by side, ``*`` multiplies elementwise.

@@ -5,7 +5,7 @@
     loss = 1/N sum_n sum_t |e_t|^2                                 eq. 7, over real steps
 
 h_0 is a target only if it is given: a state made from an image is, zeros are not. Backward: 2/N e_t W^T goes
-through the LSTM to h_t, and -2/N e_t to the target h_{t-1}; neither is held constant.
+through the LSTM to h_t, and -2/N e_t to the target h_{t-1}; neither is a constant.
 
 ``params``: Wx (H, 4R), Wh (R, 4R), b (4R,), W (R, H), b_out (H,).
 """
@@ -21,19 +21,19 @@ def arnet_forward(h, h0, params, *, lengths=None):
     N, T, H = h.shape
     Wx, Wh, b, W, b_out = (params[name] for name in ("Wx", "Wh", "b", "W", "b_out"))
     read, lstm_cache = lstm_forward(h, np.zeros((N, len(Wh))), Wx, Wh, b, lengths=lengths)
-    targets = np.concatenate([np.zeros((N, 1, H)) if h0 is None else h0[:, None], h[:, :-1]], axis=1)[:, :T]
+    targets = np.concatenate([np.zeros((N, 1, H)) if h0 is None else h0[:, None], h[:, :-1]], axis=1)
     errors = (read @ W + b_out - targets) * real_steps(lengths, N, T).swapaxes(0, 1)
     if h0 is None:
-        errors[:, :1] = 0
-    return (errors**2).sum() / max(N, 1), (h0, read, errors, W, lstm_cache)
+        errors[:, 0] = 0
+    return (errors**2).sum() / N, (h0, read, errors, W, lstm_cache)
 
 
 def arnet_backward(dloss, cache):
     """dloss, the weight of this loss -> dh, dh0 (None without h0), dparams."""
     h0, read, errors, W, lstm_cache = cache
-    de = 2 / max(len(errors), 1) * dloss * errors
+    de = 2 / len(errors) * dloss * errors
     dh, _, dWx, dWh, db = lstm_backward(de @ W.T, lstm_cache)
     dh[:, :-1] -= de[:, 1:]
     dW = np.einsum("ntr,nth->rh", read, de)
     dparams = {"Wx": dWx, "Wh": dWh, "b": db, "W": dW, "b_out": de.sum(axis=(0, 1))}
-    return dh, None if h0 is None else -de[:, :1].sum(axis=1), dparams
+    return dh, None if h0 is None else -de[:, 0], dparams

@@ -16,8 +16,8 @@ for all queries. Backward, with dz and dalpha the gradients that reach the conte
                    with u_i = tanh(h Wq + key_i)
     dot, bilinear  dkey_i = de_i h                         dh = sum_i de_i key_i
 
-Shapes: query (N, H), memory (N, L, C), Wq (H, A), Wm (C, A), b (A,), v (A,), W (H, C). ``params`` is a dict of
-the parameters. ``mask`` (N, L) is 1 for real slots. A query without real slots has the context 0.
+Shapes: query (N, H), memory (N, L, C), Wq (H, A), Wm (C, A), b (A,), v (A,), W (H, C). ``params`` is a dict
+of the parameters. ``mask`` (N, L) is 1 for real slots. The context of a query without real slots is 0.
 """
 
 import numpy as np
@@ -47,13 +47,12 @@ def attention_keys_backward(dkeys, cache):
 
 def attention_step_forward(query, keys, memory, params, *, score="additive", mask=None):
     """query (N, H) -> context (N, C), weights (N, L)."""
-    mask = np.ones(memory.shape[:2]) if mask is None else mask
+    mask = np.ones(memory.shape[:2], bool) if mask is None else np.asarray(mask, bool)
     u = np.tanh((query @ params["Wq"])[:, None] + keys) if score == "additive" else None
     e = np.einsum("nlh,nh->nl", keys, query) if u is None else u @ params["v"]
-    e = np.where(mask, e, -np.inf)
-    largest = np.maximum(e.max(axis=1, keepdims=True, initial=-np.inf), -1e300)
-    exp_e = np.exp(e - largest)
-    weights = exp_e / np.maximum(exp_e.sum(axis=1, keepdims=True), 1e-300)
+    largest = e.max(axis=1, keepdims=True, where=mask, initial=-1e300)
+    exp_e = np.exp(e - largest, where=mask, out=np.zeros(e.shape))
+    weights = exp_e / np.maximum(exp_e.sum(axis=1, keepdims=True), 1)  # the sum is 1 or more, or 0
     context = np.einsum("nl,nlc->nc", weights, memory)
     return context, weights, (query, keys, memory, params, u, weights)
 
@@ -101,7 +100,10 @@ def selector_backward(dscaled, cache):
 
 
 def doubly_stochastic_loss(weights, lengths=None, *, memory_mask=None):
-    """1/N sum_n sum_i (1 - sum_t alpha_nti)^2 (Xu et al. 2015, eq. 14), weights (N, T, L) -> loss, dweights."""
+    """1/N sum_n sum_i (1 - sum_t alpha_nti)^2, over real steps and slots (Xu et al. 2015, eq. 14).
+
+    weights (N, T, L) -> loss, dweights.
+    """
     N, T, L = weights.shape
     m = np.ones((N, T)) if lengths is None else np.arange(T) < np.asarray(lengths)[:, None]
     counts = np.ones((N, L)) if memory_mask is None else memory_mask

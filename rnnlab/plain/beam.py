@@ -1,6 +1,6 @@
 """Beam search for the most probable sentence (Chen, Dong and Li 2016, section 4.3).
 
-    log p(w_1 .. w_T | source) = sum_t log p(w_t | w_1 .. w_{t-1}, source)             eqs 2-3
+    log p(w_1 .. w_T | source) = sum_t log p(w_t | w_1 .. w_{t-1}, source)             eq. 3
 
 The beam holds the K most probable unfinished sentences. At each step, each of them is extended by each word.
 The extensions that end and are among the best K are finished sentences; the best K others are the next beam.

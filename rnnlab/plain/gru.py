@@ -45,8 +45,8 @@ def gru_step_backward(dnext_h, cache):
 
 def gru_forward(x, h0, Wx, Wh, b, *, lengths=None):
     """All steps: x (N, T, D), h0 (N, H) -> h (N, T, H)."""
-    N, T, _ = x.shape
-    m, h, prev_h, caches = real_steps(lengths, N, T), np.zeros((N, T, h0.shape[1])), h0, []
+    (N, T, _), H = x.shape, h0.shape[1]
+    m, h, caches, prev_h = real_steps(lengths, N, T), np.zeros((N, T, H)), [], h0
     for t in range(T):
         next_h, cache = gru_step_forward(x[:, t], prev_h, Wx, Wh, b)
         prev_h = m[t] * next_h + (1 - m[t]) * prev_h
@@ -62,8 +62,7 @@ def gru_backward(dh, cache):
     dWx, dWh, db = np.zeros(Wx.shape), np.zeros(Wh.shape), np.zeros(Wx.shape[1])
     for t in reversed(range(len(caches))):
         dh_t = dh_t + dh[:, t]
-        dx[:, t], dprev_h, *dweights = gru_step_backward(m[t] * dh_t, caches[t])
+        dx[:, t], dprev_h, dWx_t, dWh_t, db_t = gru_step_backward(m[t] * dh_t, caches[t])
         dh_t = dprev_h + (1 - m[t]) * dh_t
-        for total, step in zip((dWx, dWh, db), dweights, strict=True):
-            total += step
+        dWx, dWh, db = dWx + dWx_t, dWh + dWh_t, db + db_t
     return dx, dh_t, dWx, dWh, db

@@ -49,8 +49,8 @@ def lstm_step_backward(dnext_h, dnext_c, cache):
 
 def lstm_forward(x, h0, Wx, Wh, b, *, c0=None, lengths=None):
     """All steps: x (N, T, D), h0 (N, H), c0 (N, H) or zeros -> h (N, T, H)."""
-    N, T, _ = x.shape
-    m, h, caches = real_steps(lengths, N, T), np.zeros((N, T, h0.shape[1])), []
+    (N, T, _), H = x.shape, h0.shape[1]
+    m, h, caches = real_steps(lengths, N, T), np.zeros((N, T, H)), []
     prev_h, prev_c = h0, np.zeros(h0.shape) if c0 is None else c0
     for t in range(T):
         next_h, next_c, cache = lstm_step_forward(x[:, t], prev_h, prev_c, Wx, Wh, b)
@@ -68,8 +68,9 @@ def lstm_backward(dh, cache):
     dWx, dWh, db = np.zeros(Wx.shape), np.zeros(Wh.shape), np.zeros(Wx.shape[1])
     for t in reversed(range(len(caches))):
         dh_t = dh_t + dh[:, t]
-        dx[:, t], dprev_h, dprev_c, *dweights = lstm_step_backward(m[t] * dh_t, m[t] * dc_t, caches[t])
+        dx[:, t], dprev_h, dprev_c, dWx_t, dWh_t, db_t = lstm_step_backward(
+            m[t] * dh_t, m[t] * dc_t, caches[t]
+        )
         dh_t, dc_t = dprev_h + (1 - m[t]) * dh_t, dprev_c + (1 - m[t]) * dc_t
-        for total, step in zip((dWx, dWh, db), dweights, strict=True):
-            total += step
+        dWx, dWh, db = dWx + dWx_t, dWh + dWh_t, db + db_t
     return (dx, dh_t, dWx, dWh, db) if c0 is None else (dx, dh_t, dWx, dWh, db, dc_t)

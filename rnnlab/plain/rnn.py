@@ -2,7 +2,8 @@
 
     h_t = tanh(x_t Wx + h_{t-1} Wh + b)
 
-Backward through time. dh_t is the sum of the gradients that reach h_t from the loss and from step t + 1:
+Backward through time, from the last step to the first. dh_t is the sum of the gradients that reach h_t, from
+the loss and from step t + 1:
 
     da_t = dh_t * (1 - h_t^2)                  the gradient before the tanh
     dx_t = da_t Wx^T                           dh_{t-1} = da_t Wh^T
@@ -31,8 +32,8 @@ def rnn_step_backward(dnext_h, cache):
 
 def rnn_forward(x, h0, Wx, Wh, b, *, lengths=None):
     """All steps: x (N, T, D), h0 (N, H) -> h (N, T, H)."""
-    N, T, _ = x.shape
-    m, h, prev_h, caches = real_steps(lengths, N, T), np.zeros((N, T, h0.shape[1])), h0, []
+    (N, T, _), H = x.shape, h0.shape[1]
+    m, h, caches, prev_h = real_steps(lengths, N, T), np.zeros((N, T, H)), [], h0
     for t in range(T):
         next_h, cache = rnn_step_forward(x[:, t], prev_h, Wx, Wh, b)
         prev_h = m[t] * next_h + (1 - m[t]) * prev_h
@@ -42,14 +43,13 @@ def rnn_forward(x, h0, Wx, Wh, b, *, lengths=None):
 
 
 def rnn_backward(dh, cache):
-    """dh (N, T, H), the loss's own gradient at each step -> dx, dh0, dWx, dWh, db."""
+    """dh (N, T, H), what reaches each h_t from the loss -> dx, dh0, dWx, dWh, db."""
     x, h0, Wx, Wh, m, caches = cache
     dx, dh_t = np.zeros(x.shape), np.zeros(h0.shape)
     dWx, dWh, db = np.zeros(Wx.shape), np.zeros(Wh.shape), np.zeros(Wx.shape[1])
     for t in reversed(range(len(caches))):
         dh_t = dh_t + dh[:, t]
-        dx[:, t], dprev_h, *dweights = rnn_step_backward(m[t] * dh_t, caches[t])
+        dx[:, t], dprev_h, dWx_t, dWh_t, db_t = rnn_step_backward(m[t] * dh_t, caches[t])
         dh_t = dprev_h + (1 - m[t]) * dh_t
-        for total, step in zip((dWx, dWh, db), dweights, strict=True):
-            total += step
+        dWx, dWh, db = dWx + dWx_t, dWh + dWh_t, db + db_t
     return dx, dh_t, dWx, dWh, db

@@ -22,11 +22,7 @@ def softmax_loss(x, y, *, label_smoothing=0.0):
 
 def temporal_softmax_loss(x, y, mask, *, label_smoothing=0.0):
     """Scores x (N, T, V), tokens y (N, T), mask (N, T), true for real tokens -> loss, dx (N, T, V)."""
-    N, T, _ = x.shape
-    loss, dx = 0.0, np.zeros(x.shape)
-    for t in range(T):
-        real = np.asarray(mask[:, t], dtype=bool)
-        step_loss, step_dx = softmax_loss(x[real, t], y[real, t], label_smoothing=label_smoothing)
-        loss += step_loss * real.sum() / N
-        dx[real, t] = step_dx * real.sum() / N
-    return loss, dx
+    real, dx = np.asarray(mask, dtype=bool), np.zeros(x.shape)
+    mean_loss, dx[real] = softmax_loss(x[real], y[real], label_smoothing=label_smoothing)
+    tokens_per_sequence = real.sum() / len(x)
+    return mean_loss * tokens_per_sequence, dx * tokens_per_sequence

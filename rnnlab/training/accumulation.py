@@ -1,8 +1,8 @@
-"""Gradient accumulation: a batch in parts, whose gradients are added before the one update.
+"""Gradient accumulation: a batch is split into parts, whose gradients are added before one update.
 
-Only the activations of one part exist at a time. A model that is told how large the whole batch is, as
-``part_of``, divides each part's sums by the whole's numbers; losses and gradients then just add up, however
-the parts differ in examples and tokens.
+Only the activations of one part are in memory at a time. The model takes the size of the whole batch as
+``part_of`` and divides each part's sums by it, so that losses and gradients of the parts add up to those of
+the batch even where the parts differ in examples and tokens.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ Batch = tuple[Any, ...]
 
 
 def num_examples(batch: Batch) -> int:
-    """The examples of a batch: the length of all its arrays.
+    """The number of examples in a batch, which is the length of each of its arrays.
 
     Raises
     ------
     ValueError
-        If they differ, or there is no array.
+        If the lengths differ, or there is no array.
     """
     lengths = {len(array) for array in _arrays(batch)}
     if len(lengths) != 1:
@@ -29,18 +29,19 @@ def num_examples(batch: Batch) -> int:
 
 
 def parts_of(batch: Batch, count: int) -> list[Batch]:
-    """A batch in ``count`` parts of about equal size, in its order; in as many as it has examples if fewer.
+    """Split a batch into ``count`` parts of about equal size, in order; at most one part per example.
 
     Parameters
     ----------
     batch : tuple
-        Of arrays with an example a row, of None, and of tuples of such.
+        Arrays whose rows are examples, None, and tuples of these.
     count : int
+        The number of parts.
 
     Returns
     -------
     list of tuple
-        Of views, as the batch is made up.
+        Each with the structure of the batch; its arrays are views.
 
     Raises
     ------

@@ -1,8 +1,7 @@
 """Gradient clipping over the flat buffer.
 
-The sum of squares is one pass over the gradient, and it tells both the norm and, since NaN and infinity
-spread into every sum, whether all elements are finite. A factor that clips by norm is left to the update
-rule, which reads the gradient anyway; nothing else is read twice.
+The sum of squares takes one pass over the gradient. It gives the norm, and it is finite only if all elements
+are. The factor that clips by norm is applied by the update rule, which reads the gradient anyway.
 """
 
 from __future__ import annotations
@@ -14,25 +13,23 @@ from rnnlab.parameters import Parameters
 
 
 def gradient_norm(grads: Parameters) -> float:
-    """The Euclidean norm of all gradients together; NaN or infinite if, and only if, an element is."""
+    """The Euclidean norm of all gradients together; not finite if and only if an element is not finite."""
     flat = grads.flat
     ops = ops_for(flat)
     squares = float(ops.sum_of_squares(flat))
-    if (
-        not math.isfinite(squares) and ops.first_non_finite(flat) is None
-    ):  # too large to be squared in its dtype
+    if not math.isfinite(squares) and ops.first_non_finite(flat) is None:  # the sum overflowed
         largest = float(abs(flat).max())
         return largest * math.sqrt(float(ops.sum_of_squares(flat / largest)))
     return math.sqrt(squares)
 
 
 def norm_scale(norm: float, max_norm: float | None) -> float:
-    """The factor that brings a gradient of this norm to at most ``max_norm``; 1 if that is None."""
+    """The factor that scales a gradient of this norm to at most ``max_norm``; 1 if that is None."""
     return 1.0 if max_norm is None or norm <= max_norm else max_norm / norm
 
 
 def clip_by_norm(grads: Parameters, max_norm: float) -> float:
-    """Multiply all gradients by one factor, in place, so that their norm is at most ``max_norm``.
+    """Scale all gradients by one factor, in place, so that their norm is at most ``max_norm``.
 
     Pascanu, Mikolov and Bengio (2013), algorithm 1.
 
@@ -49,5 +46,5 @@ def clip_by_norm(grads: Parameters, max_norm: float) -> float:
 
 
 def clip_by_value(grads: Parameters, bound: float) -> None:
-    """Bring every element of every gradient into [-bound, bound], in place."""
+    """Clip every element of every gradient to [-bound, bound], in place."""
     ops_for(grads.flat).clip_values(grads.flat, bound)

@@ -1,4 +1,4 @@
-"""What an epoch adds up to, kept so that it survives a resume in the middle."""
+"""Sums over the iterations of an epoch, saved so that a run can resume within the epoch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class EpochTotals:
     def add(
         self, *, loss: float, averaged_over: int, gradient_norm: float, tokens: int, seconds: float
     ) -> None:
-        """Add an iteration; its ``loss`` is a mean over so many examples or tokens."""
+        """Add an iteration, whose ``loss`` is a mean over ``averaged_over`` examples or tokens."""
         self.iterations += 1
         self.loss += loss
         self.loss_of_tokens += loss * averaged_over
@@ -29,16 +29,16 @@ class EpochTotals:
 
     @property
     def loss_per_token(self) -> float:
-        """The loss that compares with that of the validation."""
+        """The mean loss per token, in the unit of the validation loss."""
         return self.loss_of_tokens / max(1, self.tokens)
 
     @property
     def tokens_per_second(self) -> float:
-        """The speed of training, validation left out."""
+        """The speed of training, without validation."""
         return self.tokens / self.seconds if self.seconds else 0.0
 
     def row(self) -> dict[str, float]:
-        """The epoch's columns of the history: means, and the speed."""
+        """The epoch's columns of the history: means over the iterations, and the speed."""
         return {
             "train_loss": self.loss / self.iterations,
             "train_loss_per_token": self.loss_per_token,

@@ -1,7 +1,7 @@
-"""Freezing: some parameters train, the others stay what they are, bit for bit.
+"""Frozen parameters: some parameters train, the others do not change, bit for bit.
 
-What is frozen has no part in anything: its gradient is set to zero before the norm is taken, and the update
-rule, whose weight decay or momentum could move it without a gradient, passes it over.
+The gradient of a frozen parameter is set to zero before the norm is computed, and the update rule skips it,
+since weight decay or momentum would change it even without a gradient.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rnnlab.parameters import Parameters
 
 
 class Trained:
-    """The parameters that train, told by patterns of their names.
+    """The parameters that train, selected by patterns of their names.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Trained:
     names, frozen : tuple of str
         The parameters that train, and those that do not.
     parts : list of slice
-        Where in the flat buffer they are that train, neighbours together.
+        The parts of the flat buffer that train; adjacent parameters are one part.
 
     Raises
     ------
@@ -52,6 +52,6 @@ class Trained:
             self.parts.append(place)
 
     def clear_frozen(self, grads: Parameters) -> None:
-        """Set the gradients of frozen parameters to zero, whatever they are."""
+        """Set the gradients of the frozen parameters to zero."""
         for name in self.frozen:
             grads[name][...] = 0

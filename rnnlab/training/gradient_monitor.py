@@ -1,7 +1,7 @@
-"""What is asked of a gradient before an update: is it finite, how long is it, is it to be clipped.
+"""Gradient monitors: the loss, norm and clipping of each iteration, before its update.
 
-On a CPU the answers are there at once. On a GPU the update reads them from the device, and the host only now
-and then, so that it need not wait at each iteration.
+On a CPU the values are read at once. On a GPU they stay on the device, where the update uses them, and the
+host reads them only now and then, so that it need not wait in each iteration.
 """
 
 from __future__ import annotations
@@ -19,91 +19,90 @@ from rnnlab.training.options import Options
 _READ_EVERY = 256  # iterations, at most
 
 
-class GradientChecks(Protocol):
-    """Looks at the gradients of the iterations, one after another.
+class GradientMonitor(Protocol):
+    """Records the loss and the gradient's norm of one iteration after another, and clips the gradient.
 
     Attributes
     ----------
     read_every : int
-        How many iterations it may be until :meth:`read` is called.
+        The most iterations between two calls of :meth:`read`.
     scale : float, or an array ()
-        The factor by which the last gradient that was looked at is to be multiplied, so that its norm is at
-        most ``clip_norm``.
+        The factor that scales the last recorded gradient to a norm of at most ``clip_norm``.
     """
 
     read_every: int
     scale: Any
 
-    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
-        """Clip by value in place, and find the factor that clips by norm, for the update rule."""
+    def record(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
+        """Record an iteration, clip its gradient by value in place, and set ``scale`` to clip it by norm."""
         ...
 
-    def hold(self, batch: Any) -> None:
-        """Hold what an update reads that has been launched, as long as that takes."""
+    def keep_alive(self, batch: Any) -> None:
+        """Hold a reference to a batch until the device has finished the update that reads it."""
         ...
 
-    def forget_after(self, count: int) -> None:
-        """Forget all but the first ``count`` iterations since the last :meth:`read`: one has failed."""
+    def drop_after(self, count: int) -> None:
+        """Drop all but the first ``count`` iterations since the last :meth:`read`: one has failed."""
         ...
 
     def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
-        """Losses and norms, before clipping, of the iterations since the last time; ``first`` is the first.
+        """Losses and norms, before clipping, of the iterations since the last call; ``first`` is the first.
 
         Raises
         ------
         NonFiniteError
-            If one is not finite: then nothing has been updated from that iteration on. Those before it are
-            in its ``before``.
+            If one is not finite. Nothing has been updated from that iteration on; its ``before`` has the
+            iterations before it.
         """
         ...
 
 
-class ReadAtOnce:
-    """Waits for every loss and norm."""
+class HostMonitor:
+    """Reads every loss and norm at once: :class:`GradientMonitor`."""
 
     read_every = 1
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._seen: list[tuple[float, float]] = []
+        self._recorded: list[tuple[float, float]] = []
         self.scale = 1.0
 
-    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
-        """As of :class:`GradientChecks`; raises what :meth:`read` would."""
+    def record(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
+        """As of :class:`GradientMonitor`; raises the error that :meth:`read` would raise."""
         loss, norm, options = float(loss), gradient_norm(grads), self._options
         check_iteration(iteration, loss, norm, params, grads)
-        self._seen.append((loss, norm))
+        self._recorded.append((loss, norm))
         if options.clip_value is not None:
             clip_by_value(grads, options.clip_value)
             if options.clip_norm is not None:
                 norm = gradient_norm(grads)
         self.scale = norm_scale(norm, options.clip_norm)
 
-    def hold(self, batch: Any) -> None:
-        """Nothing: the update has been done."""
+    def keep_alive(self, batch: Any) -> None:
+        """Nothing: the update is complete."""
 
-    def forget_after(self, count: int) -> None:
-        """As of :class:`GradientChecks`."""
-        del self._seen[count:]
+    def drop_after(self, count: int) -> None:
+        """As of :class:`GradientMonitor`."""
+        del self._recorded[count:]
 
     def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
-        """As of :class:`GradientChecks`."""
-        seen, self._seen = self._seen, []
-        return seen
+        """As of :class:`GradientMonitor`."""
+        recorded, self._recorded = self._recorded, []
+        return recorded
 
 
-class ReadLater:
-    """Leaves losses and norms on a GPU, and has the update wait for nobody."""
+class DeviceMonitor:
+    """Leaves losses and norms on a GPU: :class:`GradientMonitor`."""
 
     def __init__(self, options: Options) -> None:
         self.read_every = min(options.print_every, _READ_EVERY)
         self._clip_value = options.clip_value
         self._log = gpu_training().GradientLog(self.read_every, options.clip_norm)
         self._in_use = gpu_training().InUse()
-        self.hold, self.forget_after = self._in_use.hold, self._log.forget_after
+        self.keep_alive, self.drop_after = self._in_use.hold, self._log.forget_after
 
-    def look(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
-        """As of :class:`GradientChecks`; the factor is an array () on the device."""
+    def record(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
+        """As of :class:`GradientMonitor`; ``scale`` is an array () on the device."""
         sum_of_squares = ops_for(grads.flat).sum_of_squares
         squares, clipped = sum_of_squares(grads.flat), None
         if self._clip_value is not None:
@@ -112,16 +111,19 @@ class ReadLater:
         self.scale = self._log.look(loss, squares, clipped)
 
     def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
-        """As of :class:`GradientChecks`."""
-        seen = self._log.read()
-        for k, (loss, norm) in enumerate(seen):
+        """As of :class:`GradientMonitor`."""
+        recorded = self._log.read()
+        for k, (loss, norm) in enumerate(recorded):
             if not (math.isfinite(loss) and math.isfinite(norm)):
-                check_iteration(first + k, loss, norm, params, grads, before=seen[:k])
-        return seen
+                check_iteration(first + k, loss, norm, params, grads, before=recorded[:k])
+        return recorded
 
 
-def gradient_checks(params: Parameters, options: Options) -> GradientChecks:
-    """The checks for the parameters' device, and for a rule that takes its scale from the host."""
+def gradient_monitor(params: Parameters, options: Options) -> GradientMonitor:
+    """The monitor for the device of the parameters.
+
+    An update rule that is not built in takes its scale from the host, and so has the host's monitor.
+    """
     rule = make_update_rule(options.update_rule, options.optim_config)
-    at_once = device_of(params.flat) == "cpu" or not runs_on_device(rule)
-    return ReadAtOnce(options) if at_once else ReadLater(options)
+    on_host = device_of(params.flat) == "cpu" or not runs_on_device(rule)
+    return HostMonitor(options) if on_host else DeviceMonitor(options)

@@ -1,4 +1,4 @@
-"""NaN and infinity never pass silently: which parameter has them, and the error that says so."""
+"""Checks for NaN and infinity, and the error that names the parameter."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class NonFiniteError(FloatingPointError):
     Attributes
     ----------
     parameter : str or None
-        The name of the parameter that is concerned, if one is.
+        The name of the parameter that has the value, if one has.
     before : list of (float, float)
-        Losses and norms of iterations before it that nobody has read yet.
+        Losses and norms of the iterations before it that have not been read yet.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ def check_iteration(
     grads: Parameters,
     before: Sequence[tuple[float, float]] = (),
 ) -> None:
-    """Look at an iteration before its update; costs nothing as long as all is well.
+    """Check the loss and the gradient of an iteration, before its update.
 
     Parameters
     ----------
@@ -43,16 +43,16 @@ def check_iteration(
         Counted from 1.
     loss : float
     norm : float
-        Of the gradient; not finite if an element is not.
+        The norm of the gradient, which is not finite if an element is not.
     params, grads : Parameters
-        The gradient may be a later iteration's.
+        Searched for the first value that is not finite. The gradient may be a later iteration's.
     before : sequence of (float, float)
-        For the error.
+        Attribute of the error.
 
     Raises
     ------
     NonFiniteError
-        If the loss or the gradient is not finite; names the first parameter at fault.
+        If the loss or the gradient is not finite; names the first parameter that has such a value.
     """
     if math.isfinite(loss) and math.isfinite(norm):
         return
@@ -63,7 +63,7 @@ def check_iteration(
         if index is not None:
             culprits.append(arrays.name_at(index))
             found.append(f"{what} {culprits[-1]!r} has {float(arrays.flat[index])}")
-    found = found or [f"the gradient's norm is {norm}"]  # of an iteration whose gradient has gone
+    found = found or [f"the gradient's norm is {norm}"]  # the gradient has been overwritten
     raise NonFiniteError(
         f"iteration {iteration}: {', '.join(found)}; a smaller learning rate or clip_norm may help, where "
         "the data are finite",

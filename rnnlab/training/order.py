@@ -1,4 +1,4 @@
-"""The order of the training examples: seeded, and resumable at any batch."""
+"""The order of the training examples, seeded and resumable at any batch."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rnnlab.training.protocols import Data
 class DataOrder:
     """The batches of one epoch after another.
 
-    The batches of an epoch follow from the generator's state before that epoch. That state and the number of
-    batches already used are all there is to save: no permutation.
+    The batches of an epoch follow from the state of the generator before that epoch. That state and the
+    number of batches used are saved, not a permutation.
 
     Attributes
     ----------
     epoch : int
-        Epochs finished.
+        The number of epochs finished.
     batch : int
-        Batches used of the epoch that is under way.
+        The number of batches used in the current epoch.
     """
 
     def __init__(self, data: Data, batch_size: int, rng: np.random.Generator) -> None:
@@ -34,12 +34,12 @@ class DataOrder:
         self._num_batches: int | None = None
 
     def batches(self) -> list[np.ndarray]:
-        """All batches of the epoch that is under way, the used ones too; the same at every call.
+        """All batches of the current epoch, including the used ones; the same at every call.
 
         Raises
         ------
         ValueError
-            If the "train" split is empty, or the epoch was begun with another number of batches.
+            If the "train" split is empty, or the number of batches is not that of the saved run.
         """
         self._rng.bit_generator.state = self._before_epoch
         batches = self._data.epoch("train", self._batch_size, self._rng)
@@ -55,18 +55,18 @@ class DataOrder:
 
     @property
     def at_end(self) -> bool:
-        """Whether all batches of the epoch that is under way have been used."""
+        """Whether all batches of the current epoch have been used."""
         return self.batch == self._num_batches
 
     def end_epoch(self) -> None:
-        """Go on to the next epoch."""
+        """Begin the next epoch."""
         self.epoch += 1
         self.batch = 0
         self._num_batches = None
         self._before_epoch = self._rng.bit_generator.state
 
     def state(self) -> dict[str, Any]:
-        """What to save."""
+        """The state to save."""
         return {
             "epoch": self.epoch,
             "batch": self.batch,
@@ -75,7 +75,7 @@ class DataOrder:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from a :meth:`state`."""
+        """Resume from a :meth:`state`."""
         self.epoch, self.batch = state["epoch"], state["batch"]
         self._num_batches = state["num_batches"]
         self._before_epoch = state["generator"]

@@ -1,4 +1,4 @@
-"""Batches prepared ahead: a thread reads the next ones while the model works on this one."""
+"""Batches prepared ahead: a thread prepares the next ones while the model trains on this one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def prefetched(
 
     All calls come from one thread, one after another. An error of a call is raised where its result would
     have been yielded. The thread ends with the generator: at the end, after an error, or when the generator
-    is closed, for which ``contextlib.closing`` is the sure way.
+    is closed; use ``contextlib.closing``.
 
     Parameters
     ----------
     prepare : callable
     items : iterable
     ahead : int
-        How many results may wait, at most, beside the one in use; with 0 there is no thread.
+        The most results that wait, not counting the one in use; with 0 there is no thread.
     """
     if not ahead:
         yield from map(prepare, items)

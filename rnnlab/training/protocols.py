@@ -1,4 +1,4 @@
-"""What the solver needs of a model and of a data set, and nothing more."""
+"""The members of a model and of a data set that the solver uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rnnlab.types import Array
 
 
 class Model(Protocol):
-    """A model that can be trained and, if the data have a "val" split, validated."""
+    """A model to train and, if the data have a "val" split, to validate."""
 
     params: Parameters
 
@@ -24,28 +24,27 @@ class Model(Protocol):
     def loss(self) -> Callable[..., tuple[float, Parameters]]:
         """``loss(*batch, rng=None, grads=None)``: the loss of a batch and its gradient.
 
-        Noise such as dropout only if ``rng`` is given; the gradient is written into ``grads`` if that is. A
-        model that can be trained with scheduled sampling takes its probability as ``sampling`` too.
+        Dropout and zoneout only if ``rng`` is given; the gradient is written into ``grads`` if that is given.
+        A model for scheduled sampling also takes its probability, as ``sampling``.
 
-        One whose gradient can be accumulated takes ``part_of``: the numbers of examples and tokens of the
-        batch that this one is a part of, or None. If it is given, sums are divided by these numbers rather
-        than the part's own, and the gradient is added into ``grads`` instead of overwriting it, so that
-        losses and gradients of the parts add up to the batch's.
+        A model for gradient accumulation takes ``part_of``: the numbers of examples and tokens of the batch
+        that this one is a part of, or None. If it is given, sums are divided by these numbers instead of the
+        part's own, and the gradient is added into ``grads`` instead of overwriting it, so that losses and
+        gradients of the parts add up to those of the batch.
 
-        One whose steps can be launched as CUDA graphs has, besides, ``padded(*batch, part_of=)``,
-        ``staged_whole(padded)`` and ``padded_loss(padded, rng=, grads=)``, as those of
-        :mod:`rnnlab.models` have.
+        A model for CUDA graphs also has ``padded(*batch, part_of=)``, ``staged_whole(padded)`` and
+        ``padded_loss(padded, rng=, grads=)``, as the models of :mod:`rnnlab.models` have.
         """
         ...
 
     @property
     def nll(self) -> Callable[..., tuple[float, int]]:
-        """``nll(*batch)``: its negative log-likelihood in nats, and how many tokens that is the sum over."""
+        """``nll(*batch)``: the negative log-likelihood in nats, summed over tokens, and their number."""
         ...
 
 
 class Data(Protocol):
-    """A data set that is split into "train" and, if it is to be validated on, "val"."""
+    """A data set with a split "train" and, for validation, "val"."""
 
     @property
     def splits(self) -> Container[str]:
@@ -53,22 +52,22 @@ class Data(Protocol):
         ...
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
-        """The indices of each batch, every example once; shuffled if ``rng`` is given."""
+        """The indices of each batch; every example occurs once, in random order if ``rng`` is given."""
         ...
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Array, ...]:
         """The arguments of :meth:`Model.loss`.
 
-        Called from another thread while the model trains on the batch before, but never twice at a time,
-        unless the solver is told ``prefetch=0``.
+        With the solver's ``prefetch`` above 0 it is called from another thread while the model trains on the
+        previous batch, but never by two threads at a time.
         """
         ...
 
     @property
     def num_tokens(self) -> Callable[..., int]:
-        """``num_tokens(batch)``: the number of target tokens in a batch, padding left out.
+        """``num_tokens(batch)``: the number of target tokens in a batch, without padding.
 
-        It is what an accumulated loss that is a mean over tokens is divided by, so that it has to be the
-        number that the model counts.
+        An accumulated loss that is a mean over tokens is divided by it, so it must be the number that the
+        model counts.
         """
         ...

@@ -121,7 +121,7 @@ class Solver:
     options : Options
     interrupted : bool
         Whether Ctrl-C ended the last :meth:`train`.
-    told_to_stop : bool
+    stop_requested : bool
         Whether there was a Ctrl-C, even if training was complete by then.
 
     Raises
@@ -170,7 +170,7 @@ class Solver:
             check_interface("model", model, ("to",))
             model.to(device)  # type: ignore[attr-defined]
         self.model, self.data = model, data
-        self.interrupted = self.told_to_stop = False
+        self.interrupted = self.stop_requested = False
         self._state = TrainingState(self.options, data)
         self._update = Update(model, self.options)
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
@@ -288,8 +288,8 @@ class Solver:
                 while not (self._finished or interrupt.requested):
                     if self._train_epoch(progress, interrupt):
                         self._end_epoch(progress)
-                self.told_to_stop = interrupt.requested
-                self.interrupted = self.told_to_stop and not self._finished
+                self.stop_requested = interrupt.requested
+                self.interrupted = self.stop_requested and not self._finished
                 self._end(progress)
         finally:
             progress.close()
@@ -347,7 +347,7 @@ class Solver:
             results = self._update.read(before + 1)
         except NonFiniteError as error:
             state.read(error.before)
-            state.forget_unread()
+            state.drop_unread()
             raise
         state.read(results)
         state.totals.seconds += time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""The state of a training run: all that an iteration changes, except the parameters."""
+"""The state of a training run: everything that an iteration changes, except the parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rnnlab.training.schedules import make_schedule
 
 
 class TrainingState:
-    """Update rule, schedule, monitor, data order, noise and history of one run.
+    """Update rule, schedule, monitor, data order, generator of dropout, and history of one run.
 
     Parameters
     ----------
@@ -35,24 +35,24 @@ class TrainingState:
     history : list of dict
         One per epoch.
     totals : EpochTotals
-        Of the epoch under way.
-    noise : numpy Generator
-        What the model draws its noise from; the data order has a generator of its own.
+        Of the current epoch.
+    rng : numpy Generator
+        Draws dropout and zoneout, and samples of scheduled sampling; the data order has its own generator.
     """
 
     def __init__(self, options: Options, data: Data) -> None:
-        order_seed, noise_seed = np.random.SeedSequence(options.seed).spawn(2)
+        order_seed, dropout_seed = np.random.SeedSequence(options.seed).spawn(2)
         self.rule = make_update_rule(options.update_rule, options.optim_config)
         self.schedule = make_schedule(options.schedule)
         sampling = options.scheduled_sampling
         self._sampling_schedule = None if sampling is None else make_sampling_schedule(sampling)
         self.monitor = Monitor(options.monitor, options.patience, options.monitor_mode)
         self.order = DataOrder(data, options.batch_size, np.random.default_rng(order_seed))
-        self.noise = np.random.default_rng(noise_seed)
+        self.rng = np.random.default_rng(dropout_seed)
         self.totals = EpochTotals()
         self.losses: list[float] = []
         self.history: list[dict[str, Any]] = []
-        self._unread: list[dict[str, Any]] = []  # of iterations whose losses nobody has read yet
+        self._unread: list[dict[str, Any]] = []  # of iterations whose losses have not been read yet
 
     @property
     def iteration(self) -> int:
@@ -61,12 +61,12 @@ class TrainingState:
 
     @property
     def unread(self) -> int:
-        """The iterations of these whose losses are not known yet."""
+        """The number of these whose losses have not been read yet."""
         return len(self._unread)
 
     @property
     def multiplier(self) -> float:
-        """What the schedule multiplies the learning rate of the next iteration by."""
+        """The schedule's factor of the learning rate in the next iteration."""
         return self.schedule.multiplier(self.iteration, self.order.epoch)
 
     @property
@@ -79,38 +79,38 @@ class TrainingState:
         return None if schedule is None else schedule.probability(iteration, self.order.epoch)
 
     def count(self, **sums: Any) -> None:
-        """Take note of an iteration that is done; ``sums`` are what :meth:`EpochTotals.add` takes."""
+        """Count an iteration; ``sums`` are arguments of :meth:`EpochTotals.add`."""
         self._unread.append(sums)
         self.order.batch += 1
 
     def read(self, results: Sequence[tuple[float, float]]) -> None:
-        """Take note of losses and gradients' norms, of the first iterations that have none yet."""
+        """Add the losses and gradients' norms of the first iterations that have none yet."""
         for loss, norm in results:
             self.losses.append(loss)
             self.totals.add(loss=loss, gradient_norm=norm, **self._unread.pop(0))
 
-    def before_iteration(self) -> Callable[[], None]:
-        """What takes back all that an iteration, begun now, has drawn and counted if it fails."""
-        noise, steps = self.noise.bit_generator.state, self.rule.steps
+    def snapshot(self) -> Callable[[], None]:
+        """A function that restores the generator and the count of updates, for an iteration that fails."""
+        drawn, steps = self.rng.bit_generator.state, self.rule.steps
 
-        def take_back() -> None:
-            self.noise.bit_generator.state, self.rule.steps = noise, steps
+        def restore() -> None:
+            self.rng.bit_generator.state, self.rule.steps = drawn, steps
 
-        return take_back
+        return restore
 
-    def forget_unread(self) -> None:
-        """Take back all iterations without a loss: they have updated nothing."""
+    def drop_unread(self) -> None:
+        """Drop all iterations without a loss: they have updated nothing."""
         self.order.batch -= len(self._unread)
         self.rule.steps -= len(self._unread)
         self._unread = []
 
     def end_epoch(self, metrics: Mapping[str, float] | None) -> bool:
-        """Take an epoch into the history and go on to the next; true if it is the best so far.
+        """Add an epoch to the history and begin the next; true if it is the best so far.
 
         Parameters
         ----------
         metrics : mapping of str to float, or None
-            What validation gave; None if there is none.
+            The metrics of the validation; None if there is none.
 
         Raises
         ------
@@ -146,21 +146,21 @@ class TrainingState:
                 "schedule": self.schedule.state(),
                 "monitor": self.monitor.state(),
                 "order": self.order.state(),
-                "noise": self.noise.bit_generator.state,
+                "rng": self.rng.bit_generator.state,
                 "totals": asdict(self.totals),
             },
         }
 
     def load(self, path: str | os.PathLike[str], checkpoint: Checkpoint, w: Array) -> None:
-        """Go on from a checkpoint, read from ``path``, over the parameters ``w`` (P,).
+        """Resume from a checkpoint, read from ``path``, over the parameters ``w`` (P,).
 
         Raises
         ------
         CheckpointError
-            If a part of it is missing or does not fit.
+            If a part of it is missing or does not fit this run.
         """
         saved = checkpoint.solver
-        for name in ("schedule", "monitor", "order", "noise", "totals"):
+        for name in ("schedule", "monitor", "order", "rng", "totals"):
             if name not in saved:
                 raise CheckpointError(path, f"solver: {name}", "nothing", "the state of a training run")
         try:
@@ -171,7 +171,7 @@ class TrainingState:
             self.schedule.load_state(saved["schedule"])
             self.monitor.load_state(saved["monitor"])
             self.order.load_state(saved["order"])
-            self.noise.bit_generator.state = saved["noise"]
+            self.rng.bit_generator.state = saved["rng"]
             self.totals = EpochTotals(**saved["totals"])
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(path, "solver", repr(error), "the state of a training run") from None

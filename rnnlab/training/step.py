@@ -1,4 +1,4 @@
-"""One update: the gradient of a batch, whole or in parts, looked at and clipped, and the rule's step."""
+"""One training step: the gradient of a batch, whole or in parts, clipping, and the rule's update."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rnnlab.ops import device_of, ops_on
 from rnnlab.parameters import Parameters
 from rnnlab.training.accumulation import parts_of
 from rnnlab.training.frozen_parameters import Trained
-from rnnlab.training.gradient_monitor import gradient_checks
+from rnnlab.training.gradient_monitor import gradient_monitor
 from rnnlab.training.optim import make_update_rule, runs_on_device
 from rnnlab.training.options import Options
 from rnnlab.training.protocols import Array, Model
@@ -20,13 +20,13 @@ from rnnlab.training.step_graphs import StepGraphs
 
 
 def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
-    """Raise TypeError if there is to be scheduled sampling, and the model's loss takes no ``sampling``."""
+    """Raise TypeError if scheduled sampling is set and the model's loss takes no ``sampling``."""
     if scheduled_sampling is not None:
         _check_takes(model, "sampling", "scheduled_sampling is given")
 
 
 def _check_takes(model: Model, keyword: str, reason: str) -> None:
-    """Raise TypeError if the model's loss does not take a keyword, which it needs for this reason."""
+    """Raise TypeError if the model's loss does not take a keyword, which is needed for this reason."""
     arguments = inspect.signature(model.loss).parameters
     if keyword not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
         raise TypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
@@ -37,7 +37,7 @@ def check_device_of_graphs(device: str) -> None:
     if device == "cpu":
         raise ValueError(
             "graphs is true, but the model is on the CPU: CUDA graphs need a GPU, as device='gpu'; a run "
-            "that had them goes on without them with graphs=False"
+            "that had them resumes without them with graphs=False"
         )
 
 
@@ -50,23 +50,25 @@ def check_graphs(model: Model, options: Options) -> None:
             "learning rate from the device, set graphs=False"
         )
     if options.scheduled_sampling is not None:
-        raise ValueError("graphs is true, but scheduled_sampling is given, which waits for the model's words")
+        raise ValueError(
+            "graphs is true, but scheduled_sampling is given, which reads the model's words back"
+        )
     missing = [name for name in ("padded", "padded_loss", "staged_whole") if not hasattr(model, name)]
     if missing:
         raise TypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")
 
 
 class Prepared(NamedTuple):
-    """A batch that an update has got ready for itself."""
+    """A batch in the form that an update takes."""
 
     arrays: tuple[Array, ...]
     examples: int
     tokens: int
-    parts: Sequence[Any] | None  # padded, where steps are launched as graphs
+    parts: Sequence[Any] | None  # padded, where steps are launched as CUDA graphs
 
 
 class Update:
-    """Updates the parameters of a model, batch after batch, with room for the gradient of its own.
+    """Updates the parameters of a model, batch after batch; owns the workspace of the gradient.
 
     Parameters
     ----------
@@ -78,8 +80,8 @@ class Update:
     ValueError
         If ``trains`` has a pattern that matches no parameter.
     TypeError
-        If there is to be scheduled sampling, and the model's loss takes no ``sampling``; or accumulation, and
-        it takes no ``part_of``.
+        If scheduled sampling is set and the model's loss takes no ``sampling``, or accumulation is set and it
+        takes no ``part_of``.
     """
 
     def __init__(self, model: Model, options: Options) -> None:
@@ -89,26 +91,26 @@ class Update:
             _check_takes(model, "part_of", f"accumulate is {options.accumulate}")
         self._model, self._options = model, options
         self._grads = model.params.zeros_like()
-        self._checks = gradient_checks(model.params, options)
+        self._monitor = gradient_monitor(model.params, options)
         self._graphs: StepGraphs | None = None
-        self._graphs_work_on: tuple[Any, ...] = ()
+        self._graphs_of: tuple[Any, ...] = ()
         if options.graphs:
             check_graphs(model, options)
 
     @property
     def read_every(self) -> int:
-        """How many updates there may be until :meth:`read` is called."""
-        return self._checks.read_every
+        """The most updates between two calls of :meth:`read`."""
+        return self._monitor.read_every
 
     def prepared(self, batch: tuple[Array, ...], tokens: int) -> Prepared:
-        """A batch of so many tokens as an update takes it; may be made in another thread, ahead of it.
+        """A batch of so many tokens in the form that an update takes; may run in another thread, ahead of it.
 
         Raises
         ------
         MemoryError
-            If the device has no room for it.
+            If it does not fit into the memory of the device.
         """
-        ops_on(device_of(self._model.params.flat))  # in this thread too
+        ops_on(device_of(self._model.params.flat))  # makes the device current in this thread
         examples, parts = len(batch[-1]), None
         model: Any = self._model
         try:
@@ -133,59 +135,60 @@ class Update:
         NonFiniteError
             On a CPU, if the loss or the gradient is not finite. Nothing is updated then.
         MemoryError
-            If the batch is too large; says what would need less. Nothing is updated then, and no noise drawn.
+            If the batch is too large; says what needs less memory. Nothing is updated then, and the generator
+            of dropout is restored.
         """
-        take_back = state.before_iteration()
+        restore = state.snapshot()
         try:
             if batch.parts is None:
                 self._apply(*self._gradient(batch, state), state)
             else:
                 self._in_a_graph(batch.parts, state)
         except MemoryError as error:
-            take_back()
-            self._checks.forget_after(state.unread)
+            restore()
+            self._monitor.drop_after(state.unread)
             raise self._out_of_memory(batch, state, error) from error
-        self._checks.hold(batch)
+        self._monitor.keep_alive(batch)
 
     def _apply(self, loss: Any, grads: Parameters, state: TrainingState) -> None:
-        """Look at the gradient, and take the rule's step."""
+        """Record and clip the gradient, and call the update rule."""
         self._trained.clear_frozen(grads)
-        self._checks.look(state.iteration + 1, loss, self._model.params, grads)
+        self._monitor.record(state.iteration + 1, loss, self._model.params, grads)
         self._step(state)
 
     def _step(self, state: TrainingState) -> None:
         params, rule = self._model.params, state.rule
-        scale, rate, parts = self._checks.scale, state.multiplier, self._trained.parts
+        scale, rate, parts = self._monitor.scale, state.multiplier, self._trained.parts
         rule.step(params.flat, self._grads.flat, scale=scale, rate=rate, parts=parts)
 
     def _in_a_graph(self, parts: Any, state: TrainingState) -> None:
-        """The same of padded parts."""
-        work_on = self._model.params.flat, state
-        if self._graphs is None or any(map(operator.is_not, work_on, self._graphs_work_on)):
+        """Launch the step of padded parts as a CUDA graph."""
+        graphs_of = self._model.params.flat, state
+        if self._graphs is None or any(map(operator.is_not, graphs_of, self._graphs_of)):
             self._graphs = StepGraphs(lambda padded: self._padded_step(padded, state))
-            self._graphs_work_on = work_on
-        self._graphs(parts, state.noise, lambda: self._step(state))
+            self._graphs_of = graphs_of
+        self._graphs(parts, state.rng, lambda: self._step(state))
 
     def _padded_step(self, parts: Sequence[Any], state: TrainingState) -> None:
-        """All of an update, which waits for nothing."""
+        """The whole step on padded parts, without waiting for the device."""
         model: Any = self._model
-        grads, rng = self._grads, state.noise
+        grads, rng = self._grads, state.rng
         grads.flat[...] = 0
         loss = sum(model.padded_loss(part, rng=rng, grads=grads) for part in parts)
         self._apply(loss, grads, state)
 
     def read(self, first: int) -> list[tuple[float, float]]:
-        """Losses and norms, before clipping, of the updates since the last time; ``first`` is the first.
+        """Losses and norms, before clipping, of the updates since the last call; ``first`` is the first.
 
         Raises
         ------
         NonFiniteError
-            On a GPU, if one is not finite: nothing has been updated from that iteration on.
+            On a GPU, if one is not finite. Nothing has been updated from that iteration on.
         """
-        return self._checks.read(first, self._model.params, self._grads)
+        return self._monitor.read(first, self._model.params, self._grads)
 
     def _out_of_memory(self, batch: Prepared, state: TrainingState, error: MemoryError) -> MemoryError:
-        """The same error, with the sizes that it comes of and the options that lower them."""
+        """The same error, with the sizes that need the memory and the options that lower them."""
         flat, slots = self._model.params.flat, 2 + len(state.rule.slots)
         return MemoryError(
             f"iteration {state.iteration + 1}: out of memory: {error}; parameters, gradients and the update "
@@ -196,8 +199,8 @@ class Update:
         )
 
     def _gradient(self, batch: Prepared, state: TrainingState) -> tuple[Any, Parameters]:
-        """The loss of a batch and its gradient; in parts, if it is to be accumulated."""
-        options: dict[str, Any] = {"rng": state.noise, "grads": self._grads}
+        """The loss of a batch and its gradient, in parts if ``accumulate`` is above 1."""
+        options: dict[str, Any] = {"rng": state.rng, "grads": self._grads}
         if state.sampling is not None:
             options["sampling"] = state.sampling
         if self._options.accumulate == 1:

@@ -21,13 +21,13 @@ MOST = 64  # graphs; batches of further shapes are launched piece by piece
 
 
 class StepGraphs:
-    """Does steps on batches in padded parts, which are on the device.
+    """Runs steps on batches in padded parts, which are on the device.
 
     Parameters
     ----------
     step : callable
-        Does one step on such a batch: whatever it does follows from the shapes, but for the noise and what
-        the update rule is told.
+        Runs one step on such a batch. Its kernels follow from the shapes; only dropout masks and the numbers
+        of the update rule change from call to call.
     """
 
     def __init__(self, step: Callable[[Batch], None]) -> None:
@@ -37,19 +37,19 @@ class StepGraphs:
         self._graphs: dict[tuple[Any, ...], Any] = {}
 
     def __call__(self, batch: Batch, rng: np.random.Generator, tell: Callable[[], None]) -> None:
-        """Do a step.
+        """Run a step.
 
         Parameters
         ----------
         batch : sequence of Padded
         rng : numpy Generator
-            Where the step draws its noise.
+            Draws the seeds of dropout.
         tell : callable
-            Tells the update rule's numbers once more: all of a step that a graph does not know.
+            Called before a graph is launched: sets the update rule's numbers, which change from step to step.
         """
         shape = tuple(part.shape for part in batch)
         if shape not in self._batches:
-            # The copies come first: if there is no memory for them, the step has not been done.
+            # The copies come first: if there is no memory for them, no step has been made.
             copies = [part.on(lambda array: array.copy()) for part in batch if len(self._batches) < MOST]
             self._step(batch)
             if copies:

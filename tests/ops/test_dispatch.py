@@ -115,3 +115,8 @@ def test_no_library_with_primitives(arrays, got):
 def test_importing_loads_neither_numba_nor_mkl():
     code = "import sys, rnnlab.ops, rnnlab.models; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_nobody_imports_cupy_before_it_is_needed():
+    code = "import sys, rnnlab.models, rnnlab.training; assert 'cupy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -16,7 +16,7 @@ from rnnlab.gradcheck.numeric import relative_distance
 from rnnlab.layers import Regularisation
 from rnnlab.ops.numpy import masks as numpy_ops
 
-from .cases import CASES, PLAIN
+from .cases import CASES, GATES, PLAIN
 
 TOLERANCE = {np.float64: 1e-10, np.float32: 2e-5}
 every_case = pytest.mark.parametrize("name", CASES)
@@ -165,3 +165,36 @@ def _masks(options, N, T, H, training):
             mask = m if options.recurrent_dropout_on == "state" else k
             numpy_ops.dropout_mask(options.recurrent_dropout, seeds[2], 0, mask)
     return d_h, d_c, m, k
+
+
+@every_module
+@pytest.mark.parametrize("cell", ["rnn", "gru", "simplified_gru"])
+@pytest.mark.parametrize("training", [True, False], ids=["training", "inference"])
+def test_zoneout_of_the_other_cells(module, cell, training, rng):
+    """h_t = d h_{t-1} + (1 - d) h~_t, with h~_t from the step of the plain text."""
+    N, T, D, H, G = 3, 4, 2, 5, 5 * GATES[cell]
+    shapes = {"x": (N, T, D), "h0": (N, H), "Wx": (D, G), "Wh": (H, G), "b": (G,)}
+    x, h0, Wx, Wh, b = (rng.standard_normal(shape) for shape in shapes.values())
+    options = {"zoneout_h": 0.3}
+    with primitives(module):
+        h, (final,), cache = layers.regularised_forward(
+            x, (h0,), Wx, Wh, b, cell=cell, regularisation=options,
+            rng=np.random.default_rng(3) if training else None,
+        )  # fmt: skip
+        dx, (dh0,), *dweights = layers.regularised_backward(np.ones((N, T, H)), cache)
+    d, _, _, _ = _masks(options, N, T, H, training)
+    states, caches = [h0], []
+    for t in range(T):
+        after, step = getattr(PLAIN, f"{cell}_step_forward")(x[:, t], states[-1], Wx, Wh, b)
+        states.append(d[t] * states[-1] + (1 - d[t]) * after)
+        caches.append(step)
+    assert_close(h, np.stack(states[1:], axis=1), np.float64, "h")
+    np.testing.assert_array_equal(final, h[:, -1])
+    dh, total, dx_plain = np.zeros((N, H)), [0, 0, 0], np.zeros(x.shape)
+    for t in reversed(range(T)):
+        dh = dh + 1
+        dx_plain[:, t], dprev_h, *steps = getattr(PLAIN, f"{cell}_step_backward")((1 - d[t]) * dh, caches[t])
+        dh = dprev_h + d[t] * dh
+        total = [one + step for one, step in zip(total, steps, strict=True)]
+    for name, found, wanted in zip(shapes, (dx, dh0, *dweights), (dx_plain, dh, *total), strict=True):
+        assert_close(found, wanted, np.float64, f"gradient of {name}")

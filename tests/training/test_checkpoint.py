@@ -31,7 +31,7 @@ def checkpoint(model, rng):
         optimiser={"steps": 5, "m": rng.standard_normal(18), "v": rng.random(18)},
         losses=rng.random(100),
         history=[{"epoch": 1, "val_loss": 1 / 3}, {"epoch": 2, "val_loss": 0.1, "CIDEr": 1e-300}],
-        solver={"noise": np.random.default_rng(3).bit_generator.state},
+        solver={"rng": np.random.default_rng(3).bit_generator.state},
         preprocessing={"features_mean": rng.random(3, np.float32), "tokenizer": "text", "white": 255},
         fingerprint={"train captions": "5 ab"},
     )

@@ -60,7 +60,7 @@ def assert_same_run(one, other):
     np.testing.assert_array_equal(one.model.params.flat, other.model.params.flat)
     for key, value in one._state.rule.state().items():
         np.testing.assert_array_equal(value, other._state.rule.state()[key])
-    assert one._state.noise.bit_generator.state == other._state.noise.bit_generator.state
+    assert one._state.rng.bit_generator.state == other._state.rng.bit_generator.state
     assert one._state.order.state() == other._state.order.state()
 
 
@@ -197,7 +197,7 @@ def test_nothing_to_resume(make_model, data, tmp_path):
         (b'{"options": {"num_epochs": 2}, "own_evaluate": false}', "solver: schedule: found nothing"),
         (
             b'{"options": {"num_epochs": 2}, "own_evaluate": false, "schedule": {}, "monitor": {},'
-            b' "order": {}, "noise": {}, "totals": {}}',
+            b' "order": {}, "rng": {}, "totals": {}}',
             "solver: found KeyError",
         ),
     ],

@@ -1,0 +1,40 @@
+"""Softmax and the largest scores on CuPy against the reference."""
+
+import numpy as np
+import pytest
+
+from .compare import assert_same, every_dtype
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(5, 7), (1, 1), (3, 1000), (64, 33), (0, 4)], ids=str)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_softmax(smoothing, shape, ops, dtype, rng, normal):
+    scores, targets = 10 * normal(*shape), rng.integers(shape[1], size=shape[0])
+    assert_same(ops, "softmax_cross_entropy", [scores, targets, 0.25, np.empty_like(scores), smoothing])
+    assert_same(ops, "log_softmax", [scores])
+    apart, in_place = ops.empty(shape, dtype), ops.asarray(scores)
+    ops.softmax_cross_entropy(in_place, ops.asarray(targets), 0.25, apart, smoothing)
+    ops.softmax_cross_entropy(in_place, ops.asarray(targets), 0.25, in_place, smoothing)
+    np.testing.assert_array_equal(ops.asnumpy(in_place), ops.asnumpy(apart))
+
+
+@every_dtype
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_softmax_does_not_swallow_what_is_not_finite(bad, ops, dtype, normal):
+    scores = normal(3, 40)
+    scores[1, 17] = bad
+    assert_same(ops, "softmax_cross_entropy", [scores, np.array([0, 1, 2]), 1.0, np.empty_like(scores), 0.1])
+    assert_same(ops, "log_softmax", [scores])
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(5, 7, 3), (1, 1, 1), (2, 3, 4), (4, 600, 6), (0, 4, 2)], ids=str)
+def test_top(shape, ops, dtype, rng, normal):
+    n, V, count = shape
+    scores = normal(n, V)
+    scores[rng.random((n, V)) < 0.3] = 0.5  # equals
+    scores[rng.random((n, V)) < 0.1] = -np.inf
+    assert_same(ops, "top", [scores, count])
+    scores[: n // 2, V // 2] = np.nan
+    assert_same(ops, "top", [scores, count])

@@ -1,0 +1,84 @@
+"""The steps of a chunk, composed of products and cells, against a loop over unpacked sequences."""
+
+import numpy as np
+import pytest
+
+from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.lstm_steps import lstm_step_by_step
+
+H, ALIVE = 3, (4, 2, 1)  # rows at each step, longest sequence first
+N, M = ALIVE[0], sum(ALIVE)
+
+
+def steps():
+    """Rows of each step, and of the states before and after it: the initial ones are the first N."""
+    start, found = 0, []
+    for t, alive in enumerate(ALIVE):
+        before = 0 if t == 0 else N + start - ALIVE[t - 1]
+        found.append(
+            (slice(start, start + alive), slice(before, before + alive), slice(N + start, N + start + alive))
+        )
+        start += alive
+    return tuple(found)
+
+
+def run(forward, x, Wh, h0, c0):
+    gates, h, c, tanh_c = x.copy(), np.full((N + M, H), np.nan), np.full((N + M, H), np.nan), np.empty((M, H))
+    h[:N], c[:N] = h0, c0
+    forward(gates, Wh, h, c, tanh_c, steps())
+    return gates, h, c, tanh_c
+
+
+@pytest.fixture
+def inputs(rng):
+    shapes = (M, 4 * H), (H, 4 * H), (N, H), (N, H)
+    return [rng.standard_normal(shape) for shape in shapes]
+
+
+@pytest.fixture
+def both():
+    return lstm_step_by_step(numpy_ops.products, numpy_ops.cells)
+
+
+def test_forward_is_the_equations(inputs, both):
+    x, Wh, h0, c0 = inputs
+    _, h, c, _ = run(both[0], x, Wh, h0, c0)
+    for row in range(N):
+        now_h, now_c = h0[row], c0[row]
+        for rows, _, after in steps():
+            if row >= rows.stop - rows.start:
+                break
+            i, f, o, g = np.split(x[rows][row] + now_h @ Wh, 4)
+            i, f, o = (1 / (1 + np.exp(-a)) for a in (i, f, o))
+            now_c = f * now_c + i * np.tanh(g)
+            now_h = o * np.tanh(now_c)
+            np.testing.assert_allclose(h[after][row], now_h, rtol=1e-12)
+            np.testing.assert_allclose(c[after][row], now_c, rtol=1e-12)
+
+
+def test_backward_is_the_numeric_gradient(inputs, both, rng):
+    x, Wh, h0, c0 = inputs
+    forward, backward = both
+    weight = rng.standard_normal((M, H))
+
+    def loss():
+        _, h, _, _ = run(forward, x, Wh, h0, c0)
+        return float((h[N:] * weight).sum())
+
+    gates, _, c, tanh_c = run(forward, x, Wh, h0, c0)
+    dstate, dcell, da = np.zeros((N, H)), np.zeros((N, H)), np.empty((M, 4 * H))
+    backward(weight, dstate, dcell, gates, c, tanh_c, da, Wh.T, steps())
+    for array, gradient in ((x, da), (h0, dstate), (c0, dcell)):
+        for index in rng.integers(array.size, size=6):
+            saved, values = array.flat[index], []
+            for change in (1e-6, -1e-6):
+                array.flat[index] = saved + change
+                values.append(loss())
+            array.flat[index] = saved
+            assert gradient.flat[index] == pytest.approx((values[0] - values[1]) / 2e-6, abs=1e-7)
+
+
+def test_no_steps(both):
+    nothing = np.empty((0, 4 * H))
+    both[0](nothing, np.zeros((H, 4 * H)), nothing, nothing, nothing, ())
+    both[1](nothing, nothing, nothing, nothing, nothing, nothing, nothing, np.zeros((4 * H, H)), ())
