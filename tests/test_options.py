@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pytest
 
+from rnnlab.gradcheck.cases import CELLS
 from rnnlab.layers.attention.scores import SCORES
-from rnnlab.models.parts.cells import CELLS
 from rnnlab.options import (
     AttentionScore,
     CellType,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.metrics import METRICS, Metric
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.models.parts.cells import cell_for
 from rnnlab.options import Count, Natural, NotNegative, Positive, Range
 from rnnlab.recipes.derived import Table, derived_from
 from rnnlab.recipes.schema import EnvPath
@@ -25,7 +25,7 @@ class _ModelTable(Table):
     """A table [model]."""
 
     def __post_init__(self) -> None:
-        cell_for(self.cell_type)
+        cell_for("[model]", self.cell_type, "cell_type")
 
 
 @derived_from(CaptioningRNN, without=("word_to_idx", "input_dim", "global_dim", "rng", "device"))
