@@ -60,7 +60,7 @@ class CocoData:
     """Captions in COCO's JSON, a file for each split, and HDF5 files of features joined on the file name."""
 
     kind: Literal["coco"]
-    annotations_train: EnvPath
+    annotations_train: EnvPath  # captions_train2017.json, for example
     annotations_val: EnvPath
     features: EnvPath
     annotations_test: EnvPath | None = None  # captions of test images, such as Karpathy's split in this form
