@@ -199,7 +199,10 @@ def test_data_are_described(recipe, capsys):
             "training.scheduled_sampling is for models that write sentences",
         ),
         (["train", "RECIPE", "--set", "training.monitor=CIDEr"], "expected one of val_loss, val_accuracy"),
-        (["train", "RECIPE", "--set", "model.forget_bias=1", "--out", "OUT"], "the gru has no forget gate"),
+        (
+            ["train", "RECIPE", "--set", "model.forget_bias=1", "--out", "OUT"],
+            "cell 'gru' has no forget gate",
+        ),
         (
             ["train", "RECIPE", "--set", "data.num_val=330", "--out", "OUT"],
             "num_val is 330, expected at least",
