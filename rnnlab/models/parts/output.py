@@ -1,0 +1,103 @@
+"""Output layers: hidden states to scores over the vocabulary, for deep output with contexts and words."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rnnlab.layers import (
+    affine_backward,
+    affine_forward,
+    dropout_backward,
+    dropout_forward,
+    tanh_backward,
+    tanh_forward,
+)
+from rnnlab.models.parts.encoders import Random
+from rnnlab.ops import ops_for
+from rnnlab.parameters import Parameters
+from rnnlab.types import Array, Shapes
+
+
+class OutputInputs(NamedTuple):
+    """The inputs of an output layer, or their gradients; None for an input that the layer does not read."""
+
+    hidden: Array  # (M, H)
+    contexts: Array | None = None  # (M, C)
+    words: Array | None = None  # (M, W), the vectors of the input words
+
+
+class LinearOutput:
+    """Dropout, then an affine map of the hidden state to scores."""
+
+    is_deep = False
+
+    def __init__(self, hidden_dim: int, vocabulary_size: int, *, dropout: float = 0.0) -> None:
+        self.hidden_dim, self.vocabulary_size, self.dropout = hidden_dim, vocabulary_size, dropout
+
+    def shapes(self) -> Shapes:
+        """W_vocab and b_vocab."""
+        return {"W_vocab": (self.hidden_dim, self.vocabulary_size), "b_vocab": (self.vocabulary_size,)}
+
+    def forward(self, params: Parameters, inputs: OutputInputs, *, rng: Random = None) -> tuple[Array, Any]:
+        """Hidden states (M, H) to scores (M, V)."""
+        hidden, dropped = dropout_forward(inputs.hidden, self.dropout, rng=rng)
+        scores, projected = affine_forward(hidden, params["W_vocab"], params["b_vocab"])
+        return scores, (dropped, projected)
+
+    def backward(self, dscores: Array, cache: Any, grads: Parameters) -> OutputInputs:
+        """Add the parameters' gradients; return the gradient of the hidden states, (M, H)."""
+        dropped, projected = cache
+        dhidden, _, _ = affine_backward(dscores, projected, into=(grads["W_vocab"], grads["b_vocab"]))
+        return OutputInputs(dropout_backward(dhidden, dropped))
+
+
+class DeepOutput:
+    """Scores from the hidden state, the contexts and the input word, through a hidden layer.
+
+        t = tanh(h W_h + z W_z + y + b)         (M, W), y is the word vector (M, W)
+        scores = dropout(t) W_vocab + b_vocab
+
+    Eq. 7 of Xu et al. (2015) with tanh and a bias, and eq. 11 of Xia et al. (2017). Without contexts there
+    is no term z W_z. W_h, W_z and b are the parameters W_deep_h, W_deep_z and b_deep.
+    """
+
+    is_deep = True
+
+    def __init__(
+        self, hidden_dim: int, context_dim: int, word_dim: int, vocabulary_size: int, *, dropout: float = 0.0
+    ) -> None:
+        self.hidden_dim, self.context_dim, self.word_dim = hidden_dim, context_dim, word_dim
+        self.output = LinearOutput(word_dim, vocabulary_size, dropout=dropout)
+        self.vocabulary_size = vocabulary_size
+
+    def shapes(self) -> Shapes:
+        """W_deep_h, b_deep, W_deep_z if there are contexts, W_vocab and b_vocab."""
+        W = self.word_dim
+        deep = {"W_deep_h": (self.hidden_dim, W), "b_deep": (W,)}
+        if self.context_dim:
+            deep["W_deep_z"] = (self.context_dim, W)
+        return deep | self.output.shapes()
+
+    def forward(self, params: Parameters, inputs: OutputInputs, *, rng: Random = None) -> tuple[Array, Any]:
+        """Hidden states (M, H), contexts (M, C) and words (M, W) to scores (M, V)."""
+        ops = ops_for(inputs.hidden)
+        a = ops.affine(inputs.hidden, params["W_deep_h"], params["b_deep"])
+        if self.context_dim:
+            ops.matmul_add(inputs.contexts, params["W_deep_z"], a)
+        a += inputs.words
+        t, activated = tanh_forward(a)
+        scores, scored = self.output.forward(params, OutputInputs(t), rng=rng)
+        return scores, (params, inputs, activated, scored)
+
+    def backward(self, dscores: Array, cache: Any, grads: Parameters) -> OutputInputs:
+        """Add the parameters' gradients; return the gradients of hidden states, contexts and words."""
+        params, inputs, activated, scored = cache
+        ops = ops_for(dscores)
+        da = tanh_backward(self.output.backward(dscores, scored, grads).hidden, activated)
+        ops.matmul_add(inputs.hidden.T, da, grads["W_deep_h"])
+        ops.add_column_sums(da, grads["b_deep"])
+        dcontexts = None
+        if self.context_dim:
+            ops.matmul_add(inputs.contexts.T, da, grads["W_deep_z"])
+            dcontexts = ops.matmul(da, params["W_deep_z"].T)
+        return OutputInputs(ops.matmul(da, params["W_deep_h"].T), dcontexts, da)
