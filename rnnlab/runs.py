@@ -192,10 +192,14 @@ def _train_stages(
             if start is not None:
                 print(warm_start(start, model))
         solver.train()
-        if solver.interrupted or (solver.stop_requested and not stage.is_last):
-            return replace(run, model=model, interrupted=True)
         start = checkpoint_of(directory)
-    return replace(run, model=model)
+        if solver.interrupted or (solver.stop_requested and not stage.is_last):
+            return replace(run, model=model, inputs=_inputs(config, start), interrupted=True)
+    return replace(run, model=model, inputs=None if start is None else _inputs(config, start))
+
+
+def _inputs(config: Recipe, checkpoint: Path) -> Any:
+    return task_of(config).inputs(config, load_checkpoint(checkpoint))
 
 
 def _check_device(device: str, graphs: bool) -> None:

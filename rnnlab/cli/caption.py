@@ -12,7 +12,7 @@ from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data import open_features
 from rnnlab.recipes.recipe import Config
-from rnnlab.reporting import report
+from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
 from rnnlab.runs import Run
 from rnnlab.tasks.search import decode
 
@@ -60,11 +60,11 @@ def _caption(options: argparse.Namespace) -> int:
         alignments=options.show_attention is not None,
         first=options.first,
     )
-    print(report.captions_text(names, captions, data))
+    print(captions_text(names, captions, data))
     if options.picture:
-        report.captions_picture(options.picture, names, captions, data)
+        captions_picture(options.picture, names, captions, data)
     if options.show_attention:
-        report.attention_picture(options.show_attention, names[:_DRAWN], captions[:_DRAWN], data)
+        attention_picture(options.show_attention, names[:_DRAWN], captions[:_DRAWN], data)
     return 0
 
 

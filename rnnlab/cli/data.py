@@ -8,7 +8,7 @@ from typing import Any
 from rnnlab import runs
 from rnnlab.cli.arguments import show_help
 from rnnlab.cli.recipe_file import read_recipe
-from rnnlab.data import CaptionData, describe, prepare_annotated, read_coco, read_karpathy
+from rnnlab.data import describe, prepare_annotated, read_coco, read_karpathy
 
 
 def add(commands: Any) -> None:
@@ -73,8 +73,7 @@ def _info(options: argparse.Namespace) -> int:
     if options.set and not options.data.endswith(".toml"):
         raise ValueError(f"--set changes keys of a recipe, but {options.data} is not one")
     if options.data.endswith(".toml"):
-        data = runs.open_data(read_recipe(options.data, options.set).data)
+        print(describe(runs.open_data(read_recipe(options.data, options.set).data)))
     else:
-        data = CaptionData.from_course(options.data, standardise=False)
-    print(describe(data))
+        print(describe(options.data))
     return 0

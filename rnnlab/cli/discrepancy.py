@@ -8,7 +8,7 @@ from typing import Any
 from rnnlab import plots, runs
 from rnnlab.cli.arguments import positive_integer
 from rnnlab.cli.device_option import add_device
-from rnnlab.reporting import report
+from rnnlab.reporting.discrepancy import discrepancy_table, states_picture, write_discrepancy
 
 
 def add(commands: Any) -> None:
@@ -40,9 +40,9 @@ def _discrepancy(options: argparse.Namespace) -> int:
         plots.require_tsne()  # before the work
     run = runs.load_run(options.run_directory, device=options.device)
     found = runs.discrepancy(run, options.split, first=options.first)
-    print(report.discrepancy_table(found))
+    print(discrepancy_table(found))
     if options.json:
-        report.write_discrepancy(options.json, run, options.split or run.config.evaluation.split, found)
+        write_discrepancy(options.json, run, options.split or run.config.evaluation.split, found)
     if options.picture:
-        report.states_picture(options.picture, found)
+        states_picture(options.picture, found)
     return 0

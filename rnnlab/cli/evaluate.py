@@ -9,12 +9,12 @@ from typing import Any
 from rnnlab import runs
 from rnnlab.cli.device_option import add_device
 from rnnlab.cli.search_options import add_search, given_search, search_options
-from rnnlab.cli.task_commands import WORDS
 from rnnlab.decoding import read_lexicon
 from rnnlab.metrics import METRICS
 from rnnlab.recipes.recipe import ClassificationConfig, Config, Recipe, TranslationConfig
-from rnnlab.reporting import report
+from rnnlab.reporting.scores import scores_table, write_scores
 from rnnlab.runs import Run
+from rnnlab.tasks import TASKS, task_of
 
 
 def add(commands: Any) -> None:
@@ -44,7 +44,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     given = {key: value for key in _FOR if (value := getattr(options, key)) is not None}
     for key in given:
         if not isinstance(run.config, _FOR[key]):
-            raise ValueError(f"--{key} is for {WORDS[_FOR[key]].makes}, but {_model_of(run)}")
+            makes = next(task.makes for task in TASKS if task.recipe is _FOR[key])
+            raise ValueError(f"--{key} is for {makes}, but {_model_of(run)}")
     arguments: dict[str, Any] = {}
     if options.lexicon:
         arguments["lexicon"] = read_lexicon(given.pop("lexicon"))
@@ -58,11 +59,11 @@ def _evaluate(options: argparse.Namespace) -> int:
     evaluation = dataclasses.replace(run.config.evaluation, **given)
     split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)
-    print(report.scores_table(result))
+    print(scores_table(result))
     if options.json:
-        report.write_scores(options.json, result, run, split)
+        write_scores(options.json, result, run, split)
     return 0
 
 
 def _model_of(run: Run) -> str:
-    return f"the model of {run.directory} {WORDS[type(run.config)].does}"
+    return f"the model of {run.directory} {task_of(run.config).does}"

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from rnnlab.recipes.recipe import ClassificationConfig, Config, Recipe, TranslationConfig
+from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig
 from rnnlab.runs import Run
+from rnnlab.tasks import task_of
 
 Kind = TypeVar("Kind", Config, TranslationConfig, ClassificationConfig)
-
-
-class _Words(NamedTuple):
-    does: str
-    makes: str
-    command: str
-
-
-WORDS: dict[type[Recipe], _Words] = {
-    Config: _Words("captions", "captions", "caption"),
-    TranslationConfig: _Words("translates", "translations", "translate"),
-    ClassificationConfig: _Words("classifies", "classes", "evaluate"),
-}
 
 
 def recipe_of(run: Run, kind: type[Kind]) -> Kind:
@@ -32,8 +20,8 @@ def recipe_of(run: Run, kind: type[Kind]) -> Kind:
         If it is a recipe of another task. The message names the command for that task.
     """
     if not isinstance(run.config, kind):
-        words = WORDS[type(run.config)]
+        task = task_of(run.config)
         raise ValueError(
-            f"{run.directory} holds a model that {words.does}: rnnlab {words.command} {run.directory}"
+            f"{run.directory} holds a model that {task.does}: rnnlab {task.command} {run.directory}"
         )
     return run.config

@@ -14,7 +14,9 @@ from rnnlab.cli.task_commands import recipe_of
 from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS, JavaError
 from rnnlab.metrics.library import Library
 from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig
-from rnnlab.reporting import report
+from rnnlab.reporting.captions import captions_picture, captions_text
+from rnnlab.reporting.scores import scores_table
+from rnnlab.reporting.translations import with_references
 from rnnlab.runs import Run
 from rnnlab.tasks.search import decode
 
@@ -96,8 +98,8 @@ def _show_translations(run: Run, options: argparse.Namespace) -> None:
     print(f"\nLosses: {run.directory / 'loss.png'}")
     if TRANSLATION_SCORERS.installed:
         evaluated = runs.evaluate(run)
-        print(f"\nTranslations of the {split} split:\n\n{report.beside_references(evaluated, _SHOWN)}")
-        print(f"\nScores of the {split} split:\n\n{report.scores_table(evaluated)}")
+        print(f"\nTranslations of the {split} split:\n\n{with_references(evaluated, _SHOWN)}")
+        print(f"\nScores of the {split} split:\n\n{scores_table(evaluated)}")
     else:
         _say_how_to_score(run, TRANSLATION_SCORERS, options)
 
@@ -105,7 +107,7 @@ def _show_translations(run: Run, options: argparse.Namespace) -> None:
 def _show_classes(run: Run) -> None:
     split = run.config.evaluation.split
     print(f"\nLosses: {run.directory / 'loss.png'}")
-    print(f"\nScores of the {split} split:\n\n{report.scores_table(runs.evaluate(run))}")
+    print(f"\nScores of the {split} split:\n\n{scores_table(runs.evaluate(run))}")
 
 
 def _show_captions(run: Run, options: argparse.Namespace) -> None:
@@ -116,15 +118,15 @@ def _show_captions(run: Run, options: argparse.Namespace) -> None:
     features = images.features_at(slice(shown))
     captions = decode(run.model, features, config.decoding, rng=config.training.seed)
     print(f"\nCaptions of the {split} split:\n")
-    print(report.captions_text(images.names[:shown], captions, run.data))
+    print(captions_text(images.names[:shown], captions, run.data))
     picture = run.directory / "captions.png"
-    report.captions_picture(picture, images.names[:shown], captions, run.data)
+    captions_picture(picture, images.names[:shown], captions, run.data)
     print(f"\nCaptions: {picture}\nLosses: {run.directory / 'loss.png'}")
     if not CAPTION_SCORERS.installed:
         _say_how_to_score(run, CAPTION_SCORERS, options)
         return
     try:
-        print(f"\nScores of the {split} split:\n\n{report.scores_table(runs.evaluate(run))}")
+        print(f"\nScores of the {split} split:\n\n{scores_table(runs.evaluate(run))}")
     except JavaError as error:  # the training is complete and saved
         print(f"\nNo scores: {error}. Install Java, or choose the other tokenizer:")
         print(f"rnnlab evaluate {run.directory} --tokenizer simple{device_words(options)}")

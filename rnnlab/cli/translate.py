@@ -15,7 +15,7 @@ from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data.parallel_text import read_lines
 from rnnlab.decoding import read_lexicon, write_lexicon
 from rnnlab.recipes.recipe import TranslationConfig
-from rnnlab.reporting import report
+from rnnlab.reporting.translations import alignment_picture, translations_text
 from rnnlab.runs import Run
 from rnnlab.tasks import translation
 
@@ -73,12 +73,12 @@ def _translate(options: argparse.Namespace) -> int:
         rng=options.seed,
     )
     if translations:
-        print(report.translations_text(translations))
+        print(translations_text(translations))
     if options.show_attention:
         for path, words, (best, *_) in zip(
             _pictures(Path(options.show_attention), len(sources)), sources, translations, strict=True
         ):
-            report.alignment_picture(path, words, best)
+            alignment_picture(path, words, best)
     return 0
 
 

@@ -1,14 +1,14 @@
-"""The files in which the cs231n course ships captioned images, and the little that we add to them.
+"""The files in which the cs231n course ships captioned images, with a few additions.
 
 coco2014_captions.h5                 {split}_captions (num_captions, L), {split}_image_idxs (num_captions,)
 coco2014_vocab.json                  idx_to_word, word_to_idx
 {split}2014_vgg16_fc7_pca.h5         features (num_images, D), after PCA
-{split}2014_vgg16_fc7.h5             features, before PCA (may be absent)
-{split}2014_urls.txt                 one address or file name a line, one for each row of features
+{split}2014_vgg16_fc7.h5             features before PCA (may be absent)
+{split}2014_urls.txt                 one address or file name per line, in the order of the features
 
-references.json                      ours: for each split and image, its sentences as people wrote them
-{split}2014_local.h5                 ours: features (num_images, cells, D), a grid of vectors, row by row
-images/                              ours: the pictures
+references.json                      added: the sentences of each image of each split as people wrote them
+{split}2014_local.h5                 added: features (num_images, regions, D), a grid of vectors, row by row
+images/                              added: the pictures
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ def read_course(
     ----------
     directory : path
     features : {"pca", "full", "local"}
-        Which of the feature files.
+        The feature files to read.
     global_features : {"pca", "full"}, optional
-        Which of the files has the global vector of each image, to be read beside local features.
+        The files with the global vector of each image, in addition to local features.
     splits : sequence of str, optional
-        All that the captions file has if left out.
+        By default all splits of the captions file.
     lazy : bool
-        Read features from the file when they are asked for.
+        Read features from the file batch by batch.
 
     Raises
     ------
     OSError, KeyError, ValueError
-        If a file is missing or is not what it should be; the message names file, field, found and expected.
+        If a file is missing or invalid. The message names file, field, found and expected.
     """
     directory = Path(directory)
     if features not in FEATURE_FILES:
@@ -77,6 +77,9 @@ def read_course(
     with open_hdf5(directory / CAPTIONS_FILE) as file:
         if splits is None:
             splits = _splits_in(file)
+        for kind in (features, global_features):
+            if kind is not None:
+                _check_feature_files(directory, kind, [name for name in splits if f"{name}_captions" in file])
         return vocabulary, {
             split: _with_global_features(
                 _read_split(directory, file, split, features, lazy, vocabulary, references.get(split)),
@@ -96,7 +99,7 @@ def read_features(path: PathLike) -> np.ndarray:
 
 
 def read_vocabulary(path: PathLike) -> Vocabulary:
-    """Read ``idx_to_word`` and ``word_to_idx`` from JSON and check that they agree."""
+    """Read ``idx_to_word`` and ``word_to_idx`` from JSON, and check that each is the inverse of the other."""
     content = read_json(path, "idx_to_word", "word_to_idx")
     words = content["idx_to_word"]
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -118,7 +121,7 @@ def write_course(
     features: str = "pca",
     global_features: str = "full",
 ) -> None:
-    """Write a folder that :func:`read_course` reads. Every file is whole or absent.
+    """Write a folder that :func:`read_course` reads. Every file is complete or absent.
 
     Parameters
     ----------
@@ -126,7 +129,7 @@ def write_course(
     vocabulary : Vocabulary
     splits : mapping of str to CaptionSplit
     features, global_features : {"pca", "full", "local"}
-        The feature files that each of the two goes to, the latter where there are any.
+        The feature files to write features and, if there are any, global features to.
     """
     directory = Path(directory)
     words = {"idx_to_word": vocabulary.idx_to_word, "word_to_idx": vocabulary.word_to_idx}
@@ -152,11 +155,30 @@ def write_json(path: PathLike, content: object) -> None:
 
 
 def write_features(path: PathLike, features: Features, chunk_rows: int = 256) -> None:
-    """Write ``features`` (num_images, ...), a chunk of rows at a time, as they may be larger than memory."""
+    """Write ``features`` (num_images, ...) in chunks of rows, for features larger than memory."""
     with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
         dataset = file.create_dataset("features", shape=features.shape, dtype=features.dtype)
         for start in range(0, len(features), chunk_rows):
             dataset[start : start + chunk_rows] = features[start : start + chunk_rows]
+
+
+def feature_kinds(directory: PathLike, split: str = "train") -> list[str]:
+    """The kinds of feature files that a folder has, those after PCA first."""
+    return [
+        kind for kind, name in FEATURE_FILES.items() if (Path(directory) / name.format(split=split)).exists()
+    ]
+
+
+def _check_feature_files(directory: Path, kind: str, splits: Sequence[str]) -> None:
+    """Raise FileNotFoundError, with the kinds that there are, if a split has no feature file of a kind."""
+    for split in splits:
+        path = directory / FEATURE_FILES[kind].format(split=split)
+        if not path.exists():
+            others = ", ".join(map(repr, feature_kinds(directory, split))) or "none"
+            raise FileNotFoundError(
+                f"{path}: found no such file, expected features of kind {kind!r}; the folder has those "
+                f"of kind {others}"
+            )
 
 
 def _splits_in(file: h5py.File) -> list[str]:
@@ -205,7 +227,9 @@ def _read_lines(path: Path) -> tuple[str, ...]:
     try:
         return tuple(path.read_text(encoding="utf8").splitlines())
     except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: found no such file, expected a line for each image") from None
+        raise FileNotFoundError(
+            f"{path}: found no such file, expected a file with one line per image"
+        ) from None
 
 
 def _read_references(path: Path) -> dict[str, list[list[str]]]:
@@ -217,5 +241,5 @@ def _read_references(path: Path) -> dict[str, list[list[str]]]:
             isinstance(sentences, list) and all(isinstance(sentence, str) for sentence in sentences)
             for sentences in images
         ):
-            raise mismatch(f"{path}: {split}", "something else", "a list of sentences for each image")
+            raise mismatch(f"{path}: {split}", "other JSON", "a list of sentences for each image")
     return references

@@ -1,4 +1,4 @@
-"""Annotations and features to the course's files: the work of ``rnnlab data prepare`` and ``info``."""
+"""Annotations and features to the course's files, and descriptions of data, for ``rnnlab data``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnlab.data.annotations import Annotations, open_annotated
 from rnnlab.data.captions import CaptionData
-from rnnlab.data.course import FEATURE_FILES
+from rnnlab.data.course import feature_kinds
 from rnnlab.data.hdf5 import PathLike
 from rnnlab.data.parallel import ParallelData
 from rnnlab.data.pca import PCA, Projected
@@ -35,18 +35,18 @@ def prepare_annotated(
     out : path
         The folder.
     pca : int, optional
-        Reduce features to so many numbers, by components fitted on the training split alone. Without it the
-        features are written as they are, in the files for those before PCA.
+        Reduce features to this number of principal components, fitted on the training split alone. Without it
+        the features are written unchanged, to the files of features before PCA.
 
     Returns
     -------
     CaptionData
-        What was written.
+        The data that were written, with lazy features.
 
     Raises
     ------
     OSError, KeyError, ValueError
-        If a file is missing or is not what it should be; nothing is half-written.
+        If a file is missing or invalid. Files are complete or absent.
     """
     data = open_annotated(
         annotations, features, min_count=min_count, max_words=max_words, standardise=False, lazy=True
@@ -57,22 +57,21 @@ def prepare_annotated(
             data.splits[name] = replace(split, features=Projected(split.features, fitted))
     kind = "full" if pca is None else "pca"
     data.to_course(out, features=kind)
-    return CaptionData.from_course(out, features=kind, standardise=False)
+    return CaptionData.from_course(out, features=kind, standardise=False, lazy=True)
 
 
 def describe(data: CaptionData | ParallelData | PixelData | PathLike) -> str:
-    """What is in a data set, for people: its splits, its vocabulary, an example of each split.
+    """A text for people: the splits of a data set, its vocabulary, and an example of each split.
 
     Parameters
     ----------
     data : CaptionData, ParallelData, PixelData or path
-        A path is that of a folder in the course's layout, whether its features are those after PCA or before.
+        A path is that of a folder in the course's layout, with features after PCA, before PCA, or local.
     """
     if isinstance(data, ParallelData | PixelData):
         return data.describe()
     if not isinstance(data, CaptionData):
-        reduced = (Path(data) / FEATURE_FILES["pca"].format(split="train")).exists()
-        kind = "pca" if reduced else "full"
+        kind = next(iter(feature_kinds(data)), "pca")
         data = CaptionData.from_course(data, features=kind, standardise=False, lazy=True)
     lines = [f"{data.name}: {len(data.vocabulary):,} words"]
     lines.append(f"{'split':<8}{'images':>9}{'captions':>10}{'words':>8}{'longest':>9}{'<UNK>':>8}  features")

@@ -1,4 +1,4 @@
-"""The CUDA source of the kernels: files by subject, compiled as one, each after those that it needs."""
+"""The CUDA source of the kernels: a file a subject, compiled together, each after those that it needs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ FILES = (
 
 
 def kernel_source() -> str:
-    """All files one after another."""
+    """The text of all files, in order."""
     folder = resources.files(__package__) / "cuda" / "kernels"
     return "\n".join(folder.joinpath(name).read_text("utf-8") for name in FILES)

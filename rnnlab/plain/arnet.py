@@ -5,7 +5,7 @@
     loss = 1/N sum_n sum_t |e_t|^2                                 eq. 7, over real steps
 
 h_0 is a target only if it is given: a state made from an image is, zeros are not. Backward: 2/N e_t W^T goes
-through the LSTM to h_t, and -2/N e_t to the target h_{t-1}; neither is held constant.
+through the LSTM to h_t, and -2/N e_t to the target h_{t-1}; neither is a constant.
 
 ``params``: Wx (H, 4R), Wh (R, 4R), b (4R,), W (R, H), b_out (H,).
 """

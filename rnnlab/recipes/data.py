@@ -1,6 +1,6 @@
-"""The tables [data] of recipes: a class for each kind of data, its fields the keys.
+"""The tables [data] of recipes: one class for each kind of data, whose fields are the keys.
 
-:mod:`rnnlab.recipes.recipe` has the other tables.
+:mod:`rnnlab.recipes.tables` has the other tables.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ class ShapesData:
     """Rendered scenes of coloured shapes, made on first use."""
 
     kind: Literal["shapes"]
-    directory: EnvPath | None = None  # where they are written; datasets/shapes if left out
-    features: Literal["pca", "local"] = "pca"  # a vector for each image, or one for each cell of a grid
-    global_features: Literal["pca"] | None = None  # with local ones: a vector for each image as well
-    standardise: bool = False  # bring every feature to mean 0 and standard deviation 1
-    max_train: Count | None = None  # use only so many training captions
+    directory: EnvPath | None = None  # where the data are written; datasets/shapes if left out
+    features: Literal["pca", "local"] = "pca"  # one vector for each image, or one for each cell of a grid
+    global_features: Literal["pca"] | None = None  # with local features: also one vector for each image
+    standardise: bool = False  # scale every feature to mean 0 and standard deviation 1
+    max_train: Count | None = None  # number of training captions to use
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,13 @@ class CourseData:
 
     kind: Literal["course"]
     directory: EnvPath
-    features: Literal["pca", "full", "local"] = "pca"  # which of the feature files
-    global_features: Literal["pca", "full"] | None = None  # with local ones: which has each image's vector
+    features: Literal["pca", "full", "local"] = "pca"  # which feature file
+    global_features: Literal["pca", "full"] | None = (
+        None  # with local features: the file of the vectors of images
+    )
     standardise: bool = True
     max_train: Count | None = None
-    lazy: bool = False  # read features from the file batch by batch: for those larger than memory
+    lazy: bool = False  # read features from the file batch by batch, for files larger than memory
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,9 @@ class KarpathyData:
     kind: Literal["karpathy"]
     annotations: EnvPath
     features: EnvPath
-    global_features: EnvPath | None = None  # with local ones: a like file of a vector for each image
-    images: EnvPath | None = None  # folder of the pictures, for reports
-    min_count: Count = 5  # a word is in the vocabulary if the training captions have it so often
+    global_features: EnvPath | None = None  # with local features: a file of one vector for each image
+    images: EnvPath | None = None  # folder of the images, for reports
+    min_count: Count = 5  # the least occurrences in the training captions of a word in the vocabulary
     max_words: Count = 20  # longer captions are cut
     standardise: bool = True
     max_train: Count | None = None
@@ -58,7 +60,7 @@ class CocoData:
     """Captions in COCO's JSON, a file for each split, and HDF5 files of features joined on the file name."""
 
     kind: Literal["coco"]
-    annotations_train: EnvPath
+    annotations_train: EnvPath  # captions_train2017.json, for example
     annotations_val: EnvPath
     features: EnvPath
     annotations_test: EnvPath | None = None  # captions of test images, such as Karpathy's split in this form
@@ -77,14 +79,16 @@ class ParallelTable:
 
     kind: Literal["parallel"]
     directory: EnvPath
-    source: str = "en"  # endings of the files: the languages
+    source: str = "en"  # extensions of the files: the languages
     target: str = "de"
-    tokenizer: Literal["text", "spaces"] = "text"  # lower-cased words and marks; or split at spaces only
-    min_count: Count = 1  # a word is in its vocabulary if the training pairs have it so often
+    tokenizer: Literal["text", "spaces"] = (
+        "text"  # lower-cased words and punctuation marks, or split at spaces only
+    )
+    min_count: Count = 1  # the least occurrences in the training pairs of a word in a vocabulary
     max_size: Count | None = None  # the most words in a vocabulary
-    max_length: Count | None = None  # the most words in a sentence of a training pair;
-    long_pairs: Literal["drop", "cut"] = "drop"  # what is done with longer ones
-    max_train: Count | None = None  # use only so many training pairs
+    max_length: Count | None = None  # the most words in a sentence of a training pair
+    long_pairs: Literal["drop", "cut"] = "drop"  # drop pairs with a longer sentence, or cut the sentence
+    max_train: Count | None = None  # number of training pairs to use
 
 
 @dataclass(frozen=True)
@@ -102,14 +106,16 @@ class HabeasTable:
 
 @dataclass(frozen=True)
 class MnistTable:
-    """The four IDX files of MNIST, or of what is distributed like it: images as sequences of pixels."""
+    """The four IDX files of MNIST or of a data set in the same format: images as sequences of pixels."""
 
     kind: Literal["mnist"]
     directory: EnvPath
-    permute_seed: Natural | None = None  # of the order of the pixels, one for all images; none: row by row
-    num_val: Count = 5000  # training images that make the split ``val``:
-    val_seed: Natural | None = None  # drawn by this seed; the last ones if left out
-    max_train: Count | None = None  # use only so many training images
+    permute_seed: Natural | None = (
+        None  # seed of the order of the pixels, one order for all images; row by row if left out
+    )
+    num_val: Count = 5000  # number of training images in the split ``val``
+    val_seed: Natural | None = None  # seed of a random choice of these; the last images if left out
+    max_train: Count | None = None  # number of training images to use
 
 
 @dataclass(frozen=True)

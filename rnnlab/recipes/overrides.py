@@ -1,4 +1,4 @@
-"""What the command line sets in a recipe: ``--set key.sub=value``, on its tables before they are checked."""
+"""Overrides from the command line, ``--set key.sub=value``, applied to a recipe's tables before the check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from rnnlab.recipes.schema import ConfigError
 
 
 def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """A copy of ``tables`` with the overrides in it, and the dotted keys of the overrides."""
+    """A copy of ``tables`` with the overrides applied, and the dotted keys of the overrides.
+
+    Raises
+    ------
+    ConfigError
+        If an override is not ``key.sub=value``, or its key leads to no table.
+    """
     copied = copy.deepcopy(dict(tables))
     keys = []
     for override in overrides:
@@ -28,9 +34,9 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
 
 
 def check_reach(overrides: Sequence[str], stages: Any) -> None:
-    """Raise ConfigError if a key is set for [training] and every stage has its own: nothing would change."""
+    """Raise ConfigError if a key is set in [training] and every stage overrides it: nothing would change."""
     if not isinstance(stages, list) or not all(isinstance(stage, Mapping) for stage in stages):
-        return  # which is said where the table is read
+        return  # an error, raised when the table is checked
     for key in overrides:
         table, _, name = key.partition(".")
         if table == "training" and stages and all(_has(stage, name) for stage in stages):
@@ -38,7 +44,7 @@ def check_reach(overrides: Sequence[str], stages: Any) -> None:
 
 
 def _inside(table: Any, step: str, key: str) -> Any:
-    """The table or list that a step of an override's key leads to, a new table if there is none."""
+    """The table or list that one step of an override's key leads to, a new table if there is none."""
     if isinstance(table, dict):
         table.setdefault(step, {})
     found = table[_index(table, step, key)]
@@ -48,7 +54,7 @@ def _inside(table: Any, step: str, key: str) -> Any:
 
 
 def _index(table: Any, step: str, key: str) -> str | int:
-    """A key of a table, or of a list the place, counted from 1 in overrides."""
+    """The key of a table, or the index of a list, which overrides count from 1."""
     if isinstance(table, dict):
         return step
     if not step.isdecimal() or not 1 <= int(step) <= len(table):
@@ -64,6 +70,6 @@ def _literal(text: str) -> Any:
 
 
 def _has(table: Any, key: str) -> bool:
-    """Whether a table has a key, or a dotted one."""
+    """Whether a table has a key, which may be dotted."""
     name, _, rest = key.partition(".")
     return isinstance(table, Mapping) and name in table and (not rest or _has(table[name], rest))

@@ -1,1 +1,1 @@
-"""Tables and pictures for people."""
+"""Results of runs for people: text, tables and pictures. One file for each kind of result."""

@@ -19,7 +19,7 @@ from rnnlab.training.checkpoint import (
 
 _SHOWN = 3  # words that differ
 
-# Two machines may sum in another order: relative to the largest number of an array.
+# Machines sum in different orders: the tolerance is relative to the largest standard deviation.
 _TOLERANCE = 1e-4
 
 
@@ -130,7 +130,8 @@ def _check_preprocessing(path: PathLike, saved: Mapping[str, Any], given: Mappin
         elif isinstance(found, np.ndarray) and isinstance(expected, np.ndarray):
             if found.shape != expected.shape:
                 raise CheckpointError(path, field, f"shape {found.shape}", f"{expected.shape}, as the data")
-            limit = _TOLERANCE * np.abs(expected).max(initial=0) if expected.dtype.kind == "f" else 0
+            scale = given.get(name.replace("_mean", "_std"), expected)  # means may be close to zero
+            limit = _TOLERANCE * np.abs(scale).max(initial=0) if expected.dtype.kind == "f" else 0
             wrong = np.abs(np.subtract(found, expected, dtype=np.float64)) > limit
             if wrong.any():
                 at = tuple(map(int, np.argwhere(wrong)[0]))

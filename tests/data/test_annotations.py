@@ -198,7 +198,11 @@ def test_bad_features(karpathy, features, field, values, error, message):
 def test_real_data():
     root = Path(os.environ["RNNLAB_DATA"])
     splits = read_karpathy(root / "flickr8k" / "dataset_flickr8k.json").splits
-    assert {name: len(images) for name, images in splits.items()} == {"train": 6000, "val": 1000}
+    assert {name: len(images) for name, images in splits.items()} == {
+        "train": 6000,
+        "val": 1000,
+        "test": 1000,
+    }
     mini = read_coco({"train": root / "coco_mini" / "captions_train2017.json"}).splits["train"]
     assert len(mini) == 80
     assert all(len(image.sentences) >= 5 for image in mini)

@@ -169,7 +169,7 @@ BAD = {
         ValueError,
         "word_to_idx: found other words or numbers than in idx_to_word, expected its inverse",
     ),
-    "features missing": (FEATURES, Path.unlink, OSError, "no such file, expected an HDF5 file"),
+    "features missing": (FEATURES, Path.unlink, OSError, "no such file, expected features of kind 'pca'"),
     "features truncated": (FEATURES, cut, OSError, "truncated file"),
     "features under another name": (
         FEATURES,
@@ -205,7 +205,7 @@ BAD = {
         FEATURES,
         replaced("features", lambda values: values[:, :20]),
         ValueError,
-        r"features: found train \(40, 20\), val \(8, 39\).* expected one shape in all splits",
+        r"features: found \(40, 20\) in .*train2014_vgg16.*, \(8, 39\) in .*expected one shape in all splits",
     ),
     "features with offset alone": (
         FEATURES,
@@ -219,7 +219,7 @@ BAD = {
         ValueError,
         r"features: attribute scale: found \(3,\), expected \(39,\)",
     ),
-    "urls missing": (URLS, Path.unlink, OSError, "no such file, expected a line for each image"),
+    "urls missing": (URLS, Path.unlink, OSError, "no such file, expected a file with one line per image"),
     "urls too few": (
         URLS,
         text(b"one.png\n"),
@@ -230,7 +230,7 @@ BAD = {
         REFERENCES,
         edited(lambda content: content | {"val": ["a sentence"]}),
         ValueError,
-        "references.json: val: found something else, expected a list of sentences for each image",
+        "references.json: val: found other JSON, expected a list of sentences for each image",
     ),
     "references too few": (
         REFERENCES,

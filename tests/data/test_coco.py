@@ -74,7 +74,7 @@ def test_a_folder_that_is_not_there(tmp_path):
 
 
 def test_where_it_reads_when_it_is_not_told(monkeypatch, shapes, tmp_path):
-    monkeypatch.setenv("RNNLAB_DATASETS", str(shapes.parent))
+    monkeypatch.setenv("RNNLAB_SHAPES", str(shapes))
     monkeypatch.delenv("RNNLAB_DATA", raising=False)
     assert coco.default_directory() == shapes
     monkeypatch.setenv("RNNLAB_DATA", str(tmp_path))

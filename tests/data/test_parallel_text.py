@@ -43,7 +43,7 @@ def test_two_files_are_read_side_by_side(tmp_path, ending):
 
 def test_files_of_different_lengths(tmp_path):
     source, target = write(tmp_path / "a.en", "a\nb\n"), write(tmp_path / "a.de", "a\n\nb\n")
-    with pytest.raises(ValueError, match=r"a\.en has 2 lines and .*a\.de 3, expected as many"):
+    with pytest.raises(ValueError, match=r"a\.en has 2 lines and .*a\.de 3, expected one line per pair"):
         read_parallel(source, target)
 
 

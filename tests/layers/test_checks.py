@@ -113,6 +113,7 @@ def layer_calls(dtype):
             *arrays((2, 3, 4)), mapped(Wq=(4, 5), Wm=(4, 5), b=(5,), v=(5,))
         ),
         "selector": lambda: layers.selector_forward(*arrays((2, 3), (2, 4), (4,), (1,))),
+        "doubly_stochastic": lambda: layers.doubly_stochastic_loss(*arrays((2, 3, 4))),
         "target_attention": lambda: layers.target_attention_forward(
             *arrays((2, 3, 4), (2, 4)), {}, score="dot"
         ),

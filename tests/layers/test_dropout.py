@@ -2,6 +2,9 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 
 from rnnlab.layers import dropout_backward, dropout_forward
 
@@ -41,10 +44,10 @@ def test_the_generator_alone_decides(rng):
     assert (one != third).any()
 
 
-@pytest.mark.parametrize(("p", "noise"), [(0.0, True), (0.7, False)])
-def test_nothing_is_dropped(p, noise, rng):
+@pytest.mark.parametrize(("p", "training"), [(0.0, True), (0.7, False)])
+def test_nothing_is_dropped(p, training, rng):
     x = rng.standard_normal((3, 4))
-    out, cache = dropout_forward(x, p, rng=rng if noise else None)
+    out, cache = dropout_forward(x, p, rng=rng if training else None)
     assert_same(out, x)
     dout = rng.standard_normal((3, 4))
     assert_same(dropout_backward(dout, cache), dout)
@@ -75,6 +78,22 @@ def test_not_a_probability(p, rng):
         dropout_forward(np.ones(3), p, rng=rng)
 
 
+@given(
+    shape=npst.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5),
+    p=st.floats(0, 0.95),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=40)
+def test_the_backward_multiplies_with_the_mask_of_the_forward(shape, p, dtype, seed):
+    x = np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+    mask, cache = dropout_forward(np.ones(shape, dtype), p, rng=np.random.default_rng(seed))
+    out, _ = dropout_forward(x, p, rng=np.random.default_rng(seed))
+    np.testing.assert_allclose(out, x * mask, rtol=1e-6)
+    assert_same(dropout_backward(x, cache), out)
+    assert set(np.unique(mask)) <= {dtype(0), dtype(1 / (1 - p))}
+
+
 def test_a_gradient_that_does_not_fit(rng):
     _, cache = dropout_forward(np.ones((3, 4)), 0.5, rng=rng)
     with pytest.raises(
@@ -83,3 +102,6 @@ def test_a_gradient_that_does_not_fit(rng):
         dropout_backward(np.ones((4, 3)), cache)
     with pytest.raises(TypeError, match="dropout_backward: dout has dtype float32, expected float64"):
         dropout_backward(np.ones((3, 4), np.float32), cache)
+    _, cache = dropout_forward(np.ones((3, 4)), 0.5, rng=None)
+    with pytest.raises(ValueError, match="dropout_backward: dout has shape"):
+        dropout_backward(np.ones((4, 3)), cache)

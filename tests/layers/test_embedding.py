@@ -2,6 +2,9 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 
 from rnnlab.layers import word_embedding_backward, word_embedding_forward
 
@@ -38,6 +41,22 @@ def test_gradients(shape, dtype, rng):
     )
 
 
+@given(
+    shape=npst.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4),
+    integer=st.sampled_from(["u1", "i2", "u4", "i8", ">i4"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=40)
+def test_the_gradient_counts_the_tokens(shape, integer, seed):
+    """With a gradient of ones, each word's gradient is how many times it occurs, whatever the dtype."""
+    x = np.random.default_rng(seed).integers(0, 7, shape).astype(integer)
+    out, cache = word_embedding_forward(x, np.arange(14.0).reshape(7, 2))
+    np.testing.assert_array_equal(out[..., 0], 2.0 * x)
+    assert cache.x.dtype == np.int64
+    counts = np.bincount(x.reshape(-1).astype(int), minlength=7)
+    np.testing.assert_array_equal(word_embedding_backward(np.ones(out.shape), cache)[:, 1], counts)
+
+
 @every_dtype
 def test_dtype(dtype, rng):
     out, cache = word_embedding_forward(np.array([[1, 2]]), rng.standard_normal((5, 3)).astype(dtype))
@@ -45,12 +64,12 @@ def test_dtype(dtype, rng):
 
 
 def test_outputs_may_be_overwritten(rng):
-    """Neither the cache nor the word vectors themselves are behind them."""
+    """They share no memory with the cache or with the word vectors."""
     W = rng.standard_normal((5, 3))
-    kept = W.copy()
+    before = W.copy()
     out, cache = word_embedding_forward(np.array([[1, 2]]), W)
     spoil(out)
-    assert_same(W, kept)
+    assert_same(W, before)
     assert_same(word_embedding_backward(np.ones((1, 2, 3)), cache)[1], np.ones(3))
 
 

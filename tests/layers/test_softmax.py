@@ -60,7 +60,7 @@ def test_gradient_of_rows(smoothing, rng):
 @pytest.mark.parametrize("dtype", [bool, np.int32, np.float64])
 def test_gradient_of_sequences(average, smoothing, dtype, rng):
     x, y = scores(rng, N, T, V)
-    kept = x.copy()
+    before = x.copy()
 
     def loss(x):
         return temporal_softmax_loss(x, y, MASK.astype(dtype), average=average, label_smoothing=smoothing)
@@ -69,7 +69,7 @@ def test_gradient_of_sequences(average, smoothing, dtype, rng):
     numerical = eval_numerical_gradient(lambda x: loss(x)[0], x, verbose=False)
     assert relative_distance(dx, numerical) < 1e-8
     assert not dx[~MASK].any()
-    assert_same(x, kept)
+    assert_same(x, before)
 
 
 def test_what_is_masked_is_not_read(rng):

@@ -61,8 +61,8 @@ def test_without_java_the_other_scores_come(monkeypatch, tmp_path):
     ("script", "said"),
     [
         ("echo 'Invalid maximum heap size' >&2; exit 1", "Invalid maximum heap size"),
-        ("exit 1", "it said nothing"),
-        ("read line; echo nonsense; read line; echo nonsense; read line; echo nonsense", "it said nothing"),
+        ("exit 1", "no output"),
+        ("read line; echo nonsense; read line; echo nonsense; read line; echo nonsense", "no output"),
     ],
 )
 def test_broken_java_is_a_note_and_leaves_no_process(monkeypatch, tmp_path, started, script, said):

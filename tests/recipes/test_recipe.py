@@ -83,7 +83,10 @@ def test_overrides(recipe):
         ("data.kind=course", "data.directory is missing, expected a path"),
         ("training.update_rule=adma", "training.update_rule is 'adma', expected one of sgd, momentum"),
         ("training.optim_config.beta=1", "training.optim_config: unknown key 'beta'; adam has learning_rate"),
-        ("training.optim_config.beta1=1", "training.optim_config: beta1 is 1, expected a number in [0, 1)"),
+        (
+            "training.optim_config.beta1=1",
+            "training.optim_config: beta1 is 1, expected a probability in [0, 1)",
+        ),
         ("training.schedule.name=cosine", "training.schedule: name is 'cosine', expected one of constant"),
         ("training.monitor=CIDEr", "training.monitor is 'CIDEr', expected one of val_loss, val_perplexity"),
         ("model.word_dropout=1.0", "--set: model.word_dropout is 1.0, expected a probability in [0, 1)"),

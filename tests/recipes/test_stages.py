@@ -65,7 +65,7 @@ def contents(path):
         for row in checkpoint.history
     ]
     arrays = [checkpoint.parameters.flat, checkpoint.losses, *checkpoint.optimiser.values()]
-    return history, checkpoint.solver["noise"], [np.asarray(array).tobytes() for array in arrays]
+    return history, checkpoint.solver["rng"], [np.asarray(array).tobytes() for array in arrays]
 
 
 # ------------------------------------------------------------------ what a stage is

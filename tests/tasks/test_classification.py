@@ -16,7 +16,7 @@ from rnnlab.recipes.recipe import (
     DecodingConfig,
     load_config,
 )
-from rnnlab.reporting import report
+from rnnlab.reporting.scores import scores_table
 from rnnlab.tasks.classification import Evaluation
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -162,7 +162,7 @@ def test_training_ends_with_scores_and_what_is_confused(recipe, tmp_path, capsys
     printed = capsys.readouterr().out
     assert "Scores of the test split:" in printed
     assert "accuracy" in printed
-    assert "taken for" in printed
+    assert "columns: predicted" in printed
     assert str(tmp_path / "run" / "loss.png") in printed
 
 
@@ -182,7 +182,7 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
 def test_a_confusion_matrix_is_a_line_for_each_class():
     confusion = np.array([[1200, 0, 3], [0, 0, 0], [1, 0, 1]])
     labels = np.zeros(1, int)
-    text = report.scores_table(Evaluation("test", labels, labels, 0.5, 0.9967, confusion)).splitlines()
+    text = scores_table(Evaluation("test", labels, labels, 0.5, 0.9967, confusion)).splitlines()
     assert [line.split() for line in text[:3]] == [
         ["images", "1"],
         ["loss", "0.5000"],

@@ -73,8 +73,8 @@ def test_vocabularies_that_differ_are_described(tmp_path):
     other = caption_data(np.random.default_rng(0), ["dog", *WORDS[1:-1]])
     model = CaptioningRNN(other.vocabulary.word_to_idx, 5, 3, 4)
     message = (
-        "model: word_to_idx: found 1,004 words, expected the 1,003 of the model; the first tokens that differ: "
-        "4 is 'word0', not 'dog', 1003 is 'word999', not none"
+        "model: word_to_idx: found 1,004 words, expected the 1,003 of the model; the first tokens that "
+        "differ: 4 is 'word0', not 'dog', 1003 is 'word999', not none"
     )
     with pytest.raises(CheckpointError, match=message):
         Solver.resume(tmp_path, model, other, num_epochs=2)

@@ -1,129 +1,17 @@
-"""What an update does besides the gradient: freezing, and scheduled sampling passed on to the model."""
+"""One training step: scheduled sampling passed to the model, and a step that fails."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from rnnlab.parameters import Parameters
-from rnnlab.training.frozen_parameters import Trained
-from rnnlab.training.nonfinite import NonFiniteError
-from rnnlab.training.optim import UPDATE_RULES
 from rnnlab.training.solver import Solver
+from rnnlab.training.step import check_device_of_graphs
 
 
 def quiet(model, data, **options):
     options = {"num_epochs": 2, "batch_size": 8, "optim_config": {"learning_rate": 0.05}, **options}
     return Solver(model, data, verbose=False, restore_best=False, **options)
-
-
-# ------------------------------------------------------------------ which parameters train
-
-NAMES = Parameters({"W_embed": (2, 3), "Wx": (3,), "none": (0,), "Wh": (2,), "b": (2,), "W_vocab": (4,)})
-
-
-@pytest.mark.parametrize(
-    ("patterns", "names", "parts"),
-    [
-        (None, tuple(NAMES), [(0, 17)]),
-        (["*"], tuple(NAMES), [(0, 17)]),
-        (["Wx", "W?", "none"], ("Wx", "none", "Wh"), [(6, 11)]),
-        (["W_*"], ("W_embed", "W_vocab"), [(0, 6), (13, 17)]),
-        (["b", "W_vocab", "[b]"], ("b", "W_vocab"), [(11, 17)]),
-    ],
-)
-def test_patterns_of_names(patterns, names, parts):
-    trained = Trained(NAMES, patterns)
-    assert trained.names == names
-    assert trained.frozen == tuple(name for name in NAMES if name not in names)
-    assert [(part.start, part.stop) for part in trained.parts] == parts
-
-
-@pytest.mark.parametrize(
-    ("patterns", "message"),
-    [
-        ([], "trains is empty"),
-        (["W_*", "w_vocab"], "trains has 'w_vocab', which matches none of W_embed, Wx"),
-        ("W*", r"trains is 'W\*', expected a list of strings"),
-        (3, "trains is 3, expected a list of strings"),
-    ],
-)
-def test_bad_patterns(model, data, patterns, message):
-    with pytest.raises(ValueError, match=message):
-        Trained(NAMES, patterns) if isinstance(patterns, list) else quiet(model, data, trains=patterns)
-
-
-@pytest.mark.parametrize("rule", UPDATE_RULES)
-@pytest.mark.parametrize("frozen", ["W", "b"])
-def test_the_frozen_stays_bit_for_bit(make_model, data, rule, frozen):
-    model = make_model()
-    model.params["b"] = [1e-40, -0.0, 3.0]
-    before = model.params.copy()
-    (trains,) = set(model.params) - {frozen}
-    optim_config = {"learning_rate": 0.05} | ({"weight_decay": 0.5} if rule == "adamw" else {})
-    solver = quiet(model, data, update_rule=rule, optim_config=optim_config, trains=[trains])
-    solver.train()
-    assert model.params[frozen].tobytes() == before[frozen].tobytes()
-    assert (model.params[trains] != before[trains]).all()
-    for name, array in solver._state.rule.state().items():
-        if name != "steps":
-            assert not array[model.params.place(frozen)].any()
-
-
-@pytest.mark.parametrize("rule", UPDATE_RULES)
-def test_the_rest_trains_as_if_it_were_alone(make_model, data, rule):
-    """A model whose only parameter is b, the other a constant."""
-
-    class Alone(make_model):
-        def __init__(self):
-            super().__init__()
-            self.whole, self.params = self.params, Parameters({"b": (3,)}, "float64")
-
-        def loss(self, x, y, *, rng=None, grads=None):
-            self.whole["b"] = self.params["b"]
-            alone, self.params = self.params, self.whole
-            loss, found = super().loss(x, y, rng=rng)
-            self.params = alone
-            grads["b"] = found["b"]
-            return loss, grads
-
-    options = {
-        "update_rule": rule,
-        "clip_norm": 0.3,
-        "clip_value": 0.2,
-        "evaluate": lambda _: {"val_loss": 1},
-    }
-    one, other = make_model(), Alone()
-    solvers = [quiet(one, data, trains=["b"], **options), quiet(other, data, **options)]
-    for solver in solvers:
-        solver.train()
-    np.testing.assert_allclose(one.params["b"], other.params["b"], rtol=1e-13)
-    assert solvers[0].loss_history == pytest.approx(solvers[1].loss_history, rel=1e-13)
-    for first, second in zip(solvers[0].history, solvers[1].history, strict=True):
-        assert first["gradient_norm"] == pytest.approx(second["gradient_norm"], rel=1e-13)
-
-
-def test_training_all_is_training_without_patterns(make_model, data):
-    one, other = quiet(make_model(), data), quiet(make_model(), data, trains=["W", "*"])
-    one.train()
-    other.train()
-    assert one.loss_history == other.loss_history
-    np.testing.assert_array_equal(one.model.params.flat, other.model.params.flat)
-
-
-def test_a_frozen_gradient_is_not_looked_at(model, data):
-    class Overflowing(type(model)):
-        def loss(self, *batch, **options):
-            loss, grads = super().loss(*batch, **options)
-            grads["W"][0, 0] = np.inf
-            return loss, grads
-
-    quiet(Overflowing(), data, trains=["b"]).train()
-    with pytest.raises(NonFiniteError, match="the gradient of 'W' has inf"):
-        quiet(Overflowing(), data, trains=["W"]).train()
-
-
-# ------------------------------------------------------------------ scheduled sampling
 
 
 def test_the_probability_reaches_the_model_and_the_history(model, data):
@@ -160,3 +48,39 @@ def test_a_model_without_sampling(model, data):
         quiet(model, data, scheduled_sampling=schedule)
     with pytest.raises(ValueError, match="scheduled_sampling constant: value is 2"):
         quiet(model, data, scheduled_sampling=schedule | {"value": 2})
+
+
+def test_a_step_that_runs_out_of_memory_changes_nothing(model, data):
+    """The error says what needs the memory; the same step succeeds afterwards."""
+
+    class Full(type(model)):
+        is_full = False
+
+        def loss(self, *batch, rng, **options):
+            rng.random()
+            if self.is_full:
+                raise MemoryError("no memory")
+            return super().loss(*batch, rng=rng, **options)
+
+    failing, plain = (quiet(Full(), data, num_epochs=1) for _ in range(2))
+    failing.model.is_full = True
+    drawn = failing._state.rng.bit_generator.state
+    with pytest.raises(
+        MemoryError, match="iteration 1: out of memory: no memory; .* smaller batch_size needs"
+    ):
+        failing.train()
+    assert failing._state.rng.bit_generator.state == drawn
+    assert failing._state.rule.steps == 0
+    failing.model.is_full = False
+    failing.train()
+    plain.train()
+    assert failing.loss_history == plain.loss_history
+    np.testing.assert_array_equal(failing.model.params.flat, plain.model.params.flat)
+
+
+def test_graphs_need_a_gpu(model, data):
+    with pytest.raises(ValueError, match="graphs is true, but the model is on the CPU"):
+        quiet(model, data, graphs=True)
+    with pytest.raises(ValueError, match="a run that had them resumes without them with graphs=False"):
+        check_device_of_graphs("cpu")
+    check_device_of_graphs("gpu:0")

@@ -89,11 +89,11 @@ def open_shapes(
 
 
 def shapes_directory() -> Path:
-    """The folder ``shapes`` in ``$RNNLAB_DATASETS``, the checkout's ``datasets``, or the user's cache."""
-    root = os.environ.get("RNNLAB_DATASETS")
+    """The folder of the built-in data: ``$RNNLAB_SHAPES``, or one in the checkout or the user's cache."""
+    directory = os.environ.get("RNNLAB_SHAPES")
     checkout = Path(__file__).resolve().parents[3]
-    if root:
-        return Path(root) / "shapes"
+    if directory:
+        return Path(directory)
     if (checkout / "setup.cfg").exists():
         return checkout / "datasets" / "shapes"
     return Path.home() / ".cache" / "rnnlab" / "shapes"

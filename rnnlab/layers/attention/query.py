@@ -352,8 +352,8 @@ def doubly_stochastic_loss(
         If a shape does not fit.
     """
     function = "doubly_stochastic_loss"
-    N, T, L = weights.shape
     ops = ops_for(weights)
+    N, T, L = check_shapes(function, weights=(weights, "N T L")).values()
     counts = np.ones((N, L), bool)
     if memory_mask is not None:
         counts = as_mask(function, "memory_mask", memory_mask, (N, L), "N, L")

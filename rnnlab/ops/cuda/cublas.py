@@ -1,12 +1,12 @@
 """Matrix products by cuBLAS, called by ctypes with a handle of our own.
 
 CuPy's own products take longer to call, copy parts of wider matrices, and cannot be captured into CUDA
-graphs. Here the handle has a workspace from the start, so that a product allocates nothing, and the same call
-gives the same bits every time; a matrix is read where it lies.
+graphs. Our handle has a workspace from the start, so that a product allocates nothing and the same call gives
+the same bits every time. Matrices are read in place.
 
-The environment variable RNNLAB_MATMUL says how float32 products are done: "float32"; "tf32", where cuBLAS
+The environment variable RNNLAB_MATMUL sets the precision of float32 products: "float32"; "tf32", where cuBLAS
 rounds the factors to 10 bits of mantissa; or "bfloat16", where they are stored with 7. Sums and results are
-float32 in any case, and float64 products are what they are.
+float32 in each case. float64 products do not depend on it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def _asked() -> str:
     return asked
 
 
-MATMUL = _asked()  # how float32 products are done
+MATMUL = _asked()  # the precision of float32 products
 
-# Of cuBLAS: types, ways to compute and to choose an algorithm, operations; and the largest of its integers.
+# Constants of cuBLAS: data types, compute types, the choice of an algorithm, and its largest integer.
 _FLOAT32, _FLOAT64, _BFLOAT16 = 0, 1, 14
 _IN_FLOAT32, _IN_FLOAT64, _IN_TF32 = 68, 70, 77
 _ANY_ALGORITHM = -1
@@ -46,12 +46,12 @@ _REALS = {"f": ctypes.c_float, "d": ctypes.c_double}
 
 
 class Rounded(NamedTuple):
-    """A float32 matrix, or several, as bfloat16: what :func:`gemm` and :func:`batched` may be given."""
+    """A float32 matrix, or several, in bfloat16, as :func:`gemm` and :func:`batched` accept it."""
 
     bits: Array  # uint16, (lines, length) or (matrices, lines, length), C-contiguous
     by_columns: bool  # whether the lines are columns
     shape: tuple[int, ...]
-    dtype: np.dtype = np.dtype(np.float32)  # of what was rounded
+    dtype: np.dtype = np.dtype(np.float32)  # before rounding
 
     @property
     def ndim(self) -> int:
@@ -64,13 +64,13 @@ def gemm(
 ) -> None:
     """out = x w + beta out, (M, K) (K, N) -> (M, N), all float32 or all float64.
 
-    Of each array the rows or the columns have to be contiguous; it may be part of a wider one. With
-    ``beta`` 0, ``out`` is not read. ``matmul`` is as in RNNLAB_MATMUL, which it is if left out.
+    The rows or the columns of each array must be contiguous; it may be part of a wider one. With ``beta`` 0,
+    ``out`` is not read. ``matmul`` is a value of RNNLAB_MATMUL, which is its default.
 
     Raises
     ------
     ValueError, TypeError
-        If a shape, a dtype or strides do not fit.
+        If shapes, dtypes or strides do not match.
     RuntimeError
         If the arrays are not on the device in use, or cuBLAS fails.
     """
@@ -92,7 +92,7 @@ def gemm(
     second, second_by_columns, second_step, _ = _place(w, "w")
     result, by_columns, step, _ = _place(out, "out")
     handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, beta)
-    if by_columns:  # cuBLAS has matrices by columns
+    if by_columns:  # the layout of cuBLAS
         factors = (
             not first_by_columns, not second_by_columns, M, N, K,
             ctypes.addressof(one), first, kind, first_step, second, kind, second_step,
@@ -109,9 +109,9 @@ def gemm(
 
 
 def batched(x: Array, w: Array, matmul: str | None = None) -> Array:
-    """x w of each pair of matrices, (B, M, K) (B, K, N) -> (B, M, N); a factor may be one for all of them.
+    """The product of each pair of matrices, (B, M, K) (B, K, N) -> (B, M, N).
 
-    That is a factor of two axes, or with B = 1. The rest is as in :func:`gemm`.
+    A factor with two axes, or with B = 1, is shared by all pairs. The rest is as in :func:`gemm`.
     """
     if not (x.ndim in (2, 3) and w.ndim in (2, 3)):
         raise ValueError(f"x w: x has shape {x.shape} and w {w.shape}, expected two or three axes")
@@ -141,7 +141,7 @@ def batched(x: Array, w: Array, matmul: str | None = None) -> Array:
 
 
 def rounded(x: Array) -> Rounded:
-    """A float32 matrix (or several) as bfloat16: to the nearest, to even where two are; NaN stays NaN."""
+    """Round a float32 matrix, or several, to bfloat16, to nearest even; NaN stays NaN."""
     _, by_columns, step, apart = _place(x, "x")
     rows, columns = x.shape[-2:]
     lines, length = (columns, rows) if by_columns else (rows, columns)
@@ -163,7 +163,7 @@ def _dtype_of(x: Array, w: Array, *out: Array) -> str:
 
 
 def _prepared(dtype: str, matmul: str, x: Array, w: Array) -> tuple[int, int, Any, Any]:
-    """The factors' type and the way to compute, for cuBLAS, and the factors."""
+    """The data type and the compute type for cuBLAS, and the factors."""
     if dtype == "d":
         return _FLOAT64, _IN_FLOAT64, x, w
     if matmul == "bfloat16" or isinstance(w, Rounded) or isinstance(x, Rounded):
@@ -173,10 +173,10 @@ def _prepared(dtype: str, matmul: str, x: Array, w: Array) -> tuple[int, int, An
 
 
 def _place(array: Array | Rounded, name: str) -> tuple[int, bool, int, int]:
-    """Where a matrix is, or the first of several, and how it lies there.
+    """The layout of a matrix, or of several.
 
-    That is its pointer, whether it is the columns that are contiguous, and not the rows, and how many
-    elements there are from one line to the next and from one matrix to the next.
+    Returns the pointer, whether the columns rather than the rows are contiguous, and the number of elements
+    from one line to the next and from one matrix to the next.
     """
     if isinstance(array, Rounded):
         lines, length = array.bits.shape[-2:]
@@ -195,8 +195,8 @@ def _place(array: Array | Rounded, name: str) -> tuple[int, bool, int, int]:
             if rows <= step <= _LARGEST:
                 return array.data.ptr, True, step, apart
     raise ValueError(
-        f"x w: {name} has shape {shape} and strides {strides} for {itemsize} bytes a number, expected the "
-        f"rows or the columns contiguous, one behind the other, none longer than {_LARGEST}: copy it first"
+        f"x w: {name} has shape {shape} and strides {strides} for elements of {itemsize} bytes, "
+        f"expected contiguous rows or columns that do not overlap, at most {_LARGEST} long: copy it first"
     )
 
 
@@ -209,7 +209,7 @@ def _scale(out: Array, beta: float) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _scalar(dtype: str, value: float) -> Any:
-    """A number in the host's memory, where cuBLAS reads it."""
+    """A number in host memory, where cuBLAS reads it."""
     return _REALS[dtype](value)
 
 
@@ -219,7 +219,7 @@ def _scalar(dtype: str, value: float) -> Any:
 class _Handle:
     """A thread's handle on a device, and its workspace.
 
-    A new handle takes its scalars from the host and uses no atomics, as we want it. The streams of one thread
+    A new handle reads scalars from the host and uses no atomics, as we need it. The streams of one thread
     share the workspace, so that their products must not run at the same time.
     """
 
@@ -228,29 +228,29 @@ class _Handle:
         capability = int(cp.cuda.Device(device).compute_capability)
         if MATMUL == "bfloat16" and capability < 80:
             raise RuntimeError(
-                f"RNNLAB_MATMUL is 'bfloat16', which takes a compute capability of 8.0, "
-                f"and gpu:{device} has {capability / 10}"
+                f"RNNLAB_MATMUL is 'bfloat16', which needs compute capability 8.0, "
+                f"but gpu:{device} has {capability / 10}"
             )
         pointer = ctypes.c_void_p()
         self._check("cublasCreate", self.library.cublasCreate_v2(ctypes.byref(pointer)))
         self.pointer = pointer.value
-        # At exit the driver may be gone before.
+        # At exit the driver may already be unloaded.
         weakref.finalize(self, _destroy, self.library, pointer, device).atexit = False
         self._size = (32 if capability >= 90 else 4) << 20  # bytes, as NVIDIA recommends
         self._workspace = cp.cuda.alloc(self._size)
         self._stream: int | None = None
 
     def use(self, stream: int) -> None:
-        """Let further products be done on a stream."""
+        """Run further products on a stream."""
         if stream != self._stream:
             self._check("cublasSetStream", self.library.cublasSetStream_v2(self.pointer, stream))
-            # The stream has brought the workspace back to cuBLAS's own.
+            # Setting the stream resets the workspace to cuBLAS's own.
             workspace = self._workspace.ptr, self._size
             self._check("cublasSetWorkspace", self.library.cublasSetWorkspace_v2(self.pointer, *workspace))
             self._stream = stream
 
     def fail(self, function: str, status: int) -> None:
-        """Raise the RuntimeError for what cuBLAS has returned."""
+        """Raise RuntimeError with the name of a status of cuBLAS."""
         raise RuntimeError(f"{function}: {self.library.cublasGetStatusName(status).decode()}")
 
     def _check(self, function: str, status: int) -> None:
@@ -274,7 +274,7 @@ def _handle(out: Array) -> _Handle:
 
 
 def handles() -> list[Any]:
-    """What this thread's products need to be there, for those who do them again without a call of ours."""
+    """The handles of this thread; a graph holds them, since its products use their workspaces."""
     return list(vars(_local).get("handles", {}).values())
 
 
@@ -294,10 +294,10 @@ def _library() -> Any:
     """
     name = f"libcublas.so.{cp.cuda.runtime.runtimeGetVersion() // 1000}"
     try:
-        cp.cuda.cublas  # noqa: B018  # CuPy loads it from where it finds it; then its name is enough
+        cp.cuda.cublas  # noqa: B018  # CuPy loads the library; then its name is enough
         library = ctypes.CDLL(name)
     except (ImportError, OSError) as error:
-        raise ImportError(f"{name}, which CuPy multiplies with, cannot be loaded: {error}") from None
+        raise ImportError(f"{name}, which CuPy uses, cannot be loaded: {error}") from None
     pointer, integer, long, size = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong, ctypes.c_size_t
     scalar, matrix = [pointer], [pointer, integer, integer]
     start = [pointer, *[integer] * 5]

@@ -1,4 +1,4 @@
-"""Which GPU is in use, and what it is."""
+"""The GPU in use: choosing and describing it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["describe", "use"]
 
 
 def use(number: int, name: str) -> None:
-    """Make a GPU the one that new arrays of this thread are on.
+    """Use a GPU for new arrays of this thread; ``name`` is its name in errors.
 
     Raises
     ------
     ImportError
-        If CuPy finds no driver, or none that is new enough.
+        If CuPy finds no driver, or one that is too old.
     ValueError
         If there is no GPU of that number.
     """

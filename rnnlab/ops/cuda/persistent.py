@@ -1,11 +1,12 @@
-"""All steps of an LSTM in one launch, where its recurrent weight fits on the chip.
+"""All steps of an LSTM in one launch, if its recurrent weight fits into shared memory.
 
-Step by step, a sequence costs several launches a step, and the recurrent weight is read again in each of
-them. Here every block keeps its share of the weight in shared memory for all steps of a chunk, and the blocks
-wait for each other after each: ``lstm_steps_forward`` and ``_backward`` in ``lstm_steps.cu``.
+Step by step, a sequence takes several launches a step, each of which reads the recurrent weight again. In one
+launch every block holds its share of the weight in shared memory for all steps of a chunk, with a barrier of
+all blocks after each step: ``lstm_steps_forward`` and ``_backward`` in ``lstm_steps.cu`` (persistent RNNs,
+Diamos et al. 2016).
 
-The environment variable RNNLAB_PERSISTENT, "1" or "0", asks for that wherever it fits, or nowhere; otherwise
-:data:`FASTER` says where. Where products are done in bfloat16, it is step by step.
+The environment variable RNNLAB_PERSISTENT, "1" or "0", asks for one launch wherever it fits, or nowhere.
+Unset, :data:`FASTER` decides. Products in bfloat16 are always computed step by step.
 """
 
 from __future__ import annotations
@@ -25,24 +26,23 @@ from rnnlab.ops.lstm_steps import Slices
 from rnnlab.types import Array
 
 __all__ = ["FASTER", "Layout", "layout_for", "lstm_in_one_launch"]
-# One launch is taken for up to so many rows and hidden units: {"float32": ((8, 1024), ...), ...}. Nothing has
-# been measured yet, so it has to be asked for. To measure, time lstm_forward and lstm_backward with
-# RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and hidden units 128, 256, ... 1280, and write down
-# the largest sizes at which one launch is faster both ways.
+# The largest sizes, rows and hidden units, at which one launch is used: {"float32": ((8, 1024), ...), ...}.
+# It is empty until somebody measures, so that one launch has to be asked for. To measure, time lstm_forward
+# and lstm_backward with RNNLAB_PERSISTENT=1 and =0 over rows 1, 2, 4, ... 256 and units 128, 256, ... 1280.
 FASTER: dict[str, tuple[tuple[int, int], ...]] = {}
 
-# What is to be tuned on a device.
+# Constants to tune on a device.
 THREADS = 512  # of a block at most: GRID_THREADS of common.cu, which bounds the registers of a thread
-SPLITS = 32  # of a sum over k at most: a thread adds their results one after another
-READ = {False: 4, True: 16}  # what reading a number costs, forward and backward, if a unit of a row costs one
-TILE = 4  # the rows that a thread works on at once: ROWS of lstm_steps.cu
+SPLITS = 32  # of a sum over k at most: a thread adds their results in order
+READ = {False: 4, True: 16}  # the cost of a read, forward and backward, relative to that of a unit of a row
+TILE = 4  # rows that a thread works on at once: ROWS of lstm_steps.cu
 
 
 class Layout(NamedTuple):
-    """How the work is shared out to blocks."""
+    """How the work is divided among blocks."""
 
     units: int  # of a block
-    parts: int  # that the rows are dealt out to: a block has every parts-th row
+    parts: int  # of the rows: a block has every parts-th row
     rows: int  # that a block works on at a time, a multiple of TILE
     splits: int  # of each sum
     blocks: int
@@ -53,15 +53,26 @@ class Layout(NamedTuple):
 def layout_for(
     N: int, H: int, itemsize: int, multiprocessors: int, shared: int, backward: bool
 ) -> Layout | None:
-    """The layout that costs least, or None if the weight does not fit.
+    """The layout of least cost, or None if the weight does not fit.
 
-    A block for each multiprocessor at most: so they all run at once whatever else the device allows. Blocks
-    with more units are fewer, so that the rows are dealt out to more, and each reads less of the other
-    blocks' results; blocks with few units leave room for long sums.
+    There is at most one block per multiprocessor, so that all run at once. The more units a block has, the
+    fewer blocks share a row, the more parts the rows are divided into, and the less a block reads of the
+    others' results; the fewer units it has, the more shared memory is left for splitting sums.
+
+    Parameters
+    ----------
+    N, H : int
+        Rows and hidden units.
+    itemsize : int
+        Bytes of an element.
+    multiprocessors, shared : int
+        Of the device: their number, and the bytes of shared memory that a block may have.
+    backward : bool
+        Whether the layout is for the backward.
     """
     best, least = None, float("inf")
     several = 4 if backward else 1  # a thread has four gates of a unit, or four units
-    quads = -(-(4 * H if backward else H) // 4)  # of the numbers that a sum runs over
+    quads = -(-(4 * H if backward else H) // 4)  # of the elements that a sum runs over
     for units in range(several, THREADS // TILE + 1, several):
         columns = units // several
         groups = -(-H // units)
@@ -73,14 +84,14 @@ def layout_for(
         together = min(tiles, THREADS // (TILE * units))
         for splits in range(min(THREADS // (columns * together), SPLITS, quads), 0, -1):
             weight = 4 * splits * -(-quads // splits)  # in columns of four, as the sums
-            room = 4 * columns * (weight + TILE * splits * together) * itemsize
-            if room > shared:
+            needed = 4 * columns * (weight + TILE * splits * together) * itemsize
+            if needed > shared:
                 continue
-            multiplying = columns * together * splits  # threads; half of the most hide nearly all latencies
+            multiplying = columns * together * splits  # threads; half of THREADS hide nearly all latencies
             cost = tiles * (units * max(1.0, THREADS / 2 / multiplying) + READ[backward])
             if cost < least:
                 threads = -(-max(multiplying, TILE * together * units) // WARP) * WARP
-                best = Layout(units, parts, TILE * together, splits, groups * parts, threads, room)
+                best = Layout(units, parts, TILE * together, splits, groups * parts, threads, needed)
                 least = cost
             break
     return best
@@ -129,11 +140,11 @@ def _asked() -> str:
     return asked
 
 
-_asked()  # what is wrong with it is said before anything is begun
+_asked()  # an invalid value is reported at import
 
 
 def _choose(steps: Slices, states: Array, weight: Array | Rounded, backward: bool) -> Layout | None:
-    """The layout of one launch, or None for step by step."""
+    """The layout of one launch, or None to go step by step."""
     asked = _asked()
     H = states.shape[1]
     if asked == "0" or not steps or not H or isinstance(weight, Rounded):
@@ -152,7 +163,7 @@ def _layout(N: int, H: int, itemsize: int, device: int, backward: bool) -> Layou
 
 @functools.cache
 def _limits(device: int) -> tuple[int, int]:
-    """Multiprocessors, and bytes of shared memory that a block may have."""
+    """The number of multiprocessors, and the bytes of shared memory that a block may have."""
     attributes = cp.cuda.Device(device).attributes
     if not attributes["CooperativeLaunch"]:
         return 0, 0  # nothing fits
@@ -166,7 +177,7 @@ def _launch(name: str, layout: Layout, steps: Slices, like: Array, *arrays: Arra
     strides = [stride // weight.itemsize for stride in weight.strides]
     arguments = (
         *(*arrays, weight, uploaded(np.array(places, np.int64))),
-        cp.zeros(1, np.uint32),  # where the blocks meet
+        cp.zeros(1, np.uint32),  # of the barriers
         *(len(steps), like.shape[1], *strides),
         *(layout.units, layout.parts, layout.rows, layout.splits),
     )

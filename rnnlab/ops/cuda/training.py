@@ -1,4 +1,4 @@
-"""What a solver does on a GPU and not on a CPU: it does not wait, and it launches whole steps at once."""
+"""What a solver uses on a GPU alone: a log on the device, graphs of whole steps, and batches in use."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["GradientLog", "Graph", "GraphMemory", "InUse"]
 
 
 class GradientLog:
-    """Losses and gradients' norms of iterations, which stay on the device until they are asked for.
+    """Losses and norms of gradients, which stay on the device until they are read.
 
-    An iteration with one that is not finite updates nothing, nor does any after it until they are read. The
-    sum of a gradient's squares is not finite either where its norm is above 1e154, which only float64 can be.
+    An iteration whose loss or norm is not finite updates nothing, nor does any later one until the log is
+    read. A norm above 1e154, possible in float64 only, counts as not finite, since its square overflows.
 
     Parameters
     ----------
     rows : int
-        How many iterations there are between two calls of :meth:`read`, at most.
+        The largest number of iterations between two calls of :meth:`read`.
     most : float, optional
-        The norm that gradients are scaled down to.
+        The norm that larger gradients are scaled down to; none are if left out.
     """
 
     def __init__(self, rows: int, most: float | None = None) -> None:
@@ -37,7 +37,7 @@ class GradientLog:
         self._scale, self._loss = cp.ones(1), cp.zeros(1)
 
     def look(self, loss: Any, gradient: Array, clipped: Array | None = None) -> Array:
-        """Take down an iteration; return the factor for its update, an array () that nobody has waited for.
+        """Record an iteration; return the factor of its update, an array () on the device.
 
         Parameters
         ----------
@@ -45,33 +45,33 @@ class GradientLog:
         gradient : array ()
             The sum of squares of the gradient.
         clipped : array (), optional
-            The same after every element was clipped, if it was.
+            The same after clipping by value, if there was any.
         """
         self._loss[...] = loss
         clipped = gradient if clipped is None else clipped
         arrays = self._loss, gradient, clipped, self._log, self._state, self._scale
         check_contiguous(*arrays)
-        launch("look_at_gradient", np.dtype(float), 1, 1, (*arrays, self._rows, self._most))
+        launch("record_gradient", np.dtype(float), 1, 1, (*arrays, self._rows, self._most))
         return self._scale
 
     def read(self) -> list[tuple[float, float]]:
-        """Wait for all iterations since the last time; the loss and the norm of each."""
+        """Wait for all iterations since the last call; return the loss and the norm of each."""
         count = int(self._state[0])
         log = cp.asnumpy(self._log[: min(count, self._rows)])
         self._state[...] = 0
         return [(float(loss), float(norm)) for loss, norm in log]
 
     def forget_after(self, count: int) -> None:
-        """Forget all but the first so many iterations since the last time."""
+        """Remove all but the first ``count`` iterations since the last call of :meth:`read`."""
         self._state[0] = count
 
 
 class InUse:
-    """Holds what work reads that has been launched, until it is done.
+    """Holds the arrays that launched work reads, until it is done.
 
-    A batch that was copied ahead, on another stream than the work's, would else be overwritten: once nobody
-    holds it, the pool gives its memory to the next copy, which does not wait for the work. The host waits
-    where the device is ``most`` pieces of work behind.
+    A prefetched batch is copied on another stream than the work's. Without a reference to it, the pool would
+    give its memory to the next copy, which does not wait for the work. The host waits when the device is
+    ``most`` pieces of work behind.
     """
 
     def __init__(self, most: int = AHEAD) -> None:
@@ -79,7 +79,7 @@ class InUse:
         self._most = most
 
     def hold(self, things: Any) -> None:
-        """Hold what the work reads that has just been launched."""
+        """Hold what the work launched last reads."""
         while self._held and self._held[0][1].done:
             self._held.popleft()
         if len(self._held) >= self._most:

@@ -92,9 +92,9 @@ def test_pictures_are_those_of_the_scenes(shapes):
 
 
 def test_directory(monkeypatch, tmp_path):
-    monkeypatch.setenv("RNNLAB_DATASETS", str(tmp_path))
+    monkeypatch.setenv("RNNLAB_SHAPES", str(tmp_path / "shapes"))
     assert shapes_directory() == tmp_path / "shapes"
-    monkeypatch.delenv("RNNLAB_DATASETS")
+    monkeypatch.delenv("RNNLAB_SHAPES")
     assert shapes_directory().parts[-2:] == ("datasets", "shapes")
     assert (shapes_directory().parents[1] / "setup.cfg").exists()
     monkeypatch.setattr(build, "__file__", str(tmp_path / "a" / "b" / "c" / "build.py"))
@@ -103,7 +103,7 @@ def test_directory(monkeypatch, tmp_path):
 
 
 def test_made_on_first_use(monkeypatch, tmp_path):
-    monkeypatch.setenv("RNNLAB_DATASETS", str(tmp_path))
+    monkeypatch.setenv("RNNLAB_SHAPES", str(tmp_path / "shapes"))
     monkeypatch.setattr(build, "SIZES", {"train": 3})
     monkeypatch.setattr(build.write_shapes, "__defaults__", ({"train": 3},))
     data = open_shapes()

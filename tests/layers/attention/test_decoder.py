@@ -451,7 +451,7 @@ def torch_attentive(torch, b, a, mask):
         ({"selector": True}, "params has no selector_w, selector_b, expected Wx, Wh, b, Wz, source_Wq"),
         ({"state": ()}, "state is a tuple of 0, expected a tuple of 2 arrays"),
         ({"state": np.zeros((3, 4))}, "state is a ndarray, expected a tuple of 2 arrays"),
-        ({"memory_mask": np.ones((3, 2))}, "the memory's mask has shape (3, 2), expected (3, 3)"),
+        ({"memory_mask": np.ones((3, 2))}, "memory_mask has shape (3, 2), expected (N, L) = (3, 3)"),
         ({"lengths": np.array([1, 2, 9])}, "lengths holds 9, expected numbers from 0 to T = 4"),
         ({"memory": np.ones((3, 3, 6))}, "Wz has shape (5, 16), expected (C, 4H) = (6, 16)"),
         ({"memory": np.ones((2, 3, 5))}, "memory has shape (2, 3, 5), expected (N, L, C) = (3, 3, 5)"),

@@ -83,8 +83,9 @@ KERNEL(rnn_backward)(const REAL* dh, const REAL* h, REAL* da, Size size) {
     FOR_EACH(i, size) da[i] = dh[i] * (REAL(1) - h[i] * h[i]);
 }
 
-KERNEL(rnn_regularised_forward)(const REAL* a, const REAL* prev_h, REAL* activated, REAL* h, Size n, Size H, Seed start,
-                          unsigned limit, REAL share, Seed seed, const Seed* address) {
+KERNEL(rnn_regularised_forward)(
+        const REAL* a, const REAL* prev_h, REAL* activated, REAL* h, Size n, Size H, Seed start,
+        unsigned limit, REAL share, Seed seed, const Seed* address) {
     Zoneout zoneout = {limit, share, seed_of(seed, address)};
     FOR_EACH(i, n * H) {
         activated[i] = tanh(a[i]);
@@ -92,8 +93,9 @@ KERNEL(rnn_regularised_forward)(const REAL* a, const REAL* prev_h, REAL* activat
     }
 }
 
-KERNEL(rnn_regularised_backward)(REAL* dh, const REAL* activated, REAL* da, Size n, Size H, Seed start, unsigned limit,
-                           REAL share, Seed seed, const Seed* address) {
+KERNEL(rnn_regularised_backward)(
+        REAL* dh, const REAL* activated, REAL* da, Size n, Size H, Seed start, unsigned limit, REAL share,
+        Seed seed, const Seed* address) {
     Zoneout zoneout = {limit, share, seed_of(seed, address)};
     FOR_EACH(i, n * H) da[i] = zoneout.split(start + i, dh[i]) * (REAL(1) - activated[i] * activated[i]);
 }
@@ -140,20 +142,26 @@ KERNEL(lstm_backward)(const REAL* dh, const REAL* further, REAL* dc, const REAL*
     }
 }
 
-KERNEL(lstm_regularised_forward)(REAL* gates, const REAL* prev_h, const REAL* prev_c, REAL* c, REAL* tanh_c, REAL* h,
-                           Size n, Size H, Seed start, unsigned h_limit, REAL h_share, Seed h_seed,
-                           const Seed* h_address, unsigned c_limit, REAL c_share, Seed c_seed, const Seed* c_address,
-                           unsigned drop_limit, REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
-    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {c_limit, c_share, seed_of(c_seed, c_address)},
+KERNEL(lstm_regularised_forward)(
+        REAL* gates, const REAL* prev_h, const REAL* prev_c, REAL* c, REAL* tanh_c, REAL* h, Size n, Size H,
+        Seed start, unsigned h_limit, REAL h_share, Seed h_seed, const Seed* h_address, unsigned c_limit,
+        REAL c_share, Seed c_seed, const Seed* c_address, unsigned drop_limit, REAL drop_scale,
+        Seed drop_seed, const Seed* drop_address) {
+    StepMasks masks = {start,
+                       {h_limit, h_share, seed_of(h_seed, h_address)},
+                       {c_limit, c_share, seed_of(c_seed, c_address)},
                        {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
     lstm_cell(gates, prev_h, prev_c, c, tanh_c, h, n, H, masks);
 }
 
-KERNEL(lstm_regularised_backward)(REAL* dh, REAL* dc, const REAL* gates, const REAL* prev_c, const REAL* tanh_c, REAL* da,
-                            Size n, Size H, Seed start, unsigned h_limit, REAL h_share, Seed h_seed,
-                            const Seed* h_address, unsigned c_limit, REAL c_share, Seed c_seed, const Seed* c_address,
-                            unsigned drop_limit, REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
-    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {c_limit, c_share, seed_of(c_seed, c_address)},
+KERNEL(lstm_regularised_backward)(
+        REAL* dh, REAL* dc, const REAL* gates, const REAL* prev_c, const REAL* tanh_c, REAL* da, Size n,
+        Size H, Seed start, unsigned h_limit, REAL h_share, Seed h_seed, const Seed* h_address,
+        unsigned c_limit, REAL c_share, Seed c_seed, const Seed* c_address, unsigned drop_limit,
+        REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
+    StepMasks masks = {start,
+                       {h_limit, h_share, seed_of(h_seed, h_address)},
+                       {c_limit, c_share, seed_of(c_seed, c_address)},
                        {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
     FOR_EACH(i, n * H) {
         Size first = (i / H) * 4 * H + i % H;
@@ -217,18 +225,24 @@ KERNEL(gru_candidate_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, 
     interpolate_backward(dh, gates, prev_h, da, n, H, 3, no_masks());
 }
 
-KERNEL(gru_candidate_regularised_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Seed start, unsigned h_limit,
-                                    REAL h_share, Seed h_seed, const Seed* h_address, unsigned drop_limit,
-                                    REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
-    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {0, 0, 0},
+KERNEL(gru_candidate_regularised_forward)(
+        REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Seed start, unsigned h_limit, REAL h_share,
+        Seed h_seed, const Seed* h_address, unsigned drop_limit, REAL drop_scale, Seed drop_seed,
+        const Seed* drop_address) {
+    StepMasks masks = {start,
+                       {h_limit, h_share, seed_of(h_seed, h_address)},
+                       {0, 0, 0},
                        {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
     interpolate(gates, prev_h, h, n, H, 3, false, masks);
 }
 
-KERNEL(gru_candidate_regularised_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Seed start,
-                                     unsigned h_limit, REAL h_share, Seed h_seed, const Seed* h_address,
-                                     unsigned drop_limit, REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
-    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {0, 0, 0},
+KERNEL(gru_candidate_regularised_backward)(
+        REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Seed start,
+        unsigned h_limit, REAL h_share, Seed h_seed, const Seed* h_address, unsigned drop_limit,
+        REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
+    StepMasks masks = {start,
+                       {h_limit, h_share, seed_of(h_seed, h_address)},
+                       {0, 0, 0},
                        {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
     interpolate_backward(dh, gates, prev_h, da, n, H, 3, masks);
 }
@@ -241,18 +255,24 @@ KERNEL(simplified_gru_backward)(REAL* dh, const REAL* gates, const REAL* prev_h,
     interpolate_backward(dh, gates, prev_h, da, n, H, 2, no_masks());
 }
 
-KERNEL(simplified_gru_regularised_forward)(REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Seed start, unsigned h_limit,
-                                     REAL h_share, Seed h_seed, const Seed* h_address, unsigned drop_limit,
-                                     REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
-    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {0, 0, 0},
+KERNEL(simplified_gru_regularised_forward)(
+        REAL* gates, const REAL* prev_h, REAL* h, Size n, Size H, Seed start, unsigned h_limit, REAL h_share,
+        Seed h_seed, const Seed* h_address, unsigned drop_limit, REAL drop_scale, Seed drop_seed,
+        const Seed* drop_address) {
+    StepMasks masks = {start,
+                       {h_limit, h_share, seed_of(h_seed, h_address)},
+                       {0, 0, 0},
                        {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
     interpolate(gates, prev_h, h, n, H, 2, true, masks);
 }
 
-KERNEL(simplified_gru_regularised_backward)(REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Seed start,
-                                      unsigned h_limit, REAL h_share, Seed h_seed, const Seed* h_address,
-                                      unsigned drop_limit, REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
-    StepMasks masks = {start, {h_limit, h_share, seed_of(h_seed, h_address)}, {0, 0, 0},
+KERNEL(simplified_gru_regularised_backward)(
+        REAL* dh, const REAL* gates, const REAL* prev_h, REAL* da, Size n, Size H, Seed start,
+        unsigned h_limit, REAL h_share, Seed h_seed, const Seed* h_address, unsigned drop_limit,
+        REAL drop_scale, Seed drop_seed, const Seed* drop_address) {
+    StepMasks masks = {start,
+                       {h_limit, h_share, seed_of(h_seed, h_address)},
+                       {0, 0, 0},
                        {drop_limit, drop_scale, seed_of(drop_seed, drop_address)}};
     interpolate_backward(dh, gates, prev_h, da, n, H, 2, masks);
 }

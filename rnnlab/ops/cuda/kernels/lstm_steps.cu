@@ -1,12 +1,12 @@
-// All steps of an LSTM over a chunk in one launch. The sequences are dealt out to `parts` parts, and a block has `units` hidden
-// units of one part's rows, with its columns of the recurrent weight in shared memory for all steps. The rows alive
-// at a step are the first ones, so that every part has its share of them to the end.
+// All steps of an LSTM over a chunk in one launch. The sequences are divided into `parts` parts. A block computes
+// `units` hidden units of one part's rows, and holds its columns of the recurrent weight in shared memory for all
+// steps. The rows alive at a step are the first ones, so that every part has its share of them at every step.
 //
 // Both directions multiply rows, (rows, K), by the block's columns, which come in fours: the four gates of a unit
 // in the forward, K = H; four units in the backward, K = 4H. A thread has ROWS rows of four columns, and every
 // splits-th quad of k; the splits' sums are added in their order.
 //
-// What other blocks wrote in the step before is read past the first cache, which does not see their writes.
+// What other blocks wrote in the previous step is read past the L1 cache, which does not see their writes.
 
 #define ROWS 4
 
@@ -31,14 +31,14 @@ __device__ inline Four fresh_four(const REAL* x, int left) {
     return to.four;
 }
 
-// How a block shares out a product to its threads.
+// How a block divides a product among its threads.
 struct Shares {
     int columns;  // in fours
     int splits;
     int rows;  // at a time
     int K;
     __device__ int fours() const { return (K + 4 * splits - 1) / (4 * splits) * 4 * splits * columns; }
-    // Where the weight of a k lies, so that neighbouring threads read neighbouring fours.
+    // Where the weight of row k lies, so that neighbouring threads read neighbouring fours.
     __device__ int place(int k, int column) const {
         int quad = k / 4;
         return ((quad / splits * 4 + k % 4) * splits + quad % splits) * columns + column;
@@ -91,7 +91,7 @@ struct Step {
     Size before, after;  // the start of the states
 };
 
-// How many of the rows that are alive are a part's.
+// How many of the rows that are alive belong to a part.
 __device__ inline int rows_of(Size part, Size parts, const Step& step) {
     return static_cast<int>(step.alive > part ? (step.alive - part + parts - 1) / parts : 0);
 }
@@ -117,7 +117,7 @@ GRID_KERNEL(lstm_steps_forward)(REAL* gates, REAL* h, REAL* c, REAL* tanh_c, con
     Step step = steps[0], next = step;
     for (Size t = 0; t < T; ++t, step = next) {
         if (t) grid_barrier(counter);
-        if (t + 1 < T) next = steps[t + 1];  // before it is needed
+        if (t + 1 < T) next = steps[t + 1];  // prefetched
         int alive = rows_of(part, parts, step);
         for (int done = 0; done < alive; done += shares.rows) {
             int left = min(alive - done, shares.rows);
@@ -126,7 +126,7 @@ GRID_KERNEL(lstm_steps_forward)(REAL* gates, REAL* h, REAL* c, REAL* tanh_c, con
             REAL* a = gates + (step.start + row) * 4 * H + unit;
             Four gate = {};
             REAL now = 0;
-            if (mine) {  // on their way while the product is computed
+            if (mine) {  // loaded while the product is computed
                 for (int n = 0; n < 4; ++n) gate.x[n] = a[n * H];
                 now = c[(step.before + row) * H + unit];
             }
@@ -149,8 +149,8 @@ GRID_KERNEL(lstm_steps_forward)(REAL* gates, REAL* h, REAL* c, REAL* tanh_c, con
     }
 }
 
-// A block computes da of its units from dh of its units; the next dh of its units needs da of all, which it
-// reads once the blocks have met. So they meet once a step, and dh never leaves the block.
+// A block computes da of its units from dh of its units. The next dh of its units needs da of all units, which it reads
+// after a barrier. So there is one barrier a step, and dh never leaves the block.
 GRID_KERNEL(lstm_steps_backward)(const REAL* dh, REAL* dstate, REAL* dcell, const REAL* gates, const REAL* c,
                                  const REAL* tanh_c, REAL* da, const REAL* to_h, const Size* places,
                                  unsigned* counter, Size T, Size H, Size stride, Size column_stride, Size units,
@@ -176,10 +176,10 @@ GRID_KERNEL(lstm_steps_backward)(const REAL* dh, REAL* dstate, REAL* dcell, cons
     Size origin = steps[0].start;  // of the chunk
     Step step = steps[T - 1], later = {}, earlier = step;
     for (Size t = T - 1; t >= -1; --t, later = step, step = earlier) {
-        // What reaches the states after step t: the product with da of the later step, which every block wrote a
-        // part of, where its rows were alive. Then da of step t; t = -1 has none, but the states before the chunk.
+        // First the gradient of the states after step t: the product with da of the later step, for the rows alive
+        // there. Then da of step t; t = -1 has none, only the gradient of the states before the chunk.
         if (t < T - 1) grid_barrier(counter);
-        if (t > 0) earlier = steps[t - 1];  // before it is needed
+        if (t > 0) earlier = steps[t - 1];  // prefetched
         int known = rows_of(part, parts, later), alive = t < 0 ? known : rows_of(part, parts, step);
         for (int done = 0; done < alive; done += shares.rows) {
             int left = min(alive - done, shares.rows), multiplied = max(0, min(known - done, shares.rows));
@@ -188,7 +188,7 @@ GRID_KERNEL(lstm_steps_backward)(const REAL* dh, REAL* dstate, REAL* dcell, cons
             const REAL* a = gates + (step.start + row) * 4 * H + unit;
             Four gate = {};
             REAL dnow = 0, dc = 0, prev_c = 0, squashed = 0;
-            if (mine && t >= 0) {  // on their way while the product is computed
+            if (mine && t >= 0) {  // loaded while the product is computed
                 for (int n = 0; n < 4; ++n) gate.x[n] = a[n * H];
                 prev_c = c[(step.before + row) * H + unit];
                 squashed = tanh_c[here];

@@ -1,7 +1,7 @@
-// Update rules, and what a solver asks of a gradient.
+// Update rules, and sums and checks of a gradient.
 
-// What a rule multiplies by is in `numbers`, in double precision, and `scale` multiplies the gradient: both in
-// memory, so that a captured launch can be told others. Without a finite scale nothing is updated.
+// A rule's hyperparameters are in `numbers`, in double precision, and `scale` multiplies the gradient. Both are in
+// memory, so that each launch of a graph can have its own. Unless the scale is finite, nothing is updated.
 #define NUMBER(k) REAL(numbers[k])
 
 KERNEL(sgd)(REAL* w, const REAL* dw, Size size, const double* numbers, const double* scale) {
@@ -19,8 +19,8 @@ KERNEL(momentum)(REAL* w, const REAL* dw, REAL* velocity, Size size, const doubl
     }
 }
 
-// `fresh` is what a new square counts for in a mean, (1 - decay) scale^2: in double precision, since 1 - decay
-// has few digits left in single precision.
+// `fresh` is the factor of a new square in a running mean, (1 - decay) scale^2. It is computed in double precision,
+// since 1 - decay loses most digits in single precision.
 
 KERNEL(rmsprop)(REAL* w, const REAL* dw, REAL* cache, Size size, const double* numbers, const double* scale) {
     if (!isfinite(*scale)) return;
@@ -54,7 +54,7 @@ KERNEL(adadelta)(REAL* w, const REAL* dw, REAL* cache, REAL* delta_cache, Size s
     }
 }
 
-// The rate and epsilon have Adam's corrections of both averages in them; the last number is 1 - rate x decay.
+// The rate and epsilon include Adam's bias corrections; the last number is 1 - rate x decay.
 KERNEL(adamw)(REAL* w, const REAL* dw, REAL* m, REAL* v, Size size, const double* numbers, const double* scale) {
     if (!isfinite(*scale)) return;
     REAL rate = NUMBER(0), beta1 = NUMBER(1), beta2 = NUMBER(2), epsilon = NUMBER(3), keep = NUMBER(4);
@@ -66,7 +66,7 @@ KERNEL(adamw)(REAL* w, const REAL* dw, REAL* m, REAL* v, Size size, const double
     }
 }
 
-// The sum of squares of each block's share, in double precision; a second launch, of one block, adds those.
+// The sum of squares of each block's share, in double precision; a second launch, of one block, adds them.
 BLOCK_KERNEL(sum_of_squares)(const REAL* x, double* partial, Size size) {
     SHARED(double, workspace);
     double total = 0;
@@ -87,10 +87,11 @@ KERNEL(clip_values)(REAL* x, Size size, REAL bound) {
     FOR_EACH(i, size) x[i] = x[i] > bound ? bound : x[i] < -bound ? -bound : x[i];
 }
 
-// The loss and the norm of a gradient into the next row of `log`, and the factor that brings the norm to at most
-// `most`: NaN, so that no rule updates anything, once one of them was not finite. `state` counts the rows since
-// they were read and all that were not finite. `squares` is of the gradient as it came, `clipped` as it is.
-KERNEL(look_at_gradient)(const double* loss, const double* squares, const double* clipped, double* log, Size* state,
+// Writes the loss and the norm of a gradient to the next row of `log`, and to `scale` the factor that brings the norm
+// to at most `most`. Once a loss or a norm was not finite, the factor is NaN, so that no rule updates anything.
+// `state` counts the rows since the log was read, and those that were not finite. `squares` is the sum of squares of
+// the gradient before its elements were clipped, `clipped` after.
+KERNEL(record_gradient)(const double* loss, const double* squares, const double* clipped, double* log, Size* state,
                          double* scale, Size rows, double most) {
     FOR_EACH(i, 1) {
         double norm = sqrt(*squares), left = sqrt(*clipped);

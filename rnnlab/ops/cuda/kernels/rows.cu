@@ -1,4 +1,4 @@
-// Rows: taken and put, rounded, added.
+// Rows: gathered, scattered, rounded, added.
 
 KERNEL(take)(const REAL* x, const Size* rows, REAL* out, Size n, Size columns, Size x_stride, Size out_stride) {
     FOR_EACH(i, n * columns) {
@@ -14,23 +14,23 @@ KERNEL(put)(const REAL* x, const Size* rows, REAL* out, Size n, Size columns, Si
     }
 }
 
-// float32 numbers as bfloat16, their first 16 bits, by lines of `matrices` that lie `apart`: to the nearest, to even
-// where two are.
+// Rounds float32 to bfloat16, the first 16 bits, to nearest even. The matrices lie `apart` elements apart, their
+// lines `step`.
 KERNEL(to_bfloat16)(const REAL* x, unsigned short* out, Size matrices, Size lines, Size length, Size apart,
                     Size step) {
     FOR_EACH(i, matrices * lines * length) {
         Size line = i / length, matrix = line / lines;
         float value = static_cast<float>(x[matrix * apart + line % lines * step + i % length]);
         unsigned bits = __float_as_uint(value);
-        bool nan = value != value;  // which rounding could make infinite
+        bool nan = value != value;  // rounding could make it infinite
         out[i] = static_cast<unsigned short>(nan ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
     }
 }
 
-// A block for each place in `tokens`: the first place of a token adds the rows of all its places, in order. It lists
-// them for a stretch of as many places as there are threads, so that several rows are on their way at a time.
+// A block for each position in `tokens`. The block of a token's first position adds the rows of all its positions, in
+// order. It lists the positions among as many as it has threads, so that several rows are loaded at a time.
 BLOCK_KERNEL(embedding_gradient)(const REAL* dout, const Size* tokens, REAL* dW, Size M, Size columns) {
-    SHARED(int, listed);  // (threads,), and how many there are in each warp's share
+    SHARED(int, listed);  // (threads,), then the number of positions in each warp's share
     int* of_warp = listed + blockDim.x;
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (Size row = blockIdx.x; row < M; row += gridDim.x) {

@@ -1,4 +1,4 @@
-// Scores of classes: softmax, and the best of them.
+// Scores of classes: softmax, and the largest scores.
 
 // ---------------------------------------------------------------- scores
 
@@ -41,13 +41,13 @@ BLOCK_KERNEL(log_softmax)(const REAL* scores, REAL* out, Size M, Size V) {
 
 // ---------------------------------------------------------------- search
 
-// Whether x in column i comes before y in column j: the larger first, NaN before all, the first of equals.
+// Whether x in column i comes before y in column j: the larger first, NaN first of all, then the lower column.
 __device__ inline bool beats(REAL x, Size i, REAL y, Size j) {
     bool larger = x > y || (x != x && y == y), smaller = y > x || (y != y && x == x);
     return larger || (!smaller && i < j);
 }
 
-// The columns and values (n, count) of the best scores of each row, in their order; scores are overwritten.
+// The columns and values (n, count) of the largest scores of each row, largest first; scores are overwritten.
 BLOCK_KERNEL(top)(REAL* scores, Size* columns, REAL* values, Size n, Size V, Size count) {
     SHARED(Size, best_columns);  // (threads,), and as many values; the number of threads is a power of two
     REAL* best_values = reinterpret_cast<REAL*>(best_columns + blockDim.x);
@@ -63,7 +63,8 @@ BLOCK_KERNEL(top)(REAL* scores, Size* columns, REAL* values, Size n, Size V, Siz
             __syncthreads();
             for (unsigned half = blockDim.x / 2; half; half /= 2) {
                 unsigned mine = threadIdx.x, other = mine + half;
-                if (mine < half && beats(best_values[other], best_columns[other], best_values[mine], best_columns[mine])) {
+                if (mine < half &&
+                    beats(best_values[other], best_columns[other], best_values[mine], best_columns[mine])) {
                     best_values[mine] = best_values[other];
                     best_columns[mine] = best_columns[other];
                 }

@@ -1,0 +1,67 @@
+"""Captions for people: text, images with captions, and maps of attention."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from rnnlab import plots
+from rnnlab.data import CaptionData, image_from_url
+from rnnlab.data.caption_inputs import CaptionInputs
+from rnnlab.decoding import Hypothesis
+from rnnlab.files import atomic_write
+from rnnlab.tasks.captioning import written
+
+
+def captions_text(
+    names: Sequence[str], captions: Sequence[Sequence[Hypothesis]], data: CaptionData | CaptionInputs
+) -> str:
+    """One line for each image or, in n-best lists, one line for each caption with its score."""
+    lines = []
+    for name, found in zip(names, captions, strict=True):
+        if len(found) == 1:
+            lines.append(f"{name}: {data.vocabulary.decode(found[0].tokens)}")
+            continue
+        lines.append(f"{name}:")
+        lines += [f"  {one.score:8.3f}  {data.vocabulary.decode(one.tokens)}" for one in found]
+    return "\n".join(lines)
+
+
+def captions_picture(
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    captions: Sequence[Sequence[Hypothesis]],
+    data: CaptionData | CaptionInputs,
+    *,
+    columns: int = 4,
+) -> None:
+    """Write a PNG of the images with their best captions. Missing images are drawn as placeholders."""
+    images = [image_from_url(name, image_dir=data.image_dir) for name in names]
+    figure = plots.caption_grid(images, written(captions, data), columns=columns)
+    with atomic_write(path) as temporary:
+        plots.save(figure, temporary)
+
+
+def attention_picture(
+    path: str | os.PathLike[str],
+    names: Sequence[str],
+    captions: Sequence[Sequence[Hypothesis]],
+    data: CaptionData | CaptionInputs,
+) -> None:
+    """Write a PNG of the attention of each word of the best captions.
+
+    Raises
+    ------
+    ValueError
+        If the captions have no alignments.
+    """
+    best = [found[0] for found in captions]
+    if any(one.alignment is None for one in best):
+        raise ValueError(
+            "attention_picture: captions have no alignments, expected those of a model that attends"
+        )
+    words = [data.vocabulary.decode(one.tokens).split() for one in best]
+    weights = [one.alignment[: len(one.tokens)] for one in best]  # type: ignore[index]
+    images = [image_from_url(name, image_dir=data.image_dir) for name in names]
+    with atomic_write(path) as temporary:
+        plots.save(plots.attention_grid(images, words, weights), temporary)

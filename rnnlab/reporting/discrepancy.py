@@ -1,0 +1,45 @@
+"""The discrepancy of teacher-forced and free-running states: a table, JSON, and a map of the states."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import rnnlab
+from rnnlab import plots
+from rnnlab.files import atomic_write
+from rnnlab.runs import Run
+from rnnlab.tasks.discrepancy import Discrepancy
+
+
+def discrepancy_table(found: Discrepancy) -> str:
+    """The distances between teacher-forced and free-running states, one per line."""
+    rows = [("sentences", f"{len(found.taught):,}")]
+    rows += [("d_mc", f"{found.mean_centroid:.4f}"), ("d_pw", f"{found.pointwise:.4f}")]
+    return "\n".join(f"{name:<12}{value:>10}" for name, value in rows)
+
+
+def write_discrepancy(path: str | os.PathLike[str], run: Run, split: str, found: Discrepancy) -> None:
+    """Write the number of sentences, d_mc and d_pw as JSON, with the run and the split."""
+    numbers = {
+        "rnnlab_version": rnnlab.__version__,
+        "run": str(run.directory),
+        "split": split,
+        "sentences": len(found.taught),
+        "d_mc": found.mean_centroid,
+        "d_pw": found.pointwise,
+    }
+    with atomic_write(path) as temporary:
+        temporary.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+
+
+def states_picture(path: str | os.PathLike[str], found: Discrepancy) -> None:
+    """Write a PNG of the teacher-forced and the free-running states.
+
+    Raises
+    ------
+    ImportError
+        If the extra ``sklearn`` is not installed.
+    """
+    with atomic_write(path) as temporary:
+        plots.save(plots.state_map(found.taught, found.free), temporary)

@@ -1,0 +1,48 @@
+"""Scores for people and programs: a table, the confusion matrix, and JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+
+import rnnlab
+from rnnlab.files import atomic_write
+from rnnlab.runs import Run
+from rnnlab.tasks import classification
+from rnnlab.tasks.task import Evaluation
+
+
+def scores_table(evaluation: Evaluation) -> str:
+    """The scores of a split, one per line, with notes; for classes also the confusion matrix."""
+    lines = [f"{name:<12}{value:>10}" for name, value in evaluation.rows()]
+    lines += [f"note: {note}" for note in evaluation.notes()]
+    if isinstance(evaluation, classification.Evaluation):
+        lines += ["", confusion_text(evaluation.confusion)]
+    return "\n".join(lines)
+
+
+def confusion_text(confusion: np.ndarray) -> str:
+    """One line for each true class: the counts of the predicted classes, and the recall."""
+    width = max(6, len(f"{confusion.max():,}") + 1)
+    columns = "".join(f"{predicted:>{width}}" for predicted in range(len(confusion)))
+    lines = [f"{'true':<6}{columns}{'recall':>9}  (columns: predicted)"]
+    for true, counts in enumerate(confusion):
+        columns = "".join(f"{f'{count:,}' if count else '.':>{width}}" for count in counts)
+        recall = f"{counts[true] / counts.sum():.1%}" if counts.any() else "-"
+        lines.append(f"{true:<6}{columns}{recall:>9}")
+    return "\n".join(lines)
+
+
+def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run, split: str) -> None:
+    """Write the scores and all captions, translations or classes as JSON."""
+    report: dict[str, Any] = {
+        "rnnlab": rnnlab.__version__,
+        "run": os.fspath(run.directory),
+        "split": split,
+        **evaluation.report(),
+    }
+    with atomic_write(path) as temporary:
+        temporary.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,52 @@
+"""Translations for people: text, translations with their references, and alignments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from rnnlab import plots
+from rnnlab.files import atomic_write
+from rnnlab.tasks.translation import Evaluation, Translation
+
+
+def translations_text(translations: Sequence[Sequence[Translation]]) -> str:
+    """One line for each source or, in n-best lists, its translations with their scores and an empty line."""
+    lines = []
+    for found in translations:
+        if len(found) == 1:
+            lines.append(" ".join(found[0].words))
+            continue
+        lines += [f"{one.hypothesis.score:8.3f}  {' '.join(one.words)}" for one in found]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def with_references(evaluated: Evaluation, count: int) -> str:
+    """The first ``count`` sources, each with its translation and the first of its references."""
+    blocks = []
+    for source, (best, *_), references in zip(
+        evaluated.sources[:count], evaluated.translations, evaluated.references, strict=False
+    ):
+        rows = {"source": source, "translation": best.words, "reference": references[0]}
+        blocks.append("\n".join(f"{name:<13}{' '.join(words)}" for name, words in rows.items()))
+    return "\n\n".join(blocks)
+
+
+def alignment_picture(path: str | os.PathLike[str], source: Sequence[str], found: Translation) -> None:
+    """Write a PNG of the attention of a translation to its source.
+
+    Raises
+    ------
+    ValueError
+        If the translation was found without alignments.
+    """
+    alignment = found.hypothesis.alignment
+    if alignment is None:
+        raise ValueError(
+            "alignment_picture: the translation has no alignment, expected one with alignments=True"
+        )
+    target = [*found.words, *(["<END>"] if found.hypothesis.finished else [])]
+    figure = plots.alignment_matrix(alignment, [*source, "<END>"], target)
+    with atomic_write(path) as temporary:
+        plots.save(figure, temporary)

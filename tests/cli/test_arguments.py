@@ -1,0 +1,19 @@
+"""Types of arguments, and commands without arguments."""
+
+import pytest
+
+from rnnlab import cli
+
+
+@pytest.mark.parametrize("option", ["--max-images", "--beam", "--n-best"])
+@pytest.mark.parametrize("count", ["0", "-3", "2.5"])
+def test_counts_are_at_least_one(run, option, count, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["caption", str(run), "val", f"{option}={count}"])
+    assert "expected an integer of at least 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["data"]])
+def test_a_command_alone_prints_its_help(arguments, capsys):
+    assert cli.main(arguments) == 0
+    assert "show this help message" in capsys.readouterr().out

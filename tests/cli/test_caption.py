@@ -1,0 +1,42 @@
+"""``rnnlab caption``: splits, images by name, files of features, n-best lists and pictures."""
+
+import h5py
+
+from rnnlab import cli
+
+
+def test_captions_of_a_split_and_of_named_images_agree(run, capsys):
+    assert cli.main(["caption", str(run), "val"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10
+    assert cli.main(["caption", str(run), "elsewhere/val_00003.png"]) == 0
+    assert capsys.readouterr().out.strip() == f"elsewhere/{lines[3]}"
+
+
+def test_captions_of_a_features_file(run, shapes, tmp_path, capsys):
+    cli.main(["caption", str(run), "val", "--method", "greedy"])
+    expected = capsys.readouterr().out
+    with h5py.File(shapes / "val2014_vgg16_fc7_pca.h5") as source, h5py.File(tmp_path / "f.h5", "w") as file:
+        file["features"] = source["features"][...]
+        file["filenames"] = [f"val_{number:05}.png" for number in range(10)]
+    assert cli.main(["caption", str(run), str(tmp_path / "f.h5"), "--method", "greedy"]) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_n_best_lists_are_sorted_and_pictures_written(run, tmp_path, capsys):
+    picture = tmp_path / "captions.png"
+    options = ["--beam", "4", "--n-best", "3", "--max-images", "2", "--picture", str(picture)]
+    assert cli.main(["caption", str(run), "val", *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.endswith(":")] == ["val_00000.png:", "val_00001.png:"]
+    scores = [float(line.split()[0]) for line in lines[1:4]]
+    assert scores == sorted(scores, reverse=True)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_sampling_follows_its_seed(run, capsys):
+    printed = []
+    for seed in ("1", "1", "2"):
+        cli.main(["caption", str(run), "val", "--method", "sample", "--seed", seed])
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] != printed[2]

@@ -1,0 +1,39 @@
+"""``rnnlab data``: what prepare writes is what info describes."""
+
+import json
+
+import h5py
+import numpy as np
+
+from rnnlab import cli
+
+
+def test_info_describes_folders_and_recipes(shapes, recipe, capsys):
+    assert cli.main(["data", "info", str(shapes)]) == 0
+    folder = capsys.readouterr().out
+    assert "train" in folder
+    assert "300" in folder  # captions
+    assert cli.main(["data", "info", str(recipe), "--set", "data.max_train=7"]) == 0
+    assert " 7 " in capsys.readouterr().out
+
+
+def test_prepare_writes_what_info_reads(tmp_path, capsys):
+    names = [f"{number}.jpg" for number in range(8)]
+    images = [
+        {
+            "filename": name,
+            "split": "train" if number < 6 else "val",
+            "sentences": [{"raw": f"A thing number {number}."}],
+        }
+        for number, name in enumerate(names)
+    ]
+    (tmp_path / "dataset.json").write_text(json.dumps({"images": images}))
+    with h5py.File(tmp_path / "features.h5", "w") as file:
+        file["features"] = np.random.default_rng(0).standard_normal((8, 5)).astype(np.float32)
+        file["filenames"] = names
+    arguments = ["--karpathy", str(tmp_path / "dataset.json"), "--features", str(tmp_path / "features.h5")]
+    options = ["--out", str(tmp_path / "out"), "--min-count", "1", "--pca", "3"]
+    assert cli.main(["data", "prepare", *arguments, *options]) == 0
+    written = capsys.readouterr().out
+    assert cli.main(["data", "info", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out == written

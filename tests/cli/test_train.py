@@ -1,0 +1,44 @@
+"""``rnnlab train``: new, resumed and interrupted runs."""
+
+import csv
+import dataclasses
+
+import numpy as np
+
+from rnnlab import cli, runs
+from rnnlab.training import load_checkpoint
+
+
+def test_training_leaves_a_whole_run(run):
+    names = {path.name for path in run.iterdir()}
+    assert names == {"best.h5", "captions.png", "config.json", "history.csv", "last.h5", "loss.png"}
+    rows = list(csv.DictReader((run / "history.csv").read_text().splitlines()))
+    assert [row["epoch"] for row in rows] == ["1", "2"]
+    assert float(rows[1]["val_loss"]) < float(rows[0]["val_loss"])
+
+
+def test_training_ends_with_captions(recipe, tmp_path, capsys):
+    assert cli.main(["train", str(recipe), "--out", str(tmp_path / "run"), "--epochs", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "test_00000.png: " in printed
+    assert "BLEU-4" in printed or "pip install" in printed
+
+
+def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
+    broken = tmp_path / "broken"
+    assert cli.main(["train", str(recipe), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
+    assert cli.main(["train", "--resume", str(broken), "--epochs", "2", "--no-progress"]) == 0
+    one, other = load_checkpoint(run / "last.h5"), load_checkpoint(broken / "last.h5")
+    np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
+
+
+def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypatch):
+    interrupted = dataclasses.replace(runs.load_run(run), interrupted=True)
+    monkeypatch.setattr(runs, "train", lambda *_, **__: interrupted)
+    assert cli.main(["train", str(recipe), "--out", "elsewhere"]) == 130
+    assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run}\n"
+    options = ["--device", "gpu:1", "--graphs"]
+    assert cli.main(["train", str(recipe), "--out", "elsewhere", *options]) == 130
+    assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run} --device gpu:1 --graphs\n"
+    assert cli.main(["train", str(recipe), "--out", str(run), *options]) == 2
+    assert f"rnnlab train --resume {run} --device gpu:1 --graphs, or" in capsys.readouterr().err

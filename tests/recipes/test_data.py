@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import get_args, get_type_hints
+
+import pytest
+
+from rnnlab.recipes import data
+from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig, recipe_from_dict
+
+RECIPES = {kind: Config for kind in ("shapes", "course", "karpathy", "coco")}
+RECIPES |= {"parallel": TranslationConfig, "habeas": TranslationConfig}
+RECIPES |= {"mnist": ClassificationConfig, "digits": ClassificationConfig}
+TABLES = [table for table in vars(data).values() if dataclasses.is_dataclass(table)]
+
+
+def kind_of(table):
+    return get_args(get_type_hints(table)["kind"])[0]
+
+
+def test_every_kind_has_a_table():
+    assert {kind_of(table) for table in TABLES} == set(RECIPES)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=kind_of)
+def test_the_kind_chooses_table_and_recipe(table):
+    required = [field.name for field in dataclasses.fields(table) if field.default is dataclasses.MISSING]
+    keys = {name: "$SOMEWHERE/data" for name in required} | {"kind": kind_of(table)}
+    config = recipe_from_dict({"data": keys})
+    assert type(config) is RECIPES[kind_of(table)]
+    assert type(config.data) is table
+    assert all(str(getattr(config.data, name)) == keys[name] for name in required)
+    assert recipe_from_dict(config.to_dict()) == config

@@ -1,0 +1,233 @@
+"""Captioning: inputs from the run alone, lazy features, splits, and failures before training or decoding."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from rnnlab import cli, metrics, runs
+from rnnlab.data import CaptionData, write_shapes
+from rnnlab.data.errors import MissingDataError
+from rnnlab.data.lazy import LazyFeatures
+from rnnlab.metrics import JavaError
+from rnnlab.recipes.recipe import Config, DecodingConfig, EvaluationConfig, load_config
+from rnnlab.tasks.search import decode
+from rnnlab.training import CheckpointError, load_checkpoint
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+SIZES = {"train": 40, "val": 12, "test": 10}
+
+
+@pytest.fixture(scope="module")
+def shapes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "shapes"
+    write_shapes(folder, SIZES)
+    return folder
+
+
+def config_of(folder, **tables):
+    data = {"kind": "course", "directory": str(folder), "max_train": 60} | tables.pop("data", {})
+    model = {"cell_type": "lstm", "wordvec_dim": 8, "hidden_dim": 12} | tables.pop("model", {})
+    training = {"num_epochs": 1, "batch_size": 20} | tables.pop("training", {})
+    decoding = {"method": "greedy", "max_length": 6}
+    evaluation = {"metrics": ["BLEU"]} | tables.pop("evaluation", {})
+    return Config.from_dict(
+        {"data": data, "model": model, "training": training, "decoding": decoding, "evaluation": evaluation}
+    )
+
+
+@pytest.fixture(scope="module")
+def run(shapes, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "course"
+    return runs.train(config_of(shapes), out, progress=False)
+
+
+# ------------------------------------------------------------------ inputs from the run alone
+
+
+def test_captions_need_the_run_alone(run, shapes, tmp_path, monkeypatch):
+    """Scaling and vocabulary are the checkpoint's, and the captions are those with the data."""
+    with h5py.File(tmp_path / "new.h5", "w") as file:
+        file["features"] = CaptionData.from_course(shapes, standardise=False).split("test").features
+        file["filenames"] = [f"{k}.png" for k in range(SIZES["test"])]
+    monkeypatch.setattr(runs, "open_data", None)
+    alone = runs.load_run(run.directory, with_data=False)
+    with h5py.File(tmp_path / "new.h5") as file:
+        features = alone.inputs.standardise(file["features"][()], "new.h5")
+    np.testing.assert_allclose(features, run.data.split("test").features, rtol=1e-5, atol=1e-6)
+    assert alone.inputs.vocabulary == run.data.vocabulary == run.inputs.vocabulary
+    found = decode(alone.model, features, DecodingConfig(method="greedy"))
+    assert found == decode(run.model, run.data.split("test").features, DecodingConfig(method="greedy"))
+    assert cli.main(["caption", str(run.directory), str(tmp_path / "new.h5")]) == 0
+
+
+def test_a_wrong_width_names_the_file(run, tmp_path, capsys):
+    with h5py.File(tmp_path / "narrow.h5", "w") as file:
+        file["features"], file["filenames"] = np.ones((2, 5)), ["a.png", "b.png"]
+    assert cli.main(["caption", str(run.directory), str(tmp_path / "narrow.h5")]) == 2
+    printed = capsys.readouterr().err
+    assert f"{tmp_path / 'narrow.h5'}: features: found shape (2, 5), expected (..., 39) as" in printed
+
+
+def test_data_of_another_scaling_or_vocabulary(run, shapes, tmp_path, monkeypatch):
+    spoiled = tmp_path / "spoiled"
+    shutil.copytree(shapes, spoiled)
+    with h5py.File(next(spoiled.glob("train*pca.h5")), "a") as file:
+        file["features"][...] *= 2
+    monkeypatch.setattr(runs, "open_data", lambda table: CaptionData.from_course(spoiled))
+    with pytest.raises(CheckpointError, match="preprocessing: features_std: found .* as the data"):
+        runs.load_run(run.directory)
+    with pytest.raises(CheckpointError, match="preprocessing: features_std"):
+        runs.resume(run.directory, num_epochs=2, progress=False)
+
+
+def test_parameters_scaling_and_fingerprint_are_in_the_checkpoint(run):
+    checkpoint = load_checkpoint(run.directory)
+    assert set(checkpoint.preprocessing) == {"features_mean", "features_std", "tokenizer"}
+    assert checkpoint.fingerprint == run.data.fingerprint()
+
+
+# ------------------------------------------------------------------ lazy features
+
+
+class Counter:
+    """Counts the rows that one request reads, and those that are read at all."""
+
+    def __init__(self, monkeypatch):
+        self.most, read = 0, LazyFeatures.__getitem__
+
+        def counted(features, indices):
+            found = read(features, indices)
+            self.most = max(self.most, found.size // max(1, int(np.prod(features.shape[1:]))))
+            return found
+
+        monkeypatch.setattr(LazyFeatures, "__getitem__", counted)
+
+
+def test_lazy_features_stay_lazy(shapes, tmp_path, monkeypatch, capsys):
+    """Training, validation, scores of each epoch, captions and evaluation read a few rows at a time."""
+    pytest.importorskip("pycocoevalcap")
+    monkeypatch.setattr("rnnlab.tasks.search._ROWS", 3)
+    monkeypatch.setattr(
+        "rnnlab.data.lazy.BLOCK_BYTES", 4 * 32 * 4
+    )  # 4 rows: statistics are computed by block
+    tables = {"training": {"monitor": "BLEU-4", "batch_size": 4}, "evaluation": {"each_epoch": ["BLEU"]}}
+    tables = {"data": {"lazy": True, "standardise": True}, **tables}
+    counter = Counter(monkeypatch)
+    run = runs.train(config_of(shapes, **tables), tmp_path / "lazy", progress=False)
+    lazy = runs.evaluate(run, "test")
+    assert cli.main(["caption", str(tmp_path / "lazy"), "test"]) == 0
+    assert counter.most <= 8  # the fingerprint's sample
+    tables["data"]["lazy"] = False
+    eager = runs.load_run(tmp_path / "lazy")
+    eager.data.splits["test"] = runs.open_data(config_of(shapes).data).split("test")
+    assert runs.evaluate(eager, "test").sentences == lazy.sentences
+
+
+def test_features_before_pca_are_described(tmp_path, capsys):
+    """``data prepare`` without ``--pca``, then ``data info``, and a recipe that asks for the other kind."""
+    images = [
+        {"filename": f"{k}.jpg", "split": split, "sentences": [{"raw": "a dog runs"}]}
+        for k, split in enumerate(["train"] * 6 + ["val"] * 2)
+    ]
+    (tmp_path / "dataset.json").write_text(json.dumps({"images": images}))
+    with h5py.File(tmp_path / "features.h5", "w") as file:
+        file["features"], file["filenames"] = np.eye(8, 5), [f"{k}.jpg" for k in range(8)]
+    files = ["--karpathy", str(tmp_path / "dataset.json"), "--features", str(tmp_path / "features.h5")]
+    out = tmp_path / "prepared"
+    assert cli.main(["data", "prepare", *files, "--out", str(out), "--min-count", "1"]) == 0
+    described = capsys.readouterr().out
+    assert cli.main(["data", "info", str(out)]) == 0
+    assert capsys.readouterr().out == described
+    with pytest.raises(FileNotFoundError, match="expected features of kind 'pca'; the folder has .* 'full'"):
+        CaptionData.from_course(out)
+
+
+# ------------------------------------------------------------------ what fails early
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        (
+            {"model": {"attention": "additive"}},
+            "model.attention is 'additive', and data.features has one vector",
+        ),
+        ({"data": {"features": "local"}}, r"data.features has a grid of shape \(36, 32\) .* model.attention"),
+    ],
+)
+def test_features_that_do_not_fit_the_model(shapes, tables, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        runs.train(config_of(shapes, **tables), tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_data_without_a_test_split(shapes, tmp_path, monkeypatch):
+    data = CaptionData.from_course(shapes, splits=["train", "val"])
+    monkeypatch.setattr(runs, "open_data", lambda table: data)
+    with pytest.raises(
+        MissingDataError, match="evaluation.split is 'test', and shapes has the splits train, val"
+    ):
+        runs.train(config_of(shapes), tmp_path / "run", progress=False)
+
+
+@pytest.fixture
+def no_java(monkeypatch):
+    monkeypatch.setattr(metrics.java.shutil, "which", lambda program: None)
+
+
+def test_meteor_of_each_epoch_needs_java_before_training(shapes, tmp_path, no_java):
+    pytest.importorskip("pycocoevalcap")
+    tables = {"training": {"monitor": "METEOR"}, "evaluation": {"each_epoch": ["METEOR"]}}
+    with pytest.raises(JavaError, match="METEOR, in evaluation.each_epoch, needs Java"):
+        runs.train(config_of(shapes, **tables), tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_ptb_tokenizer_needs_java_before_decoding(run, monkeypatch, no_java):
+    pytest.importorskip("pycocoevalcap")
+    monkeypatch.setattr("rnnlab.tasks.captioning.decode", None)
+    with pytest.raises(JavaError, match='evaluation.tokenizer = "ptb" needs Java'):
+        runs.evaluate(run, evaluation=EvaluationConfig(tokenizer="ptb"))
+
+
+def test_scores_name_split_and_tokenizer(run):
+    pytest.importorskip("pycocoevalcap")
+    found = runs.evaluate(run)
+    assert found.split == "test"
+    assert found.notes()[0].startswith("tokenizer: simple")
+    assert found.report()["tokenizer"] == "simple"
+    assert any("chosen on val" in note for note in runs.evaluate(run, "val").notes())
+
+
+# ------------------------------------------------------------------ COCO
+
+
+@pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
+def test_the_recipe_of_coco(tmp_path, monkeypatch):
+    """Two updates of a small model on COCO's own captions, with drawn features."""
+    coco = Path(os.environ["RNNLAB_DATA"]) / "coco_mini"
+    names = [
+        image["file_name"]
+        for split in ("train", "val")
+        for image in json.loads((coco / f"captions_{split}2017.json").read_text())["images"]
+    ]
+    (tmp_path / "coco").mkdir()
+    for path in coco.glob("*.json"):
+        (tmp_path / "coco" / path.name).symlink_to(path)
+    with h5py.File(tmp_path / "coco" / "features_local.h5", "w") as file:
+        file["features"] = np.random.default_rng(0).standard_normal((len(names), 4, 6)).astype(np.float32)
+        file["filenames"] = names
+    monkeypatch.setenv("RNNLAB_DATA", str(tmp_path))
+    sizes = {"attention_dim": 5, "wordvec_dim": 6, "hidden_dim": 7}
+    changes = [f"model.{name}={size}" for name, size in sizes.items()]
+    changes += ["training.num_epochs=1", "evaluation.each_epoch=[]", "training.monitor=val_loss"]
+    config = load_config(RECIPES / "coco_soft_attention.toml", [*changes, "data.max_train=200"])
+    run = runs.train(config, tmp_path / "run", progress=False)
+    assert {name: split.num_images for name, split in run.data.splits.items()} == {"train": 80, "val": 79}
+    found = decode(run.model, run.data.split("val").model_inputs, config.decoding, first=5)
+    assert len(found) == 5

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from rnnlab.training.epoch_totals import EpochTotals
+
+
+def test_means_over_iterations_and_tokens():
+    totals = EpochTotals()
+    assert (totals.loss_per_token, totals.tokens_per_second) == (0.0, 0.0)
+    totals.add(loss=6.0, averaged_over=2, gradient_norm=1.0, tokens=4, seconds=0.5)  # 12 nats
+    totals.add(loss=2.0, averaged_over=3, gradient_norm=3.0, tokens=8, seconds=1.5)  # 6 nats
+    assert totals.row() == pytest.approx(
+        {
+            "train_loss": 4.0,
+            "train_loss_per_token": 18 / 12,
+            "gradient_norm": 2.0,
+            "seconds": 2.0,
+            "tokens_per_second": 6.0,
+        }
+    )

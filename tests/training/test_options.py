@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from rnnlab.training import Solver
+from rnnlab.training.options import CHANGEABLE, Options, with_changes
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"update_rule": "adamax"}, "update_rule is 'adamax', expected one of sgd, momentum"),
+        ({"optim_config": {"lr": 1}}, "optim_config: unknown key 'lr'; adam has learning_rate, beta1"),
+        ({"schedule": {"name": "cosine"}}, "schedule: name is 'cosine'"),
+        ({"num_epochs": 0}, "Solver: num_epochs is 0, expected an integer of at least 1"),
+        ({"batch_size": -1}, "Solver: batch_size is -1, expected an integer of at least 1"),
+        ({"batch_size": 2.5}, "Solver: batch_size is 2.5"),
+        ({"print_every": 0}, "Solver: print_every is 0"),
+        ({"patience": 0}, "Solver: patience is 0"),
+        ({"checkpoint_every": 0}, "Solver: checkpoint_every is 0"),
+        ({"clip_norm": 0}, "Solver: clip_norm is 0, expected a positive number"),
+        ({"clip_value": float("inf")}, "Solver: clip_value is inf"),
+        ({"seed": -1}, "Solver: seed is -1, expected an integer of at least 0"),
+        ({"seed": None}, "Solver: seed is None"),
+        ({"prefetch": -1}, "Solver: prefetch is -1, expected an integer of at least 0"),
+        ({"prefetch": None}, "Solver: prefetch is None"),
+        ({"verbose": "no"}, "Solver: verbose is 'no', expected True or False"),
+        ({"trains": [3]}, r"Solver: trains is \[3\], expected a list of strings"),
+    ],
+)
+def test_bad_arguments(model, data, options, message):
+    with pytest.raises(ValueError, match=message):
+        Solver(model, data, **options)
+
+
+def test_config_that_json_cannot_hold(model, data, tmp_path):
+    with pytest.raises(TypeError, match="config is nothing that JSON can hold: .*PosixPath"):
+        Solver(model, data, config={"path": tmp_path})
+
+
+def test_options_are_completed_and_plain(model, data):
+    solver = Solver(
+        model,
+        data,
+        optim_config={"beta1": np.float32(0.5)},
+        schedule={"name": "step", "every": 2},
+        num_epochs=np.int64(3),
+        trains=("W",),
+        verbose=np.False_,
+    )
+    options = solver.options.to_dict()
+    assert json.loads(json.dumps(options)) == options
+    assert options["optim_config"] == {"learning_rate": 1e-3, "beta1": 0.5, "beta2": 0.999, "epsilon": 1e-8}
+    assert options["schedule"] == {"name": "step", "factor": 0.5, "every": 2, "unit": "epochs"}
+    assert (options["num_epochs"], options["trains"], options["verbose"]) == (3, ["W"], False)
+    assert options["monitor_mode"] == "min"
+    assert not {"model", "data", "device", "evaluate", "run_dir", "config", "self"} & set(options)
+    assert Options.of(Solver, options) == solver.options
+
+
+def test_changes_of_a_run():
+    options = {"num_epochs": 3, "seed": 1}
+    assert with_changes(options, {"num_epochs": 5}) == {"num_epochs": 5, "seed": 1}
+    assert options["num_epochs"] == 3
+    with pytest.raises(
+        ValueError, match="resume: seed cannot change within a run, only num_epochs, patience"
+    ):
+        with_changes(options, {"seed": 2})
+    assert "seed" not in CHANGEABLE

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from rnnlab.training import Solver
+from rnnlab.training.checkpoint import Checkpoint, CheckpointError
+from rnnlab.training.nonfinite import NonFiniteError
+from rnnlab.training.state import TrainingState
+
+
+@pytest.fixture
+def state(model, data):
+    schedule = {"name": "step", "every": 1, "unit": "epochs", "factor": 0.5}
+    return TrainingState(Solver(model, data, schedule=schedule, verbose=False).options, data)
+
+
+def iterate(state, losses):
+    """Count iterations and read their losses."""
+    state.order.batches()
+    for loss in losses:
+        state.count(averaged_over=2, tokens=4, seconds=0.5)
+        state.read([(loss, 1.0)])
+
+
+def test_iterations_are_counted_before_their_losses_are_read(state):
+    state.order.batches()
+    for _ in range(3):
+        state.count(averaged_over=1, tokens=1, seconds=1.0)
+    assert (state.iteration, state.unread, state.order.batch) == (3, 3, 3)
+    state.read([(5.0, 1.0)])
+    assert (state.iteration, state.unread, state.losses) == (3, 2, [5.0])
+    state.rule.steps = 3
+    state.drop_unread()
+    assert (state.iteration, state.unread, state.order.batch, state.rule.steps) == (1, 0, 1, 1)
+
+
+def test_a_failed_iteration_is_undone(state):
+    restore, expected = state.snapshot(), state.rng.random()
+    state.rule.steps = 1
+    restore()
+    assert state.rule.steps == 0
+    assert state.rng.random() == expected
+
+
+def test_an_epoch_has_a_row(state):
+    iterate(state, [6.0, 4.0])
+    assert state.multiplier == 1.0
+    assert state.end_epoch({"val_loss": 2.0})
+    (row,) = state.history
+    assert row | {"seconds": 1.0} == {
+        "epoch": 1,
+        "iteration": 2,
+        "train_loss": 5.0,
+        "train_loss_per_token": 20 / 8,
+        "gradient_norm": 1.0,
+        "seconds": 1.0,
+        "tokens_per_second": 8.0,
+        "learning_rate": 1e-3,
+        "val_loss": 2.0,
+    }
+    assert (state.multiplier, state.order.epoch, state.totals.iterations) == (0.5, 1, 0)
+
+
+def test_a_metric_that_is_not_finite_changes_nothing(state):
+    iterate(state, [1.0])
+    with pytest.raises(NonFiniteError, match="val_loss is nan"):
+        state.end_epoch({"val_loss": np.nan})
+    assert (state.history, state.order.epoch) == ([], 0)
+
+
+def test_saved_and_loaded(state, model, data):
+    iterate(state, [3.0, 2.0])
+    state.rng.random()
+    saved = json.loads(json.dumps(state.save()["solver"]))
+    checkpoint = Checkpoint(model.params, {}, losses=np.array(state.losses), solver=saved)
+    other = TrainingState(Solver(model, data, verbose=False).options, data)
+    other.load("run.h5", checkpoint, model.params.flat)
+    assert (other.losses, other.order.batch, other.totals) == (state.losses, 2, state.totals)
+    assert other.rng.random() == state.rng.random()
+    for name in ("rng", "order"):
+        broken = Checkpoint(model.params, {}, solver={k: v for k, v in saved.items() if k != name})
+        with pytest.raises(CheckpointError, match=f"run.h5: solver: {name}: found nothing"):
+            other.load("run.h5", broken, model.params.flat)
