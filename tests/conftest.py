@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -14,6 +15,7 @@ from hypothesis import settings
 
 from .simulated_cupy import install
 
+os.environ["RNNLAB_STRICT"] = "1"  # a kernel that does not take an array is an error, not a slower way
 matplotlib.use("Agg")
 # The default: the same examples in every run. pytest --hypothesis-profile=explore draws new ones.
 settings.register_profile("rnnlab", deadline=None, derandomize=True)

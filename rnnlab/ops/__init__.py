@@ -1,17 +1,25 @@
-"""Array primitives: the only floor that can tell NumPy from CuPy.
+"""Array primitives, and the choice of the library that computes them.
 
-A layer asks once per call, ``ops = ops_for(x, Wx, Wh)``, and gets a plain module; all of them have the same
-function names and signatures. There is no global device and no fallback from one library to another: a
-primitive that a module lacks is an AttributeError.
+``ops_for(x, Wx, Wh)`` returns the module of primitives for the library of these arrays. A layer asks once per
+call. All modules have the functions of :class:`~rnnlab.ops.api.Primitives`. There is no global device, and no
+fallback from one library to another.
 
-For NumPy arrays there are two: :mod:`~rnnlab.ops.numpy`, the reference, and, where the extra ``[fast]``
-is installed, :mod:`~rnnlab.ops.numba`, the same on compiled kernels. The environment variable
-RNNLAB_OPS, "numpy" or "fused", insists on one of them; :func:`describe` tells which one is in use and why.
-For CuPy arrays there is :mod:`~rnnlab.ops.cuda`, with kernels of its own, imported when it is first asked
-for. :func:`ops_on` has the module for a device that is named. RNNLAB_MATMUL says how its products of float32
-are done: "float32", the default; "tf32" or "bfloat16", less exact (:mod:`~rnnlab.ops.cuda.cublas`).
-RNNLAB_PERSISTENT, "1" or "0", has the steps of an LSTM done in one launch wherever its weight fits on the
-chip, or nowhere; unset, where the table of :mod:`~rnnlab.ops.cuda.persistent` says that it is faster.
+- :mod:`rnnlab.ops.numpy` is the reference for NumPy arrays.
+- :mod:`rnnlab.ops.numba` has compiled kernels for NumPy arrays. It is used where the extra ``[fast]`` is
+  installed.
+- :mod:`rnnlab.ops.cuda` works on CuPy arrays. It is imported when the first one arrives.
+
+Environment variables:
+
+- RNNLAB_OPS: "numpy" or "fused" selects one of the two modules for NumPy arrays. :func:`describe` names the
+  one in use.
+- RNNLAB_NUM_THREADS: the number of threads on the CPU (:mod:`rnnlab.ops.threads`).
+- RNNLAB_STRICT: with "1", arrays of a layout that a compiled kernel does not take raise TypeError. Without it
+  NumPy takes them, which is slower.
+- RNNLAB_MATMUL: the precision of float32 products on a GPU: "float32", the default, "tf32" or "bfloat16"
+  (:mod:`rnnlab.ops.cuda.cublas`).
+- RNNLAB_PERSISTENT: "1" runs all steps of an LSTM in one launch wherever its weight fits on the chip of the
+  GPU, "0" never does. Unset, the table of :mod:`rnnlab.ops.cuda.persistent` decides.
 """
 
 from __future__ import annotations
@@ -29,6 +37,7 @@ import numpy as np
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.api import Primitives
 from rnnlab.ops.step_masks import StepMasks
+from rnnlab.ops.threads import limit_libraries
 
 __all__ = [
     "Primitives",
@@ -52,12 +61,12 @@ _NUMPY = (np.ndarray, np.generic)
 
 
 def ops_for(*arrays: Any) -> Primitives:
-    """The module of primitives for the library that made these arrays.
+    """The module of primitives for the library of these arrays.
 
     Raises
     ------
     TypeError
-        If the arrays are of different libraries, or of none that has primitives.
+        If the arrays are of different libraries, or of one that has no primitives.
     """
     if arrays and all(isinstance(array, _NUMPY) for array in arrays):
         return _for_numpy().module
@@ -71,7 +80,7 @@ def ops_for(*arrays: Any) -> Primitives:
 
 
 def ops_on(device: str) -> Primitives:
-    """The module of primitives for "cpu", "gpu" (the first), or "gpu:N", which becomes the one in use.
+    """The module of primitives for "cpu", "gpu" (the first one) or "gpu:N", which becomes the current GPU.
 
     Raises
     ------
@@ -96,17 +105,17 @@ def ops_on(device: str) -> Primitives:
 
 
 def device_of(array: Any) -> str:
-    """The name of the device that an array is on: "cpu", or "gpu:N"."""
+    """The name of the device that holds an array: "cpu" or "gpu:N"."""
     return "cpu" if isinstance(array, _NUMPY) else f"gpu:{array.device.id}"
 
 
 def describe() -> str:
-    """What works on NumPy arrays, and why: one line."""
+    """The library that computes on NumPy arrays, and the reason for it, in one line."""
     return _for_numpy().description
 
 
 def describe_gpu() -> str:
-    """The GPU's name and memory, and CuPy's version, or why there is none: one line."""
+    """The GPU's name and memory and CuPy's version, or the reason why there is none, in one line."""
     try:
         return importlib.import_module("rnnlab.ops.cuda.devices").describe()
     except ImportError as error:
@@ -116,7 +125,7 @@ def describe_gpu() -> str:
 
 
 def gpu_training() -> ModuleType:
-    """What a solver does on a GPU alone: :mod:`rnnlab.ops.cuda.training`."""
+    """The functions that a solver needs on a GPU only, :mod:`rnnlab.ops.cuda.training`."""
     return importlib.import_module("rnnlab.ops.cuda.training")
 
 
@@ -140,7 +149,7 @@ def release_memory() -> int:
 
 
 def warm_up() -> float:
-    """Compile all kernels for float32 and float64 that are not on disk yet; return the seconds it took."""
+    """Compile all kernels for float32 and float64 that are not cached yet; return the seconds it took."""
     if _for_numpy().module is numpy_ops:
         return 0.0
     from rnnlab.ops.numba import kernel
@@ -155,7 +164,7 @@ class _Choice(NamedTuple):
 
 @functools.cache
 def _for_numpy() -> _Choice:
-    """What is chosen at the first use: numba takes a third of a second to import."""
+    """Choose at the first use, because numba takes a third of a second to import."""
     asked = os.environ.get("RNNLAB_OPS", "")
     if asked not in ("", "numpy", "fused"):
         raise ValueError(f"RNNLAB_OPS is {asked!r}, expected 'numpy' or 'fused'")
@@ -163,20 +172,22 @@ def _for_numpy() -> _Choice:
         return _reference("RNNLAB_OPS asks for it")
     try:
         fused_ops = importlib.import_module("rnnlab.ops.numba")
+        fused_ops.products.verify()
+        limit_libraries()  # among them those that numba has loaded with the first kernel
     except ModuleNotFoundError as error:
         if asked:
             raise ImportError(f"RNNLAB_OPS is 'fused', which needs {error.name}: {_INSTALL}") from None
         return _reference(f"{error.name} is not installed: {_INSTALL}")
-    except ImportError as error:  # numba is there, but does not go with this NumPy, for instance
+    except ImportError as error:  # this numba does not support this NumPy, or products are wrong
         if asked:
             raise
-        warnings.warn(f"fused kernels are not used: {error}", RuntimeWarning, stacklevel=3)
-        return _reference(f"fused kernels cannot be imported: {error}")
+        warnings.warn(f"compiled kernels are not used: {error}", RuntimeWarning, stacklevel=3)
+        return _reference(f"compiled kernels cannot be used: {error}")
     return _Choice(fused_ops, fused_ops.DESCRIPTION)
 
 
 _INSTALL = "pip install 'rnnlab[fast]'"
-_INSTALL_CUPY = "pip install 'rnnlab[cuda12]' or 'rnnlab[cuda13]', as your driver is"
+_INSTALL_CUPY = "pip install 'rnnlab[cuda12]' or 'rnnlab[cuda13]', depending on your driver"
 
 
 def _reference(reason: str) -> _Choice:

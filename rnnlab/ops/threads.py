@@ -13,7 +13,7 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["import_numba", "kernel_threads", "num_threads"]
+__all__ = ["import_numba", "kernel_threads", "limit_libraries", "num_threads"]
 
 
 def num_threads() -> int:
@@ -57,7 +57,7 @@ def import_numba() -> Any:
     os.environ["NUMBA_NUM_THREADS"] = str(threads)  # numba reads it once, when it is imported
     try:
         numba: Any = importlib.import_module("numba")
-        from threadpoolctl import threadpool_limits
+        importlib.import_module("threadpoolctl")
     finally:
         if previous is None:
             del os.environ["NUMBA_NUM_THREADS"]
@@ -67,9 +67,14 @@ def import_numba() -> Any:
         numba.config.THREADING_LAYER = "omp"
     if imported_before and threads < numba.config.NUMBA_NUM_THREADS:
         numba.set_num_threads(threads)
-    if _asked():
-        threadpool_limits(threads)
+    limit_libraries()
     return numba
+
+
+def limit_libraries() -> None:
+    """Limit the libraries that are loaded by now, BLAS and OpenMP, if ``RNNLAB_NUM_THREADS`` is set."""
+    if _asked():
+        importlib.import_module("threadpoolctl").threadpool_limits(num_threads())
 
 
 def _asked() -> str:

@@ -60,10 +60,30 @@ def test_a_warning_where_numba_does_not_go_with_numpy(choose, monkeypatch):
 
     monkeypatch.setattr(rnnlab.ops.importlib, "import_module", broken)
     choose("")
-    with pytest.warns(RuntimeWarning, match="fused kernels are not used: Numba needs NumPy 1.0 or less"):
+    with pytest.warns(RuntimeWarning, match="compiled kernels are not used: Numba needs NumPy 1.0 or less"):
         assert ops_for(np.zeros(2)) is numpy_ops
     choose("fused")
     with pytest.raises(ImportError, match="Numba needs NumPy"):
+        ops_for(np.zeros(2))
+
+
+def test_a_warning_where_compiled_products_are_wrong(choose, monkeypatch):
+    pytest.importorskip("numba")
+    pytest.importorskip("threadpoolctl")
+    from rnnlab.ops.numba import gemm
+
+    right = gemm._multiply_panels.run
+    monkeypatch.setattr(
+        gemm._multiply_panels,
+        "run",
+        lambda *arguments: right(arguments[0], 1.01 * arguments[1], *arguments[2:]),
+    )
+    choose("")
+    with pytest.warns(RuntimeWarning, match="compiled kernels are not used: compiled matrix products differ"):
+        assert ops_for(np.zeros(2)) is numpy_ops
+    assert "compiled matrix products differ from NumPy's" in describe()
+    choose("fused")
+    with pytest.raises(ImportError, match="delete the cache of compiled kernels"):
         ops_for(np.zeros(2))
 
 

@@ -14,10 +14,14 @@ _COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
 @primitive
 def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
     """dW[token] += dout, row by row."""
-    _embedding_gradient(dout, checked_indices(tokens, dW.shape[0]), dW)
+    _embedding_gradient(dout, as_indices(tokens), dW)
 
 
-@kernel("T[:,::1], int64[::1], T[:,::1]", parallel_from=1 << 18)
+@kernel(
+    "T[:,::1], int64[::1], T[:,::1]",
+    arguments="dout (M, W); tokens (M,) 0..V; dW! (V, W)",
+    parallel_from=1 << 18,
+)
 def _embedding_gradient(dout, tokens, dW):
     """A thread has columns of its own, so that the order of the additions is always that of the tokens."""
     W = dout.shape[1]
@@ -29,8 +33,8 @@ def _embedding_gradient(dout, tokens, dW):
                 total[j] += d[j]
 
 
-def checked_indices(numbers: Array, size: int) -> Array:
-    """Rows or columns as a kernel takes them, int64; an index out of range is an IndexError."""
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < size:
-        raise IndexError(f"expected indices from 0 to {size - 1}, got {numbers.min()} to {numbers.max()}")
+def as_indices(numbers: Array) -> Array:
+    """Integers of any width and layout as a kernel takes them."""
+    if numbers.dtype.kind not in "iu":
+        raise TypeError(f"expected integers, got {numbers.dtype}")
     return np.ascontiguousarray(numbers, np.int64)

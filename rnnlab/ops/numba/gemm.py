@@ -24,7 +24,8 @@ from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
 from rnnlab.types import Array
 
-__all__ = ["Panels", "multiply"]
+__all__ = ["Panels", "check", "multiply"]
+_DTYPES = tuple(map(np.dtype, DTYPES.values()))
 _DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
 _LINE = 64  # bytes: panels start on a line of the cache
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
@@ -50,7 +51,7 @@ class Panels:
         self.shape, self.dtype = w.shape, w.dtype.newbyteorder("=")
         K, G = w.shape
         self._panels = empty((-(-G // columns), K, columns), self.dtype)
-        _lay_out.version(w.dtype.char, _threads(8 * w.size) > 1)(_writeable(w), self._panels)
+        _lay_out.run(_threads(8 * w.size) > 1, _writeable(w), self._panels)
 
     def multiply(self, x: Array, first: Array | None, out: Array) -> None:
         """out = first + x w, (n, K) -> (n, G); ``first`` is None, ``out``, or a row (1, G).
@@ -60,7 +61,7 @@ class Panels:
         ValueError, TypeError
             If a shape or a dtype does not fit.
         """
-        _check(x, self, out)
+        check(x, self, first, out)
         if not out.size:
             return
         if (out.shape[1] > 1 and out.strides[1] != out.itemsize) or not _plain(out):
@@ -69,31 +70,23 @@ class Panels:
             out[...] = product
             return
         threads = _threads(x.shape[0] * self._panels.size)
-        version = _multiply_panels.version(x.dtype.char, threads > 1)
-        version(_row_by_row(x), self._panels, *_rows_of(first, out), threads, out)
+        _multiply_panels.run(threads > 1, _row_by_row(x), self._panels, *_rows_of(first, out), threads, out)
 
 
-def multiply(x: Array, w: Array, first: Array | None, out: Array) -> bool:
-    """out = first + x w, as :meth:`Panels.multiply`; false, and nothing is done, for other dtypes.
-
-    Raises
-    ------
-    ValueError
-        If a shape does not fit.
-    """
-    _check(x, w, out)
+def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
+    """out = first + x w, of arrays that :func:`check` has checked."""
     (n, K), G = x.shape, w.shape[1]
     columns = _columns(out.dtype)
-    if not x.dtype == w.dtype == out.dtype or x.dtype.char not in DTYPES or not _plain(out):
-        return False
-    if min(n, K) < _FEW or 2 * G < columns or out.strides[1] != out.itemsize:
+    if not _plain(out):
+        product = empty(out.shape, out.dtype)
+        multiply(x, w, None if first is None else _copy(first), product)
+        out[...] = product
+    elif min(n, K) < _FEW or 2 * G < columns or out.strides[1] != out.itemsize:
         _multiply_thin(x, w, first, out)
-        return True
-    threads = _threads(n * K * G)
-    pieces = empty((threads, min(_DEPTH, K), columns), out.dtype)
-    version = _multiply.version(x.dtype.char, threads > 1)
-    version(_row_by_row(x), _writeable(w), pieces, *_rows_of(first, out), out)
-    return True
+    else:
+        threads = _threads(n * K * G)
+        pieces = empty((threads, min(_DEPTH, K), columns), out.dtype)
+        _multiply.run(threads > 1, _row_by_row(x), _writeable(w), pieces, *_rows_of(first, out), out)
 
 
 def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
@@ -110,24 +103,39 @@ def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
         out[...] = sums
 
 
-def _check(x: Array, w: Array | Panels, out: Array) -> None:
+def check(x: Array, w: Array | Panels, first: Array | None, out: Array) -> None:
+    """Check a product before anything is written.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, or ``out`` overlaps x or w.
+    TypeError
+        If the dtypes are not all float32 or all float64.
+    """
     matrices = x.ndim == len(w.shape) == 2
     if not matrices or x.shape[1] != w.shape[0] or out.shape != (x.shape[0], w.shape[1]):
         raise ValueError(f"x w: x has shape {x.shape}, w {w.shape} and out {out.shape}")
+    if not x.dtype == w.dtype == out.dtype or out.dtype not in _DTYPES:
+        raise TypeError(f"x w: x has dtype {x.dtype}, w {w.dtype} and out {out.dtype}")
+    if first is not None and first is not out:
+        if first.shape != (1, out.shape[1]) or first.dtype != out.dtype:
+            raise ValueError(f"x w + b: b has shape {first.shape[1:]} and dtype {first.dtype}")
+        if np.may_share_memory(first, out):
+            raise ValueError("x w + b: out overlaps b")
+    if not isinstance(
+        w, Panels
+    ):  # the compiled product looks for overlaps too, but thin ones are prepared here
+        for a in (x, w):
+            if np.may_share_memory(a, out) and np.shares_memory(a, out):
+                raise ValueError("x w: out overlaps x or w")
 
 
 def _rows_of(first: Array | None, out: Array) -> tuple[Array, int]:
     """Where the sums start, for the kernels: rows and how many they are, none if at zero."""
     if first is None:
         return out[:0], 0
-    if first is out:
-        return out, out.shape[0]
-    if first.shape not in ((1, out.shape[1]), out.shape) or first.dtype != out.dtype:
-        raise ValueError(
-            f"x w + first: first has shape {first.shape} and dtype {first.dtype}, "
-            f"expected (1, {out.shape[1]}) or {out.shape}, and {out.dtype}"
-        )
-    return _contiguous(first), first.shape[0]
+    return (out if first is out else _contiguous(first)), first.shape[0]
 
 
 def _row_by_row(x: Array) -> Array:
@@ -136,7 +144,7 @@ def _row_by_row(x: Array) -> Array:
     if x.strides[1] == x.itemsize or x.shape[1] == 1:
         return x
     out = empty(x.shape, x.dtype)
-    _transpose.version(x.dtype.char, _threads(8 * x.size) > 1)(x, out)
+    _transpose.run(_threads(8 * x.size) > 1, x, out)
     return out
 
 
@@ -173,7 +181,11 @@ def _columns(dtype: np.dtype) -> int:
 # ---------------------------------------------------------------- kernels
 
 
-@kernel("T[:,:], T[:,:,::1], T[:,:], int64, int64, T[:,:]", parallel_from=0)
+@kernel(
+    "T[:,:], T[:,:,::1], T[:,:], int64, int64, T[:,:]",
+    arguments="x (n, K); panels (P, K, W); first (F, G); out! (n, G) = first",
+    parallel_from=0,
+)
 def _multiply_panels(x, panels, first, first_rows, threads, out):
     """out = first + x w, w in panels."""
     columns, row_parts = panels.shape[2], _row_parts(x.shape[0], panels.shape[0], threads)
@@ -187,7 +199,11 @@ def _multiply_panels(x, panels, first, first_rows, threads, out):
                 _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 
 
-@kernel("T[:,:], T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]", parallel_from=0)
+@kernel(
+    "T[:,:], T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]",
+    arguments="x (n, K); w (K, G); pieces! (t, d, W); first (F, G); out! (n, G) = first",
+    parallel_from=0,
+)
 def _multiply(x, w, pieces, first, first_rows, out):
     """The same, w as it is; a thread lays it out in its own of the pieces, (threads, depth, columns)."""
     threads, columns = pieces.shape[0], pieces.shape[2]
@@ -204,7 +220,10 @@ def _multiply(x, w, pieces, first, first_rows, out):
                 _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 
 
-@kernel("T[:,::1], T[:,::1], T[:,::1]")
+@kernel(
+    "T[:,::1], T[:,::1], T[:,::1]",
+    arguments="x (n, K); columns (G, K); out! (n, G)",
+)
 def _add_dots(x, columns, out):
     """out += x w, the columns of w one after the other."""
     for i in range(out.shape[0]):
@@ -212,7 +231,10 @@ def _add_dots(x, columns, out):
             out[i, j] += _dot(x[i], columns[j])
 
 
-@kernel("T[:,:], T[:,::1], T[:,::1]")
+@kernel(
+    "T[:,:], T[:,::1], T[:,::1]",
+    arguments="x (n, K); w (K, G); out! (n, G)",
+)
 def _add_rows(x, w, out):
     """out += x w, row by row of w."""
     for i in range(out.shape[0]):
@@ -231,13 +253,21 @@ def _dot(a, b):
     return total
 
 
-@kernel("T[:,:], T[:,:,::1]", parallel_from=0)
+@kernel(
+    "T[:,:], T[:,:,::1]",
+    arguments="w (K, G); panels! (P, K, W)",
+    parallel_from=0,
+)
 def _lay_out(w, panels):
     for panel in prange(panels.shape[0]):
         _lay_out_piece(w, 0, panel * panels.shape[2], panels[panel])
 
 
-@kernel("T[:,:], T[:,::1]", parallel_from=0)
+@kernel(
+    "T[:,:], T[:,::1]",
+    arguments="x (n, K); out! (n, K)",
+    parallel_from=0,
+)
 def _transpose(x, out):
     """out = x, which lies column by column in memory."""
     rows = x.shape[0]

@@ -21,29 +21,37 @@ import contextlib
 import functools
 import hashlib
 import importlib
+import inspect
+import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
+from rnnlab.ops.arguments import PRIMITIVES, Declaration
 from rnnlab.ops.threads import import_numba, kernel_threads
 
 numba = import_numba()
 if numba.config.DISABLE_JIT:
     raise ImportError("NUMBA_DISABLE_JIT is set")
 
+from rnnlab.ops.numba.guard import FITS, OVERLAP, guarded  # noqa: E402  numba is imported above, with our threads
+
 __all__ = [
     "DTYPES",
     "Kernel",
+    "RefusedError",
     "always_parallel",
     "inlined",
     "kernel",
+    "named_errors",
     "pasted",
     "primitive",
     "reduction",
     "shared_by",
+    "strict",
     "threads",
     "warm_up",
 ]
@@ -88,52 +96,97 @@ def always_parallel() -> Iterator[None]:
         _always_parallel = False
 
 
-def kernel(signature: str, *, parallel_from: int | None = None) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(
+    signature: str, *, arguments: str = "", parallel_from: int | None = None
+) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a kernel of a function; see the module's docstring.
 
     Parameters
     ----------
     signature : str
         The types of the arguments in numba's notation, with T for the dtype. The first one is an array of T.
+    arguments : str
+        The declaration of the arrays (:mod:`rnnlab.ops.arguments`); that of the primitive of this name if
+        empty.
     parallel_from : int, optional
         From how many elements of the first argument on all threads take part.
+
+    Raises
+    ------
+    ValueError
+        If an array of the signature is not declared, or has another number of axes.
     """
-    return lambda function: Kernel(function, signature, parallel_from)
+    return lambda function: Kernel(function, signature, arguments, parallel_from)
+
+
+class RefusedError(TypeError):
+    """The arguments are right, but of a layout or an integer type that the kernel does not take."""
 
 
 class Kernel:
     """A function over arrays, compiled for each dtype when it is first called with it.
 
-    A call raises TypeError if the arguments are not what the signature says: of other dtypes, not
-    contiguous, not writeable.
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        By a call, before anything is written: if the arguments are not as declared.
+    RefusedError
+        By a call: if they are as declared, but strided, read-only, unaligned or of another integer type.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: str, parallel_from: int | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], signature: str, arguments: str, parallel_from: int | None
+    ) -> None:
         functools.update_wrapper(self, function)
-        self.function, self.signature = function, signature
-        self.parallel_from = parallel_from
+        name = function.__name__
+        self.function, self.signature, self.parallel_from = function, signature, parallel_from
+        self.declaration = Declaration(arguments) if arguments else PRIMITIVES[name]
+        parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+        kinds = dict(zip(parameters, re.findall(r"\w+(?:\[[^]]*\])?", signature), strict=True))
+        axes = {key: kind.count(",") + 1 for key, kind in kinds.items() if "[" in kind}
+        if axes != {each.name: len(each.axes or ()) for each in self.declaration.arguments}:
+            raise ValueError(f"{name}: the declaration of the arrays does not fit the signature")
+        self._strided = [key for key, kind in kinds.items() if "[" in kind and "1]" not in kind]
+        self._parameters = parameters
         self._versions: dict[tuple[str, bool], Callable[..., Any]] = {}
         _KERNELS.append(self)
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any) -> None:
         """Run the version for these arguments."""
-        first = arguments[0]
-        parallel = self.parallel_from is not None and shared_by(first.size, self.parallel_from) > 1
-        return self.version(first.dtype.char, parallel)(*arguments)
+        if self.parallel_from is None:
+            self.run(False, *arguments)
+        else:
+            self.run(shared_by(arguments[0].size, self.parallel_from) > 1, *arguments)
+
+    def run(self, parallel: bool, *arguments: Any) -> None:
+        """Run it on all threads or on one."""
+        try:
+            version = self._versions.get((arguments[0].dtype.char, parallel))
+            if version is None:
+                self._check(arguments)
+                version = self.version(arguments[0].dtype.char, parallel)
+            found = version(*arguments, False) if self._strided else version(*arguments)
+        except (TypeError, ValueError, AttributeError) as error:
+            self._check(arguments)
+            if len(arguments) != len(self._parameters):
+                raise
+            raise RefusedError(f"{self.function.__name__}: {error}") from error
+        if found != FITS:
+            self._check(arguments)
+            if found != OVERLAP or not self._strided:
+                raise AssertionError(f"{self.function.__name__}: the guard is stricter than the declaration")
+            version(*arguments, True)
+
+    def _check(self, arguments: tuple[Any, ...]) -> None:
+        """Raise an error that names the argument that is not as declared, if there is one."""
+        given = dict(zip(self._parameters, arguments, strict=False))
+        self.declaration.check(self.function.__name__, given)
 
     def version(self, dtype: str, parallel: bool) -> Any:
-        """The compiled function for a dtype, "f" or "d", on one thread or on all: numba's dispatcher.
-
-        Raises
-        ------
-        TypeError
-            If it is another dtype.
-        """
+        """The compiled function for a dtype, "f" or "d", on one thread or on all: numba's dispatcher."""
         key = dtype, parallel
         version = self._versions.get(key)
         if version is None:
-            if dtype not in DTYPES:
-                raise TypeError(f"{self.function.__name__}: no kernel for dtype {dtype!r}, there are f and d")
             version = self._versions[key] = self._compile(dtype, parallel)
         return version
 
@@ -143,37 +196,74 @@ class Kernel:
         return [(dtype, parallel) for dtype in DTYPES for parallel in modes]
 
     def _compile(self, dtype: str, parallel: bool) -> Any:
+        body = numba.njit(inline="always", **_OPTIONS)(self.function)
+        guard = guarded(body, self.function, self.declaration, self._strided, inlined)
+        # qualname is part of the name of the file in numba's cache, which does not tell options apart
         name = f"{self.function.__name__}-{DTYPES[dtype]}-{'parallel' if parallel else 'serial'}-{_digest()}"
-        copy = FunctionType(self.function.__code__, self.function.__globals__, self.function.__name__)
-        copy.__qualname__ = name  # of the file in numba's cache, which does not tell options apart
-        dispatcher = numba.njit(parallel=parallel, **_OPTIONS)(copy)
+        guard.__qualname__ = name
+        dispatcher = numba.njit(parallel=parallel, **_OPTIONS)(guard)
         try:
             dispatcher.enable_caching()
         except RuntimeError:  # numba finds no folder that it may write
-            _announce("They cannot be kept; set NUMBA_CACHE_DIR to a folder that can be written.")
+            _announce("They cannot be saved; set NUMBA_CACHE_DIR to a folder that can be written.")
         else:
             path = Path(dispatcher.stats.cache_path)
             if not any(path.glob(f"*{name}*")):
                 _announce()
-        dispatcher.compile(f"({self.signature.replace('T', DTYPES[dtype])})")
+        signature = self.signature + ", boolean" * bool(self._strided)
+        dispatcher.compile(f"({signature.replace('T', DTYPES[dtype])})")
         dispatcher.disable_compile()
         return dispatcher
 
 
+def strict() -> bool:
+    """Whether what a kernel refuses is an error: RNNLAB_STRICT is "1"."""
+    return os.environ.get("RNNLAB_STRICT") == "1"
+
+
 def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, or NumPy's of the same module and name for arguments that its kernel refuses."""
+    """The function, or NumPy's of the same module and name for arrays of a layout that no kernel takes.
+
+    Wrong arguments raise an error that names the primitive. With RNNLAB_STRICT=1 other layouts raise
+    RefusedError.
+    """
     reference_module = importlib.import_module(function.__module__.replace(".numba.", ".numpy."))
     reference = getattr(reference_module, function.__name__)
+    named = named_errors(function, inspect.signature(reference))
 
     @functools.wraps(reference)
     def choose(*arguments: Any, **options: Any) -> Any:
         try:
-            return function(*arguments, **options)
-        except TypeError:
-            return reference(*arguments, **options)
+            return named(*arguments, **options)
+        except RefusedError:
+            if strict():
+                raise
+        return reference(*arguments, **options)
 
     choose.fused = function  # type: ignore[attr-defined]
     return choose
+
+
+def named_errors(
+    function: Callable[..., Any], signature: inspect.Signature | None = None
+) -> Callable[..., Any]:
+    """The function, with errors of wrong arguments that name it rather than a kernel that it calls."""
+    name = function.__name__
+    declaration = PRIMITIVES[name]
+    signature = signature or inspect.signature(function)
+    positional = isinstance(function, Kernel)
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        if options and positional:
+            arguments, options = signature.bind(*arguments, **options).args, {}
+        try:
+            return function(*arguments, **options)
+        except (TypeError, ValueError, IndexError, AttributeError):
+            declaration.check(name, signature.bind(*arguments, **options).arguments)
+            raise
+
+    return run
 
 
 def warm_up() -> float:

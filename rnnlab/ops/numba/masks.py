@@ -16,7 +16,7 @@ _STATES = 1 << 16  # elements of a state from which on other threads are worth w
 @primitive
 def dropout(x: Array, p: float, seed: int, out: Array) -> None:
     dropped = _contiguous(out)
-    _dropout(x.reshape(-1), p, 1 / (1 - p), seed, dropped.reshape(-1))
+    _dropout(np.ascontiguousarray(x).reshape(-1), p, 1 / (1 - p), seed, dropped.reshape(-1))
     if dropped is not out:
         out[...] = dropped
 
@@ -34,7 +34,11 @@ def _contiguous(out: Array) -> Array:
     return out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
 
 
-@kernel("T[::1], float64, T, int64, T[::1]", parallel_from=1 << 17)
+@kernel(
+    "T[::1], float64, T, int64, T[::1]",
+    arguments="x (P,); out! (P,) = x",
+    parallel_from=1 << 17,
+)
 def _dropout(x, p, scale, seed, out):
     zero, below = x.dtype.type(0), _threshold(p)
     for block in prange((x.size + _BLOCK - 1) // _BLOCK):
@@ -44,7 +48,11 @@ def _dropout(x, p, scale, seed, out):
             out_[j] = x_[j] * (zero if _number(state, j) < below else scale)
 
 
-@kernel("T[::1], float64, T, int64, int64", parallel_from=1 << 17)
+@kernel(
+    "T[::1], float64, T, int64, int64",
+    arguments="out! (P,)",
+    parallel_from=1 << 17,
+)
 def _dropout_mask(out, p, scale, seed, first):
     zero, below, high = out.dtype.type(0), _least(p), np.uint32(seed >> 32)
     for block in prange((out.size + _BLOCK - 1) // _BLOCK):

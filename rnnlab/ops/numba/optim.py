@@ -156,27 +156,43 @@ def flush_subnormals(x: Array) -> None:
 # ---------------------------------------------------------------- kernels
 
 
-@kernel("T[::1], T[::1], T", parallel_from=_PARALLEL_FROM)
+@kernel(
+    "T[::1], T[::1], T",
+    arguments="w! (P,); dw (P,)",
+    parallel_from=_PARALLEL_FROM,
+)
 def _sgd(w, dw, rate):
     for j in prange(w.size):
         w[j] -= rate * dw[j]
 
 
-@kernel("T[::1], T[::1], T[::1], T, T", parallel_from=_PARALLEL_FROM)
+@kernel(
+    "T[::1], T[::1], T[::1], T, T",
+    arguments="w! (P,); dw (P,); velocity! (P,)",
+    parallel_from=_PARALLEL_FROM,
+)
 def _momentum(w, dw, velocity, rate, decay):
     for j in prange(w.size):
         velocity[j] = decay * velocity[j] - rate * dw[j]
         w[j] += velocity[j]
 
 
-@kernel("T[::1], T[::1], T[::1], T, T, T, T", parallel_from=_PARALLEL_FROM)
+@kernel(
+    "T[::1], T[::1], T[::1], T, T, T, T",
+    arguments="w! (P,); dw (P,); cache! (P,)",
+    parallel_from=_PARALLEL_FROM,
+)
 def _divide_by_root(w, dw, cache, decay, gain, rate, epsilon):
     for j in prange(w.size):
         cache[j] = decay * cache[j] + gain * dw[j] * dw[j]
         w[j] -= rate * dw[j] / (math.sqrt(cache[j]) + epsilon)
 
 
-@kernel("T[::1], T[::1], T[::1], T[::1], T, T, T, T, T", parallel_from=_PARALLEL_FROM)
+@kernel(
+    "T[::1], T[::1], T[::1], T[::1], T, T, T, T, T",
+    arguments="w! (P,); dw (P,); cache! (P,); delta_cache! (P,)",
+    parallel_from=_PARALLEL_FROM,
+)
 def _adadelta(w, dw, cache, delta_cache, decay, gain, rate, epsilon, scale):
     for j in prange(w.size):
         g = scale * dw[j]
@@ -186,7 +202,11 @@ def _adadelta(w, dw, cache, delta_cache, decay, gain, rate, epsilon, scale):
         w[j] -= rate * delta
 
 
-@kernel("T[::1], T[::1], T[::1], T[::1], T, T, T, T, T, T, T", parallel_from=_PARALLEL_FROM)
+@kernel(
+    "T[::1], T[::1], T[::1], T[::1], T, T, T, T, T, T, T",
+    arguments="w! (P,); dw (P,); m! (P,); v! (P,)",
+    parallel_from=_PARALLEL_FROM,
+)
 def _adamw(w, dw, m, v, beta1, beta2, gain1, gain2, rate, epsilon, keep):
     for j in prange(w.size):
         m[j] = beta1 * m[j] + gain1 * dw[j]
@@ -194,7 +214,11 @@ def _adamw(w, dw, m, v, beta1, beta2, gain1, gain2, rate, epsilon, keep):
         w[j] = keep * w[j] - rate * m[j] / (math.sqrt(v[j]) + epsilon)
 
 
-@kernel("T[::1], float64[::1]", parallel_from=_PARALLEL_FROM)
+@kernel(
+    "T[::1], float64[::1]",
+    arguments="x (P,); sums! (B,) float64",
+    parallel_from=_PARALLEL_FROM,
+)
 def _sums_of_squares(x, sums):
     for block in prange(sums.size):
         sums[block] = _sum_of_block(x[block * _BLOCK : (block + 1) * _BLOCK])
@@ -208,7 +232,11 @@ def _sum_of_block(x):
     return total
 
 
-@kernel("T[::1], T", parallel_from=_PARALLEL_FROM)
+@kernel(
+    "T[::1], T",
+    arguments="x! (P,)",
+    parallel_from=_PARALLEL_FROM,
+)
 def _flush(x, threshold):
     zero = x.dtype.type(0)
     for j in prange(x.size):

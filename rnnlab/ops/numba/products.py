@@ -12,12 +12,21 @@ from llvmlite import binding
 
 from rnnlab.ops.numba import gemm
 from rnnlab.ops.numba.gemm import Panels
-from rnnlab.ops.numba.kernel import threads
+from rnnlab.ops.numba.kernel import DTYPES, always_parallel, named_errors, threads
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
 from rnnlab.types import Array
 
-__all__ = ["DESCRIPTION", "affine", "affine_into", "matmul", "matmul_add", "matmul_into", "prepacked"]
+__all__ = [
+    "DESCRIPTION",
+    "affine",
+    "affine_into",
+    "matmul",
+    "matmul_add",
+    "matmul_into",
+    "prepacked",
+    "verify",
+]
 _LARGE = 1 << 26  # multiplications, from which MKL is at its best on the processors that it is made for
 
 
@@ -35,45 +44,68 @@ def _choose() -> tuple[Mkl | None, str]:
 _MKL, DESCRIPTION = _choose()
 
 
+@named_errors
 def affine(x: Array, w: Array, b: Array) -> Array:
-    """x w + b, (M, D) (D, H) (H,) -> (M, H)."""
     out = empty((x.shape[0], w.shape[1]), x.dtype)
-    affine_into(x, w, b, out)
+    _multiply(x, w, b[None], out)
     return out
 
 
+@named_errors
 def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
-    """out = x w + b, (n, K) (K, G) (G,) -> (n, G), w as it is or from :func:`prepacked`."""
-    if b.shape != out.shape[1:]:
-        raise ValueError(f"x w + b: b has shape {b.shape}, expected {out.shape[1:]}")
     _multiply(x, w, b[None], out)
 
 
 def matmul(x: Array, w: Array) -> Array:
-    """x w, (n, K) (K, G) -> (n, G), or as NumPy multiplies arrays of other numbers of axes."""
-    if x.ndim != 2 or w.ndim != 2 or x.dtype != w.dtype:
+    if x.ndim != 2 or w.ndim != 2 or x.dtype != w.dtype or x.dtype.char not in DTYPES:
         return np.matmul(x, w)
-    out = empty((x.shape[0], w.shape[1]), x.dtype)
+    if x.shape[1] != w.shape[0]:
+        raise ValueError(f"matmul: w has shape {w.shape}, expected (K, N) with K = {x.shape[1]} columns of x")
+    out = empty((x.shape[0], w.shape[1]), x.dtype.newbyteorder("="))
     _multiply(x, w, None, out)
     return out
 
 
 def prepacked(w: Array) -> Array:
-    """The matrix w (K, G) in a form that is multiplied by often."""
     try:
         return Panels(w)
     except TypeError:
         return w
 
 
+@named_errors
 def matmul_into(x: Array, w: Array, out: Array) -> None:
-    """out = x w, (n, K) (K, G) -> (n, G), w as it is or from :func:`prepacked`."""
     _multiply(x, w, None, out)
 
 
+@named_errors
 def matmul_add(x: Array, w: Array, out: Array) -> None:
-    """out += x w, (n, K) (K, G) -> (n, G), w as it is or from :func:`prepacked`."""
     _multiply(x, w, out, out)
+
+
+def verify() -> None:
+    """Multiply two small matrices and compare the product with NumPy's.
+
+    It tries the versions of the kernels for all threads. Machine code from a cache that does not fit this
+    process shows here rather than in wrong gradients.
+
+    Raises
+    ------
+    ImportError
+        If a product is wrong.
+    """
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape, np.float32) for shape in ((50, 70), (70, 150)))
+    expected, out = np.matmul(x, w), np.empty((50, 150), np.float32)
+    with always_parallel():
+        for weight in (w, Panels(w)):
+            matmul_into(x, weight, out)
+            matmul_add(x, weight, out)
+            if not np.allclose(out, 2 * expected, rtol=1e-4, atol=1e-4):
+                raise ImportError(
+                    "compiled matrix products differ from NumPy's in this process; "
+                    "delete the cache of compiled kernels, rnnlab/ops/numba/__pycache__ or NUMBA_CACHE_DIR"
+                )
 
 
 def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
@@ -81,12 +113,10 @@ def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     if isinstance(w, Panels):
         w.multiply(x, first, out)
         return
-    fits = x.shape[1:] == w.shape[:1] and out.shape == (x.shape[0], *w.shape[1:])
-    if _MKL is not None and x.shape[0] * w.size >= _LARGE and fits and _MKL.covers(x, w, out):
+    gemm.check(x, w, first, out)
+    if _MKL is not None and x.shape[0] * w.size >= _LARGE and _MKL.covers(x, w, out):
         if first is not None and first is not out:
             out[...] = first
         _MKL.multiply(x, w, out, add=first is not None)
         return
-    if not gemm.multiply(x, w, first, out):
-        product = np.matmul(x, w)
-        np.copyto(out, product if first is None else np.add(product, first, out=product))
+    gemm.multiply(x, w, first, out)

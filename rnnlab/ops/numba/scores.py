@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import prange
 
-from rnnlab.ops.numba.embedding import checked_indices
+from rnnlab.ops.numba.embedding import as_indices
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum
 from rnnlab.ops.numba.memory import empty, empty_like
@@ -21,9 +21,7 @@ def softmax_cross_entropy(
     """losses = -q . log p; dscores = scale (p - q); q = (1 - smoothing) onehot(target) + smoothing / V."""
     losses, by_row = empty(scores.shape[0], scores.dtype), np.ndim(scale) > 0
     factor = 1.0 if by_row else scale
-    _softmax_cross_entropy(
-        scores, checked_indices(targets, scores.shape[1]), factor, smoothing, dscores, losses
-    )
+    _softmax_cross_entropy(scores, as_indices(targets), factor, smoothing, dscores, losses)
     if by_row:
         dscores *= np.expand_dims(scale, 1)
     return losses
@@ -37,7 +35,11 @@ def log_softmax(scores: Array) -> Array:
     return out
 
 
-@kernel("T[:,::1], int64[::1], T, T, T[:,::1], T[::1]", parallel_from=1 << 16)
+@kernel(
+    "T[:,::1], int64[::1], T, T, T[:,::1], T[::1]",
+    arguments="scores (M, V); targets (M,) 0..V; dscores! (M, V) = scores; losses! (M,)",
+    parallel_from=1 << 16,
+)
 def _softmax_cross_entropy(scores, targets, scale, smoothing, dscores, losses):
     certain, shared = scores.dtype.type(1) - smoothing, smoothing / scores.dtype.type(scores.shape[1])
     in_place = scores.ctypes.data == dscores.ctypes.data  # a loop over both would not vectorise
@@ -60,7 +62,11 @@ def _softmax_cross_entropy(scores, targets, scale, smoothing, dscores, losses):
         d[target] -= scale * certain
 
 
-@kernel("T[:,::1], T[:,::1]", parallel_from=1 << 16)
+@kernel(
+    "T[:,::1], T[:,::1]",
+    arguments="scores (M, V); out! (M, V)",
+    parallel_from=1 << 16,
+)
 def _log_softmax(scores, out):
     for row in prange(scores.shape[0]):
         x, y = scores[row], out[row]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rnnlab.ops.arguments import checked
 from rnnlab.types import Array, Shape
 
 CHUNK = 1
@@ -44,9 +45,11 @@ def concatenate(arrays: Any, axis: int = 0) -> Array:
     return np.concatenate(arrays, axis)
 
 
+@checked
 def take(x: Array, rows: Array, out: Array) -> None:
     np.take(x, rows, axis=0, out=out, mode="clip")  # the mode that needs no second copy
 
 
+@checked
 def put(x: Array, rows: Array, out: Array) -> None:
     out[rows] = x

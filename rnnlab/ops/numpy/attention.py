@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from rnnlab.ops.arguments import checked
 from rnnlab.types import Array
 
 
+@checked
 def additive_attention_forward(
     query: Array, keys: Array, v: Array, memory: Array, slots: Array, weights: Array, context: Array
 ) -> None:
     _attend(_hidden(query, keys, slots) @ v, memory, slots, weights, context)
 
 
+@checked
 def additive_attention_backward(
     dcontext: Array,
     query: Array,
@@ -40,6 +43,7 @@ def additive_attention_backward(
     _add_at(dkeys, slots, hidden)
 
 
+@checked
 def dot_attention_forward(
     query: Array, keys: Array, memory: Array, slots: Array, weights: Array, context: Array
 ) -> None:
@@ -47,6 +51,7 @@ def dot_attention_forward(
     _attend(scores, memory, slots, weights, context)
 
 
+@checked
 def dot_attention_backward(
     dcontext: Array,
     query: Array,
@@ -63,6 +68,7 @@ def dot_attention_backward(
     _add_at(dkeys, slots, dscores[:, :, None] * query[:, None])
 
 
+@checked
 def attention_memory_gradient(dcontext: Array, weights: Array, slots: Array, dmemory: Array) -> None:
     _add_at(dmemory, slots, weights[:, :, None] * dcontext[:, None])
 
@@ -83,15 +89,18 @@ def _attend(scores: Array, memory: Array, slots: Array, weights: Array, context:
     np.exp(scores, out=scores)
     scores[missing] = 0
     np.divide(scores, scores.sum(axis=1, keepdims=True) + empty, out=weights)
+    weights[missing] = 0  # also where a score is NaN
     np.matmul(weights[:, None], _rows_at(memory, slots), out=context[:, None])
 
 
 def _scores_gradient(dcontext: Array, memory: Array, slots: Array, weights: Array, dscores: Array) -> None:
     """Turn the gradient of the weights, in ``dscores``, and of the context into that of the scores."""
-    dscores[slots < 0] = 0
+    missing = slots < 0
+    dscores[missing] = 0
     dscores += np.matmul(_rows_at(memory, slots), dcontext[:, :, None])[:, :, 0]
     dscores *= weights
     dscores -= weights * dscores.sum(axis=1, keepdims=True)
+    dscores[missing] = 0
 
 
 def _rows_at(rows: Array, slots: Array) -> Array:

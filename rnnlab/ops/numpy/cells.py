@@ -8,30 +8,36 @@ from __future__ import annotations
 
 import numpy as np
 
+from rnnlab.ops.arguments import checked
 from rnnlab.ops.numpy.activation import sigmoid
 from rnnlab.types import Array
 
 
+@checked
 def rnn_forward(a: Array, h: Array) -> None:
     np.tanh(a, out=h)
 
 
+@checked
 def rnn_backward(dh: Array, h: Array, da: Array) -> None:
     np.multiply(h, h, out=da)
     np.subtract(1, da, out=da)
     da *= dh
 
 
+@checked
 def lstm_forward(gates: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array) -> None:
     g = _lstm_gates(gates)
     _lstm_state(gates, g, prev_c, c, tanh_c, h)
 
 
+@checked
 def lstm_dropped_forward(gates: Array, mask: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array) -> None:
     g = _lstm_gates(gates)
     _lstm_state(gates, mask * g, prev_c, c, tanh_c, h)
 
 
+@checked
 def lstm_backward(dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array) -> None:
     H = dc.shape[1]
     i, f, o, g = (gates[:, k * H : (k + 1) * H] for k in range(4))
@@ -66,6 +72,7 @@ def lstm_backward_of_sum(
     lstm_backward(dh, dc, gates, prev_c, tanh_c, da)
 
 
+@checked
 def lstm_dropped_backward(
     dh: Array, dc: Array, gates: Array, mask: Array, prev_c: Array, tanh_c: Array, da: Array
 ) -> None:
@@ -94,12 +101,14 @@ def _lstm_state(gates: Array, g: Array, prev_c: Array, c: Array, tanh_c: Array, 
     np.multiply(o, tanh_c, out=h)
 
 
+@checked
 def gru_gates_forward(gates: Array, prev_h: Array, reset_h: Array) -> None:
     H = prev_h.shape[1]
     sigmoid(gates[:, : 2 * H], out=gates[:, : 2 * H])
     np.multiply(gates[:, H : 2 * H], prev_h, out=reset_h)
 
 
+@checked
 def gru_candidate_forward(gates: Array, prev_h: Array, h: Array) -> None:
     H = prev_h.shape[1]
     g = gates[:, 2 * H :]
@@ -107,6 +116,7 @@ def gru_candidate_forward(gates: Array, prev_h: Array, h: Array) -> None:
     _interpolate(gates[:, :H], g, prev_h, h)
 
 
+@checked
 def gru_candidate_dropped_forward(gates: Array, mask: Array, prev_h: Array, h: Array) -> None:
     H = prev_h.shape[1]
     g = gates[:, 2 * H :]
@@ -114,12 +124,14 @@ def gru_candidate_dropped_forward(gates: Array, mask: Array, prev_h: Array, h: A
     _interpolate(gates[:, :H], mask * g, prev_h, h)
 
 
+@checked
 def gru_candidate_backward(dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
     H = prev_h.shape[1]
     g = gates[:, 2 * H :]
     _interpolate_backward(dh, gates[:, :H], g, g, prev_h, da[:, :H], da[:, 2 * H :])
 
 
+@checked
 def gru_candidate_dropped_backward(dh: Array, gates: Array, mask: Array, prev_h: Array, da: Array) -> None:
     H = prev_h.shape[1]
     g, da_g = gates[:, 2 * H :], da[:, 2 * H :]
@@ -127,6 +139,7 @@ def gru_candidate_dropped_backward(dh: Array, gates: Array, mask: Array, prev_h:
     da_g *= mask
 
 
+@checked
 def gru_gates_backward(dreset_h: Array, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
     H = prev_h.shape[1]
     r, dr = gates[:, H : 2 * H], da[:, H : 2 * H]
@@ -138,22 +151,26 @@ def gru_gates_backward(dreset_h: Array, dh: Array, gates: Array, prev_h: Array, 
     dh += dreset_h
 
 
+@checked
 def simplified_gru_forward(gates: Array, prev_h: Array, h: Array) -> None:
     z, g = _simplified_gru_gates(gates)
     _interpolate(z, g, prev_h, h)
 
 
+@checked
 def simplified_gru_dropped_forward(gates: Array, mask: Array, prev_h: Array, h: Array) -> None:
     z, g = _simplified_gru_gates(gates)
     _interpolate(z, mask * g, prev_h, h)
 
 
+@checked
 def simplified_gru_backward(dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
     H = prev_h.shape[1]
     g = gates[:, H:]
     _interpolate_backward(dh, gates[:, :H], g, g, prev_h, da[:, :H], da[:, H:])
 
 
+@checked
 def simplified_gru_dropped_backward(dh: Array, gates: Array, mask: Array, prev_h: Array, da: Array) -> None:
     H = prev_h.shape[1]
     g, da_g = gates[:, H:], da[:, H:]

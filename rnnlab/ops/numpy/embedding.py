@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from rnnlab.ops.arguments import checked
 from rnnlab.types import Array
 
 
+@checked
 def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
     # A product with a sparse matrix of ones: np.add.at is many times slower.
     M = tokens.shape[0]

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rnnlab.ops.arguments import checked
 from rnnlab.types import Array
 
 _BLOCK = 1 << 16  # elements per block, so that every pass over a block finds it in the cache
@@ -28,6 +29,7 @@ def mask_seeds(rng: np.random.Generator, count: int) -> Sequence[int]:
     return [int(seed) for seed in rng.integers(1 << 63, size=count)]
 
 
+@checked
 def dropout(x: Array, p: float, seed: int, out: Array) -> None:
     dropped = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
     elements, to, scale = x.reshape(-1), dropped.reshape(-1), x.dtype.type(1 / (1 - p))
@@ -38,6 +40,7 @@ def dropout(x: Array, p: float, seed: int, out: Array) -> None:
         out[...] = dropped
 
 
+@checked
 def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
     mask = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
     elements, scale = mask.reshape(-1), out.dtype.type(1 / (1 - p))
@@ -48,10 +51,12 @@ def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
         out[...] = mask
 
 
+@checked
 def zoneout_forward(prev: Array, p: float, seed: int, start: int, h: Array) -> None:
     np.copyto(h, prev, where=_drawn_of_step(p, seed, start, h.size).reshape(h.shape))
 
 
+@checked
 def zoneout_backward(dh: Array, p: float, seed: int, start: int, dprev: Array) -> None:
     drawn = _drawn_of_step(p, seed, start, dh.size).reshape(dh.shape)
     dprev[...] = 0

@@ -13,17 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.ops.arguments import checked
 from rnnlab.types import Array
 
 _BLOCK_BYTES = 1 << 17
 
 
+@checked
 def sgd(w: Array, dw: Array, *, learning_rate: float, scale: float = 1.0) -> None:
     for scratch, w_, dw_ in _blocks(w, dw):
         np.multiply(dw_, learning_rate * scale, out=scratch)
         w_ -= scratch
 
 
+@checked
 def momentum(
     w: Array, dw: Array, velocity: Array, *, learning_rate: float, momentum: float, scale: float = 1.0
 ) -> None:
@@ -34,6 +37,7 @@ def momentum(
         w_ += velocity_
 
 
+@checked
 def rmsprop(
     w: Array,
     dw: Array,
@@ -51,6 +55,7 @@ def rmsprop(
         w_ -= scratch
 
 
+@checked
 def adagrad(
     w: Array, dw: Array, cache: Array, *, learning_rate: float, epsilon: float, scale: float = 1.0
 ) -> None:
@@ -64,6 +69,7 @@ def adagrad(
         w_ -= scratch
 
 
+@checked
 def adadelta(
     w: Array,
     dw: Array,
@@ -89,6 +95,7 @@ def adadelta(
         w_ -= delta
 
 
+@checked
 def adam(
     w: Array,
     dw: Array,
@@ -117,6 +124,7 @@ def adam(
     )
 
 
+@checked
 def adamw(
     w: Array,
     dw: Array,
@@ -149,6 +157,7 @@ def adamw(
 # ---------------------------------------------------------------- sums and checks of a gradient
 
 
+@checked
 def sum_of_squares(x: Array) -> Any:
     size = max(1, _BLOCK_BYTES // x.itemsize)
     blocks = (x[start : start + size] for start in range(0, x.size, size))
@@ -163,10 +172,12 @@ def first_non_finite(x: Array) -> int | None:
     return None if finite.all() else index
 
 
+@checked
 def clip_values(x: Array, bound: float) -> None:
     np.clip(x, -bound, bound, out=x)
 
 
+@checked
 def flush_subnormals(x: Array) -> None:
     threshold = float(np.finfo(x.dtype).tiny) * 1e8
     for scratch, x_ in _blocks(x):

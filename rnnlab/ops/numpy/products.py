@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rnnlab.ops.arguments import checked
 from rnnlab.types import Array
 
 
@@ -11,12 +12,14 @@ def matmul(x: Array, w: Array) -> Array:
     return np.matmul(x, w)
 
 
+@checked
 def affine(x: Array, w: Array, b: Array) -> Array:
     out = np.matmul(x, w)
     out += b
     return out
 
 
+@checked
 def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
     np.matmul(x, w, out=out)
     out += b
@@ -26,13 +29,16 @@ def prepacked(w: Array) -> Array:
     return w
 
 
+@checked
 def matmul_into(x: Array, w: Array, out: Array) -> None:
     np.matmul(x, w, out=out)
 
 
+@checked
 def matmul_add(x: Array, w: Array, out: Array) -> None:
     out += np.matmul(x, w)
 
 
+@checked
 def add_column_sums(x: Array, out: Array) -> None:
     out += x.sum(axis=0)

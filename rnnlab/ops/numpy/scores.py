@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from rnnlab.ops.arguments import checked
 from rnnlab.types import Array
 
 _BLOCK = 1 << 16  # elements per block of rows, so that every pass over a block finds it in the cache
 
 
+@checked
 def softmax_cross_entropy(
     scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
 ) -> Array:
@@ -34,12 +36,14 @@ def softmax_cross_entropy(
     return losses
 
 
+@checked
 def log_softmax(scores: Array) -> Array:
     shifted = scores - scores.max(axis=1, keepdims=True)
     shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return shifted
 
 
+@checked
 def top(scores: Array, count: int) -> tuple[Array, Array]:
     rows = np.arange(scores.shape[0])
     columns, values = np.empty((rows.size, count), np.int64), np.empty((rows.size, count), scores.dtype)

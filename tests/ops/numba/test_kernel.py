@@ -11,14 +11,18 @@ pytest.importorskip("threadpoolctl")
 
 import numba
 
-from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.numba import kernel as kernels
-from rnnlab.ops.numba.kernel import Kernel, kernel, primitive
+from rnnlab.ops.numba.guard import FITS
+from rnnlab.ops.numba.kernel import RefusedError, kernel, primitive
 
 
 def double(x, out):
     for j in numba.prange(x.size):
         out[j] = x[j] + x[j]
+
+
+def make(parallel_from=None):
+    return kernel("T[::1], T[::1]", arguments="x (n,); out! (n,)", parallel_from=parallel_from)(double)
 
 
 @pytest.fixture(autouse=True)
@@ -40,37 +44,74 @@ def doubled(dtype, each):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_both_dtypes(dtype):
-    out = doubled(dtype, kernel("T[::1], T[::1]")(double))
+    out = doubled(dtype, make())
     np.testing.assert_array_equal(out, [0, 2, 4])
     assert out.dtype == dtype
 
 
 @pytest.mark.parametrize(
-    ("x", "out"),
+    ("x", "out", "error", "message"),
     [
-        (np.zeros(3, np.float16), np.zeros(3, np.float16)),
-        (np.zeros(3, int), np.zeros(3, int)),
-        (np.zeros(3, np.float32), np.zeros(3)),
-        (np.zeros(6)[::2], np.zeros(3)),
-        (np.zeros((2, 2)), np.zeros(3)),
-        (np.zeros(3), np.broadcast_to(np.zeros(1), 3)),
+        (np.zeros(3, np.float16), np.zeros(3, np.float16), TypeError, "x has dtype float16"),
+        (np.zeros(3, int), np.zeros(3, int), TypeError, "x has dtype int64"),
+        (np.zeros(3, ">f8"), np.zeros(3), TypeError, "x has dtype float64 in the other byte order"),
+        (np.zeros(3, np.float32), np.zeros(3), TypeError, "out has dtype float64, expected float32"),
+        (np.zeros(6)[::2], np.zeros(3), RefusedError, "double: .*array"),
+        (np.zeros((2, 2)), np.zeros(3), ValueError, r"x has shape \(2, 2\), expected 1 axes"),
+        (np.zeros(3), np.zeros(2), ValueError, r"out has shape \(2,\), expected \(n,\) = \(3,\)"),
+        (np.zeros(3), np.broadcast_to(np.zeros(1), 3), ValueError, "out is read-only"),
+        ([0.0], np.zeros(1), TypeError, "x is builtins.list, expected a NumPy array"),
     ],
-    ids=["half", "integers", "two dtypes", "strided", "two axes", "read-only"],
+    ids=["half", "integers", "bytes", "two dtypes", "strided", "two axes", "short", "read-only", "list"],
 )
-def test_arguments_that_do_not_fit(x, out):
-    with pytest.raises(TypeError):
-        kernel("T[::1], T[::1]")(double)(x, out)
+def test_arguments_that_do_not_fit(x, out, error, message):
+    with pytest.raises(error, match=message):
+        make()(x, out)
+
+
+def test_arrays_that_overlap():
+    whole, each = np.arange(7.0), make()
+    for x, out in ((whole, whole), (whole[:4], whole[3:]), (whole[3:], whole[:4])):
+        with pytest.raises(ValueError, match="double: out, which is written, overlaps x in memory"):
+            each(x, out)
+    each(whole[:3], whole[3:6])
+    np.testing.assert_array_equal(whole, [0, 1, 2, 0, 2, 4, 6])
+    each(whole[:0], whole[3:3])
+
+
+def add(x, out):
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[i, j] += x[i, j]
+
+
+def test_strided_arrays_that_interleave_do_not_overlap():
+    each = kernel("T[:,:], T[:,:]", arguments="x (n, H); out! (n, H) = x")(add)
+    whole = np.arange(12.0).reshape(3, 4)
+    expected = whole.copy()
+    expected[:, 2:] += expected[:, :2]
+    each(whole[:, :2], whole[:, 2:])
+    np.testing.assert_array_equal(whole, expected)
+    each(whole[:, :2], whole[:, :2])  # as the declaration allows
+    with pytest.raises(ValueError, match="add: out, which is written, overlaps x"):
+        each(whole[:, :2], whole[:, 1:3])
+
+
+def test_a_declaration_that_is_not_the_signature():
+    for arguments in ("x (n,)", "x (n, H); out! (n,)", "x (n,); z! (n,)"):
+        with pytest.raises(ValueError, match="double: the declaration of the arrays does not fit"):
+            kernel("T[::1], T[::1]", arguments=arguments)(double)
 
 
 def test_the_first_use_says_once_what_takes_so_long(capsys, cache):
-    first = Kernel(double, "T[::1], T[::1]", None)
+    first = make()
     doubled(np.float32, first)
     doubled(np.float64, first)
     message = capsys.readouterr().err
     assert re.fullmatch(r"rnnlab: compiling fused kernels .* rnnlab kernels --warm-up .*\.\n", message)
     assert str(cache) not in message  # no path of a machine in the outputs of a notebook
     kernels._announce.cache_clear()
-    again = Kernel(double, "T[::1], T[::1]", None)
+    again = make()
     np.testing.assert_array_equal(doubled(np.float32, again), [0, 2, 4])
     assert capsys.readouterr().err == ""
     (hits,) = again.version("f", False).stats.cache_hits.values()
@@ -78,9 +119,9 @@ def test_the_first_use_says_once_what_takes_so_long(capsys, cache):
 
 
 def test_a_change_in_another_kernel_file_makes_the_cache_stale(monkeypatch, capsys):
-    doubled(np.float32, Kernel(double, "T[::1], T[::1]", None))
+    doubled(np.float32, make())
     monkeypatch.setattr(kernels, "_digest", lambda: "other")
-    changed = Kernel(double, "T[::1], T[::1]", None)
+    changed = make()
     doubled(np.float32, changed)
     assert not changed.version("f", False).stats.cache_hits
 
@@ -90,14 +131,14 @@ def test_without_a_folder_to_write(monkeypatch, capsys):
         raise RuntimeError("cannot cache function: no locator available")
 
     monkeypatch.setattr(type(numba.njit(double)), "enable_caching", nowhere)
-    np.testing.assert_array_equal(doubled(np.float32, kernel("T[::1], T[::1]")(double)), [0, 2, 4])
+    np.testing.assert_array_equal(doubled(np.float32, make()), [0, 2, 4])
     assert "cannot be saved; set NUMBA_CACHE_DIR" in capsys.readouterr().err
 
 
 def test_warm_up_compiles_every_version(monkeypatch):
     monkeypatch.setattr(kernels, "_threads", 2)
-    serial = Kernel(double, "T[::1], T[::1]", None)
-    shared = Kernel(double, "T[::1], T[::1]", 10)
+    serial = make()
+    shared = make(10)
     assert kernels.warm_up() > 0
     assert list(serial._versions) == [("f", False), ("d", False)]
     assert list(shared._versions) == [("f", False), ("f", True), ("d", False), ("d", True)]
@@ -108,26 +149,42 @@ def test_many_elements_go_to_the_parallel_version(monkeypatch):
 
     def version(dtype, parallel):
         asked.append((dtype, parallel))
-        return lambda *arguments: None
+        return lambda *arguments: FITS
 
     for threads in (1, 2):
         monkeypatch.setattr(kernels, "_threads", threads)
-        each = Kernel(double, "T[::1], T[::1]", 10)
+        each = make(10)
         monkeypatch.setattr(each, "version", version)
         for size in (9, 10):
             each(np.zeros(size), np.zeros(size))
     assert asked == [("d", False), ("d", False), ("d", False), ("d", True)]
 
 
-def test_a_primitive_has_the_reference_for_what_its_kernel_refuses(rng):
-    def clip_values(x, bound):
-        raise TypeError
+def clip_values(x, bound):
+    raise RefusedError("strided")
 
+
+clip_values.__module__ = "rnnlab.ops.numba.optim"
+
+
+def test_a_primitive_has_the_reference_for_what_its_kernel_refuses(rng, monkeypatch):
+    monkeypatch.delenv("RNNLAB_STRICT")
     choose = primitive(clip_values)
-    assert choose.__doc__ == numpy_ops.clip_values.__doc__
     x = rng.standard_normal(5)
     choose(x, bound=0.1)
     assert abs(x).max() == 0.1
+
+
+def test_what_a_kernel_refuses_is_an_error_if_one_asks_for_it(monkeypatch):
+    monkeypatch.setenv("RNNLAB_STRICT", "1")
+    with pytest.raises(RefusedError, match="strided"):
+        primitive(clip_values)(np.ones(5), 0.1)
+
+
+def test_no_reference_for_wrong_arguments(monkeypatch):
+    monkeypatch.delenv("RNNLAB_STRICT")
+    with pytest.raises(TypeError, match="clip_values: x has dtype int64"):
+        primitive(clip_values)(np.ones(5, int), 0.1)
 
 
 def test_the_reference_where_numba_may_not_compile():
@@ -136,5 +193,5 @@ def test_the_reference_where_numba_may_not_compile():
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
     )
-    assert "fused kernels cannot be imported: NUMBA_DISABLE_JIT is set" in done.stdout
-    assert "RuntimeWarning: fused kernels are not used: NUMBA_DISABLE_JIT is set" in done.stderr
+    assert "compiled kernels cannot be used: NUMBA_DISABLE_JIT is set" in done.stdout
+    assert "RuntimeWarning: compiled kernels are not used: NUMBA_DISABLE_JIT is set" in done.stderr

@@ -13,6 +13,7 @@ pytest.importorskip("threadpoolctl")
 
 import rnnlab.ops
 from rnnlab.gradcheck import run as gradcheck
+from rnnlab.gradcheck.cases import layer_cases
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.numba import kernel
@@ -70,6 +71,12 @@ def read_only(a):
 
 
 @pytest.fixture
+def lenient(monkeypatch):
+    """What no kernel takes goes to NumPy."""
+    monkeypatch.delenv("RNNLAB_STRICT")
+
+
+@pytest.fixture
 def normal(rng, dtype):
     return lambda *shape: rng.standard_normal(shape).astype(dtype)
 
@@ -93,6 +100,7 @@ def test_cells(name, shape, dtype, normal):
     assert_same(name, cell_arguments(name, *shape, normal))
 
 
+@pytest.mark.usefixtures("lenient")
 @every_dtype
 @pytest.mark.parametrize("name", CELLS)
 def test_cells_on_arrays_that_no_kernel_takes(name, dtype, normal):
@@ -104,7 +112,11 @@ def test_cells_on_arrays_that_no_kernel_takes(name, dtype, normal):
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("dtype", [np.float16])
 def test_cells_in_half_precision(name, dtype, normal):
-    assert_same(name, cell_arguments(name, 3, 5, normal))
+    for ops in (numpy_ops, numba_ops):
+        with pytest.raises(
+            TypeError, match=f"{name}: [a-z_]* has dtype float16, expected float32 or float64"
+        ):
+            named(ops, name)(*cell_arguments(name, 3, 5, normal))
 
 
 @every_dtype
@@ -158,6 +170,7 @@ def test_softmax_does_not_swallow_what_is_not_finite(smoothing, bad, dtype, norm
     assert_same("log_softmax", [scores])
 
 
+@pytest.mark.usefixtures("lenient")
 @every_dtype
 def test_softmax_of_strided_scores(dtype, normal):
     scores, targets = normal(4, 9), np.array([0, 8, 3, 3])
@@ -169,7 +182,10 @@ def test_softmax_of_strided_scores(dtype, normal):
 @pytest.mark.parametrize("target", [-1, 9])
 def test_a_target_out_of_range(target):
     scores = np.zeros((2, 9), np.float32)
-    with pytest.raises(IndexError, match="expected indices from 0 to 8"):
+    with pytest.raises(
+        IndexError,
+        match=r"softmax_cross_entropy: targets has indices from -?\d to \d, expected indices from 0 to 8",
+    ):
         numba_ops.softmax_cross_entropy(scores, np.array([0, target]), 1.0, scores)
 
 
@@ -183,11 +199,13 @@ def test_embedding_gradient(shape, dtype, rng, normal):
 
 @pytest.mark.parametrize("token", [-1, 11])
 def test_a_token_out_of_range(token):
-    with pytest.raises(IndexError, match="expected indices from 0 to 10"):
+    with pytest.raises(
+        IndexError, match="embedding_gradient: tokens has indices .*, expected indices from 0 to 10"
+    ):
         numba_ops.embedding_gradient(np.zeros((1, 3)), np.array([token]), np.zeros((11, 3)))
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@every_dtype
 @pytest.mark.parametrize("shape", [(30, 40), (3, 4, 5), (0, 3), (40, 1000)], ids=str)
 @pytest.mark.parametrize("seed", [0, 12345678901234567, 2**63 - 1])
 def test_dropout_of_the_same_places(seed, shape, dtype):
@@ -201,7 +219,8 @@ def test_dropout_of_the_same_places(seed, shape, dtype):
     np.testing.assert_array_equal(out, outs[1])
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.usefixtures("lenient")
+@every_dtype
 @pytest.mark.parametrize("shape", [*SHAPES, (40, 1000)], ids=str)
 @pytest.mark.parametrize("start", [0, 12345])
 @pytest.mark.parametrize("view", [np.copy, strided])
@@ -239,6 +258,7 @@ def test_regularised_steps(seeds, cell, shape, dtype):
 # ---------------------------------------------------------------- update rules
 
 
+@pytest.mark.usefixtures("lenient")
 @every_dtype
 @pytest.mark.parametrize("size", [1, 1000, 100_003])
 @pytest.mark.parametrize("scale", [1.0, 0.01])
@@ -276,9 +296,10 @@ def test_sums_and_clipping_show_what_is_not_finite(bad, dtype, normal):
 @pytest.mark.parametrize("ops", [numpy_ops, numba_ops], ids=["numpy", "fused"])
 def test_every_layer_against_numeric_gradients(ops, monkeypatch):
     monkeypatch.setattr(rnnlab.ops, "_for_numpy", lambda: rnnlab.ops._Choice(ops, ""))
-    rows = list(gradcheck.check_layers())
+    rng = np.random.default_rng(0)
+    rows = [gradcheck.check_case(case, tolerance=1e-7, rng=rng) for case in layer_cases(rng)]
     assert len(rows) > 20
-    assert [row for row in rows if not row.passed] == []
+    assert [row for row in rows if not row.error <= 1e-7] == []
 
 
 THREADED = """

@@ -125,12 +125,12 @@ def test_nan_stays_and_old_results_do_not(dtype, normal):
 
 
 @pytest.mark.usefixtures("by")
-@pytest.mark.parametrize("dtype", [np.float16])
-def test_other_dtypes_and_axes(dtype, normal, rng):
-    x, w = normal(3, 4), normal(4, 5)
-    assert prepacked(w) is w
-    assert_close(matmul(x, w), x @ w)
-    assert_close(affine(x, w, w[0]), x @ w + w[0])
+def test_other_dtypes_and_axes(rng):
+    half = rng.standard_normal((3, 3)).astype(np.float16)
+    assert prepacked(half) is half
+    assert_close(matmul(half, half), half @ half)
+    with pytest.raises(TypeError, match="affine: x has dtype float16, expected float32 or float64"):
+        affine(half, half, half[0])
     batch = rng.standard_normal((2, 3, 4))
     assert_close(matmul(batch, batch.swapaxes(1, 2)), batch @ batch.swapaxes(1, 2))
     integers = np.arange(6).reshape(2, 3)
@@ -143,15 +143,19 @@ def test_other_dtypes_and_axes(dtype, normal, rng):
 
 def test_shapes_that_do_not_fit():
     x, w = np.ones((3, 4), np.float32), np.ones((5, 60), np.float32)
-    with pytest.raises(ValueError, match="mismatch|x has shape"):
+    with pytest.raises(ValueError, match=r"matmul: w has shape \(5, 60\), expected \(K, N\) with K = 4"):
         matmul(x, w)
-    with pytest.raises(ValueError, match="mismatch|x has shape"):
+    with pytest.raises(ValueError, match=r"affine: w has shape \(5, 60\), expected \(D, H\) = \(4, 60\)"):
         affine(x, w, w[0])
-    with pytest.raises(ValueError, match=r"x has shape \(3, 4\), w \(5, 60\) and out \(3, 60\)"):
+    with pytest.raises(
+        ValueError, match=r"matmul_into: w has shape \(5, 60\), expected \(K, G\) = \(4, 60\)"
+    ):
         matmul_into(x, prepacked(w), np.empty((3, 60), np.float32))
-    with pytest.raises(ValueError, match=r"x has shape \(3, 5\), w \(5, 60\) and out \(3, 5\)"):
+    with pytest.raises(
+        ValueError, match=r"matmul_into: out has shape \(3, 5\), expected \(n, G\) = \(3, 60\)"
+    ):
         matmul_into(np.ones((3, 5), np.float32), prepacked(w), np.empty((3, 5), np.float32))
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="matmul_into: w has dtype float32, expected float64, the dtype of x"):
         matmul_into(np.ones((3, 5)), prepacked(w), np.empty((3, 60)))
 
 
@@ -213,12 +217,14 @@ def test_a_bias_of_any_layout(n, dtype, normal):
 
 
 @pytest.mark.parametrize("n", [2, 8])
-def test_bytes_in_the_other_order_and_off_their_place(n, rng):
+def test_bytes_off_their_place_and_in_the_other_order(n, rng):
     x, w = rng.standard_normal((n, 30)), rng.standard_normal((30, 128))
-    room = np.zeros(n * 30 * 8 + 1, np.uint8)[1:].view(np.float64).reshape(n, 30)
-    room[...] = x
-    for odd in (x.astype(">f8"), room):
-        np.testing.assert_allclose(matmul(odd, w), x @ w, rtol=1e-12)
+    odd = np.zeros(n * 30 * 8 + 1, np.uint8)[1:].view(np.float64).reshape(n, 30)
+    odd[...] = x
+    np.testing.assert_allclose(matmul(odd, w), x @ w, rtol=1e-12)
+    for weights in (w, prepacked(w)):
         out = np.empty((n, 128))
-        matmul_into(odd, prepacked(w), out)
+        matmul_into(odd, weights, out)
         np.testing.assert_allclose(out, x @ w, rtol=1e-12)
+        with pytest.raises(TypeError, match="matmul_into: x has dtype float64 in the other byte order"):
+            matmul_into(x.astype(">f8"), weights, out)

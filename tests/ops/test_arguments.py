@@ -1,0 +1,186 @@
+"""Wrong arguments of a primitive are refused by name, before anything is written."""
+
+import importlib.util
+import re
+
+import numpy as np
+import pytest
+
+from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.arguments import PRIMITIVES, Declaration, checked
+
+from .declared import call, made
+
+KINDS = ["numpy", pytest.param("numba", marks=pytest.mark.skipif(
+    importlib.util.find_spec("numba") is None or importlib.util.find_spec("threadpoolctl") is None,
+    reason="the extra fast is not installed",
+))]  # fmt: skip
+every_primitive = pytest.mark.parametrize("name", PRIMITIVES)
+
+
+@pytest.fixture(params=KINDS)
+def ops(request):
+    return importlib.import_module(f"rnnlab.ops.{request.param}")
+
+
+def refused(ops, name, arrays, error, message):
+    """The call raises, and all arrays are as before."""
+    before = {key: np.array(array, copy=True) for key, array in arrays.items()}
+    with pytest.raises(error, match=message) as caught:
+        call(ops, name, arrays)
+    assert re.match(rf"{name}: ({'|'.join(arrays)})\b", str(caught.value)), caught.value
+    for key, array in before.items():
+        np.testing.assert_array_equal(arrays[key], array)
+
+
+@every_primitive
+def test_arguments_as_declared_are_taken(name, ops, rng):
+    call(ops, name, made(name, rng))
+    call(ops, name, made(name, rng, np.float64))
+
+
+@every_primitive
+def test_every_axis_one_short(name, ops, rng):
+    arguments = PRIMITIVES[name].arguments
+    letters = [letter for each in arguments for _, letter in each.axes or ()] + [
+        each.size for each in arguments
+    ]
+    for each in arguments:
+        for axis, (_, letter) in enumerate(each.axes or ()):
+            if letters.count(letter) == 1:
+                continue  # any size fits
+            arrays = made(name, rng)
+            arrays[each.name] = np.delete(arrays[each.name], -1, axis)
+            refused(ops, name, arrays, (ValueError, IndexError), "has shape|has indices")
+        if each.axes is None and len(arguments) > 1:
+            arrays = made(name, rng)
+            arrays[each.name] = arrays[each.name][1:]
+            refused(ops, name, arrays, ValueError, "has shape")
+
+
+@every_primitive
+def test_one_axis_too_few_or_too_many(name, ops, rng):
+    for each in PRIMITIVES[name].arguments:
+        if each.axes is not None:
+            for change in (lambda a: a[0], lambda a: a[None]):
+                arrays = made(name, rng)
+                arrays[each.name] = change(arrays[each.name])
+                refused(
+                    ops, name, arrays, ValueError, f"{each.name} has shape .*, expected {len(each.axes)} axes"
+                )
+
+
+@every_primitive
+def test_wrong_dtypes(name, ops, rng):
+    for each in PRIMITIVES[name].arguments:
+        others = [np.float16, ">f4", int, complex] if not each.size else [float, bool]
+        if not each.size and sum(not other.size for other in PRIMITIVES[name].arguments) > 1:
+            others.append(float)
+        for dtype in others:
+            arrays = made(name, rng)
+            arrays[each.name] = arrays[each.name].astype(dtype)
+            refused(ops, name, arrays, TypeError, "has dtype")
+        arrays = made(name, rng)
+        arrays[each.name] = arrays[each.name].tolist()
+        refused(ops, name, arrays, TypeError, f"{each.name} is builtins.list, expected a NumPy array")
+
+
+@every_primitive
+def test_indices_out_of_range(name, ops, rng):
+    for each in PRIMITIVES[name].arguments:
+        if each.size:
+            for index in (1000, -1) if each.lowest == 0 else (1000,):
+                arrays = made(name, rng)
+                arrays[each.name].flat[2] = index
+                refused(ops, name, arrays, IndexError, f"{each.name} has indices")
+
+
+@every_primitive
+def test_arrays_that_overlap(name, ops, rng):
+    arguments = PRIMITIVES[name].arguments
+    for a in arguments:
+        for b in arguments:
+            if a is b or not a.written or a.size or b.size:
+                continue
+            for offset in (4, 0):
+                if offset == 0 and (a.may_be == b.name or b.may_be == a.name):
+                    continue
+                arrays = made(name, rng)
+                memory = np.zeros(4 * (arrays[a.name].size + arrays[b.name].size) + 4, np.uint8)
+                for each, start in ((a, 0), (b, offset)):
+                    given = arrays[each.name]
+                    arrays[each.name] = np.ndarray(given.shape, given.dtype, memory, start)
+                refused(ops, name, arrays, ValueError, "which is written, overlaps")
+
+
+@every_primitive
+def test_an_array_to_write_that_is_read_only(name, ops, rng):
+    for each in PRIMITIVES[name].arguments:
+        if each.written:
+            arrays = made(name, rng)
+            arrays[each.name].flags.writeable = False
+            refused(ops, name, arrays, ValueError, f"{each.name} is read-only")
+
+
+def test_arrays_that_may_be_one(ops, rng):
+    x = rng.standard_normal((4, 5))
+    expected = np.empty_like(x)
+    ops.dropout(x, 0.4, 3, expected)
+    ops.dropout(x, 0.4, 3, x)
+    np.testing.assert_array_equal(x, expected)
+
+
+def test_neighbours_do_not_overlap(ops, rng):
+    """The states of all steps lie in one array."""
+    states, gates, tanh_c = rng.standard_normal((9, 6)), rng.standard_normal((3, 24)), np.empty((3, 6))
+    for _ in range(2):  # the second time the shapes are known
+        ops.lstm_forward(gates, states[:3], states[3:6], tanh_c, states[6:])
+        with pytest.raises(ValueError, match="lstm_forward: c, which is written, overlaps h in memory"):
+            ops.lstm_forward(gates, states[:3], states[3:6], tanh_c, states[5:8])
+
+
+def test_the_update_rules_of_the_solver_and_of_the_course():
+    from rnnlab.cs231n import optim
+    from rnnlab.training.optim import make_update_rule
+
+    rule = make_update_rule("adam")
+    rule.step(np.zeros(4), np.zeros(4))
+    with pytest.raises(ValueError, match=r"w is float64 of shape \(5000,\), but the state m is"):
+        rule.step(np.zeros(5000), np.zeros(5000))
+    with pytest.raises(ValueError, match=r"dw is float64 of shape \(10,\), expected float64 of shape"):
+        make_update_rule("sgd").step(np.zeros(100_000), np.zeros(10))
+    with pytest.raises(ValueError, match="has shape"):
+        optim.sgd(np.zeros((30, 30)), np.ones((3, 3)), None)
+
+
+# ---------------------------------------------------------------- declarations
+
+
+def test_a_declaration_that_cannot_be_read():
+    with pytest.raises(ValueError, match=r"'x n' declares no argument"):
+        Declaration("x n")
+    with pytest.raises(ValueError, match="no axis has the size V"):
+        Declaration("tokens (n,) 0..V")
+
+
+def test_the_shapes_that_are_remembered_stay_few(rng):
+    declaration = PRIMITIVES["sum_of_squares"]
+    for size in range(5000):
+        numpy_ops.sum_of_squares(np.zeros(size))
+    assert len(declaration._fitting) <= 4096
+
+
+def test_keywords_and_missing_arguments():
+    numpy_ops.rnn_forward(h=np.zeros((2, 3)), a=np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="rnn_forward: "):
+        numpy_ops.rnn_forward(h=np.zeros((2, 3)), a=np.zeros((2, 4)))
+    with pytest.raises(TypeError, match="missing a required argument: 'h'"):
+        numpy_ops.rnn_forward(np.zeros((2, 3)))
+
+
+def test_a_checked_function_keeps_its_signature():
+    def sgd(w, dw):
+        """Docstring."""
+
+    assert checked(sgd).__doc__ == "Docstring."
+    assert checked(sgd).__wrapped__ is sgd
