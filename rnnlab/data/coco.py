@@ -32,7 +32,7 @@ def load_coco_data(
         The folder. If left out: ``$RNNLAB_DATA/flickr8k_cs231n`` if it is there, else the built-in shapes,
         which are made on first use.
     max_train : int, optional
-        Keep only so many of the training captions, drawn without replacement.
+        The number of training captions, drawn without replacement; all if None.
     pca_features : bool
         Whether to read the features after PCA or the original ones.
     rng : Generator, optional
@@ -75,7 +75,7 @@ def load_coco_data(
 
 
 def default_directory() -> Path:
-    """Where :func:`load_coco_data` reads when it is not told."""
+    """Where :func:`load_coco_data` reads by default."""
     root = os.environ.get("RNNLAB_DATA")
     if root and (Path(root) / "flickr8k_cs231n").is_dir():
         return Path(root) / "flickr8k_cs231n"

@@ -31,7 +31,7 @@ def image_from_url(url: PathLike, image_dir: PathLike | None = None, timeout: fl
     url : str or path
         An address (http, https or file), a file path, or a name beside the data. What is not an address is
         looked for in ``image_dir``, then as a path, then in ``$RNNLAB_DATA/flickr8k/images``, then in the
-        folder ``images`` of the data that :func:`load_coco_data` reads when it is not told.
+        folder ``images`` of the data that :func:`load_coco_data` reads by default.
     image_dir : path, optional
         Where the pictures of the data are.
     timeout : float

@@ -1,7 +1,7 @@
 """Features larger than memory: read from HDF5 a block of rows at a time, as they are asked for.
 
 The rows of the file are cut into blocks of neighbours, of whole chunks. A block that is asked for is read,
-decoded and kept; the block that was not used for the longest time makes room for it. Rows in any order can be
+decoded and cached; the least recently used block is dropped for it. Rows in any order can be
 had, but only an order that stays in few blocks for a while reads each of them once, as that of
 :meth:`LazyFeatures.epoch_order`.
 """
@@ -47,7 +47,7 @@ class LazyFeatures:
     rows : (num_images,) int, optional
         The row of the file that each image has, in any order; all rows in their order if left out.
     cache_bytes : int
-        The most memory that the kept blocks take, as float32.
+        The most memory that the cached blocks take, as float32.
     mean, std : (D,) float32, optional
         Subtracted from the features, and then what they are divided by. Both or neither.
 

@@ -1,7 +1,7 @@
 """Words and their numbers.
 
 A caption of at most ``length - 2`` words is a row of ``length`` tokens: <START>, the words, <END>, then
-<NULL> to the end. A longer caption is cut, its <END> is kept.
+<NULL> to the end. A longer caption is cut and still ends in <END>.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Vocabulary:
         min_count : int
             A rarer word becomes <UNK>.
         max_size : int, optional
-            Keep at most so many words, the special words not counted.
+            The largest number of words, special words not counted; the most frequent ones.
         """
         counts = Counter(token for tokens in token_lists for token in tokens)
         kept = [word for word, count in counts.items() if count >= min_count and word not in SPECIAL_WORDS]

@@ -1,4 +1,4 @@
-"""The libraries that compute scores, which extras bring: imported when a score is asked for, not before."""
+"""Libraries that compute scores, which extras install. They are imported when a score is computed."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class DecodingConfig:
     method: Literal["greedy", "beam", "sample"] = "beam"
     max_length: Count = 30  # the most words in a sentence,
     min_length: Natural = 0  # and the fewest
-    no_repeat_ngram: Natural = 0  # no sequence of so many words occurs twice; 0 allows all
+    no_repeat_ngram: Natural = 0  # no sequence of this many words occurs twice; 0 allows all
     forbid_unknown: bool = True  # never write <UNK>
     # Of beam search:
     beam_size: Count = 3
