@@ -52,15 +52,15 @@ def prepare(side: str, sizes: Sizes) -> Callable[[], object]:
 
 
 def _layer(sizes: lstm.Sizes, options: dict[str, Any]) -> Callable[[], object]:
-    from rnnlab.layers import Regularisation
-    from rnnlab.models.parts.cells import cell_for
+    from rnnlab.layers import recurrent_backward, recurrent_forward
 
-    cell, rng = cell_for("lstm", Regularisation.of(options)), np.random.default_rng(1)
-    x, h0, Wx, Wh, b, dh = lstm.arrays(sizes, cell.gates)
+    rng = np.random.default_rng(1)
+    x, h0, Wx, Wh, b, dh = lstm.arrays(sizes, 4)
+    params = {"Wx": Wx, "Wh": Wh, "b": b}
     state = h0, np.zeros_like(h0)
 
     def step() -> object:
-        _, cache = cell.forward(x, state, Wx, Wh, b, None, rng)
-        return cell.backward(dh, cache)
+        *_, cache = recurrent_forward(x, state, params, cell="lstm", regularisation=options, rng=rng)
+        return recurrent_backward(dh, cache)
 
     return step

@@ -195,7 +195,7 @@ class Translator(Decoder):
     def __init__(self, w: Weights, cell: nn.Module, **dropouts: float) -> None:
         super().__init__(w, cell, **dropouts)
         self.source_embedding = load(nn.Embedding(*w["W_source"].shape), w["W_source"].T)
-        sizes = w["Wx_forward1"].shape[0], w["Wh_forward1"].shape[0]
+        sizes = w["encoder_forward1_Wx"].shape[0], w["encoder_forward1_Wh"].shape[0]
         self.encoder = nn.GRU(*sizes, bidirectional=True) if isinstance(cell, NNCell) else BidirectionalGRU(w)
         self.initial = _linear(w["W_init"], w["b_init"])
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rnnlab.types import Array
+from rnnlab.types import Array, Shape, Shapes
 
 
 class Parameters(MutableMapping[str, Array]):
@@ -104,6 +104,19 @@ class Parameters(MutableMapping[str, Array]):
         rows = "".join(f"\n  {name}: {shape}" for name, shape in self.shapes.items())
         return f"Parameters({self.flat.size:,} x {self.dtype}){rows}"
 
+    def scope(self, prefix: str) -> Scope:
+        """The parameters whose names begin with ``prefix``, by the rest of their names.
+
+        So a layer with fixed parameter names can stand in a model twice.
+
+        Examples
+        --------
+        >>> params = Parameters({"encoder_W": (2, 3), "encoder_b": (3,), "decoder_W": (3, 1)})
+        >>> list(params.scope("encoder_"))
+        ['W', 'b']
+        """
+        return Scope(self, prefix)
+
     def zeros_like(self) -> Parameters:
         """Parameters of the same names and shapes, all zero: the place for gradients."""
         return Parameters(self.shapes, self.dtype, flat=_zeros_like(self.flat))
@@ -133,6 +146,41 @@ class Parameters(MutableMapping[str, Array]):
         if not 0 <= index < self.flat.size:
             raise IndexError(f"index {index} is outside the buffer of {self.flat.size} numbers")
         return list(self.shapes)[bisect_right(self._offsets, index) - 1]
+
+
+class Scope(Mapping[str, Array]):
+    """A view of the entries of a mapping whose names begin with a prefix, by the rest of their names.
+
+    Parameters
+    ----------
+    whole : mapping of str to array
+        Parameters or gradients.
+    prefix : str
+    """
+
+    def __init__(self, whole: Mapping[str, Array], prefix: str) -> None:
+        self._whole, self._prefix = whole, prefix
+
+    def __getitem__(self, name: str) -> Array:
+        return self._whole[self._prefix + name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.removeprefix(self._prefix) for name in self._whole if name.startswith(self._prefix))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"Scope({self._prefix!r}: {', '.join(self)})"
+
+    def scope(self, prefix: str) -> Scope:
+        """A scope within this one."""
+        return Scope(self._whole, self._prefix + prefix)
+
+
+def scoped(prefix: str, shapes: Mapping[str, Shape]) -> Shapes:
+    """Shapes with a prefix before their names: those that :meth:`Parameters.scope` of it finds."""
+    return {prefix + name: shape for name, shape in shapes.items()}
 
 
 def _zeros_like(array: Array) -> Array:

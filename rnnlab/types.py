@@ -8,3 +8,6 @@ from typing import Any, TypeAlias
 Array: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
 Shapes: TypeAlias = dict[str, Shape]
+
+# The arrays of a recurrent state, each (N, H): (h,) of most cells, (h, c) of an LSTM.
+State: TypeAlias = tuple[Array, ...]

@@ -17,12 +17,13 @@ from rnnlab.layers.arnet import arnet_shapes
 from rnnlab.layers.attention.decoder import attentive_shapes
 from rnnlab.layers.attention.query import attention_shapes
 from rnnlab.layers.attention.scores import SCORES
+from rnnlab.layers.recurrent.cell import Cell, cell_for
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.classification import READOUTS
-from rnnlab.models.parts.cells import CELLS
 from rnnlab.types import Array
 
+CELLS = ("rnn", "lstm", "gru", "simplified_gru")  # the library's own
 N, T, D, H, V = 3, 4, 5, 4, 6  # a batch of three, the shortest sequence empty
 LENGTHS = np.array([2, T, 0])
 A, L = 2, 3  # attention to three cells, all of one sequence's masked
@@ -77,8 +78,8 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
     for average in ("batch", "token"):
         loss = partial(layers.temporal_softmax_loss, y=tokens, mask=mask, average=average)
         yield _loss(f"temporal_softmax_loss, average per {average}", loss, normal(N, T, V))
-    for cell in CELLS.values():
-        yield from _cell_cases(cell.name, cell.gates, cell.states, normal)
+    for name in CELLS:
+        yield from _course_cases(name, cell_for("layer_cases", name), normal)
     for score in SCORES:
         yield from _attention_cases(score, normal)
     yield Case(
@@ -92,15 +93,37 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
         lambda x: layers.doubly_stochastic_loss(x, LENGTHS, memory_mask=MEMORY_MASK),
         rng.random((N, T, L)),
     )
-    for cell in CELLS.values():
+    for name in CELLS:
         for parts in ("source", "target", "selector and target"):
-            yield _attentive_case(cell.name, cell.states, "additive", parts, normal)
+            yield _attentive_case(name, name, "additive", parts, normal)
     for score in ("dot", "bilinear"):
-        yield _attentive_case("gru", 1, score, "source and target", normal)
+        yield _attentive_case("gru", "gru", score, "source and target", normal)
     yield _arnet_case("arnet", normal, h0=True)
     yield _arnet_case("arnet, from a state of zeros", normal, h0=False)
-    for cell in CELLS.values():
-        yield from _regularised_cases(cell.name, cell.gates, cell.states, normal)
+    for name in CELLS:
+        yield from _regularised_cases(name, name, normal)
+
+
+def cell_cases(cell: str | Cell, rng: np.random.Generator) -> Iterator[Case]:
+    """A cell of one's own: over sequences, with each regularisation that it allows, and with attention.
+
+    Parameters
+    ----------
+    cell : str or Cell
+        As of :func:`~rnnlab.layers.recurrent_forward`.
+    rng : numpy Generator
+        Draws the inputs.
+    """
+
+    def normal(*shape: int) -> Array:
+        return rng.standard_normal(shape)
+
+    name = cell if isinstance(cell, str) else type(cell).__name__
+    yield _recurrent_case(name, cell, normal, {}, None)
+    yield _recurrent_case(f"{name}, lengths", cell, normal, {}, LENGTHS)
+    yield from _regularised_cases(name, cell, normal)
+    for parts in ("source", "target", "selector and target"):
+        yield _attentive_case(name, cell, "additive", parts, normal)
 
 
 def _loss(name: str, loss: Callable[[Array], tuple[float, Array]], x: Array) -> Case:
@@ -108,7 +131,9 @@ def _loss(name: str, loss: Callable[[Array], tuple[float, Array]], x: Array) -> 
     return Case(name, loss, lambda dout, dx: dout * dx, {"x": x})
 
 
-def _cell_cases(name: str, gates: int, states: int, normal: Callable[..., Array]) -> Iterator[Case]:
+def _course_cases(name: str, cell: Cell, normal: Callable[..., Array]) -> Iterator[Case]:
+    """The step and sequence functions with the course's signatures."""
+    gates, states = cell.num_gates, cell.num_states
     forward, backward = (getattr(layers, f"{name}_step_{way}") for way in ("forward", "backward"))
     previous = {key: normal(N, H) for key in ("prev_h", "prev_c")[:states]}
     weights = {"Wx": normal(D, gates * H) / 2, "Wh": normal(H, gates * H) / 2, "b": normal(gates * H)}
@@ -135,41 +160,54 @@ def _cell_cases(name: str, gates: int, states: int, normal: Callable[..., Array]
         )
 
 
-def _regularised_cases(cell: str, gates: int, states: int, normal: Callable[..., Array]) -> Iterator[Case]:
-    inputs = {"x": normal(N, T, D)} | {key: normal(N, H) for key in ("h0", "c0")[:states]}
-    inputs |= {"Wx": normal(D, gates * H) / 2, "Wh": normal(H, gates * H) / 2, "b": normal(gates * H)}
+def _regularised_cases(name: str, cell: str | Cell, normal: Callable[..., Array]) -> Iterator[Case]:
+    """A cell with each regularisation that it allows."""
     kinds: dict[str, dict[str, Any]] = {
-        "zoneout": {"zoneout_h": 0.3} | ({"zoneout_c": 0.4} if states == 2 else {}),
+        "zoneout": {"zoneout_h": 0.3},
+        "zoneout of h and c": {"zoneout_h": 0.3, "zoneout_c": 0.4},
         "recurrent dropout of the state": {"recurrent_dropout": 0.3},
+        "recurrent dropout of the candidate": {"recurrent_dropout": 0.3, "recurrent_dropout_on": "candidate"},
         "DropConnect": {"weight_dropout": 0.3},
     }
-    if gates > 1:
-        kinds["recurrent dropout of the candidate"] = {
-            "recurrent_dropout": 0.3,
-            "recurrent_dropout_on": "candidate",
-        }
+    for kind, options in kinds.items():
+        try:
+            layers.Regularisation(**options).check("gradcheck", cell_for("gradcheck", cell))
+        except ValueError:
+            continue
+        yield _recurrent_case(f"{name}, {kind}", cell, normal, options, LENGTHS)
+
+
+def _recurrent_case(
+    name: str,
+    cell: str | Cell,
+    normal: Callable[..., Array],
+    regularisation: dict[str, Any],
+    lengths: Array | None,
+) -> Case:
+    """A cell over sequences, through all its outputs."""
+    found = cell_for("gradcheck", cell)
+    shapes, states = found.shapes(D, H), [f"state{k}" for k in range(found.num_states)]
+    inputs = {"x": normal(N, T, D)} | {key: normal(N, H) for key in states}
+    inputs |= {key: normal(*shape) / 2 for key, shape in shapes.items()}
+
+    def forward(**given: Array) -> tuple[Any, ...]:
+        h, final, cache = layers.recurrent_forward(
+            given["x"],
+            tuple(given[key] for key in states),
+            {key: given[key] for key in shapes},
+            cell=cell,
+            regularisation=regularisation,
+            rng=np.random.default_rng(1),
+            lengths=lengths,
+        )
+        return h, *final, cache
 
     def backward(dh: Array, *rest: Any) -> tuple[Array, ...]:
         *dfinal, cache = rest
-        dx, dstate, *dweights = layers.regularised_backward(dh, cache, dfinal=tuple(dfinal))
-        return dx, *dstate, *dweights
+        dx, dstate, dparams = layers.recurrent_backward(dh, cache, dfinal=tuple(dfinal))
+        return dx, *dstate, *dparams.values()
 
-    for kind, noise in kinds.items():
-
-        def forward(noise: dict[str, Any] = noise, **given: Array) -> tuple[Any, ...]:
-            state = tuple(given[key] for key in ("h0", "c0")[:states])
-            h, final, cache = layers.regularised_forward(
-                given["x"],
-                state,
-                *(given[name] for name in ("Wx", "Wh", "b")),
-                cell=cell,
-                regularisation=layers.Regularisation(**noise),
-                rng=np.random.default_rng(1),
-                lengths=LENGTHS,
-            )
-            return h, *final, cache
-
-        yield Case(f"regularised, {cell}, {kind}", forward, backward, inputs)
+    return Case(f"recurrent, {name}", forward, backward, inputs)
 
 
 def _attention_cases(score: str, normal: Callable[..., Array]) -> Iterator[Case]:
@@ -241,8 +279,11 @@ def _arnet_case(name: str, normal: Callable[..., Array], *, h0: bool) -> Case:
     return Case(name, forward, backward, inputs | {key: normal(*s) for key, s in arnet_shapes(H, A).items()})
 
 
-def _attentive_case(cell: str, states: int, score: str, parts: str, normal: Callable[..., Array]) -> Case:
+def _attentive_case(
+    name: str, cell: str | Cell, score: str, parts: str, normal: Callable[..., Array]
+) -> Case:
     """A cell of two units that attends, through all its outputs."""
+    states = [f"state{k}" for k in range(cell_for("gradcheck", cell).num_states)]
     H, source, target, selector = 2, parts != "target", "target" in parts, "selector" in parts
     shapes = attentive_shapes(
         cell,
@@ -254,7 +295,7 @@ def _attentive_case(cell: str, states: int, score: str, parts: str, normal: Call
         selector=selector,
         target=target,
     )
-    inputs = {"x": normal(N, T, 2)} | {key: normal(N, H) for key in ("h0", "c0")[:states]}
+    inputs = {"x": normal(N, T, 2)} | {key: normal(N, H) for key in states}
     if source:
         inputs["memory"] = normal(N, L, H)
     weights = ("source",) * source + ("target",) * target
@@ -262,7 +303,7 @@ def _attentive_case(cell: str, states: int, score: str, parts: str, normal: Call
     def forward(x: Array, memory: Array | None = None, **rest: Array) -> tuple[Any, ...]:
         h, contexts, attended, final, cache = layers.attentive_forward(
             x,
-            tuple(rest[key] for key in ("h0", "c0")[:states]),
+            tuple(rest[key] for key in states),
             memory,
             {name: rest[name] for name in shapes},
             cell=cell,
@@ -283,7 +324,7 @@ def _attentive_case(cell: str, states: int, score: str, parts: str, normal: Call
         return dx, *dstate, *(() if dmemory is None else (dmemory,)), *dparams.values()
 
     params = {name: normal(*shape) / 2 for name, shape in shapes.items()}
-    return Case(f"attentive, {cell}, {score}, {parts}", forward, backward, inputs | params)
+    return Case(f"attentive, {name}, {score}, {parts}", forward, backward, inputs | params)
 
 
 def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
@@ -319,9 +360,13 @@ def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Arra
         options = {"num_layers": 2, "layer_dropout": 0.2, "target_attention": target}
         name = f"Seq2Seq {cell} attention to {'both' if target else 'the source'}"
         yield name, Seq2Seq(words, words, 3, 2, cell, **common, **options), (source, captions)
-    noise = {"zoneout_h": 0.2, "recurrent_dropout": 0.2, "weight_dropout": 0.2}
+    regularisation = {"zoneout_h": 0.2, "recurrent_dropout": 0.2, "weight_dropout": 0.2}
     for cell in CELLS:
-        yield f"CaptioningRNN {cell} noise", captioner(cell, regularisation=noise), (image, captions)
+        yield (
+            f"CaptioningRNN {cell} regularised",
+            captioner(cell, regularisation=regularisation),
+            (image, captions),
+        )
     arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}
     for cell in CELLS:
         yield f"CaptioningRNN {cell} ARNet", captioner(cell, **arnet), (image, captions)

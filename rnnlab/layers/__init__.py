@@ -16,6 +16,7 @@ from rnnlab.layers.affine import (
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
+from rnnlab.layers.attention.losses import doubly_stochastic_loss
 from rnnlab.layers.attention.own_states import target_attention_backward, target_attention_forward
 from rnnlab.layers.attention.query import (
     attention_keys_backward,
@@ -23,17 +24,16 @@ from rnnlab.layers.attention.query import (
     attention_shapes,
     attention_step_backward,
     attention_step_forward,
-    doubly_stochastic_loss,
-    selector_backward,
-    selector_forward,
 )
+from rnnlab.layers.attention.selector import selector_backward, selector_forward
 from rnnlab.layers.dropout import dropout_backward, dropout_forward
 from rnnlab.layers.embedding import word_embedding_backward, word_embedding_forward
+from rnnlab.layers.recurrent.cell import Cell, cell_names, register_cell
 from rnnlab.layers.recurrent.gru import gru_backward, gru_forward, gru_step_backward, gru_step_forward
 from rnnlab.layers.recurrent.lstm import lstm_backward, lstm_forward, lstm_step_backward, lstm_step_forward
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.layers.recurrent.rnn import rnn_backward, rnn_forward, rnn_step_backward, rnn_step_forward
-from rnnlab.layers.recurrent.sequence import regularised_backward, regularised_forward
+from rnnlab.layers.recurrent.sequence import recurrent_backward, recurrent_forward
 from rnnlab.layers.recurrent.simplified_gru import (
     simplified_gru_backward,
     simplified_gru_forward,
@@ -43,6 +43,7 @@ from rnnlab.layers.recurrent.simplified_gru import (
 from rnnlab.layers.softmax import softmax_loss, temporal_softmax_loss
 
 __all__ = [
+    "Cell",
     "Regularisation",
     "affine_backward",
     "affine_forward",
@@ -59,6 +60,7 @@ __all__ = [
     "attentive_shapes",
     "attentive_start",
     "attentive_step",
+    "cell_names",
     "doubly_stochastic_loss",
     "dropout_backward",
     "dropout_forward",
@@ -70,8 +72,9 @@ __all__ = [
     "lstm_forward",
     "lstm_step_backward",
     "lstm_step_forward",
-    "regularised_backward",
-    "regularised_forward",
+    "recurrent_backward",
+    "recurrent_forward",
+    "register_cell",
     "relu_backward",
     "relu_forward",
     "rnn_backward",

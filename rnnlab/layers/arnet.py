@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rnnlab.layers.attention.scores import gradients_of, select_params
 from rnnlab.layers.checks import check_mask, check_shapes, check_size
-from rnnlab.layers.recurrent.lstm import LSTMCache, lstm_backward, lstm_forward
+from rnnlab.layers.parameters import gradients_of, select_params
+from rnnlab.layers.recurrent.lstm import lstm_backward, lstm_forward
 from rnnlab.layers.recurrent.packing import as_rows
+from rnnlab.layers.recurrent.sequence import RecurrentCache
 from rnnlab.ops import ops_for
-from rnnlab.types import Array
+from rnnlab.types import Array, Shapes
 
 _AXES = {"Wx": "H 4R", "Wh": "R 4R", "b": "4R", "W": "R H", "b_out": "H"}
 
@@ -32,13 +33,11 @@ class ARNetCache(NamedTuple):
     errors: Array  # (E, H) of the last E packed rows; those of step 1 are not among them without h0
     params: dict[str, Array]
     h0_given: bool  # whether the caller gave h0, and so wants its gradient
-    lstm: LSTMCache
+    lstm: RecurrentCache
 
 
-def arnet_shapes(
-    hidden_dim: int, reconstructor_dim: int, *, prefix: str = "arnet_"
-) -> dict[str, tuple[int, ...]]:
-    """The shapes of all parameters by their names, which begin with ``prefix``: Wx, Wh, b, W and b_out.
+def arnet_shapes(hidden_dim: int, reconstructor_dim: int) -> Shapes:
+    """The shapes of all parameters by their names: Wx, Wh, b, W and b_out.
 
     Raises
     ------
@@ -48,7 +47,7 @@ def arnet_shapes(
     check_size("arnet_shapes", "hidden_dim", hidden_dim)
     check_size("arnet_shapes", "reconstructor_dim", reconstructor_dim)
     sizes = {"H": hidden_dim, "R": reconstructor_dim, "4R": 4 * reconstructor_dim}
-    return {prefix + name: tuple(sizes[axis] for axis in axes.split()) for name, axes in _AXES.items()}
+    return {name: tuple(sizes[axis] for axis in axes.split()) for name, axes in _AXES.items()}
 
 
 def arnet_forward(
@@ -58,7 +57,6 @@ def arnet_forward(
     *,
     lengths: Array | None = None,
     mask: Array | None = None,
-    prefix: str = "arnet_",
 ) -> tuple[float, ARNetCache]:
     """The reconstruction loss of a batch of sequences of hidden states.
 
@@ -75,8 +73,6 @@ def arnet_forward(
     mask : (N, T), optional
         Instead, an array of the library and the dtype of h, 1 for the real steps, which come first: h is
         read to the end, and counts for nothing there.
-    prefix : str
-        What the names of the parameters begin with.
 
     Returns
     -------
@@ -89,24 +85,24 @@ def arnet_forward(
     ValueError, TypeError
         If a shape, a length or a dtype does not fit, or a parameter is missing.
     """
-    function, axes = "arnet_forward", {prefix + name: axes for name, axes in _AXES.items()}
-    own = select_params(function, params, axes)
+    function = "arnet_forward"
+    own = select_params(function, params, _AXES)
     ops, (Wx, Wh, b, W, b_out) = ops_for(h, *own.values()), own.values()
     states = {"h": (h, "N T H")} | ({} if h0 is None else {"h0": (h0, "N H")})
-    checked = {name: (own[name], axes[name]) for name in (f"{prefix}Wh", *own)}  # Wh tells R
+    checked = {name: (own[name], _AXES[name]) for name in ("Wh", *own)}  # Wh tells R
     check_shapes(function, **states, **checked)
     _, lstm = lstm_forward(h, ops.zeros((len(h), len(Wh)), h.dtype), Wx, Wh, b, lengths=lengths)
-    steps, first = lstm.steps, _first(lstm)
+    packing, first = lstm.packing, _first(lstm)
     without = first if h0 is None else 0  # packed rows that have no target
     errors = ops.affine(lstm.h[len(h) + without :], W, b_out)
     targets = ops.empty(errors.shape, h.dtype)
-    ops.take(as_rows(h), steps.source[first:] - 1, targets[first - without :])
+    ops.take(as_rows(h), packing.source[first:] - 1, targets[first - without :])
     if h0 is not None:
-        ops.take(h0, steps.order[:first], targets[:first])
+        ops.take(h0, packing.order[:first], targets[:first])
     errors -= targets
     if mask is not None:
         counts = ops.empty((len(errors), 1), h.dtype)
-        ops.take(check_mask(function, mask, h.shape[:2], h).reshape(-1, 1), steps.source[without:], counts)
+        ops.take(check_mask(function, mask, h.shape[:2], h).reshape(-1, 1), packing.source[without:], counts)
         errors *= counts
     loss = ops.sum_of_squares(errors.reshape(-1)) / max(len(h), 1)
     return loss, ARNetCache(errors, own, h0 is not None, lstm)
@@ -142,28 +138,28 @@ def arnet_backward(
         If an array of ``into`` does not fit.
     """
     errors, params, h0_given, lstm = cache
-    ops, steps, N, first = ops_for(errors), lstm.steps, len(lstm.x), _first(lstm)
+    ops, packing, N, first = ops_for(errors), lstm.packing, len(lstm.x), _first(lstm)
     dparams = gradients_of("arnet_backward", params, errors, into)
     (*_, W, _), (dWx, dWh, db, dW, db_out) = params.values(), dparams.values()
     without = 0 if h0_given else first
     de = errors * (2 / max(N, 1) * float(dloss))
     ops.matmul_add(lstm.h[N + without :].T, de, dW)
     ops.add_column_sums(de, db_out)
-    dread = steps.unpacked(W.shape[0], errors)  # of h', (N T, R)
-    dread[steps.source[:without]] = 0
-    ops.put(ops.matmul(de, W.T), steps.source[without:], dread)
-    dread = dread.reshape(*steps.shape, W.shape[0])
+    dread = packing.unpacked(W.shape[0], errors)  # of h', (N T, R)
+    dread[packing.source[:without]] = 0
+    ops.put(ops.matmul(de, W.T), packing.source[without:], dread)
+    dread = dread.reshape(*packing.shape, W.shape[0])
     dh, *_ = lstm_backward(dread, lstm, into=(dWx, dWh, db))
     if not detach_target:
-        as_rows(dh)[steps.source[first:] - 1] -= de[first - without :]
+        as_rows(dh)[packing.source[first:] - 1] -= de[first - without :]
     if not h0_given:
         return dh, None, dparams
     dh0 = ops.zeros((N, errors.shape[1]), errors.dtype)
     if not detach_target:
-        dh0[steps.order[:first]] -= de[:first]
+        dh0[packing.order[:first]] -= de[:first]
     return dh, dh0, dparams
 
 
-def _first(lstm: LSTMCache) -> int:
+def _first(lstm: RecurrentCache) -> int:
     """The packed rows of step 1: sequences that are not empty."""
-    return (*lstm.steps.offsets, 0)[1]
+    return (*lstm.packing.offsets, 0)[1]

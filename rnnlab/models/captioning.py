@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from rnnlab import decoding
-from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, RegularisationOptions, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.parts.captioning import (
@@ -24,10 +23,10 @@ from rnnlab.models.parts.captioning import (
     encoder_of,
     output_of,
 )
-from rnnlab.models.parts.cells import cell_for
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.initialisation import set_forget_bias
 from rnnlab.models.parts.reconstruction import decoder_reconstructor
+from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.options import (
     AttentionScore,
     CellType,
@@ -176,11 +175,11 @@ class CaptioningRNN(EncoderDecoder):
         check_options(self._options)
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
-        V, cell = len(word_to_idx), cell_for(cell_type, Regularisation(**self._options["regularisation"]))
-        decoder = decoder_of(cell, self._options)
+        V, recurrence = len(word_to_idx), Recurrence.of("CaptioningRNN", self._options)
+        decoder = decoder_of(recurrence, self._options)
         super().__init__(
             word_to_idx,
-            encoder_of(cell, decoder.states, self._options),
+            encoder_of(recurrence.cell.num_states, decoder.num_states, self._options),
             WordEmbedding(V, wordvec_dim, dropout=word_dropout),
             decoder,
             output_of(decoder.context_dim, V, self._options),
@@ -195,7 +194,7 @@ class CaptioningRNN(EncoderDecoder):
             rng=rng,
             device=device,
         )
-        set_forget_bias("CaptioningRNN", self.params, cell, forget_bias)
+        set_forget_bias("CaptioningRNN", self.params, recurrence.cell, forget_bias)
 
     def __repr__(self) -> str:
         names = ["cell_type", "image_input", "input_dim", "wordvec_dim", "hidden_dim"]

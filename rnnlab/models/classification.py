@@ -20,14 +20,12 @@ from rnnlab.layers import (
 )
 from rnnlab.layers.checks import as_tokens, check_rng
 from rnnlab.layers.recurrent.packing import real_lengths
-from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, Model, RegularisationOptions, arguments_of, averaged_over
-from rnnlab.models.parts.cells import cell_for
 from rnnlab.models.parts.encoders import Random
 from rnnlab.models.parts.initialisation import initialise, set_forget_bias
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, required
-from rnnlab.models.parts.recurrent_layers import RecurrentLayers
+from rnnlab.models.parts.recurrent_layer import Recurrence, StackedLayers
 from rnnlab.ops import ops_for
 from rnnlab.options import (
     CellType,
@@ -135,13 +133,13 @@ class SequenceClassifier(Model):
         self.readout, self.output_dropout = readout, output_dropout
         self.label_smoothing, self.reconstruction = label_smoothing, reconstruction
         self.reconstructor = decoder_reconstructor("SequenceClassifier", self._options)
-        cell = cell_for(cell_type, Regularisation(**self._options["regularisation"]))
-        self.layers = RecurrentLayers(cell, input_dim, hidden_dim, num_layers)
+        recurrence = Recurrence.of("SequenceClassifier", self._options)
+        self.layers = StackedLayers(recurrence, input_dim, hidden_dim, num_layers)
         output = {"W_class": (hidden_dim, num_classes), "b_class": (num_classes,)}
         arnet = {} if self.reconstructor is None else self.reconstructor.shapes()
         self.params = Parameters(self.layers.shapes() | output | arnet, dtype)
         initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
-        set_forget_bias("SequenceClassifier", self.params, cell, forget_bias)
+        set_forget_bias("SequenceClassifier", self.params, recurrence.cell, forget_bias)
         self.to(device)
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rnnlab.layers.attention.query import doubly_stochastic_loss
+from rnnlab.layers.attention.losses import doubly_stochastic_loss
 from rnnlab.layers.checks import check_rng
 from rnnlab.layers.softmax import loss_divisor
 from rnnlab.models.base import Batch, Model, averaged_over
@@ -329,7 +329,7 @@ class EncoderDecoder(Model):
     def read(self, state: Any, tokens: Array) -> tuple[Readout, Any]:
         """Read a token a row, (N,); return what the next is scored from, and the state then."""
         words, _ = self.embedding.forward(self.params, tokens)
-        decoded, state = self.decoder.advance(self.params, words, state)
+        decoded, state = self.decoder.advance(words, state)
         return Readout(decoded.hidden, decoded.contexts, words), state
 
     def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:

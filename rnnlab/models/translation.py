@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 
 from rnnlab.layers.checks import as_tokens
-from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.base import Batch, RegularisationOptions, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
-from rnnlab.models.parts.cells import cell_for
 from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder
 from rnnlab.models.parts.embedding import DeepOutput, LinearOutput, WordEmbedding
 from rnnlab.models.parts.initialisation import set_forget_bias
 from rnnlab.models.parts.padding import rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
+from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
 from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import (
@@ -160,23 +159,23 @@ class Seq2Seq(EncoderDecoder):
         self._options = arguments_of(Seq2Seq, locals())
         check_vocabulary("Seq2Seq", "source_word_to_idx", source_word_to_idx)
         self.source_word_to_idx = dict(source_word_to_idx)
-        cell, V = cell_for(cell_type, Regularisation(**self._options["regularisation"])), len(word_to_idx)
+        recurrence, V = Recurrence.of("Seq2Seq", self._options), len(word_to_idx)
         encoder = TokenEncoder(
-            cell,
+            recurrence,
             len(source_word_to_idx),
             wordvec_dim,
             encoder_dim or hidden_dim,
-            decoder_states=cell.states,
+            decoder_states=recurrence.cell.num_states,
             decoder_dim=hidden_dim,
             num_layers=num_layers,
             bidirectional=bidirectional,
             word_dropout=word_dropout,
             layer_dropout=layer_dropout,
         )
-        decoder: AttentiveDecoder | RecurrentDecoder = RecurrentDecoder(cell, wordvec_dim, hidden_dim)
+        decoder: AttentiveDecoder | RecurrentDecoder = RecurrentDecoder(recurrence, wordvec_dim, hidden_dim)
         if attention or target_attention:
             decoder = AttentiveDecoder(
-                cell,
+                recurrence,
                 wordvec_dim,
                 hidden_dim,
                 memory_dim=encoder.memory_dim if attention else 0,
@@ -205,7 +204,7 @@ class Seq2Seq(EncoderDecoder):
             encoder_reconstruction=encoder_reconstruction,
             encoder_reconstructor=encoder_reconstructor("Seq2Seq", encoder, self._options),
         )
-        set_forget_bias("Seq2Seq", self.params, cell, forget_bias)
+        set_forget_bias("Seq2Seq", self.params, recurrence.cell, forget_bias)
 
     def __repr__(self) -> str:
         names = ("cell_type", "wordvec_dim", "hidden_dim", "attention", "target_attention")

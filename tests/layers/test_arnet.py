@@ -26,9 +26,9 @@ every_lengths = pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS
 every_start = pytest.mark.parametrize("h0", [True, False], ids=["h0", "from zero"])
 
 
-def inputs(rng, h0=True, n=N, t=T, prefix="arnet_"):
+def inputs(rng, h0=True, n=N, t=T):
     arrays = {"h": rng.standard_normal((n, t, H))} | ({"h0": rng.standard_normal((n, H))} if h0 else {})
-    shapes = arnet_shapes(H, R, prefix=prefix)
+    shapes = arnet_shapes(H, R)
     return arrays | {name: rng.standard_normal(shape) / 2 for name, shape in shapes.items()}
 
 
@@ -42,20 +42,19 @@ def backward(dloss, cache):
     return dh, *(() if dh0 is None else (dh0,)), *dparams.values()
 
 
-def plain(h, h0=None, lengths=None, targets=None, *, arnet_Wx, arnet_Wh, arnet_b, arnet_W, arnet_b_out):
+def plain(h, h0=None, lengths=None, targets=None, *, Wx, Wh, b, W, b_out):
     """The loss by the plain LSTM; ``targets`` are the states to reconstruct, h itself if left out."""
-    (n, t, _), zeros, targets = h.shape, np.zeros((len(h), len(arnet_Wh))), h if targets is None else targets
-    read, _ = lstm_forward(h, zeros, arnet_Wx, arnet_Wh, arnet_b, lengths=lengths)
+    (n, t, _), zeros, targets = h.shape, np.zeros((len(h), len(Wh))), h if targets is None else targets
+    read, _ = lstm_forward(h, zeros, Wx, Wh, b, lengths=lengths)
     first = np.zeros((n, 1, H)) if h0 is None else h0[:, None]
     previous = np.concatenate([first, targets[:, :-1]], axis=1)[:, :t]
-    errors = (read @ arnet_W + arnet_b_out - previous) * real_steps(lengths, n, t).swapaxes(0, 1)
+    errors = (read @ W + b_out - previous) * real_steps(lengths, n, t).swapaxes(0, 1)
     return np.sum(errors[:, h0 is None :] ** 2) / max(n, 1)
 
 
-def test_parameters_have_the_prefix():
+def test_shapes_of_the_parameters():
     shapes = {"Wx": (5, 12), "Wh": (3, 12), "b": (12,), "W": (3, 5), "b_out": (5,)}
-    assert arnet_shapes(5, 3) == {f"arnet_{name}": shape for name, shape in shapes.items()}
-    assert arnet_shapes(5, 3, prefix="x") == {f"x{name}": shape for name, shape in shapes.items()}
+    assert arnet_shapes(5, 3) == shapes
 
 
 @every_lengths
@@ -77,10 +76,6 @@ def test_gradients(lengths, h0, rng):
 @every_start
 def test_gradients_of_small_batches(sizes, h0, rng):
     assert_gradients(forward_of(None), backward, inputs(rng, h0, *sizes), rng)
-
-
-def test_gradients_under_another_prefix(rng):
-    assert_gradients(forward_of(None, prefix="x_"), backward, inputs(rng, prefix="x_"), rng)
 
 
 @every_lengths
@@ -152,13 +147,13 @@ def test_gradients_are_added_into_arrays_that_are_given(rng):
 def test_what_does_not_fit_is_named(rng):
     a = inputs(rng)
     params = {name: a[name] for name in arnet_shapes(H, R)}
-    with pytest.raises(ValueError, match="arnet_forward: params has no x_Wx"):
-        arnet_forward(a["h"], a["h0"], params, prefix="x_")
+    with pytest.raises(ValueError, match="arnet_forward: params has no Wx"):
+        arnet_forward(a["h"], a["h0"], {f"x_{name}": array for name, array in params.items()})
     for name, wrong, expected in (
-        ("arnet_Wx", (H, 4), "(H, 4R) = (3, 8)"),
-        ("arnet_Wh", (R + 1, 8), "(R, 4R) = (3, 12)"),
-        ("arnet_W", (R, 1), "(R, H) = (2, 3)"),
-        ("arnet_b_out", (1,), "(H,) = (3,)"),
+        ("Wx", (H, 4), "(H, 4R) = (3, 8)"),
+        ("Wh", (R + 1, 8), "(R, 4R) = (3, 12)"),
+        ("W", (R, 1), "(R, H) = (2, 3)"),
+        ("b_out", (1,), "(H,) = (3,)"),
     ):
         message = f"arnet_forward: {name} has shape {wrong}, expected {expected}"
         with pytest.raises(ValueError, match=re.escape(message)):
@@ -168,7 +163,7 @@ def test_what_does_not_fit_is_named(rng):
     with pytest.raises(ValueError, match="lengths holds 5, expected numbers from 0 to T = 4"):
         arnet_forward(a["h"], a["h0"], params, lengths=np.array([5, 1, 1]))
     _, cache = arnet_forward(a["h"], a["h0"], params)
-    with pytest.raises(ValueError, match="arnet_backward: into: params has no arnet_Wx"):
+    with pytest.raises(ValueError, match="arnet_backward: into: params has no Wx"):
         arnet_backward(1.0, cache, into={})
 
 

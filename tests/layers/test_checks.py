@@ -106,9 +106,7 @@ def layer_calls(dtype):
         "tanh": lambda: layers.tanh_forward(*arrays((2, 3))),
         "softmax": lambda: layers.softmax_loss(*arrays((2, 5)), tokens[:, 0]),
         "temporal_softmax": lambda: layers.temporal_softmax_loss(*arrays((2, 3, 5)), tokens, tokens == 0),
-        "arnet": lambda: layers.arnet_forward(
-            *arrays((2, 3, 4)), None, mapped(**layers.arnet_shapes(4, 5, prefix="arnet_"))
-        ),
+        "arnet": lambda: layers.arnet_forward(*arrays((2, 3, 4)), None, mapped(**layers.arnet_shapes(4, 5))),
         "attention_keys": lambda: layers.attention_keys_forward(
             *arrays((2, 3, 4)), mapped(Wq=(4, 5), Wm=(4, 5), b=(5,), v=(5,))
         ),
@@ -223,7 +221,7 @@ def mask_calls(mask):
     x, h0, Wx, Wh, b = zeros(2, 3, 3), zeros(2, 4), zeros(3, 16), zeros(4, 16), zeros(16)
     attentive = layers.attentive_shapes("rnn", input_dim=3, hidden_dim=4, attention_dim=2, memory_dim=3)
     params = {name: zeros(*shape) for name, shape in attentive.items()}
-    arnet = {name: zeros(*shape) for name, shape in layers.arnet_shapes(3, 5, prefix="arnet_").items()}
+    arnet = {name: zeros(*shape) for name, shape in layers.arnet_shapes(3, 5).items()}
     rnn = Wx[:, :4], Wh[:, :4], b[:4]
     return {
         "rnn": lambda: layers.rnn_forward(x, h0, *rnn, mask=mask),

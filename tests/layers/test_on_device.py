@@ -7,7 +7,7 @@ import pytest
 
 from rnnlab.gradcheck import cases as gradcheck_cases
 from rnnlab.gradcheck import run as gradcheck
-from rnnlab.layers import regularised_backward, regularised_forward
+from rnnlab.layers import recurrent_backward, recurrent_forward
 from rnnlab.layers.attention.scores import SourceRows
 from rnnlab.ops import ops_for
 
@@ -107,10 +107,11 @@ def test_a_step_with_noise_has_one_launch_beside_its_products(cell, gates, launc
     state = tuple(cupy_ops.zeros((N, H)) for _ in range(2 if cell == "lstm" else 1))
     generator = None if seed is None else np.random.default_rng(seed)
     simulated.launches.clear()
-    h, _, cache = regularised_forward(x, state, *weights, cell=cell, regularisation=noise, rng=generator)
+    params = dict(zip(("Wx", "Wh", "b"), weights, strict=True))
+    h, _, cache = recurrent_forward(x, state, params, cell=cell, regularisation=noise, rng=generator)
     assert of_steps(simulated.launches) == {f"{name}_forward": T * n for name, n in launches.items()}
     simulated.launches.clear()
-    regularised_backward(h, cache)
+    recurrent_backward(h, cache)
     assert of_steps(simulated.launches) == {f"{name}_backward": T * n for name, n in launches.items()}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rnnlab.gradcheck.cases import CELLS
 from rnnlab.gradcheck.numeric import check_model, projected_check
 from rnnlab.models import Seq2Seq, SequenceClassifier
-from rnnlab.models.parts.cells import CELLS
 
 from .parts.test_scheduled_sampling import Sampling, pairs
 from .toys import DROPOUT, WORD_TO_IDX, D, G, H, W, batch, build

@@ -283,7 +283,14 @@ def test_defaults():
         ({"image_input": "every_step"}, {"W_proj": (D, W), "Wx": (2 * W, H)}),
         (
             {"image_input": "second_layer"},
-            {"W_proj": (D, W), "Wx1": (W, H), "Wh1": (H, H), "b1": (H,), "Wx2": (H + W, H), "Wh2": (H, H)},
+            {
+                "W_proj": (D, W),
+                "layer1_Wx": (W, H),
+                "layer1_Wh": (H, H),
+                "layer1_b": (H,),
+                "layer2_Wx": (H + W, H),
+                "layer2_Wh": (H, H),
+            },
         ),
     ],
 )
@@ -299,7 +306,7 @@ def test_shapes_of_the_parameters(options, shapes):
         ({"cell_type": "transformer"}, "cell_type is 'transformer', expected one of rnn, lstm, gru, "),
         ({"image_input": "everywhere"}, "image_input is 'everywhere', expected one of 'initial_state', "),
         ({"state_activation": "relu"}, "state_activation is 'relu', expected one of 'none', 'tanh'"),
-        ({"project_cell": True}, "project_cell is true, but the rnn has no cell state"),
+        ({"project_cell": True}, "project_cell is true, but the state of this cell is h alone"),
         (
             {"image_input": "first_input", "state_activation": "tanh"},
             "expected 'none' and False: with image_input=",

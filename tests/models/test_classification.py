@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rnnlab.gradcheck.cases import CELLS
 from rnnlab.gradcheck.numeric import check_model, projected_check
 from rnnlab.models import SequenceClassifier
 from rnnlab.models.classification import READOUTS
-from rnnlab.models.parts.cells import CELLS
 from rnnlab.training import (
     Checkpoint,
     CheckpointError,
@@ -180,6 +180,9 @@ def test_the_mean_of_one_state_is_the_last(options, rng):
 # ---------------------------------------------------------------- PyTorch
 
 
+PREFIXES = {1: [""], 2: ["layer1_", "layer2_"]}  # of the parameters, by the number of layers
+
+
 @pytest.mark.parametrize("readout", READOUTS)
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("lengths", [None, np.array([T, 2, 3, 1])], ids=["full", "ragged"])
@@ -193,9 +196,9 @@ def test_an_lstm_in_pytorch(readout, layers, lengths, rng):
         return torch.tensor(np.concatenate([i, f, g, o], axis=-1).T)
 
     lstm = torch.nn.LSTM(D, H, num_layers=layers, batch_first=True).double()
-    for k, layer in enumerate(model.layers.names):
+    for k, layer in enumerate(PREFIXES[layers]):
         for name, kind in (("Wx", "weight_ih"), ("Wh", "weight_hh"), ("b", "bias_ih")):
-            getattr(lstm, f"{kind}_l{k}").data = theirs(model.params[f"{name}{layer}"])
+            getattr(lstm, f"{kind}_l{k}").data = theirs(model.params[f"{layer}{name}"])
         getattr(lstm, f"bias_hh_l{k}").data.zero_()
     output = torch.nn.Linear(H, C).double()
     output.weight.data, output.bias.data = (torch.tensor(model.params[n].T) for n in ("W_class", "b_class"))
@@ -207,10 +210,10 @@ def test_an_lstm_in_pytorch(readout, layers, lengths, rng):
     expected.backward()
 
     assert loss == pytest.approx(expected.item(), rel=1e-12)
-    for k, layer in enumerate(model.layers.names):
+    for k, layer in enumerate(PREFIXES[layers]):
         for name, kind in (("Wx", "weight_ih"), ("Wh", "weight_hh"), ("b", "bias_ih")):
             grad = getattr(lstm, f"{kind}_l{k}").grad
-            np.testing.assert_allclose(theirs(grads[f"{name}{layer}"]), grad, rtol=1e-9, atol=1e-13)
+            np.testing.assert_allclose(theirs(grads[f"{layer}{name}"]), grad, rtol=1e-9, atol=1e-13)
     np.testing.assert_allclose(grads["W_class"].T, output.weight.grad, rtol=1e-9)
     np.testing.assert_allclose(grads["b_class"], output.bias.grad, rtol=1e-9)
 
@@ -271,7 +274,7 @@ def test_dropout_needs_a_generator_and_is_its_own(rng):
 
 def test_where_forget_gates_start():
     params = SequenceClassifier(C, D, H, num_layers=2, forget_bias=1.5).params
-    for name in ("b1", "b2"):
+    for name in ("layer1_b", "layer2_b"):
         np.testing.assert_array_equal(params[name], np.repeat([0, 1.5, 0, 0], H))
 
 
@@ -300,7 +303,7 @@ def test_a_checkpoint_brings_it_back(tmp_path, rng):
     found = load_model(path)
     assert type(found) is SequenceClassifier
     np.testing.assert_array_equal(found.scores(x), model.scores(x))
-    with pytest.raises(CheckpointError, match="expected one called Wx1"):
+    with pytest.raises(CheckpointError, match="expected one called layer1_Wx"):
         load_parameters(path, build(cell_type="gru", num_layers=2))
 
 
@@ -314,7 +317,7 @@ def test_a_checkpoint_brings_it_back(tmp_path, rng):
         ({"readout": "first"}, "readout is 'first', expected one of 'last', 'mean'"),
         ({"output_dropout": 1.0}, "output_dropout is 1.0"),
         ({"cell_type": "tree"}, "cell_type is 'tree'"),
-        ({"cell_type": "gru", "forget_bias": 1.0}, "forget_bias is 1.0, but the gru has no forget gate"),
+        ({"cell_type": "gru", "forget_bias": 1.0}, "forget_bias is 1.0, but cell 'gru' has no forget gate"),
         ({"dtype": np.float16}, "dtype is 'float16', expected one of 'float32', 'float64'"),
         ({"initialisation": "zeros"}, "initialisation is 'zeros'"),
     ],

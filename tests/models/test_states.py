@@ -22,7 +22,7 @@ def test_the_state_that_emits_the_last_token(options, rng):
     state = model.start(features)
     for t, tokens in enumerate(captions.T[:-1], 1):
         words, _ = model.embedding.forward(model.params, tokens)
-        decoded, state = model.decoder.advance(model.params, words, state)
+        decoded, state = model.decoder.advance(words, state)
         for n in np.flatnonzero(np.equal(LAST, t)):
             np.testing.assert_allclose(states[n], decoded.hidden[n], rtol=1e-10)
 
@@ -36,7 +36,7 @@ def test_a_greedy_sentence_gives_the_states_that_wrote_it(rng):
         state, last = model.start(row[None]), START
         for token in written:
             words, _ = model.embedding.forward(model.params, np.array([last]))
-            decoded, _ = model.decoder.advance(model.params, words, state)
+            decoded, _ = model.decoder.advance(words, state)
             log_probs, state = model.advance(state, np.array([last]))
             log_probs[:, [NULL, START]] = -np.inf
             assert log_probs.argmax() == token

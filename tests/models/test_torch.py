@@ -56,7 +56,7 @@ def torch_loss(params, features, captions, noise, *, cell_type, image_input="ini
         return out.tanh() if activation == "tanh" else out
 
     def weights(layer=""):
-        return tuple(params[f"{name}{layer}"] for name in ("Wx", "Wh", "b"))
+        return tuple(params[f"{layer}{name}"] for name in ("Wx", "Wh", "b"))
 
     activation = options.get("state_activation", "none")
     lower, upper = (zeros,) * states, (zeros,) * states
@@ -74,8 +74,8 @@ def torch_loss(params, features, captions, noise, *, cell_type, image_input="ini
     hidden = []
     for t in range(words.shape[1]):
         if image_input == "second_layer":
-            lower = step(words[:, t], lower, *weights("1"))
-            upper = step(torch.cat([lower[0], image], dim=1), upper, *weights("2"))
+            lower = step(words[:, t], lower, *weights("layer1_"))
+            upper = step(torch.cat([lower[0], image], dim=1), upper, *weights("layer2_"))
             hidden.append(upper[0])
         else:
             x = torch.cat([words[:, t], image], dim=1) if image_input == "every_step" else words[:, t]

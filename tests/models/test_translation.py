@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rnnlab import decoding
+from rnnlab.gradcheck.cases import CELLS
 from rnnlab.gradcheck.numeric import check_model, projected_check
 from rnnlab.models import Seq2Seq
-from rnnlab.models.parts.cells import CELLS
 
 SOURCE = {"<NULL>": 0, "<UNK>": 1, "x": 2, "y": 3, "z": 4}
 TARGET = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3, "b": 4, "c": 5}

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rnnlab.gradcheck.cases import CELLS
 from rnnlab.models import CaptioningRNN
 from rnnlab.models.captioning import IMAGE_INPUTS
-from rnnlab.models.parts.cells import CELLS
 
 WORDS = ["<NULL>", "<START>", "<END>", "a", "b", "c"]
 WORD_TO_IDX = {word: index for index, word in enumerate(WORDS)}

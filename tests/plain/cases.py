@@ -208,8 +208,7 @@ def arnet(*, h0: bool) -> Callable[..., Case]:
         first = {"h0": (N, 2)} if h0 else {}
 
         def forward(lib: Lib, h: Array, h0: Array | None = None, **params: Array) -> tuple[Any, ...]:
-            options = {} if lib is PLAIN else {"prefix": ""}
-            return lib.arnet_forward(h, h0, params, lengths=lengths, **options)
+            return lib.arnet_forward(h, h0, params, lengths=lengths)
 
         def backward(lib: Lib, dloss: float, cache: Any) -> tuple[Array, ...]:
             dh, dh0, dparams = lib.arnet_backward(dloss, cache)

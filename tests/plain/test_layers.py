@@ -137,16 +137,17 @@ def test_regularised_lstm(module, dtype, options, training, rng):
     dh = rng.standard_normal((N, T, H)).astype(dtype)
     generator = np.random.default_rng(3) if training else None
     with primitives(module):
-        h, _, cache = layers.regularised_forward(
-            x, (h0, c0), *weights, cell="lstm", regularisation=options, rng=generator
+        params = dict(zip(("Wx", "Wh", "b"), weights, strict=True))
+        h, _, cache = layers.recurrent_forward(
+            x, (h0, c0), params, cell="lstm", regularisation=options, rng=generator
         )
-        dx, (dh0, dc0), *dweights = layers.regularised_backward(dh, cache)
+        dx, (dh0, dc0), dparams = layers.recurrent_backward(dh, cache)
     masks = _masks(options, N, T, H, training)
     exact = (array.astype(np.float64) for array in (x, h0, c0, *weights))
     wanted, plain_cache = PLAIN.regularised_lstm_forward(*exact, *masks)
     assert_close(h, wanted, dtype, "h")
     wanted_grads = PLAIN.regularised_lstm_backward(dh.astype(np.float64), plain_cache)
-    for name, found, expected in zip(shapes, (dx, dh0, dc0, *dweights), wanted_grads, strict=True):
+    for name, found, expected in zip(shapes, (dx, dh0, dc0, *dparams.values()), wanted_grads, strict=True):
         assert_close(found, expected, dtype, f"gradient of {name}")
 
 
@@ -177,11 +178,12 @@ def test_zoneout_of_the_other_cells(module, cell, training, rng):
     x, h0, Wx, Wh, b = (rng.standard_normal(shape) for shape in shapes.values())
     options = {"zoneout_h": 0.3}
     with primitives(module):
-        h, (final,), cache = layers.regularised_forward(
-            x, (h0,), Wx, Wh, b, cell=cell, regularisation=options,
+        h, (final,), cache = layers.recurrent_forward(
+            x, (h0,), {"Wx": Wx, "Wh": Wh, "b": b}, cell=cell, regularisation=options,
             rng=np.random.default_rng(3) if training else None,
         )  # fmt: skip
-        dx, (dh0,), *dweights = layers.regularised_backward(np.ones((N, T, H)), cache)
+        dx, (dh0,), dparams = layers.recurrent_backward(np.ones((N, T, H)), cache)
+        dweights = list(dparams.values())
     d, _, _, _ = _masks(options, N, T, H, training)
     states, caches = [h0], []
     for t in range(T):

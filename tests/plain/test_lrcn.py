@@ -25,7 +25,7 @@ def test_loss_and_gradients_of_a_captioning_model(rng):
     p, (read, targets) = dict(model.params.items()), (captions[:, :-1], captions[:, 1:])
     v, c_v = PLAIN.affine_forward(features, p["W_proj"], p["b_proj"])
     words, c_words = PLAIN.word_embedding_forward(read, p["W_embed"])
-    first, second = ([p[f"{name}{k}"] for name in ("Wx", "Wh", "b")] for k in (1, 2))
+    first, second = ([p[f"layer{k}_{name}"] for name in ("Wx", "Wh", "b")] for k in (1, 2))
     h, c_h = PLAIN.factored_lstm_forward(words, v, first, second)
     scores, c_scores = PLAIN.temporal_affine_forward(h, p["W_vocab"], p["b_vocab"])
     expected, dscores = PLAIN.temporal_softmax_loss(scores, targets, targets != 0)
@@ -33,8 +33,8 @@ def test_loss_and_gradients_of_a_captioning_model(rng):
     dwords, dv, dfirst, dsecond = PLAIN.factored_lstm_backward(dh, c_h)
     _, dW_proj, db_proj = PLAIN.affine_backward(dv, c_v)
     wanted = {"W_proj": dW_proj, "b_proj": db_proj, "W_vocab": dW_vocab, "b_vocab": db_vocab}
-    wanted |= {f"{name}1": each for name, each in zip(("Wx", "Wh", "b"), dfirst, strict=True)}
-    wanted |= {f"{name}2": each for name, each in zip(("Wx", "Wh", "b"), dsecond, strict=True)}
+    wanted |= {f"layer1_{name}": each for name, each in zip(("Wx", "Wh", "b"), dfirst, strict=True)}
+    wanted |= {f"layer2_{name}": each for name, each in zip(("Wx", "Wh", "b"), dsecond, strict=True)}
     wanted["W_embed"] = PLAIN.word_embedding_backward(dwords, c_words)
 
     assert loss == pytest.approx(expected, rel=1e-12)

@@ -57,9 +57,10 @@ def test_a_layer_has_the_arguments_of_its_namesake(name):
 
 
 def test_every_layer_has_its_text():
-    """Except what computes no gradient of its own, and the loop over regularised cells of any kind."""
+    """Except what computes no gradient of its own, and the loop over cells of any kind."""
     without = {name for name in layers.__all__ if name.endswith("_shapes")} | {
-        "Regularisation", "attentive_start", "attentive_step", "regularised_backward", "regularised_forward"
+        "Cell", "Regularisation", "attentive_start", "attentive_step", "cell_names", "recurrent_backward",
+        "recurrent_forward", "register_cell",
     }  # fmt: skip
     assert set(layers.__all__) - without == set(SHARED)
     assert {name for name in vars(PLAIN) if not name.startswith("_")} - set(SHARED) == OWN

@@ -62,7 +62,7 @@ def test_kind_chooses_the_table():
         ({"count": 2.0}, "count is 2.0, expected an integer in [1, 9]"),
         ({"count": True}, "count is True, expected an integer in [1, 9]"),
         ({"colour": "green"}, "colour is 'green', expected one of 'red', 'blue'"),
-        ({"tags": "old"}, "tags is 'old', expected an array"),
+        ({"tags": "old"}, "tags is 'old', expected an array, each item one of 'big', 'old'"),
         ({"tags": ["old", "new"]}, "tags.2 is 'new', expected one of 'big', 'old'"),
         ({"options": 3}, "options is 3, expected a table"),
         ({"title": 3}, "title is 3, expected a string"),

@@ -1,16 +1,15 @@
 """One step of a cell that attends, for decoding: :mod:`rnnlab.layers.attention.decoder`, a word at a time.
 
-A decoding state is a tuple that a search may take rows of, by an index array, in any order and as often as it
-likes:
+A decoding state is a tuple. A search may take rows of it by an index array, in any order and repeatedly:
 
-    (recurrent state, origins, cells, history, past, decoder)
+    (recurrent state, origins, slots, history, past, decoder)
 
-The first four are arrays, or a tuple of them, with a row for each hypothesis; the last two belong to all.
+The first four are arrays, or a tuple of them, with a row for each hypothesis; all hypotheses share the last two.
 
-- ``cells`` (n, L) are those of each row's source and ``history`` (n, t) those of its past states, so that
-  rows share memories, keys and past, and a search that goes on with other rows moves the last state alone.
-- ``origins`` (n,) tell which rows are copies of one, as several beams often are. A step attends once for all
-  of them, since contexts depend on the state alone.
+- ``slots`` (n, L) are the rows of each hypothesis's source, and ``history`` (n, t) those of its past states.
+  Hypotheses share memories, keys and past states, so that a search moves the last recurrent state alone.
+- ``origins`` (n,) tell which hypotheses are copies of one, as beams of one source often are. A step attends once
+  for all copies, since contexts depend on the state alone.
 """
 
 from __future__ import annotations
@@ -20,22 +19,30 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.layers.attention.contexts import Attends, Context, Params, check_inputs
 from rnnlab.layers.attention.own_states import StateMemory
-from rnnlab.layers.attention.parts import Kind, Layout, Params, State, check_inputs
 from rnnlab.layers.attention.scores import SourceRows
 from rnnlab.layers.checks import check_shapes
-from rnnlab.layers.recurrent.regularisation import Regularisation, RegularisedSteps
+from rnnlab.layers.recurrent.cell import Cell, cell_for
+from rnnlab.layers.recurrent.decoding import RecurrentStep
+from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.ops import ops_for
-from rnnlab.types import Array
+from rnnlab.types import Array, State
 
 DecodingState = tuple[Any, ...]
 
 
 class _Decoder:
-    """What all rows share and no step changes."""
+    """What all hypotheses share and no step changes."""
 
-    def __init__(self, layout: Layout, memory: Array | None, keys: Array | None) -> None:
-        self.layout, self.memory, self.keys = layout, memory, keys
+    def __init__(
+        self,
+        recurrence: RecurrentStep,
+        contexts: dict[str, Context],
+        memory: Array | None,
+        keys: Array | None,
+    ) -> None:
+        self.recurrence, self.contexts, self.memory, self.keys = recurrence, contexts, memory, keys
 
 
 def attentive_start(
@@ -43,7 +50,7 @@ def attentive_start(
     memory: Array | None,
     params: Params,
     *,
-    cell: str,
+    cell: str | Cell,
     score: str = "additive",
     memory_mask: Array | None = None,
     selector: bool = False,
@@ -55,8 +62,8 @@ def attentive_start(
     Parameters
     ----------
     state, memory, params, cell, score, memory_mask, selector, target, regularisation
-        As of :func:`~rnnlab.layers.attention.decoder.attentive_forward`. Changes of the parameters after this call
-        need not show in the steps.
+        As of :func:`~rnnlab.layers.attention.decoder.attentive_forward`. Later changes of the parameters have no
+        defined effect on the steps.
 
     Returns
     -------
@@ -68,17 +75,18 @@ def attentive_start(
         If a shape or a dtype does not fit, a parameter is missing, or there is nothing to attend to.
     """
     function, like = "attentive_start", state[0]
-    kind = Kind(cell, score, memory is not None, selector, target)
-    own = check_inputs(function, kind, None, state, memory, params)
-    layout = Layout(kind, RegularisedSteps(cell, Regularisation.of(regularisation), None, like), own, like)
-    cells = rows = keys = history = None
+    cell, attends = cell_for(function, cell), Attends(score, memory is not None, selector, target)
+    own = check_inputs(function, cell, attends, None, state, memory, params)
+    recurrence = RecurrentStep(cell, own, like, Regularisation.of(regularisation))
+    contexts = {name: Context(name, attends, own, like) for name in attends.names}
+    slots = rows = keys = history = None
     if memory is not None:
-        rows, cells, _ = SourceRows.of(function, memory, memory_mask)
-        keys = layout.parts["source"].keys.of(rows)
+        rows, slots, _ = SourceRows.of(function, memory, memory_mask)
+        keys = contexts["source"].keys.of(rows)
     if target:
         history = ops_for(like).asarray(np.empty((like.shape[0], 0), np.int64))
     origins = np.arange(like.shape[0])
-    return state, origins, cells, history, None, _Decoder(layout, rows, keys)
+    return state, origins, slots, history, None, _Decoder(recurrence, contexts, rows, keys)
 
 
 def attentive_step(x: Array, state: DecodingState) -> tuple[Array, Array, dict[str, Array], DecodingState]:
@@ -88,7 +96,7 @@ def attentive_step(x: Array, state: DecodingState) -> tuple[Array, Array, dict[s
     ----------
     x : (n, D)
     state : tuple
-        From :func:`attentive_start` or a step before; it stays as it is, and may be gone on from again.
+        From :func:`attentive_start` or an earlier step. It is not changed, and may be used again.
 
     Returns
     -------
@@ -103,40 +111,37 @@ def attentive_step(x: Array, state: DecodingState) -> tuple[Array, Array, dict[s
     ValueError, TypeError
         If a shape or a dtype does not fit.
     """
-    recurrent, origins, cells, history, past, decoder = state
-    layout, h = decoder.layout, recurrent[0]
-    ops, (n, H) = ops_for(x, h), h.shape
-    check_shapes("attentive_step", Wx=(layout.Wx, "D G"), h=(h, "N H"), x=(x, "N D"))
+    recurrent, origins, slots, history, past, decoder = state
+    recurrence, h = decoder.recurrence, recurrent[0]
+    ops, n = ops_for(x, h), h.shape[0]
+    check_shapes("attentive_step", Wx=(recurrence.Wx, "D G"), h=(h, "N H"), x=(x, "N D"))
     distinct, copies = _distinct(ops, origins)
     if copies is not None:
-        h, cells, history = (None if each is None else each[distinct] for each in (h, cells, history))
+        h, slots, history = (None if each is None else each[distinct] for each in (h, slots, history))
     reads = {}
-    if cells is not None:
-        reads["source"] = decoder.keys, decoder.memory, cells
+    if slots is not None:
+        reads["source"] = decoder.keys, decoder.memory, slots
     if history is not None:
-        if past is None:  # the state before the first step is no memory
-            past = StateMemory(layout.parts["target"].keys, h)
+        if past is None:  # the state before the first step is not attended to
+            past = StateMemory(decoder.contexts["target"].keys, h)
         else:
             history = ops.concatenate([history, past.append(h)], axis=1)
         reads["target"] = past.keys, past.states, history
-    rooms = {
-        name: layout.parts[name].room(*read[:2], len(h), read[2].shape[1]) for name, read in reads.items()
-    }
-    gates = ops.zeros((len(h), layout.cell.gates * H), x.dtype)
-    layout.attend({name: (*read, rooms[name]) for name, read in reads.items()}, h, gates)
-    contexts = [room.context for room in rooms.values()]
+    gates, contexts, weights = ops.zeros((len(h), recurrence.Wx.shape[1]), x.dtype), [], {}
+    for name, (keys, memory, own_slots) in reads.items():
+        context = decoder.contexts[name]
+        workspace = context.workspace(keys, memory, len(h), own_slots.shape[1])
+        context.step(h, keys, memory, own_slots, workspace, gates)
+        contexts.append(workspace.context)
+        weights[name] = workspace.weights
     context = contexts[0] if len(contexts) == 1 else ops.concatenate(contexts, axis=1)
-    weights = {name: room.weights for name, room in rooms.items()}
     if copies is not None:
-        gates, context, cells, history = (
-            None if each is None else each[copies] for each in (gates, context, cells, history)
+        gates, context, slots, history = (
+            None if each is None else each[copies] for each in (gates, context, slots, history)
         )
         weights = {name: each[copies] for name, each in weights.items()}
-    ops.matmul_add(x, layout.from_x, gates)
-    gates += layout.b
-    after, kept = tuple(ops.empty((n, H), x.dtype) for _ in recurrent), ops.empty((n, H), x.dtype)
-    layout.recur(gates, recurrent, after, kept, slice(0, n))
-    return after[0], context, weights, (after, np.arange(n), cells, history, past, decoder)
+    after = recurrence.add_input(x, gates, recurrent)
+    return after[0], context, weights, (after, np.arange(n), slots, history, past, decoder)
 
 
 def _distinct(ops: Any, origins: Array) -> tuple[Array, Array | None]:

@@ -27,13 +27,12 @@ from rnnlab.layers.attention.scores import (
     AttentionBackward,
     AttentionCache,
     Keys,
-    Room,
-    gradients_of,
+    Workspace,
     score_axes,
-    select_params,
 )
 from rnnlab.layers.checks import check_gradient, check_shapes
-from rnnlab.layers.recurrent.packing import Steps, as_rows
+from rnnlab.layers.parameters import gradients_of, select_params
+from rnnlab.layers.recurrent.packing import Packing, as_rows
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -43,7 +42,7 @@ class TargetAttentionCache(NamedTuple):
 
     states: Array  # (N + M, H)
     attention: AttentionCache
-    steps: Steps
+    packing: Packing
 
 
 def target_attention_forward(
@@ -54,7 +53,7 @@ def target_attention_forward(
     score: str = "additive",
     lengths: Array | None = None,
 ) -> tuple[Array, Array, TargetAttentionCache]:
-    """The contexts of all steps, from states that are known.
+    """The contexts of all packing, from states that are known.
 
     Parameters
     ----------
@@ -86,20 +85,20 @@ def target_attention_forward(
     axes = {name: letters.replace("C", "H") for name, letters in SCORES[score].items()}
     check_shapes(function, h0=(h0, "N H"), h=(h, "N T H"), **{name: (own[name], axes[name]) for name in own})
     (N, T, _), like = h.shape, h
-    steps = Steps.of(function, (N, T), lengths=lengths, like=h)
-    states = steps.states(h0)
+    packing = Packing.of(function, (N, T), lengths=lengths, like=h)
+    states = packing.states(h0)
     memory = states[N:]
-    ops.take(as_rows(h), steps.source, memory)
-    keys = Keys(score, own, often=False, like=like).of(memory)
-    room = Room.of(len(memory), T, keys, memory, additive=score == "additive", selector=False)
-    cache = AttentionCache(score, own, None, keys, memory, histories(steps), room, grows=True)
-    attention = Attention(score, own, None, often=True, like=like)
-    for t, (rows, before, _) in enumerate(_each_step(steps)):
-        attention.attend(states[before], keys, memory, cache.cells_at(rows, t), room.at(rows, t))
+    ops.take(as_rows(h), packing.source, memory)
+    keys = Keys(score, own, reused=False, like=like).of(memory)
+    workspace = Workspace.of(len(memory), T, keys, memory, additive=score == "additive", selector=False)
+    cache = AttentionCache(score, own, None, keys, memory, histories(packing), workspace, grows=True)
+    attention = Attention(score, own, None, reused=True, like=like)
+    for t, (rows, before, _) in enumerate(_each_step(packing)):
+        attention.attend(states[before], keys, memory, cache.slots_at(rows, t), workspace.at(rows, t))
     return (
-        spread(steps, room.context),
-        spread(steps, room.weights),
-        TargetAttentionCache(states, cache, steps),
+        spread(packing, workspace.context),
+        spread(packing, workspace.weights),
+        TargetAttentionCache(states, cache, packing),
     )
 
 
@@ -126,52 +125,52 @@ def target_attention_backward(
     dh (N, T, H), dh0 (N, H), dparams of the parameters' names
     """
     function = "target_attention_backward"
-    states, attention, steps = cache
-    ops, (N, T) = ops_for(dcontexts, states), steps.shape
-    H, M = states.shape[1], steps.offsets[-1]
+    states, attention, packing = cache
+    ops, (N, T) = ops_for(dcontexts, states), packing.shape
+    H, M = states.shape[1], packing.offsets[-1]
     check_gradient(function, dcontexts, (N, T, H), states.dtype, "dcontexts")
     dparams = gradients_of(function, attention.params, states, into)
     dstates, dmemory = ops.zeros(states.shape, states.dtype), ops.zeros((M, H), states.dtype)
-    dcontext = gather(steps, dcontexts)
+    dcontext = gather(packing, dcontexts)
     if dweights is None:
         dscores = ops.zeros((M, T), states.dtype)
     else:
         check_gradient(function, dweights, (N, T, T), states.dtype, "dweights")
-        dscores = gather(steps, dweights)
-    backward = AttentionBackward(attention, often=True)
-    for t, (rows, before, _) in enumerate(_each_step(steps)):
-        past, dz = attention.cells_at(rows, t), dcontext[rows]
-        ops.attention_memory_gradient(dz, attention.room.weights[rows, :t], past, dmemory)
+        dscores = gather(packing, dweights)
+    backward = AttentionBackward(attention, reused=True)
+    for t, (rows, before, _) in enumerate(_each_step(packing)):
+        past, dz = attention.slots_at(rows, t), dcontext[rows]
+        ops.attention_memory_gradient(dz, attention.workspace.weights[rows, :t], past, dmemory)
         backward.attend(rows, past, dz, dscores[rows, :t], states[before], dstates[before])
         backward.add_query_gradient(rows, states[before], dparams)
-    keys = Keys(attention.score, attention.params, often=False, like=states)
+    keys = Keys(attention.score, attention.params, reused=False, like=states)
     keys.backward(backward.dkeys, dmemory)
     keys.add_gradients(attention.memory, backward.dkeys, dparams)
     backward.add_score_gradient(dparams)
     dstates[N:] += dmemory
-    return spread(steps, dstates[N:]), steps.unsort(dstates[:N]), dparams
+    return spread(packing, dstates[N:]), packing.unsort(dstates[:N]), dparams
 
 
-def histories(steps: Steps) -> Array:
+def histories(packing: Packing) -> Array:
     """Where the states after each step lie among the packed rows, by rank of length, (N, T); -1: nowhere."""
-    (N, T), offsets = steps.shape, np.asarray(steps.offsets[:-1], dtype=np.int64)
-    cells = np.full((N, T), -1)
-    cells[:, : offsets.size] = offsets + np.arange(N)[:, None]
-    return ops_for(steps.order).asarray(cells)
+    (N, T), offsets = packing.shape, np.asarray(packing.offsets[:-1], dtype=np.int64)
+    slots = np.full((N, T), -1)
+    slots[:, : offsets.size] = offsets + np.arange(N)[:, None]
+    return ops_for(packing.order).asarray(slots)
 
 
-def spread(steps: Steps, rows: Array) -> Array:
+def spread(packing: Packing, rows: Array) -> Array:
     """Packed rows (M, D) at their places in (N, T, D), zero where there is padding."""
-    out = steps.unpacked(rows.shape[1], rows)
-    ops_for(rows).put(rows, steps.source, out)
-    return out.reshape(*steps.shape, rows.shape[1])
+    out = packing.unpacked(rows.shape[1], rows)
+    ops_for(rows).put(rows, packing.source, out)
+    return out.reshape(*packing.shape, rows.shape[1])
 
 
-def gather(steps: Steps, x: Array) -> Array:
+def gather(packing: Packing, x: Array) -> Array:
     """The real rows of x (N, T, D), packed: (M, D)."""
     ops = ops_for(x)
-    out = ops.empty((steps.offsets[-1], x.shape[2]), x.dtype)
-    ops.take(as_rows(x), steps.source, out)
+    out = ops.empty((packing.offsets[-1], x.shape[2]), x.dtype)
+    ops.take(as_rows(x), packing.source, out)
     return out
 
 
@@ -191,7 +190,7 @@ class StateMemory:
     def __init__(self, keys: Keys, like: Array) -> None:
         self._ops, self._projection, self._used = ops_for(like), keys, 0
         self.states = self._ops.empty((0, like.shape[1]), like.dtype)
-        self.keys = keys.room(0, self.states)
+        self.keys = keys.workspace(0, self.states)
 
     def append(self, h: Array) -> Array:
         """Append states (n, H); return their rows, (n, 1)."""
@@ -207,10 +206,10 @@ class StateMemory:
         states, keys, used = self.states, self.keys, slice(self._used)
         self.states = self._ops.empty((rows, states.shape[1]), states.dtype)
         self.states[used] = states[used]
-        self.keys = self._projection.room(rows, self.states)
+        self.keys = self._projection.workspace(rows, self.states)
         if keys is not states:
             self.keys[used] = keys[used]
 
 
-def _each_step(steps: Steps) -> list[tuple[slice, slice, slice]]:
-    return [step for chunk in steps.chunks(1) for step in chunk.steps]
+def _each_step(packing: Packing) -> list[tuple[slice, slice, slice]]:
+    return [step for chunk in packing.chunks(1) for step in chunk.steps]

@@ -1,6 +1,6 @@
-"""Attention: a query reads from a memory what it needs (Bahdanau et al. 2015; Xu et al. 2015).
+"""Attention of a query to a memory (Bahdanau et al. 2015; Xu et al. 2015).
 
-    e_j = a(h, s_j)                                     score of cell j, real cells only
+    e_j = a(h, s_j)                                     score of row j, real rows only
     alpha_j = exp(e_j) / sum_k exp(e_k)                 weights, (N, L)
     z = sum_j alpha_j s_j                               context, (N, C)
 
@@ -10,8 +10,8 @@ with the query h (N, H), the hidden state before the step in a decoder, the memo
     dot         a(h, s_j) = h . s_j                             Luong et al. 2015; H = C
     bilinear    a(h, s_j) = h W s_j                             Luong et al. 2015, "general"
 
-What of a score depends on the memory alone, its *keys*, is computed once per sequence: s_j Wm + b, s_j, or
-W s_j. A query without any real cell has the weights and the context zero.
+The part of a score that depends on the memory alone, its *keys*, is computed once per sequence: s_j Wm + b,
+s_j, or W s_j. A query without any real row gets weights and a context of zero.
 
 Backward, with dz and dalpha the gradients that reach the context and the weights:
 
@@ -39,14 +39,11 @@ from rnnlab.layers.attention.scores import (
     AttentionBackward,
     AttentionCache,
     Keys,
-    Room,
-    gradients_of,
+    Workspace,
     score_axes,
-    select_params,
-    selector_gate,
-    selector_gradient,
 )
-from rnnlab.layers.checks import as_mask, check_gradient, check_mask, check_shapes
+from rnnlab.layers.checks import as_mask, check_gradient, check_shapes
+from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -64,15 +61,6 @@ class StepCache(NamedTuple):
 
     query: Array  # (N, H)
     attention: AttentionCache
-
-
-class SelectorCache(NamedTuple):
-    """What the backward of the selector needs."""
-
-    context: Array  # (N, C)
-    h: Array  # (N, H)
-    w: Array  # (H,)
-    beta: Array  # (N, 1)
 
 
 def attention_shapes(
@@ -124,7 +112,7 @@ def attention_keys_forward(
         memory=(memory, "N L C"),
         **{name: (array, SCORES[score][name]) for name, array in own.items()},
     )
-    keys = Keys(score, own, often=False, like=memory).of(memory.reshape(-1, memory.shape[2]))
+    keys = Keys(score, own, reused=False, like=memory).of(memory.reshape(-1, memory.shape[2]))
     keys = keys.reshape(*memory.shape[:2], keys.shape[1])
     return (keys.copy() if score == "dot" else keys), KeysCache(memory, score, own)
 
@@ -161,7 +149,7 @@ def attention_keys_backward(
     dparams = gradients_of("attention_keys_backward", {name: params[name] for name in names}, memory, into)
     rows, drows = memory.reshape(-1, memory.shape[2]), dkeys.reshape(-1, dkeys.shape[2])
     dmemory = ops_for(dkeys, memory).zeros(rows.shape, rows.dtype)
-    keys = Keys(score, params, often=False, like=memory)
+    keys = Keys(score, params, reused=False, like=memory)
     keys.backward(drows, dmemory)
     keys.add_gradients(rows, drows, dparams)
     return dmemory.reshape(memory.shape), dparams
@@ -189,9 +177,9 @@ def attention_step_forward(
         Of the score; see :mod:`rnnlab.layers.attention.query`.
     score : {"additive", "dot", "bilinear"}
     mask : (N, L), optional
-        True (or 1) for real cells, anywhere.
+        True (or 1) for real rows, anywhere.
     lengths : (N,) integers, optional
-        How many cells are real, the first ones, instead of a mask.
+        How many rows are real, the first ones, instead of a mask.
 
     Returns
     -------
@@ -216,18 +204,18 @@ def attention_step_forward(
         keys=(keys, keys_axes),
     )
     (N, L, C), A = memory.shape, keys.shape[2]
-    cells = np.arange(N * L).reshape(N, L)
+    slots = np.arange(N * L).reshape(N, L)
     if lengths is not None:
         if mask is not None:
             raise ValueError(f"{function}: both lengths and mask are given, expected one of them")
-        mask = _mask_of(function, lengths, N, L)
+        mask = mask_of(function, lengths, N, L)
     if mask is not None:
-        cells[~as_mask(function, "mask", mask, (N, L), "N, L")] = -1
-    key_rows, rows, cells = keys.reshape(N * L, A), memory.reshape(N * L, C), ops.asarray(cells)
-    room = Room.of(N, L, key_rows, rows, additive=score == "additive", selector=False)
-    Attention(score, own, None, often=False, like=query).attend(query, key_rows, rows, cells, room)
-    cache = StepCache(query, AttentionCache(score, own, None, key_rows, rows, cells, room))
-    return room.context.copy(), room.weights.copy(), cache
+        slots[~as_mask(function, "mask", mask, (N, L), "N, L")] = -1
+    key_rows, rows, slots = keys.reshape(N * L, A), memory.reshape(N * L, C), ops.asarray(slots)
+    workspace = Workspace.of(N, L, key_rows, rows, additive=score == "additive", selector=False)
+    Attention(score, own, None, reused=False, like=query).attend(query, key_rows, rows, slots, workspace)
+    cache = StepCache(query, AttentionCache(score, own, None, key_rows, rows, slots, workspace))
+    return workspace.context.copy(), workspace.weights.copy(), cache
 
 
 def attention_step_backward(
@@ -240,7 +228,7 @@ def attention_step_backward(
     dcontext : (N, C)
         Gradient of the loss with respect to ``context``.
     dweights : (N, L), optional
-        Gradient with respect to ``weights``, besides what comes through the context.
+        Gradient with respect to ``weights``, without what comes through the context.
 
     Returns
     -------
@@ -253,16 +241,18 @@ def attention_step_backward(
     """
     query, attention = cache
     ops = ops_for(dcontext, query)
-    (N, L), rows = attention.cells.shape, slice(None)
-    check_gradient("attention_step_backward", dcontext, attention.room.context.shape, query.dtype, "dcontext")
+    (N, L), rows = attention.slots.shape, slice(None)
+    check_gradient(
+        "attention_step_backward", dcontext, attention.workspace.context.shape, query.dtype, "dcontext"
+    )
     dscores = ops.zeros((N, L), query.dtype)
     if dweights is not None:
         check_gradient("attention_step_backward", dweights, (N, L), query.dtype, "dweights")
         dscores += dweights
     dquery, dmemory = ops.zeros(query.shape, query.dtype), ops.zeros(attention.memory.shape, query.dtype)
-    backward = AttentionBackward(attention, often=False)
-    backward.attend(rows, attention.cells, dcontext.copy(), dscores, query, dquery)
-    ops.attention_memory_gradient(dcontext, attention.room.weights, attention.cells, dmemory)
+    backward = AttentionBackward(attention, reused=False)
+    backward.attend(rows, attention.slots, dcontext.copy(), dscores, query, dquery)
+    ops.attention_memory_gradient(dcontext, attention.workspace.weights, attention.slots, dmemory)
     names = ("Wq", "v") if attention.score == "additive" else ()
     dparams = {name: ops.zeros(attention.params[name].shape, query.dtype) for name in names}
     backward.add_query_gradient(rows, query, dparams)
@@ -271,104 +261,14 @@ def attention_step_backward(
     return dquery, backward.dkeys.reshape(N, L, A), dmemory.reshape(N, L, C), dparams
 
 
-def selector_forward(context: Array, h: Array, w: Array, b: Array) -> tuple[Array, SelectorCache]:
-    """Scale a context by beta = sigmoid(h . w + b): how much of it to let in (Xu et al. 2015, section 4.2.1).
-
-    Parameters
-    ----------
-    context : (N, C)
-    h : (N, H)
-        The hidden state before the step.
-    w : (H,)
-    b : (1,)
-
-    Returns
-    -------
-    scaled : (N, C)
-    cache : SelectorCache
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a shape or a dtype does not fit.
-    """
-    check_shapes("selector_forward", context=(context, "N C"), h=(h, "N H"), w=(w, "H"))
-    if b.shape != (1,):
-        raise ValueError(f"selector_forward: b has shape {b.shape}, expected (1,)")
-    beta = selector_gate(h, w, b)
-    return context * beta, SelectorCache(context, h, w, beta)
-
-
-def selector_backward(dscaled: Array, cache: SelectorCache) -> tuple[Array, Array, Array, Array]:
-    """Backward of :func:`selector_forward`.
-
-    Parameters
-    ----------
-    dscaled : (N, C)
-        Gradient of the loss with respect to ``scaled``.
-
-    Returns
-    -------
-    dcontext (N, C), dh (N, H), dw (H,), db (1,)
-    """
-    context, h, w, beta = cache
-    check_gradient("selector_backward", dscaled, context.shape, context.dtype, "dscaled")
-    dbeta = selector_gradient(dscaled, context, beta)
-    dw = ops_for(h).matmul(h.T, dbeta)[:, 0]
-    return dscaled * beta, dbeta * w, dw, dbeta.sum(axis=0)
-
-
-def doubly_stochastic_loss(
-    weights: Array,
-    lengths: Array | None = None,
-    *,
-    mask: Array | None = None,
-    memory_mask: Array | None = None,
-) -> tuple[float, Array]:
-    """Ask that every cell is attended to as much as any other over a sequence (Xu et al. 2015, eq. 14).
-
-        loss = 1/N sum_n sum_i (1 - sum_t alpha_nti)^2
-
-    over real steps and real cells. A sequence without a step counts nothing.
-
-    Parameters
-    ----------
-    weights : (N, T, L)
-    lengths : (N,) integers, optional
-        The real steps of each sequence; all T if neither this nor ``mask`` is given.
-    mask : (N, T), optional
-        The same as an array of the library and the dtype of ``weights``, 1 for the real steps.
-    memory_mask : (N, L), optional
-        True (or 1) for real cells; all are if left out.
-
-    Returns
-    -------
-    loss : float, or an array () of CuPy weights
-    dweights : (N, T, L)
+def mask_of(function: str, lengths: Array, N: int, size: int) -> np.ndarray:
+    """Lengths (N,) in [0, size] as a mask (N, size).
 
     Raises
     ------
     ValueError
-        If a shape does not fit.
+        If they are not integers in that range, one for each row.
     """
-    function = "doubly_stochastic_loss"
-    ops = ops_for(weights)
-    N, T, L = check_shapes(function, weights=(weights, "N T L")).values()
-    counts = np.ones((N, L), bool)
-    if memory_mask is not None:
-        counts = as_mask(function, "memory_mask", memory_mask, (N, L), "N, L")
-    if mask is None:
-        real = np.ones((N, T), bool) if lengths is None else _mask_of(function, lengths, N, T)
-        mask = ops.asarray(real.astype(weights.dtype))
-    steps = check_mask(function, mask, (N, T), weights)
-    counts = ops.asarray(counts.astype(weights.dtype)) * (steps.sum(axis=1, keepdims=True) > 0)
-    missing = (1 - ops.matmul(steps[:, None], weights)[:, 0]) * counts  # (N, L)
-    loss = (missing * missing).sum(dtype="float64") / max(N, 1)
-    return loss, steps[:, :, None] * (missing * (-2 / max(N, 1)))[:, None]
-
-
-def _mask_of(function: str, lengths: Array, N: int, size: int) -> np.ndarray:
-    """Lengths (N,) in [0, size] as a mask (N, size)."""
     real = np.asarray(lengths)
     if real.shape != (N,) or real.dtype.kind not in "iu":
         raise ValueError(

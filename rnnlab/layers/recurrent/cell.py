@@ -1,178 +1,278 @@
-"""One step of each cell behind one signature, for loops that put more into the pre-activations.
+"""The contract of a recurrent cell, and the registry of cells.
 
-A step works on rows of packed arrays, as :mod:`rnnlab.layers.recurrent.packing` tells. ``prev`` and ``after`` are
-the states before and after it, (h,) or (h, c), each (n, H). ``gates`` (n, G) come in as a part of the
-pre-activations, the recurrent product is added to them, and they leave as activations. ``kept`` (n, H) is
-what the backward needs besides.
+A cell sees its input only through an affine map, so that the loop over time computes it for many steps at once:
 
-With noise (:mod:`rnnlab.layers.recurrent.regularisation`), ``read`` (n, H) is what the recurrent products read instead
-of prev's h, and ``dread`` what its gradient is added to; there is none in a cell that carries no h, without
-``noise``, where dstate leaves as the gradient of ``read``. ``noise`` is what the primitives draw: with it a
-backward returns what is to be added to the gradient of prev's h after all products, or None.
+    a_t = x_t Wx + b                                     pre-activations, (n, G), G = num_gates H
+    state_t, cache_t = step_forward(a_t, state_{t-1}, params)
+
+Attention adds its contexts to a_t, dropout acts on what the recurrent weights read, and zoneout mixes the state
+after a step with the one before: none of it is the cell's concern. A state is a tuple of arrays (n, H), the
+hidden state h first.
+
+A cell of one's own is a subclass of :class:`Cell` with two methods in plain NumPy, ``step_forward`` and
+``step_backward``, which return new arrays. The library's own cells override :meth:`Cell.prepare` as well, which
+gives the loop a version with prepacked weights and preallocated arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from rnnlab.layers.recurrent import gru
 from rnnlab.ops import StepMasks
-from rnnlab.types import Array
+from rnnlab.types import Array, Shapes, State
 
-State = tuple[Array, ...]
+__all__ = ["Cell", "PreparedCell", "Step", "cell_for", "cell_names", "register_cell"]
 
-
-class CellSteps(NamedTuple):
-    """A cell's step and its backward."""
-
-    gates: int  # G = gates H
-    states: int  # arrays in a state
-    carries_h: bool  # whether h reaches the next step by itself, not only through the recurrent product
-    lay_out: Callable[..., Any]  # (ops, Wh) -> Wh as ``forward`` takes it
-    lay_out_transposed: Callable[..., Any]  # (ops, Wh) -> Wh as ``backward`` takes it
-    forward: Callable[..., None]  # (ops, Wh, gates, prev, after, kept, read=, noise=)
-    # (ops, Wh^T, dstate, gates, prev, after, kept, da, read=, dread=, noise=): dstate leaves as of prev
-    backward: Callable[..., Array | None]
-    add_gradient: Callable[..., None]  # (ops, h before each row, kept, da, dWh), for many steps at once
+Params = Mapping[str, Array]
 
 
-def cell_steps(function: str, cell: str) -> CellSteps:
-    """The steps of the cell of that name.
+class Step(NamedTuple):
+    """The arrays of one step, views of a sequence's; n is the number of sequences that are not over."""
+
+    gates: Array  # (n, G) pre-activations x Wx + b with all contexts; leave as activations
+    prev: State  # each (n, H), before the step
+    next: State  # each (n, H), after it: written
+    saved: Any  # (n, H), written: what the backward needs beside gates and states
+    read: Array  # (n, H) what the recurrent weights read: prev[0], or that after dropout
+    masks: StepMasks | None = None  # zoneout, and dropout of the candidate
+
+
+class PreparedCell(Protocol):
+    """A cell with its weights prepacked for the many steps of one call."""
+
+    def saved(self, rows: int, like: Array) -> Any:
+        """A workspace for ``Step.saved`` of so many rows, (rows, H) of the dtype of ``like``."""
+
+    def forward(self, step: Step) -> None:
+        """One step: write ``step.next``, ``step.saved``, and the activations into ``step.gates``."""
+
+    def backward(self, step: Step, dstate: State, dread: Array, da: Array) -> Array | None:
+        """Backward of :meth:`forward`.
+
+        Parameters
+        ----------
+        step : Step
+            As the forward left it; not written.
+        dstate : arrays (n, H)
+            The gradient of ``step.next``. Leaves as that of ``step.prev``, but for what reaches it by ``dread``.
+        dread : (n, H)
+            The gradient of ``step.read`` is added to it. It is ``dstate[0]`` itself where ``step.read`` is
+            ``step.prev[0]``, unless zoneout is on.
+        da : (n, G)
+            Written: the gradient of the pre-activations.
+
+        Returns
+        -------
+        (n, H) or None
+            What zoneout adds to the gradient of ``step.prev[0]``, after everything else.
+        """
+
+    def add_gradients(self, read: Array, saved: Any, da: Array, grads: Params) -> None:
+        """Add the gradients of the recurrent parameters of many steps; ``read`` (m, H) is what they read."""
+
+
+@runtime_checkable
+class ChunkedCell(PreparedCell, Protocol):
+    """A prepared cell that runs consecutive steps at once, where there is no dropout, zoneout or attention."""
+
+    def chunk_forward(self, gates: Array, states: State, saved: Array, steps: Sequence[Any]) -> None:
+        """The forward of some steps, each (rows, before, after) in the arrays of the whole sequence."""
+
+    def chunk_backward(
+        self,
+        dh: Array,
+        dstate: State,
+        gates: Array,
+        states: State,
+        saved: Array,
+        da: Array,
+        steps: Sequence[Any],
+    ) -> None:
+        """Its backward; ``dh`` and ``da`` have these steps' rows only, and ``dh`` may be overwritten."""
+
+
+class Cell(ABC):
+    """One kind of recurrent cell.
+
+    Attributes
+    ----------
+    num_gates : int
+        Pre-activations for each unit: Wx is (D, G) and b (G,), G = num_gates H.
+    num_states : int
+        Arrays in a state: 1 for (h,), 2 for (h, c).
+    carries_h : bool
+        Whether h_{t-1} reaches h_t by other ways than the recurrent weights, as in a GRU. Dropout of the state
+        needs to know: it acts on what the weights read alone.
+    drops_candidate : bool
+        Whether the step functions take ``candidate_mask`` (n, H), to multiply what is added to the state.
+    forget_gate : int or None
+        The place of the forget gate among the gates, for ``forget_bias``; None if there is none.
+    """
+
+    num_gates: ClassVar[int] = 1
+    num_states: ClassVar[int] = 1
+    carries_h: ClassVar[bool] = False
+    drops_candidate: ClassVar[bool] = False
+    forget_gate: ClassVar[int | None] = None
+
+    def recurrent_shapes(self, hidden_dim: int) -> Shapes:
+        """The shapes of the parameters that a step reads, by name: Wh (H, G) for most cells.
+
+        Parameters
+        ----------
+        hidden_dim : int
+            H, the number of units.
+        """
+        return {"Wh": (hidden_dim, self.num_gates * hidden_dim)}
+
+    @abstractmethod
+    def step_forward(self, a: Array, state: State, params: Params, **options: Any) -> tuple[State, Any]:
+        """One step.
+
+        Parameters
+        ----------
+        a : (n, G)
+            Pre-activations x Wx + b. Not to be written.
+        state : tuple of arrays (n, H)
+            The state before the step. Not to be written.
+        params : mapping of str to array
+            The parameters of :meth:`recurrent_shapes`.
+        candidate_mask : (n, H), optional
+            Only if ``drops_candidate``: 0 where a unit of the candidate is dropped, else 1 / (1 - p).
+
+        Returns
+        -------
+        next_state : tuple of arrays (n, H)
+        cache : Any
+            What :meth:`step_backward` needs.
+        """
+
+    @abstractmethod
+    def step_backward(
+        self, dstate: State, params: Params, cache: Any
+    ) -> tuple[Array, State, dict[str, Array]]:
+        """Backward of :meth:`step_forward`.
+
+        Parameters
+        ----------
+        dstate : tuple of arrays (n, H)
+            The gradient of the loss with respect to ``next_state``. Not to be written.
+        params : mapping of str to array
+            As of the forward.
+        cache : Any
+
+        Returns
+        -------
+        da : (n, G)
+        dprev_state : tuple of arrays (n, H)
+        dparams : dict of str to array
+            The gradient of every parameter of :meth:`recurrent_shapes`.
+        """
+
+    def prepare(self, ops: Any, params: Params) -> PreparedCell | None:
+        """The cell with its weights prepacked for many steps; None for the loop to call the step functions."""
+        return None
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the cell has a :meth:`prepare` of its own, beside its step functions."""
+        return type(self).prepare is not Cell.prepare
+
+    def shapes(self, input_dim: int, hidden_dim: int) -> Shapes:
+        """The shapes of all parameters: Wx (D, G), those of :meth:`recurrent_shapes`, and b (G,)."""
+        G = self.num_gates * hidden_dim
+        return {"Wx": (input_dim, G), **self.recurrent_shapes(hidden_dim), "b": (G,)}
+
+
+_CELLS: dict[str, Cell] = {}
+
+
+def register_cell(name: str, cell: Cell) -> None:
+    """Give a cell a name, under which layers, models, recipes and checkpoints find it.
+
+    Parameters
+    ----------
+    name : str
+        An identifier, such as "peephole_lstm".
+    cell : Cell
 
     Raises
     ------
     ValueError
-        If there is none.
+        If the name is no identifier, or another cell has it.
+    TypeError
+        If ``cell`` is not a :class:`Cell`, or its attributes have wrong types.
     """
-    if cell not in _CELLS:
-        raise ValueError(f"{function}: cell is {cell!r}, expected one of {', '.join(_CELLS)}")
-    return _CELLS[cell]
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"register_cell: name is {name!r}, expected an identifier such as 'peephole_lstm'")
+    _check_cell("register_cell: cell", cell)
+    if name in _CELLS and type(_CELLS[name]) is not type(cell):
+        raise ValueError(f"register_cell: name is {name!r}, which {type(_CELLS[name]).__name__} has already")
+    _CELLS[name] = cell
 
 
-def _packed(ops: Any, Wh: Array) -> Any:
-    return ops.prepacked(Wh)
+def cell_names() -> tuple[str, ...]:
+    """The names of all registered cells."""
+    return tuple(_CELLS)
 
 
-def _packed_transposed(ops: Any, Wh: Array) -> Any:
-    return ops.prepacked(Wh.T)
+def cell_name(cell: Cell) -> str:
+    """The name of a cell, or of its class if it is not registered."""
+    return next(
+        (name for name, each in _CELLS.items() if each is cell or type(each) is type(cell)),
+        type(cell).__name__,
+    )
 
 
-def _add_gradient(ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array) -> None:
-    ops.matmul_add(prev_h.T, da, dWh)
+def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
+    """The cell of a name, or the cell itself.
+
+    Parameters
+    ----------
+    function : str
+        Named in the errors, and so is ``argument``, which may have another name there.
+    cell : str or Cell
+        The name of a registered cell, "package.module:Name" of a :class:`Cell` or of a subclass of it that can be
+        called without arguments, or a cell.
+
+    Raises
+    ------
+    ValueError
+        If there is no such cell.
+    TypeError
+        If it is something else than a cell.
+    """
+    if isinstance(cell, str) and cell in _CELLS:
+        return _CELLS[cell]
+    if isinstance(cell, str) and ":" in cell:
+        return _imported(f"{function}: {argument}", cell)
+    if isinstance(cell, Cell):
+        return cell
+    raise ValueError(
+        f"{function}: {argument} is {cell!r}, expected one of {', '.join(_CELLS)}, or 'package.module:Name' of a "
+        "Cell; rnnlab.layers.register_cell adds a name"
+    )
 
 
-def _rnn_forward(
-    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array,
-    *, read: Array | None = None, noise: StepMasks | None = None,
-) -> None:  # fmt: skip
-    ops.matmul_add(prev[0] if read is None else read, Wh, gates)
-    if noise is None:
-        ops.rnn_forward(gates, after[0])
-    else:
-        ops.rnn_regularised_forward(gates, prev[0], kept, after[0], noise)
+def _imported(argument: str, path: str) -> Cell:
+    module, _, name = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"{argument} is {path!r}, which cannot be imported: {error}") from error
+    cell = found() if isinstance(found, type) and issubclass(found, Cell) else found
+    _check_cell(argument, cell)
+    return cell
 
 
-def _rnn_backward(
-    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
-    *, read: Array | None = None, dread: Array | None = None, noise: StepMasks | None = None,
-) -> Array | None:  # fmt: skip
-    if noise is None:
-        ops.rnn_backward(dstate[0], after[0], da)
-        ops.matmul_into(da, to_h, dstate[0])
-        return None
-    past = ops.rnn_regularised_backward(dstate[0], kept, da, noise)
-    ops.matmul_add(da, to_h, dstate[0] if dread is None else dread)
-    return past
-
-
-def _lstm_forward(
-    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array,
-    *, read: Array | None = None, noise: StepMasks | None = None,
-) -> None:  # fmt: skip
-    ops.matmul_add(prev[0] if read is None else read, Wh, gates)
-    if noise is None:
-        ops.lstm_forward(gates, prev[1], after[1], kept, after[0])
-    else:
-        ops.lstm_regularised_forward(gates, *prev, after[1], kept, after[0], noise)
-
-
-def _lstm_backward(
-    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
-    *, read: Array | None = None, dread: Array | None = None, noise: StepMasks | None = None,
-) -> Array | None:  # fmt: skip
-    if noise is None:
-        ops.lstm_backward(*dstate, gates, prev[1], kept, da)
-        ops.matmul_into(da, to_h, dstate[0])
-        return None
-    past = ops.lstm_regularised_backward(*dstate, gates, prev[1], kept, da, noise)
-    ops.matmul_add(da, to_h, dstate[0] if dread is None else dread)
-    return past
-
-
-def _simplified_gru_forward(
-    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array,
-    *, read: Array | None = None, noise: StepMasks | None = None,
-) -> None:  # fmt: skip
-    ops.matmul_add(prev[0] if read is None else read, Wh, gates)
-    if noise is None:
-        ops.simplified_gru_forward(gates, prev[0], after[0])
-    else:
-        ops.simplified_gru_regularised_forward(gates, prev[0], after[0], noise)
-
-
-def _simplified_gru_backward(
-    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
-    *, read: Array | None = None, dread: Array | None = None, noise: StepMasks | None = None,
-) -> Array | None:  # fmt: skip
-    past = None
-    if noise is None:
-        ops.simplified_gru_backward(dstate[0], gates, prev[0], da)
-    else:
-        past = ops.simplified_gru_regularised_backward(dstate[0], gates, prev[0], da, noise)
-    ops.matmul_add(da, to_h, dstate[0] if dread is None else dread)
-    return past
-
-
-def _gru_packed(ops: Any, Wh: Array) -> Any:
-    return gru._packed(ops, gru._parts(Wh))
-
-
-def _gru_packed_transposed(ops: Any, Wh: Array) -> Any:
-    return gru._packed(ops, gru._transposed(gru._parts(Wh)))
-
-
-def _gru_forward(
-    ops: Any, Wh: Any, gates: Array, prev: State, after: State, kept: Array, **noise: Any
-) -> None:
-    gru._step(ops, Wh, gates, prev[0], kept, after[0], **noise)
-
-
-def _gru_backward(
-    ops: Any, to_h: Any, dstate: State, gates: Array, prev: State, after: State, kept: Array, da: Array,
-    **noise: Any,
-) -> Array | None:  # fmt: skip
-    return gru._step_backward(ops, to_h, dstate[0], gates, prev[0], da, **noise)
-
-
-def _gru_add_gradient(ops: Any, prev_h: Array, kept: Array, da: Array, dWh: Array) -> None:
-    gru._add_recurrent_gradient(ops, prev_h, kept, da, gru._parts(dWh))
-
-
-_CELLS = {
-    "rnn": CellSteps(1, 1, False, _packed, _packed_transposed, _rnn_forward, _rnn_backward, _add_gradient),
-    "lstm": CellSteps(4, 2, False, _packed, _packed_transposed, _lstm_forward, _lstm_backward, _add_gradient),
-    "gru": CellSteps(
-        3, 1, True, _gru_packed, _gru_packed_transposed, _gru_forward, _gru_backward, _gru_add_gradient
-    ),
-    "simplified_gru": CellSteps(
-        2,
-        1,
-        True,
-        _packed,
-        _packed_transposed,
-        _simplified_gru_forward,
-        _simplified_gru_backward,
-        _add_gradient,
-    ),
-}
+def _check_cell(function: str, cell: Any) -> None:
+    if not isinstance(cell, Cell):
+        hint = ": give an object of the class" if isinstance(cell, type) and issubclass(cell, Cell) else ""
+        raise TypeError(f"{function} is {cell!r}, expected a rnnlab.layers.Cell{hint}")
+    for name in ("num_gates", "num_states"):
+        value = getattr(cell, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise TypeError(f"{function} has {name} {value!r}, expected an integer of at least 1")

@@ -19,9 +19,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes
-from rnnlab.layers.recurrent.packing import Steps, WeightGradients, as_rows
-from rnnlab.ops import StepMasks, ops_for
-from rnnlab.types import Array
+from rnnlab.layers.recurrent.cell import Params, Step
+from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
+from rnnlab.layers.recurrent.sequence import RecurrentCache, course_gradients, run_backward, run_forward
+from rnnlab.ops import ops_for
+from rnnlab.types import Array, State
 
 
 class GRUStepCache(NamedTuple):
@@ -33,18 +35,6 @@ class GRUStepCache(NamedTuple):
     Wh: Array  # (H, 3H)
     gates: Array  # (N, 3H) z, r, g
     reset_h: Array  # (N, H) r * prev_h
-
-
-class GRUCache(NamedTuple):
-    """What the backward of a sequence needs; packed as :mod:`rnnlab.layers.recurrent.packing` tells."""
-
-    x: Array  # (N, T, D)
-    h: Array  # (N + M, H) states
-    Wx: Array  # (D, 3H)
-    Wh: Array  # (H, 3H)
-    gates: Array  # (M, 3H) packed, z, r, g
-    reset_h: Array  # (M, H) packed, r * h_{t-1}
-    steps: Steps
 
 
 def gru_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) -> tuple[Array, GRUStepCache]:
@@ -77,10 +67,8 @@ def gru_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
         Wh=(Wh, "H 3H"),
         b=(b, "3H"),
     )
-    gates = ops.affine(x, Wx, b)
-    reset_h, next_h = ops.empty(prev_h.shape, x.dtype), ops.empty(prev_h.shape, x.dtype)
-    _step(ops, _parts(Wh), gates, prev_h, reset_h, next_h)
-    return next_h, GRUStepCache(x, prev_h, Wx, Wh, gates, reset_h)
+    (next_h,), step = GRU().step_forward(ops.affine(x, Wx, b), (prev_h,), {"Wh": Wh})
+    return next_h, GRUStepCache(x, prev_h, Wx, Wh, step.gates, step.saved)
 
 
 def gru_step_backward(dnext_h: Array, cache: GRUStepCache) -> tuple[Array, Array, Array, Array, Array]:
@@ -98,12 +86,67 @@ def gru_step_backward(dnext_h: Array, cache: GRUStepCache) -> tuple[Array, Array
     x, prev_h, Wx, Wh, gates, reset_h = cache
     ops = ops_for(dnext_h, x)
     check_shapes("gru_step_backward", h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
-    da = ops.empty(gates.shape, gates.dtype)
-    dprev_h = dnext_h.copy()
-    _step_backward(ops, _transposed(_parts(Wh)), dprev_h, gates, prev_h, da)
-    dWh = ops.zeros(Wh.shape, Wh.dtype)
-    _add_recurrent_gradient(ops, prev_h, reset_h, da, _parts(dWh))
-    return ops.matmul(da, Wx.T), dprev_h, ops.matmul(x.T, da), dWh, da.sum(axis=0)
+    step = Step(gates, (prev_h,), (prev_h,), reset_h, prev_h)
+    da, (dprev_h,), grads = GRU().step_backward((dnext_h,), {"Wh": Wh}, step)
+    return ops.matmul(da, Wx.T), dprev_h, ops.matmul(x.T, da), grads["Wh"], da.sum(axis=0)
+
+
+class GRU(PrimitiveCell):
+    """The GRU as a :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+
+    num_gates = 3
+    carries_h = True
+
+    def prepare(self, ops: Any, params: Params) -> PreparedGRU:
+        """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+        return PreparedGRU(ops, params["Wh"])
+
+
+class PreparedGRU:
+    """See :class:`~rnnlab.layers.recurrent.cell.PreparedCell`; ``saved`` is r h_{t-1}.
+
+    There are two products in a step: the candidate's waits for the reset gate.
+    """
+
+    def __init__(self, ops: Any, Wh: Array) -> None:
+        H = Wh.shape[0]
+        self._ops = ops
+        self._of_gates = RecurrentProduct(ops, Wh[:, : 2 * H])
+        self._of_candidate = RecurrentProduct(ops, Wh[:, 2 * H :])
+
+    def saved(self, rows: int, like: Array) -> Array:
+        """(rows, H)."""
+        return self._ops.empty((rows, like.shape[1]), like.dtype)
+
+    def forward(self, step: Step) -> None:
+        """z and r, then the candidate from r h_{t-1}, then h_t."""
+        (prev_h,), (h,), H = step.prev, step.next, step.read.shape[1]
+        self._of_gates.add(step.read, step.gates[:, : 2 * H])
+        self._ops.gru_gates_forward(step.gates, step.read, step.saved)
+        self._of_candidate.add(step.saved, step.gates[:, 2 * H :])
+        if step.masks is None:
+            self._ops.gru_candidate_forward(step.gates, prev_h, h)
+        else:
+            self._ops.gru_candidate_regularised_forward(step.gates, prev_h, h, step.masks)
+
+    def backward(self, step: Step, dstate: State, dread: Array, da: Array) -> Array | None:
+        """The candidate, then d(r h_{t-1}) = da_h Wh_h^T, then r and z."""
+        (dh,), past, H = dstate, None, step.read.shape[1]
+        if step.masks is None:
+            self._ops.gru_candidate_backward(dh, step.gates, step.prev[0], da)
+        else:
+            past = self._ops.gru_candidate_regularised_backward(dh, step.gates, step.prev[0], da, step.masks)
+        dreset_h = self._ops.empty(dh.shape, dh.dtype)
+        self._of_candidate.write_backward(da[:, 2 * H :], dreset_h)
+        self._ops.gru_gates_backward(dreset_h, dread, step.gates, step.read, da)
+        self._of_gates.add_backward(da[:, : 2 * H], dread)
+        return past
+
+    def add_gradients(self, read: Array, saved: Array, da: Array, grads: Params) -> None:
+        """dWh of the gates from h_{t-1}, of the candidate from r h_{t-1}."""
+        dWh, H = grads["Wh"], read.shape[1]
+        self._of_gates.add_gradient(read, da[:, : 2 * H], dWh[:, : 2 * H])
+        self._of_candidate.add_gradient(saved, da[:, 2 * H :], dWh[:, 2 * H :])
 
 
 def gru_forward(
@@ -128,7 +171,7 @@ def gru_forward(
     Wh : (H, 3H)
     b : (3H,)
     lengths : (N,) integers, optional
-        The real steps of each sequence; past them the state stands still and x is not read.
+        The real steps of each sequence. Past them the state is carried through unchanged, and x is not read.
     mask : (N, T), optional
         The same as a mask of ones, then zeros.
     return_state : bool
@@ -140,32 +183,21 @@ def gru_forward(
         The hidden state after every step.
     final_h : (N, H)
         Only with ``return_state``.
-    cache : GRUCache
+    cache : RecurrentCache
 
     Raises
     ------
     ValueError, TypeError
         If a shape, a length or a dtype does not fit.
     """
-    ops = ops_for(x, h0, Wx, Wh, b)
-    check_shapes("gru_forward", x=(x, "N T D"), h0=(h0, "N H"), Wx=(Wx, "D 3H"), Wh=(Wh, "H 3H"), b=(b, "3H"))
-    steps = Steps.of("gru_forward", x.shape[:2], lengths=lengths, mask=mask, like=x)
-    M, H = steps.offsets[-1], h0.shape[1]
-    gates, reset_h = ops.empty((M, 3 * H), x.dtype), ops.empty((M, H), x.dtype)
-    h, rows_x, from_x, from_h = steps.states(h0), as_rows(x), ops.prepacked(Wx), _packed(ops, _parts(Wh))
-    for chunk in steps.chunks(3 * H):
-        ops.affine_into(steps.pack(rows_x, chunk), from_x, b, gates[chunk.rows])
-        for rows, before, after in chunk.steps:
-            _step(ops, from_h, gates[rows], h[before], reset_h[rows], h[after])
-    cache = GRUCache(x, h, Wx, Wh, gates, reset_h, steps)
-    if return_state:
-        return steps.after_each(h), h[steps.final], cache
-    return steps.after_each(h), cache
+    params = {"Wx": Wx, "Wh": Wh, "b": b}
+    h, (final_h,), cache = run_forward("gru_forward", GRU(), x, (h0,), params, lengths=lengths, mask=mask)
+    return (h, final_h, cache) if return_state else (h, cache)
 
 
 def gru_backward(
     dh: Array,
-    cache: GRUCache,
+    cache: RecurrentCache,
     *,
     dfinal_h: Array | None = None,
     into: tuple[Array, Array, Array] | None = None,
@@ -175,7 +207,7 @@ def gru_backward(
     Parameters
     ----------
     dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, each step's own share.
+        Gradient of the loss with respect to ``h``, the share that each step gets directly.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
     into : (dWx, dWh, db), optional
@@ -185,96 +217,6 @@ def gru_backward(
     -------
     dx (N, T, D), dh0 (N, H), dWx (D, 3H), dWh (H, 3H), db (3H,)
     """
-    x, h, Wx, Wh, gates, reset_h, steps = cache
-    ops = ops_for(dh, x)
-    dstate = steps.incoming("gru_backward", Wh.shape[0], dh, dfinal_h, x)
-    weights = WeightGradients("gru_backward", steps, x, Wx, Wh, into)
-    rows_dh, to_h = as_rows(dh), _packed(ops, _transposed(_parts(Wh)))
-    for chunk in reversed(steps.chunks(Wh.shape[1])):
-        dh_chunk, da = steps.pack(rows_dh, chunk), ops.empty((chunk.size, Wh.shape[1]), x.dtype)
-        for rows, before, _ in reversed(chunk.steps):
-            here = chunk.here(rows)
-            dnow = dstate[: rows.stop - rows.start]
-            dnow += dh_chunk[here]
-            _step_backward(ops, to_h, dnow, gates[rows], h[before], da[here])
-        weights.add(chunk, da)
-        _add_recurrent_gradient(ops, steps.before(h, chunk), reset_h[chunk.rows], da, _parts(weights.dWh))
-    return weights.dx, steps.unsort(dstate), weights.dWx, weights.dWh, weights.db
-
-
-class _Parts(NamedTuple):
-    """Of the recurrent weights, those of the two gates and that of the candidate."""
-
-    zr: Array
-    candidate: Array
-
-
-def _parts(Wh: Array) -> _Parts:
-    H = Wh.shape[0]
-    return _Parts(Wh[:, : 2 * H], Wh[:, 2 * H :])
-
-
-def _transposed(weights: _Parts) -> _Parts:
-    return _Parts(weights.zr.T, weights.candidate.T)
-
-
-def _packed(ops: Any, weights: _Parts) -> _Parts:
-    return _Parts(ops.prepacked(weights.zr), ops.prepacked(weights.candidate))
-
-
-def _step(
-    ops: Any,
-    weights: _Parts,
-    gates: Array,
-    prev_h: Array,
-    reset_h: Array,
-    h: Array,
-    *,
-    read: Array | None = None,
-    noise: StepMasks | None = None,
-) -> None:
-    """One step; ``read`` and ``noise`` are as in :mod:`rnnlab.layers.recurrent.cell`."""
-    H, read = h.shape[1], prev_h if read is None else read
-    ops.matmul_add(read, weights.zr, gates[:, : 2 * H])
-    ops.gru_gates_forward(gates, read, reset_h)
-    ops.matmul_add(reset_h, weights.candidate, gates[:, 2 * H :])
-    if noise is None:
-        ops.gru_candidate_forward(gates, prev_h, h)
-    else:
-        ops.gru_candidate_regularised_forward(gates, prev_h, h, noise)
-
-
-def _step_backward(
-    ops: Any,
-    weights: _Parts,
-    dh: Array,
-    gates: Array,
-    prev_h: Array,
-    da: Array,
-    *,
-    read: Array | None = None,
-    dread: Array | None = None,
-    noise: StepMasks | None = None,
-) -> Array | None:
-    """Write da; ``dh`` comes in as the gradient of h_t and leaves as that of h_{t-1}.
-
-    ``dread`` is added what comes back to ``read``, if that is another array. What is returned, with noise, is
-    to be added to ``dh``.
-    """
-    H, past = dh.shape[1], None
-    read, dread = (prev_h, dh) if read is None else (read, dread)
-    if noise is None:
-        ops.gru_candidate_backward(dh, gates, prev_h, da)
-    else:
-        past = ops.gru_candidate_regularised_backward(dh, gates, prev_h, da, noise)
-    dreset_h = ops.empty(dh.shape, dh.dtype)
-    ops.matmul_into(da[:, 2 * H :], weights.candidate, dreset_h)
-    ops.gru_gates_backward(dreset_h, dread, gates, read, da)
-    ops.matmul_add(da[:, : 2 * H], weights.zr, dread)
-    return past
-
-
-def _add_recurrent_gradient(ops: Any, prev_h: Array, reset_h: Array, da: Array, dWh: _Parts) -> None:
-    H = prev_h.shape[1]
-    ops.matmul_add(prev_h.T, da[:, : 2 * H], dWh.zr)
-    ops.matmul_add(reset_h.T, da[:, 2 * H :], dWh.candidate)
+    grads = course_gradients("gru_backward", cache.params, into)
+    dx, (dh0,) = run_backward("gru_backward", dh, cache, grads, dfinal=(dfinal_h,))
+    return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]

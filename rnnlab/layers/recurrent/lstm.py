@@ -20,9 +20,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes
-from rnnlab.layers.recurrent.packing import Steps, WeightGradients, as_rows
+from rnnlab.layers.recurrent.cell import Params, Step
+from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
+from rnnlab.layers.recurrent.sequence import RecurrentCache, course_gradients, run_backward, run_forward
 from rnnlab.ops import ops_for
-from rnnlab.types import Array
+from rnnlab.types import Array, State
 
 
 class LSTMStepCache(NamedTuple):
@@ -35,20 +37,6 @@ class LSTMStepCache(NamedTuple):
     Wh: Array  # (H, 4H)
     gates: Array  # (N, 4H) i, f, o, g
     tanh_c: Array  # (N, H)
-
-
-class LSTMCache(NamedTuple):
-    """What the backward of a sequence needs; packed as :mod:`rnnlab.layers.recurrent.packing` tells."""
-
-    x: Array  # (N, T, D)
-    h: Array  # (N + M, H) states
-    c: Array  # (N + M, H) states
-    Wx: Array  # (D, 4H)
-    Wh: Array  # (H, 4H)
-    gates: Array  # (M, 4H) packed, i, f, o, g
-    tanh_c: Array  # (M, H) packed
-    c0_given: bool  # whether the caller gave c0, and so wants its gradient
-    steps: Steps
 
 
 def lstm_step_forward(
@@ -115,6 +103,66 @@ def lstm_step_backward(
     return dx, dprev_h, dprev_c, ops.matmul(x.T, da), ops.matmul(prev_h.T, da), da.sum(axis=0)
 
 
+class LSTM(PrimitiveCell):
+    """The LSTM as a :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+
+    num_gates = 4
+    num_states = 2
+    forget_gate = 1
+
+    def prepare(self, ops: Any, params: Params) -> PreparedLSTM:
+        """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+        return PreparedLSTM(ops, params["Wh"])
+
+
+class PreparedLSTM:
+    """See :class:`~rnnlab.layers.recurrent.cell.ChunkedCell`; ``saved`` is tanh(c_t), c_t before zoneout."""
+
+    def __init__(self, ops: Any, Wh: Array) -> None:
+        self._ops, self._product = ops, RecurrentProduct(ops, Wh)
+
+    def saved(self, rows: int, like: Array) -> Array:
+        """(rows, H)."""
+        return self._ops.empty((rows, like.shape[1]), like.dtype)
+
+    def forward(self, step: Step) -> None:
+        """The gates, then c_t and h_t."""
+        self._product.add(step.read, step.gates)
+        (prev_h, prev_c), (h, c) = step.prev, step.next
+        if step.masks is None:
+            self._ops.lstm_forward(step.gates, prev_c, c, step.saved, h)
+        else:
+            self._ops.lstm_regularised_forward(step.gates, prev_h, prev_c, c, step.saved, h, step.masks)
+
+    def backward(self, step: Step, dstate: State, dread: Array, da: Array) -> Array | None:
+        """da_t and dc_{t-1}, then dh_{t-1} = da_t Wh^T."""
+        dh, dc = dstate
+        if step.masks is None:
+            self._ops.lstm_backward(dh, dc, step.gates, step.prev[1], step.saved, da)
+            self._product.write_backward(da, dread)
+            return None
+        past = self._ops.lstm_regularised_backward(
+            dh, dc, step.gates, step.prev[1], step.saved, da, step.masks
+        )
+        self._product.add_backward(da, dread)
+        return past
+
+    def add_gradients(self, read: Array, saved: Array, da: Array, grads: Params) -> None:
+        """dWh += sum_t h_{t-1}^T da_t."""
+        self._product.add_gradient(read, da, grads["Wh"])
+
+    def chunk_forward(self, gates: Array, states: State, saved: Array, steps: Any) -> None:
+        """Consecutive steps at once; on a GPU, in one launch where the weight fits on the chip."""
+        self._ops.lstm_steps_forward(gates, self._product.forward_weight, *states, saved, steps)
+
+    def chunk_backward(
+        self, dh: Array, dstate: State, gates: Array, states: State, saved: Array, da: Array, steps: Any
+    ) -> None:
+        """Backward of :meth:`chunk_forward`."""
+        weight = self._product.backward_weight
+        self._ops.lstm_steps_backward(dh, *dstate, gates, states[1], saved, da, weight, steps)
+
+
 def lstm_forward(
     x: Array,
     h0: Array,
@@ -140,7 +188,7 @@ def lstm_forward(
     c0 : (N, H), optional
         The initial cell state, zeros if left out.
     lengths : (N,) integers, optional
-        The real steps of each sequence; past them the state stands still and x is not read.
+        The real steps of each sequence. Past them the state is carried through unchanged, and x is not read.
     mask : (N, T), optional
         The same as a mask of ones, then zeros.
     return_state : bool
@@ -152,43 +200,22 @@ def lstm_forward(
         The hidden state after every step.
     final_h, final_c : (N, H)
         Only with ``return_state``.
-    cache : LSTMCache
+    cache : RecurrentCache
 
     Raises
     ------
     ValueError, TypeError
         If a shape, a length or a dtype does not fit.
     """
-    c0_given = c0 is not None
-    ops = ops_for(x, h0, Wx, Wh, b)
-    if c0 is None:
-        c0 = ops.zeros(h0.shape, h0.dtype)
-    check_shapes(
-        "lstm_forward",
-        x=(x, "N T D"),
-        h0=(h0, "N H"),
-        c0=(c0, "N H"),
-        Wx=(Wx, "D 4H"),
-        Wh=(Wh, "H 4H"),
-        b=(b, "4H"),
-    )
-    steps = Steps.of("lstm_forward", x.shape[:2], lengths=lengths, mask=mask, like=x)
-    M, H = steps.offsets[-1], h0.shape[1]
-    gates, tanh_c = ops.empty((M, 4 * H), x.dtype), ops.empty((M, H), x.dtype)
-    h, c = steps.states(h0), steps.states(c0)
-    rows_x, from_x, from_h = as_rows(x), ops.prepacked(Wx), ops.prepacked(Wh)
-    for chunk in steps.chunks(4 * H):
-        ops.affine_into(steps.pack(rows_x, chunk), from_x, b, gates[chunk.rows])
-        ops.lstm_steps_forward(gates, from_h, h, c, tanh_c, chunk.steps)
-    cache = LSTMCache(x, h, c, Wx, Wh, gates, tanh_c, c0_given, steps)
-    if return_state:
-        return steps.after_each(h), h[steps.final], c[steps.final], cache
-    return steps.after_each(h), cache
+    given = (h0,) if c0 is None else (h0, c0)
+    params = {"Wx": Wx, "Wh": Wh, "b": b}
+    h, final, cache = run_forward("lstm_forward", LSTM(), x, given, params, lengths=lengths, mask=mask)
+    return (h, *final, cache) if return_state else (h, cache)
 
 
 def lstm_backward(
     dh: Array,
-    cache: LSTMCache,
+    cache: RecurrentCache,
     *,
     dfinal_h: Array | None = None,
     dfinal_c: Array | None = None,
@@ -199,7 +226,7 @@ def lstm_backward(
     Parameters
     ----------
     dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, each step's own share.
+        Gradient of the loss with respect to ``h``, the share that each step gets directly.
     dfinal_h, dfinal_c : (N, H), optional
         Gradients with respect to ``final_h`` and ``final_c``.
     into : (dWx, dWh, db), optional
@@ -210,17 +237,7 @@ def lstm_backward(
     dx (N, T, D), dh0 (N, H), dWx (D, 4H), dWh (H, 4H), db (4H,)
         And dc0 (N, H) after them, if c0 was given to the forward.
     """
-    x, h, c, Wx, Wh, gates, tanh_c, c0_given, steps = cache
-    ops = ops_for(dh, x)
-    H = Wh.shape[0]
-    dstate = steps.incoming("lstm_backward", H, dh, dfinal_h, x)
-    dcell = steps.incoming("lstm_backward", H, None, dfinal_c, x)
-    weights = WeightGradients("lstm_backward", steps, x, Wx, Wh, into)
-    rows_dh, to_h = as_rows(dh), ops.prepacked(Wh.T)
-    for chunk in reversed(steps.chunks(4 * H)):
-        dh_chunk, da = steps.pack(rows_dh, chunk), ops.empty((chunk.size, 4 * H), x.dtype)
-        ops.lstm_steps_backward(dh_chunk, dstate, dcell, gates, c, tanh_c, da, to_h, chunk.steps)
-        weights.add(chunk, da)
-        ops.matmul_add(steps.before(h, chunk).T, da, weights.dWh)
-    gradients = (weights.dx, steps.unsort(dstate), weights.dWx, weights.dWh, weights.db)
-    return (*gradients, steps.unsort(dcell)) if c0_given else gradients
+    grads = course_gradients("lstm_backward", cache.params, into)
+    dx, dstate = run_backward("lstm_backward", dh, cache, grads, dfinal=(dfinal_h, dfinal_c))
+    gradients = dx, dstate[0], grads["Wx"], grads["Wh"], grads["b"]
+    return (*gradients, dstate[1]) if cache.given_states == 2 else gradients

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import as_mask, gradient_arrays
+from rnnlab.layers.checks import as_mask
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -47,7 +47,7 @@ class Chunk(NamedTuple):
         return self.rows.stop - self.rows.start
 
 
-class Steps(NamedTuple):
+class Packing(NamedTuple):
     """Where each step of each sequence lies in packed arrays and in states."""
 
     shape: tuple[int, int]  # (N, T) of the unpacked arrays
@@ -68,7 +68,7 @@ class Steps(NamedTuple):
         lengths: Array | None = None,
         mask: Array | None = None,
         like: Array,
-    ) -> Steps:
+    ) -> Packing:
         """Plan a batch of N sequences of at most T steps.
 
         Parameters
@@ -155,6 +155,13 @@ class Steps(NamedTuple):
         ops.take(first, self.order, states[:N])
         return states
 
+    def zero_states(self, like: Array) -> Array:
+        """An array for all states that begin at zero, of the units and the dtype of ``like`` (N, H)."""
+        N = self.shape[0]
+        states = ops_for(like).empty((N + self.offsets[-1], like.shape[1]), like.dtype)
+        states[:N] = 0
+        return states
+
     def before(self, states: Array, chunk: Chunk) -> Array:
         """The state before each packed row of a chunk, (N + M, H) -> (m, H)."""
         if self.frozen is None:
@@ -232,54 +239,6 @@ def real_lengths(
         wrong = counts.max() if counts.max() > T else counts.min()
         raise ValueError(f"{function}: lengths holds {wrong}, expected numbers from 0 to T = {T}")
     return counts.astype(np.intp)
-
-
-class WeightGradients:
-    """dx, dWx and db, and room for dWh: what needs no loop once da, (m, G) of a chunk, is known.
-
-    Parameters
-    ----------
-    function : str
-        Named in the errors.
-    steps : Steps
-    x : (N, T, D)
-    Wx : (D, G)
-    Wh : (H, G)
-    into : (dWx, dWh, db), optional
-        Arrays that the gradients are added into; fresh ones if left out.
-
-    Attributes
-    ----------
-    dx : (N, T, D)
-    dWx, dWh, db : arrays of the shapes of the parameters
-
-    Raises
-    ------
-    ValueError
-        If ``into`` does not fit.
-    """
-
-    def __init__(
-        self, function: str, steps: Steps, x: Array, Wx: Array, Wh: Array, into: tuple[Array, ...] | None
-    ) -> None:
-        self._ops = ops_for(x, Wx, Wh)
-        shapes = {"dWx": Wx.shape, "dWh": Wh.shape, "db": Wx.shape[1:]}
-        self.dWx, self.dWh, self.db = gradient_arrays(function, shapes, Wx, into)
-        self._steps, self._x, self._to_x = steps, as_rows(x), self._ops.prepacked(Wx.T)
-        self._dx = steps.unpacked(x.shape[2], x)
-
-    def add(self, chunk: Chunk, da: Array) -> None:
-        """Take a chunk into dx, dWx and db."""
-        x = self._steps.pack(self._x, chunk)
-        self._ops.matmul_add(x.T, da, self.dWx)
-        self._ops.matmul_into(da, self._to_x, x)  # in the place of x, which has been used
-        self._steps.unpack(x, chunk, self._dx)
-        self._ops.add_column_sums(da, self.db)
-
-    @property
-    def dx(self) -> Array:
-        """The inputs' gradient."""
-        return self._dx.reshape(*self._steps.shape, self._dx.shape[1])
 
 
 def as_rows(x: Array) -> Array:

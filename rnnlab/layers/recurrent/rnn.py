@@ -15,9 +15,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes
-from rnnlab.layers.recurrent.packing import Steps, WeightGradients, as_rows
+from rnnlab.layers.recurrent.cell import Params, Step
+from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
+from rnnlab.layers.recurrent.sequence import RecurrentCache, course_gradients, run_backward, run_forward
 from rnnlab.ops import ops_for
-from rnnlab.types import Array
+from rnnlab.types import Array, State
 
 
 class RNNStepCache(NamedTuple):
@@ -28,16 +30,6 @@ class RNNStepCache(NamedTuple):
     Wx: Array  # (D, H)
     Wh: Array  # (H, H)
     h: Array  # (N, H)
-
-
-class RNNCache(NamedTuple):
-    """What the backward of a sequence needs; packed as :mod:`rnnlab.layers.recurrent.packing` tells."""
-
-    x: Array  # (N, T, D)
-    h: Array  # (N + M, H) states
-    Wx: Array  # (D, H)
-    Wh: Array  # (H, H)
-    steps: Steps
 
 
 def rnn_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) -> tuple[Array, RNNStepCache]:
@@ -91,6 +83,50 @@ def rnn_step_backward(dnext_h: Array, cache: RNNStepCache) -> tuple[Array, Array
     return dx, dprev_h, ops.matmul(x.T, da), ops.matmul(prev_h.T, da), da.sum(axis=0)
 
 
+class RNN(PrimitiveCell):
+    """The vanilla RNN as a :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+
+    drops_candidate = False  # tanh(a) is the state itself
+
+    def prepare(self, ops: Any, params: Params) -> PreparedRNN:
+        """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+        return PreparedRNN(ops, params["Wh"])
+
+
+class PreparedRNN:
+    """See :class:`~rnnlab.layers.recurrent.cell.PreparedCell`; ``saved`` is h before zoneout, if there is any."""
+
+    def __init__(self, ops: Any, Wh: Array) -> None:
+        self._ops, self._product = ops, RecurrentProduct(ops, Wh)
+
+    def saved(self, rows: int, like: Array) -> Array:
+        """(rows, H)."""
+        return self._ops.empty((rows, like.shape[1]), like.dtype)
+
+    def forward(self, step: Step) -> None:
+        """h_t = tanh(a_t + h_{t-1} Wh)."""
+        self._product.add(step.read, step.gates)
+        if step.masks is None:
+            self._ops.rnn_forward(step.gates, step.next[0])
+        else:
+            self._ops.rnn_regularised_forward(step.gates, step.prev[0], step.saved, step.next[0], step.masks)
+
+    def backward(self, step: Step, dstate: State, dread: Array, da: Array) -> Array | None:
+        """da_t = dh_t (1 - h_t^2), dh_{t-1} = da_t Wh^T."""
+        (dh,) = dstate
+        if step.masks is None:
+            self._ops.rnn_backward(dh, step.next[0], da)
+            self._product.write_backward(da, dread)
+            return None
+        past = self._ops.rnn_regularised_backward(dh, step.saved, da, step.masks)
+        self._product.add_backward(da, dread)
+        return past
+
+    def add_gradients(self, read: Array, saved: Array, da: Array, grads: Params) -> None:
+        """dWh += sum_t h_{t-1}^T da_t."""
+        self._product.add_gradient(read, da, grads["Wh"])
+
+
 def rnn_forward(
     x: Array,
     h0: Array,
@@ -113,7 +149,7 @@ def rnn_forward(
     Wh : (H, H)
     b : (H,)
     lengths : (N,) integers, optional
-        The real steps of each sequence; past them the state stands still and x is not read.
+        The real steps of each sequence. Past them the state is carried through unchanged, and x is not read.
     mask : (N, T), optional
         The same as a mask of ones, then zeros.
     return_state : bool
@@ -125,32 +161,21 @@ def rnn_forward(
         The hidden state after every step.
     final_h : (N, H)
         Only with ``return_state``.
-    cache : RNNCache
+    cache : RecurrentCache
 
     Raises
     ------
     ValueError, TypeError
         If a shape, a length or a dtype does not fit.
     """
-    ops = ops_for(x, h0, Wx, Wh, b)
-    check_shapes("rnn_forward", x=(x, "N T D"), h0=(h0, "N H"), Wx=(Wx, "D H"), Wh=(Wh, "H H"), b=(b, "H"))
-    steps = Steps.of("rnn_forward", x.shape[:2], lengths=lengths, mask=mask, like=x)
-    a, h = ops.empty((steps.offsets[-1], h0.shape[1]), x.dtype), steps.states(h0)
-    rows_x, from_x, from_h = as_rows(x), ops.prepacked(Wx), ops.prepacked(Wh)
-    for chunk in steps.chunks(a.shape[1]):
-        ops.affine_into(steps.pack(rows_x, chunk), from_x, b, a[chunk.rows])
-        for rows, before, after in chunk.steps:
-            ops.matmul_add(h[before], from_h, a[rows])
-            ops.rnn_forward(a[rows], h[after])
-    cache = RNNCache(x, h, Wx, Wh, steps)
-    if return_state:
-        return steps.after_each(h), h[steps.final], cache
-    return steps.after_each(h), cache
+    params = {"Wx": Wx, "Wh": Wh, "b": b}
+    h, (final_h,), cache = run_forward("rnn_forward", RNN(), x, (h0,), params, lengths=lengths, mask=mask)
+    return (h, final_h, cache) if return_state else (h, cache)
 
 
 def rnn_backward(
     dh: Array,
-    cache: RNNCache,
+    cache: RecurrentCache,
     *,
     dfinal_h: Array | None = None,
     into: tuple[Array, Array, Array] | None = None,
@@ -160,7 +185,7 @@ def rnn_backward(
     Parameters
     ----------
     dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, each step's own share.
+        Gradient of the loss with respect to ``h``, the share that each step gets directly.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
     into : (dWx, dWh, db), optional
@@ -170,19 +195,6 @@ def rnn_backward(
     -------
     dx (N, T, D), dh0 (N, H), dWx (D, H), dWh (H, H), db (H,)
     """
-    x, h, Wx, Wh, steps = cache
-    ops = ops_for(dh, x)
-    dstate = steps.incoming("rnn_backward", Wh.shape[0], dh, dfinal_h, x)
-    weights = WeightGradients("rnn_backward", steps, x, Wx, Wh, into)
-    rows_dh, to_h = as_rows(dh), ops.prepacked(Wh.T)
-    for chunk in reversed(steps.chunks(Wh.shape[1])):
-        dh_chunk, da = steps.pack(rows_dh, chunk), ops.empty((chunk.size, Wh.shape[1]), x.dtype)
-        for rows, _, after in reversed(chunk.steps):
-            here = chunk.here(rows)
-            dnow = dstate[: rows.stop - rows.start]
-            dnow += dh_chunk[here]
-            ops.rnn_backward(dnow, h[after], da[here])
-            ops.matmul_into(da[here], to_h, dnow)
-        weights.add(chunk, da)
-        ops.matmul_add(steps.before(h, chunk).T, da, weights.dWh)
-    return weights.dx, steps.unsort(dstate), weights.dWx, weights.dWh, weights.db
+    grads = course_gradients("rnn_backward", cache.params, into)
+    dx, (dh0,) = run_backward("rnn_backward", dh, cache, grads, dfinal=(dfinal_h,))
+    return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]

@@ -1,145 +1,373 @@
-"""Any recurrent cell over a batch of sequences, with the noise of :mod:`rnnlab.layers.recurrent.regularisation`."""
+"""The loop over time, one for all cells, with or without regularisation and attention.
+
+    a_t = x_t Wx + b  (+ contexts)              for a chunk of steps at a time, one matrix product
+    state_t = cell(a_t, state_{t-1})            step by step
+
+Backward, from the last step to the first:
+
+    da_t, dstate_{t-1} = cell's backward of (dstate_t + the gradient of h_t)
+    dx_t = da_t Wx^T        dWx += x_t^T da_t        db += da_t        for a chunk of steps at a time
+
+Arrays are packed: see :mod:`rnnlab.layers.recurrent.packing`. A cell that can run many steps at once
+(:class:`~rnnlab.layers.recurrent.cell.ChunkedCell`) does, where nothing has to happen between them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from rnnlab.layers.checks import check_rng, check_shapes
-from rnnlab.layers.recurrent.cell import State, cell_steps
-from rnnlab.layers.recurrent.packing import Steps, WeightGradients, as_rows
-from rnnlab.layers.recurrent.regularisation import Random, Regularisation, RegularisedSteps
-from rnnlab.ops import ops_for
-from rnnlab.types import Array
+import numpy as np
+
+from rnnlab.layers.checks import check_rng, check_shapes, gradient_arrays
+from rnnlab.layers.parameters import gradients_of, select_params
+from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Params, Step, cell_for
+from rnnlab.layers.recurrent.functional import FunctionalCell
+from rnnlab.layers.recurrent.packing import Chunk, Packing, as_rows
+from rnnlab.layers.recurrent.regularisation import UNREGULARISED, Draws, Random, Regularisation
+from rnnlab.ops import StepMasks, ops_for
+from rnnlab.types import Array, State
 
 
-class RegularisedCache(NamedTuple):
-    """What the backward needs; packed as :mod:`rnnlab.layers.recurrent.packing` tells."""
+class RecurrentCache(NamedTuple):
+    """What the backward of a sequence needs; packed, see :mod:`rnnlab.layers.recurrent.packing`."""
 
     x: Array  # (N, T, D)
-    states: State  # each (N + M, H)
-    Wx: Array  # (D, G)
-    Wh: Array  # (H, G)
-    gates: Array  # (M, G) packed, activations
-    kept: Array  # (M, H) packed, as of the cell
-    cell: RegularisedSteps  # the noise, and rooms in which a backward works
-    steps: Steps
+    states: State  # each (N + M, H), the initial states first
+    gates: Array  # (M, G) activations
+    saved: Any  # (M, H) what else the cell's backward needs, such as an LSTM's tanh(c)
+    params: Params
+    given_states: int  # how many initial states the caller gave; the others are zeros
+    cell: Cell
+    draws: Draws
+    packing: Packing
+
+    @property
+    def h(self) -> Array:
+        """(N + M, H) the initial hidden states, then those after each step."""
+        return self.states[0]
+
+    @property
+    def c(self) -> Array:
+        """(N + M, H) the cell states of an LSTM, likewise."""
+        return self.states[1]
 
 
-def regularised_forward(
+class Contexts(Protocol):
+    """What attention adds between the steps of the loop."""
+
+    def before_step(self, t: int, rows: slice, h: Array, gates: Array) -> None:
+        """Attend from the states h (n, H) before step t, and add to its pre-activations (n, G)."""
+
+    def after_step(self, rows: slice, h: Array) -> None:
+        """Take note of the states h (n, H) after a step."""
+
+
+class ContextsBackward(Protocol):
+    """The backward of :class:`Contexts`."""
+
+    def before_step(self, rows: slice, dh: Array) -> None:
+        """Add to the gradient (n, H) of the states after a step what later steps read of them."""
+
+    def after_step(self, t: int, rows: slice, da: Array, h: Array, dh: Array) -> None:
+        """Add to the gradient (n, H) of the states h before step t what attends from them."""
+
+    def add_gradients(self, rows: slice, h: Array, da: Array) -> None:
+        """Add the parameters' gradients of many steps, h (m, H) the states before each."""
+
+
+class CellRun:
+    """A prepared cell with what was drawn for one call, forward or backward.
+
+    Parameters
+    ----------
+    cell : Cell
+    draws : Draws
+    params : mapping of str to array
+    h0 : (N, H)
+        Tells the library, the shape and the dtype of a state.
+    """
+
+    def __init__(self, cell: Cell, draws: Draws, params: Params, h0: Array) -> None:
+        ops = ops_for(h0)
+        recurrent = {name: params[name] for name in cell.recurrent_shapes(h0.shape[1])}
+        read = draws.dropped(ops, recurrent)
+        self.prepared = cell.prepare(ops, read) or FunctionalCell(cell, ops, read)
+        self._masks, self._state_mask = draws.step_masks(), draws.state_mask(ops, h0)
+        self._splits_read = cell.carries_h or self._masks is not None
+        if self._state_mask is not None:
+            self._read, self._dread = (ops.empty(h0.shape, h0.dtype) for _ in range(2))
+
+    @property
+    def chunked(self) -> ChunkedCell | None:
+        """The prepared cell if it can run many steps at once, and nothing is to happen between them."""
+        plain = self._masks is None and self._state_mask is None
+        return self.prepared if plain and isinstance(self.prepared, ChunkedCell) else None
+
+    def step(self, gates: Array, prev: State, after: State, saved: Any, start: int) -> Step:
+        """The arrays of a step whose first packed row is ``start``."""
+        read, masks = prev[0], None
+        if self._state_mask is not None:
+            read = self._read[: len(read)]
+            np.multiply(prev[0], self._state_mask[: len(read)], out=read)
+        if self._masks is not None:
+            masks = StepMasks(*self._masks, start * read.shape[1])
+        return Step(gates, prev, after, saved, read, masks)
+
+    def backward(self, step: Step, dstate: State, da: Array) -> None:
+        """Write da (n, G); ``dstate`` comes in as the gradient of ``step.next``, leaves as that of ``step.prev``."""
+        dh = dread = dstate[0]
+        apart = self._state_mask is not None and self._splits_read
+        if apart:
+            dread = self._dread[: len(dh)]
+            dread[...] = 0
+        past = self.prepared.backward(step, dstate, dread, da)
+        if self._state_mask is not None:
+            dread *= self._state_mask[: len(dh)]
+        if apart:
+            dh += dread
+        if past is not None:
+            dh += past
+
+    def add_gradients(self, h: Array, saved: Any, da: Array, grads: Params, chunk: Chunk) -> None:
+        """Add the gradients of the recurrent parameters of a chunk; h (m, H) are the states before its steps."""
+        if self._state_mask is not None:
+            h = h.copy()
+            for rows, _, _ in chunk.steps:
+                h[chunk.here(rows)] *= self._state_mask[: rows.stop - rows.start]
+        self.prepared.add_gradients(h, saved, da, grads)
+
+
+def unroll(
+    cell: Cell,
+    x: Array,
+    states: State,
+    params: Params,
+    packing: Packing,
+    draws: Draws,
+    *,
+    given_states: int,
+    contexts: Contexts | None = None,
+) -> RecurrentCache:
+    """The forward loop; ``states`` (N + M, H) have the initial states in place, the others are written."""
+    ops, G, M = ops_for(x), params["Wx"].shape[1], packing.offsets[-1]
+    run = CellRun(cell, draws, params, states[0][: len(x)])
+    gates, saved = ops.empty((M, G), x.dtype), run.prepared.saved(M, states[0])
+    rows_x, from_x, t = as_rows(x), ops.prepacked(params["Wx"]), 0
+    chunked = run.chunked if contexts is None else None
+    for chunk in packing.chunks(G):
+        ops.affine_into(packing.pack(rows_x, chunk), from_x, params["b"], gates[chunk.rows])
+        if chunked is not None:
+            chunked.chunk_forward(gates, states, saved, chunk.steps)
+            continue
+        for rows, before, after in chunk.steps:
+            prev, now = _part(states, before), _part(states, after)
+            if contexts is not None:
+                contexts.before_step(t, rows, prev[0], gates[rows])
+            run.prepared.forward(run.step(gates[rows], prev, now, saved[rows], rows.start))
+            if contexts is not None:
+                contexts.after_step(rows, now[0])
+            t += 1
+    return RecurrentCache(x, states, gates, saved, params, given_states, cell, draws, packing)
+
+
+def run_backward(
+    function: str,
+    dh: Array,
+    cache: RecurrentCache,
+    grads: Params,
+    *,
+    dfinal: tuple[Array | None, ...],
+    contexts: ContextsBackward | None = None,
+) -> tuple[Array, State]:
+    """The backward loop: add the parameters' gradients into ``grads``, return those of x and the initial states."""
+    x, states, gates, saved, params, _, cell, draws, packing = cache
+    ops, H, G = ops_for(dh, x), states[0].shape[1], params["Wx"].shape[1]
+    if len(dfinal) != len(states):
+        raise ValueError(f"{function}: dfinal has {len(dfinal)} arrays, expected {len(states)}")
+    dstate = tuple(packing.incoming(function, H, None if k else dh, each, x) for k, each in enumerate(dfinal))
+    run, workspace = CellRun(cell, draws, params, states[0][: len(x)]), draws.gradient_workspace(ops, grads)
+    rows_x, rows_dh, to_x = as_rows(x), as_rows(dh), ops.prepacked(params["Wx"].T)
+    dx, t = packing.unpacked(x.shape[2], x), len(packing.offsets) - 1
+    chunked = run.chunked if contexts is None else None
+    for chunk in reversed(packing.chunks(G)):
+        dh_chunk, da = packing.pack(rows_dh, chunk), ops.empty((chunk.size, G), x.dtype)
+        if chunked is not None:
+            chunked.chunk_backward(dh_chunk, dstate, gates, states, saved, da, chunk.steps)
+        else:
+            for rows, before, after in reversed(chunk.steps):
+                t -= 1
+                here, prev = chunk.here(rows), _part(states, before)
+                dnow = _part(dstate, slice(rows.stop - rows.start))
+                dh_now = dnow[0]
+                dh_now += dh_chunk[here]
+                if contexts is not None:
+                    contexts.before_step(rows, dh_now)
+                step = run.step(gates[rows], prev, _part(states, after), saved[rows], rows.start)
+                run.backward(step, dnow, da[here])
+                if contexts is not None:
+                    contexts.after_step(t, rows, da[here], prev[0], dh_now)
+        x_chunk = packing.pack(rows_x, chunk)
+        ops.matmul_add(x_chunk.T, da, grads["Wx"])
+        ops.matmul_into(da, to_x, x_chunk)  # the memory of the inputs, which are not needed any more
+        packing.unpack(x_chunk, chunk, dx)
+        ops.add_column_sums(da, grads["b"])
+        h = packing.before(states[0], chunk)
+        run.add_gradients(h, saved[chunk.rows], da, workspace, chunk)
+        if contexts is not None:
+            contexts.add_gradients(chunk.rows, h, da)
+    draws.finish(ops, workspace, grads)
+    return dx.reshape(x.shape), tuple(map(packing.unsort, dstate))
+
+
+def run_forward(
+    function: str,
+    cell: Cell,
+    x: Array,
+    given: State,
+    params: Params,
+    *,
+    lengths: Array | None = None,
+    mask: Array | None = None,
+    regularisation: Regularisation = UNREGULARISED,
+    rng: Random = None,
+) -> tuple[Array, State, RecurrentCache]:
+    """Check what comes in, and run a cell over a batch of sequences, for the functions that users call.
+
+    ``given`` are the first arrays of the initial state; those that are left out are zeros.
+    """
+    ops = ops_for(x, *given, *params.values())
+    check_params(function, cell, x, given, params)
+    packing = Packing.of(function, x.shape[:2], lengths=lengths, mask=mask, like=x)
+    draws = Draws.of(regularisation, rng, ops)
+    zeros = [packing.zero_states(given[0]) for _ in range(cell.num_states - len(given))]
+    states = (*(packing.states(first) for first in given), *zeros)
+    cache = unroll(cell, x, states, params, packing, draws, given_states=len(given))
+    return packing.after_each(states[0]), _part(states, packing.final), cache
+
+
+def recurrent_forward(
     x: Array,
     state: State,
-    Wx: Array,
-    Wh: Array,
-    b: Array,
+    params: Mapping[str, Array],
     *,
-    cell: str,
-    regularisation: Regularisation | Mapping[str, Any],
-    rng: Random,
+    cell: str | Cell,
     lengths: Array | None = None,
-) -> tuple[Array, State, RegularisedCache]:
-    """A cell with noise over a batch of sequences.
+    mask: Array | None = None,
+    regularisation: Regularisation | Mapping[str, Any] | None = None,
+    rng: Random = None,
+) -> tuple[Array, State, RecurrentCache]:
+    """Any cell over a batch of sequences, with any regularisation.
 
     Parameters
     ----------
     x : (N, T, D)
     state : (h0,) or, of an LSTM, (h0, c0), each (N, H)
-    Wx : (D, G)
-    Wh : (H, G)
-    b : (G,)
-        As of the cell.
-    cell : {"rnn", "lstm", "gru", "simplified_gru"}
-    regularisation : Regularisation, or a mapping of its fields
-    rng : numpy Generator or None
-        Where the noise comes from. None is inference.
+    params : mapping of str to array
+        Wx (D, G), b (G,), and the cell's own, Wh (H, G) for most cells; others are ignored.
+    cell : str or Cell
+        The name of a registered cell, "package.module:Name", or a cell.
     lengths : (N,) integers, optional
-        The real steps of each sequence; past them the state stands still and x is not read.
+        The real steps of each sequence. Past them the state is carried through unchanged, and x is not read.
+    mask : (N, T), optional
+        The same as a mask of ones, then zeros.
+    regularisation : Regularisation, or a mapping of its fields, optional
+    rng : numpy Generator, optional
+        The source of dropout and zoneout. Without it the cell runs as in inference.
 
     Returns
     -------
     h : (N, T, H)
+        The hidden state after every step.
     final_state : as ``state``
         After each sequence's last real step.
-    cache : RegularisedCache
+    cache : RecurrentCache
 
     Raises
     ------
     ValueError, TypeError
-        If a shape, a length, a dtype or a probability does not fit.
+        If a shape, a length, a dtype or a probability does not fit, or a parameter is missing.
     """
-    function = "regularised_forward"
+    function = "recurrent_forward"
     check_rng(function, rng)
-    regularisation = Regularisation.of(regularisation)
+    cell, regularisation = cell_for(function, cell), Regularisation.of(regularisation)
     regularisation.check(function, cell)
-    own = cell_steps(function, cell)
-    if not isinstance(state, tuple) or len(state) != own.states:
+    if not isinstance(state, tuple) or len(state) != cell.num_states:
         found = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
-        raise ValueError(f"{function}: state is {found}, expected a tuple of {own.states} arrays")
-    ops, G = ops_for(x, *state, Wx, Wh, b), f"{own.gates if own.gates > 1 else ''}H"
-    shapes = {f"state[{k}]": (array, "N H") for k, array in enumerate(state)}
-    check_shapes(function, x=(x, "N T D"), **shapes, Wx=(Wx, f"D {G}"), Wh=(Wh, f"H {G}"), b=(b, G))
-    steps = Steps.of(function, x.shape[:2], lengths=lengths, like=x)
-    M, (H, columns) = steps.offsets[-1], Wh.shape
-    noisy = RegularisedSteps(cell, regularisation, rng, state[0])
-    gates, kept = ops.empty((M, columns), x.dtype), ops.empty((M, H), x.dtype)
-    states = tuple(steps.states(first) for first in state)
-    rows_x, from_x, from_h = as_rows(x), ops.prepacked(Wx), noisy.lay_out(ops, Wh)
-    for chunk in steps.chunks(columns):
-        ops.affine_into(steps.pack(rows_x, chunk), from_x, b, gates[chunk.rows])
-        for rows, before, after in chunk.steps:
-            prev, now = _part(states, before), _part(states, after)
-            noisy.forward(ops, from_h, gates[rows], prev, now, kept[rows], rows)
-    cache = RegularisedCache(x, states, Wx, Wh, gates, kept, noisy, steps)
-    return steps.after_each(states[0]), _part(states, steps.final), cache
+        raise ValueError(f"{function}: state is {found}, expected a tuple of {cell.num_states} arrays")
+    own = select_params(function, params, cell.shapes(1, 1))
+    return run_forward(
+        function, cell, x, state, own, lengths=lengths, mask=mask, regularisation=regularisation, rng=rng
+    )
 
 
-def regularised_backward(
+def recurrent_backward(
     dh: Array,
-    cache: RegularisedCache,
+    cache: RecurrentCache,
     *,
     dfinal: State | None = None,
-    into: tuple[Array, Array, Array] | None = None,
-) -> tuple[Array, State, Array, Array, Array]:
-    """Backward of :func:`regularised_forward`.
+    into: Mapping[str, Array] | None = None,
+) -> tuple[Array, State, dict[str, Array]]:
+    """Backward of :func:`recurrent_forward`.
 
     Parameters
     ----------
     dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, each step's own share.
+        Gradient of the loss with respect to ``h``, the share that each step gets directly.
     dfinal : as ``state``, optional
         Gradients with respect to the final state.
-    into : (dWx, dWh, db), optional
-        Arrays that the parameters' gradients are added into, instead of fresh ones.
+    into : mapping of str to array, optional
+        Arrays that the parameters' gradients are added into, instead of fresh ones; others are left alone.
 
     Returns
     -------
-    dx (N, T, D), dstate as ``state``, dWx (D, G), dWh (H, G), db (G,)
+    dx : (N, T, D)
+    dstate : as ``state``
+    dparams : dict of str to array
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient or an array of ``into`` does not fit.
     """
-    function = "regularised_backward"
-    x, states, Wx, Wh, gates, kept, noisy, steps = cache
-    ops, (H, columns) = ops_for(dh, x), Wh.shape
-    finals = (None,) * len(states) if dfinal is None else dfinal
-    if len(finals) != len(states):
-        raise ValueError(f"{function}: dfinal has {len(finals)} arrays, expected {len(states)}")
-    dstates = tuple(
-        steps.incoming(function, H, None if k else dh, final, x) for k, final in enumerate(finals)
-    )
-    weights = WeightGradients(function, steps, x, Wx, Wh, into)
-    rows_dh, to_h = as_rows(dh), noisy.lay_out_transposed(ops, Wh)
-    room = noisy.gradient_room(ops, weights.dWh)
-    for chunk in reversed(steps.chunks(columns)):
-        dh_chunk, da = steps.pack(rows_dh, chunk), ops.empty((chunk.size, columns), x.dtype)
-        for rows, before, after in reversed(chunk.steps):
-            here, prev = chunk.here(rows), _part(states, before)
-            dnow = _part(dstates, slice(rows.stop - rows.start))
-            dh_now = dnow[0]
-            dh_now += dh_chunk[here]
-            now = _part(states, after)
-            noisy.backward(ops, to_h, dnow, gates[rows], prev, now, kept[rows], da[here], rows)
-        weights.add(chunk, da)
-        noisy.add_gradient(ops, steps.before(states[0], chunk), kept[chunk.rows], da, room, chunk)
-    noisy.finish(ops, room, weights.dWh)
-    return weights.dx, tuple(map(steps.unsort, dstates)), weights.dWx, weights.dWh, weights.db
+    function = "recurrent_backward"
+    grads = gradients_of(function, cache.params, cache.x, into)
+    finals = (None,) * len(cache.states) if dfinal is None else tuple(dfinal)
+    dx, dstate = run_backward(function, dh, cache, grads, dfinal=finals)
+    return dx, dstate, grads
+
+
+def check_params(function: str, cell: Cell, x: Array, state: State, params: Params) -> None:
+    """Check the shapes and dtypes of a cell's inputs, state and parameters.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one does not fit.
+    """
+    G = "H" if cell.num_gates == 1 else f"{cell.num_gates}H"
+    states = {name: (array, "N H") for name, array in zip(("h0", "c0", *_NAMES), state, strict=False)}
+    known = {"Wx": f"D {G}", "Wh": f"H {G}", "b": G}
+    arrays = {name: (array, known[name]) for name, array in params.items() if name in known}
+    sizes = check_shapes(function, x=(x, "N T D"), **states, **arrays)
+    for name, shape in cell.recurrent_shapes(sizes["H"]).items():
+        array = params[name]
+        if array.shape != shape:
+            raise ValueError(f"{function}: {name} has shape {array.shape}, expected {shape}")
+        if array.dtype != x.dtype:
+            raise TypeError(f"{function}: {name} has dtype {array.dtype}, expected {x.dtype} as x")
+
+
+_NAMES = ("state[2]", "state[3]", "state[4]", "state[5]")  # of states beyond h and c
+
+
+def course_gradients(
+    function: str, params: Params, into: tuple[Array, Array, Array] | None
+) -> dict[str, Array]:
+    """Workspaces of dWx, dWh and db: a tuple of arrays after a check, or zeros."""
+    names = ("Wx", "Wh", "b")
+    shapes = {f"d{name}": params[name].shape for name in names}
+    return dict(zip(names, gradient_arrays(function, shapes, params["Wx"], into), strict=True))
 
 
 def _part(states: State, rows: Any) -> State:

@@ -17,9 +17,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes
-from rnnlab.layers.recurrent.packing import Steps, WeightGradients, as_rows
+from rnnlab.layers.recurrent.cell import Params, Step
+from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
+from rnnlab.layers.recurrent.sequence import RecurrentCache, course_gradients, run_backward, run_forward
 from rnnlab.ops import ops_for
-from rnnlab.types import Array
+from rnnlab.types import Array, State
 
 
 class SimplifiedGRUStepCache(NamedTuple):
@@ -30,17 +32,6 @@ class SimplifiedGRUStepCache(NamedTuple):
     Wx: Array  # (D, 2H)
     Wh: Array  # (H, 2H)
     gates: Array  # (N, 2H) z, g
-
-
-class SimplifiedGRUCache(NamedTuple):
-    """What the backward of a sequence needs; packed as :mod:`rnnlab.layers.recurrent.packing` tells."""
-
-    x: Array  # (N, T, D)
-    h: Array  # (N + M, H) states
-    Wx: Array  # (D, 2H)
-    Wh: Array  # (H, 2H)
-    gates: Array  # (M, 2H) packed, z, g
-    steps: Steps
 
 
 def simplified_gru_step_forward(
@@ -107,6 +98,50 @@ def simplified_gru_step_backward(
     return ops.matmul(da, Wx.T), dprev_h, dWx, dWh, da.sum(axis=0)
 
 
+class SimplifiedGRU(PrimitiveCell):
+    """The simplified GRU as a :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+
+    num_gates = 2
+    carries_h = True
+
+    def prepare(self, ops: Any, params: Params) -> PreparedSimplifiedGRU:
+        """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+        return PreparedSimplifiedGRU(ops, params["Wh"])
+
+
+class PreparedSimplifiedGRU:
+    """See :class:`~rnnlab.layers.recurrent.cell.PreparedCell`; ``saved`` is not used."""
+
+    def __init__(self, ops: Any, Wh: Array) -> None:
+        self._ops, self._product = ops, RecurrentProduct(ops, Wh)
+
+    def saved(self, rows: int, like: Array) -> Array:
+        """(rows, 0)."""
+        return self._ops.empty((rows, 0), like.dtype)
+
+    def forward(self, step: Step) -> None:
+        """h_t = (1 - z) g + z h_{t-1}."""
+        self._product.add(step.read, step.gates)
+        if step.masks is None:
+            self._ops.simplified_gru_forward(step.gates, step.prev[0], step.next[0])
+        else:
+            self._ops.simplified_gru_regularised_forward(step.gates, step.prev[0], step.next[0], step.masks)
+
+    def backward(self, step: Step, dstate: State, dread: Array, da: Array) -> Array | None:
+        """dh_{t-1} = dh_t z + da_t Wh^T."""
+        (dh,), past = dstate, None
+        if step.masks is None:
+            self._ops.simplified_gru_backward(dh, step.gates, step.prev[0], da)
+        else:
+            past = self._ops.simplified_gru_regularised_backward(dh, step.gates, step.prev[0], da, step.masks)
+        self._product.add_backward(da, dread)
+        return past
+
+    def add_gradients(self, read: Array, saved: Array, da: Array, grads: Params) -> None:
+        """dWh += sum_t h_{t-1}^T da_t."""
+        self._product.add_gradient(read, da, grads["Wh"])
+
+
 def simplified_gru_forward(
     x: Array,
     h0: Array,
@@ -129,7 +164,7 @@ def simplified_gru_forward(
     Wh : (H, 2H)
     b : (2H,)
     lengths : (N,) integers, optional
-        The real steps of each sequence; past them the state stands still and x is not read.
+        The real steps of each sequence. Past them the state is carried through unchanged, and x is not read.
     mask : (N, T), optional
         The same as a mask of ones, then zeros.
     return_state : bool
@@ -141,40 +176,23 @@ def simplified_gru_forward(
         The hidden state after every step.
     final_h : (N, H)
         Only with ``return_state``.
-    cache : SimplifiedGRUCache
+    cache : RecurrentCache
 
     Raises
     ------
     ValueError, TypeError
         If a shape, a length or a dtype does not fit.
     """
-    ops = ops_for(x, h0, Wx, Wh, b)
-    check_shapes(
-        "simplified_gru_forward",
-        x=(x, "N T D"),
-        h0=(h0, "N H"),
-        Wx=(Wx, "D 2H"),
-        Wh=(Wh, "H 2H"),
-        b=(b, "2H"),
+    params = {"Wx": Wx, "Wh": Wh, "b": b}
+    h, (final_h,), cache = run_forward(
+        "simplified_gru_forward", SimplifiedGRU(), x, (h0,), params, lengths=lengths, mask=mask
     )
-    steps = Steps.of("simplified_gru_forward", x.shape[:2], lengths=lengths, mask=mask, like=x)
-    H = h0.shape[1]
-    gates, h = ops.empty((steps.offsets[-1], 2 * H), x.dtype), steps.states(h0)
-    rows_x, from_x, from_h = as_rows(x), ops.prepacked(Wx), ops.prepacked(Wh)
-    for chunk in steps.chunks(2 * H):
-        ops.affine_into(steps.pack(rows_x, chunk), from_x, b, gates[chunk.rows])
-        for rows, before, after in chunk.steps:
-            ops.matmul_add(h[before], from_h, gates[rows])
-            ops.simplified_gru_forward(gates[rows], h[before], h[after])
-    cache = SimplifiedGRUCache(x, h, Wx, Wh, gates, steps)
-    if return_state:
-        return steps.after_each(h), h[steps.final], cache
-    return steps.after_each(h), cache
+    return (h, final_h, cache) if return_state else (h, cache)
 
 
 def simplified_gru_backward(
     dh: Array,
-    cache: SimplifiedGRUCache,
+    cache: RecurrentCache,
     *,
     dfinal_h: Array | None = None,
     into: tuple[Array, Array, Array] | None = None,
@@ -184,7 +202,7 @@ def simplified_gru_backward(
     Parameters
     ----------
     dh : (N, T, H)
-        Gradient of the loss with respect to ``h``, each step's own share.
+        Gradient of the loss with respect to ``h``, the share that each step gets directly.
     dfinal_h : (N, H), optional
         Gradient with respect to ``final_h``.
     into : (dWx, dWh, db), optional
@@ -194,19 +212,6 @@ def simplified_gru_backward(
     -------
     dx (N, T, D), dh0 (N, H), dWx (D, 2H), dWh (H, 2H), db (2H,)
     """
-    x, h, Wx, Wh, gates, steps = cache
-    ops = ops_for(dh, x)
-    dstate = steps.incoming("simplified_gru_backward", Wh.shape[0], dh, dfinal_h, x)
-    weights = WeightGradients("simplified_gru_backward", steps, x, Wx, Wh, into)
-    rows_dh, to_h = as_rows(dh), ops.prepacked(Wh.T)
-    for chunk in reversed(steps.chunks(Wh.shape[1])):
-        dh_chunk, da = steps.pack(rows_dh, chunk), ops.empty((chunk.size, Wh.shape[1]), x.dtype)
-        for rows, before, _ in reversed(chunk.steps):
-            here = chunk.here(rows)
-            dnow = dstate[: rows.stop - rows.start]
-            dnow += dh_chunk[here]
-            ops.simplified_gru_backward(dnow, gates[rows], h[before], da[here])
-            ops.matmul_add(da[here], to_h, dnow)
-        weights.add(chunk, da)
-        ops.matmul_add(steps.before(h, chunk).T, da, weights.dWh)
-    return weights.dx, steps.unsort(dstate), weights.dWx, weights.dWh, weights.db
+    grads = course_gradients("simplified_gru_backward", cache.params, into)
+    dx, (dh0,) = run_backward("simplified_gru_backward", dh, cache, grads, dfinal=(dfinal_h,))
+    return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
-from rnnlab.models.parts.cells import Cell
 from rnnlab.models.parts.decoders import (
     AttentiveDecoder,
     FactoredDecoder,
@@ -14,6 +13,7 @@ from rnnlab.models.parts.decoders import (
 )
 from rnnlab.models.parts.embedding import DeepOutput, LinearOutput
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
+from rnnlab.models.parts.recurrent_layer import Recurrence
 
 ImageInput: TypeAlias = Literal["initial_state", "first_input", "every_step", "second_layer"]
 StateActivation: TypeAlias = Literal["none", "tanh"]
@@ -41,7 +41,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def encoder_of(
-    cell: Cell, decoder_states: int, options: Mapping[str, Any]
+    num_states: int, decoder_states: int, options: Mapping[str, Any]
 ) -> InitialStateEncoder | ImageVectorEncoder | RegionEncoder:
     """How the image is read; ValueError if an option does not go with ``image_input``."""
     image_input, activation = options["image_input"], options["state_activation"]
@@ -51,7 +51,7 @@ def encoder_of(
         initial_state = InitialStateEncoder(
             global_dim or options["input_dim"],
             options["hidden_dim"],
-            cell,
+            num_states,
             activation=activation,
             project_cell=options["project_cell"],
             dropout=0.0 if attends and not global_dim else dropout,
@@ -68,7 +68,7 @@ def encoder_of(
 
 
 def decoder_of(
-    cell: Cell, options: Mapping[str, Any]
+    recurrence: Recurrence, options: Mapping[str, Any]
 ) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder | AttentiveDecoder:
     """What writes: one that attends, or one that takes the image in the way that is wanted."""
     image_input, word_dim, hidden_dim = (
@@ -76,7 +76,7 @@ def decoder_of(
     )
     if options["attention"] or options["target_attention"]:
         return AttentiveDecoder(
-            cell,
+            recurrence,
             word_dim,
             hidden_dim,
             memory_dim=options["input_dim"] if options["attention"] else 0,
@@ -87,12 +87,12 @@ def decoder_of(
             memory_gradient=False,
         )
     if image_input == "first_input":
-        return FirstInputDecoder(cell, word_dim, hidden_dim)
+        return FirstInputDecoder(recurrence, word_dim, hidden_dim)
     if image_input == "every_step":
-        return RecurrentDecoder(cell, word_dim, hidden_dim, image_dim=word_dim)
+        return RecurrentDecoder(recurrence, word_dim, hidden_dim, image_dim=word_dim)
     if image_input == "second_layer":
-        return FactoredDecoder(cell, word_dim, hidden_dim, image_dim=word_dim)
-    return RecurrentDecoder(cell, word_dim, hidden_dim)
+        return FactoredDecoder(recurrence, word_dim, hidden_dim, image_dim=word_dim)
+    return RecurrentDecoder(recurrence, word_dim, hidden_dim)
 
 
 def output_of(context_dim: int, V: int, options: Mapping[str, Any]) -> LinearOutput | DeepOutput:

@@ -8,12 +8,12 @@ Three ways for an image to enter, besides as the initial state:
                   [layer 1's hidden state, v]
 
 and one that attends to a memory, to its own past, or to both. Each decoder offers, besides a part's two
-methods, ``start`` and ``advance`` for decoding, which use the cells' step functions:
+methods, ``start`` and ``advance`` for decoding, which run the same cells a step at a time:
 
     decoder.forward(params, words, source, lengths, rng) -> decoded, cache
     decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
     decoder.start(params, source)                   -> state
-    decoder.advance(params, words, state)           -> decoded, state          of one step
+    decoder.advance(words, state)                   -> decoded, state          of one step
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ import numpy as np
 
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
-from rnnlab.models.parts.cells import Cell, State
-from rnnlab.models.parts.encoders import Random, Shapes, Source
+from rnnlab.models.parts.encoders import Random, Source
+from rnnlab.models.parts.recurrent_layer import Params, Recurrence, RecurrentLayer
 from rnnlab.ops import ops_for
-from rnnlab.parameters import Parameters
-from rnnlab.types import Array
+from rnnlab.parameters import scoped
+from rnnlab.types import Array, Shapes, State
+
+DecodingState = Any  # a tuple whose arrays have a row for each hypothesis
 
 
 class Decoded(NamedTuple):
@@ -45,55 +47,47 @@ class RecurrentDecoder:
 
     context_dim = 0
 
-    def __init__(
-        self, cell: Cell, word_dim: int, hidden_dim: int, *, image_dim: int = 0, layer: str = ""
-    ) -> None:
-        self.cell, self.word_dim, self.hidden_dim, self.image_dim = cell, word_dim, hidden_dim, image_dim
-        self.names = tuple(cell.shapes(1, 1, layer))  # Wx, Wh, b
-        self.layer = layer
-        self.states = cell.states
+    def __init__(self, recurrence: Recurrence, word_dim: int, hidden_dim: int, *, image_dim: int = 0) -> None:
+        self.word_dim, self.image_dim = word_dim, image_dim
+        self.layer = RecurrentLayer(recurrence, word_dim + image_dim, hidden_dim)
+        self.num_states = self.layer.num_states
 
     def shapes(self) -> Shapes:
-        """Wx, Wh and b."""
-        return self.cell.shapes(self.word_dim + self.image_dim, self.hidden_dim, self.layer)
+        """Those of the layer."""
+        return self.layer.shapes()
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
+        self, params: Params, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), image (N, P) or None, state of arrays (N, H) to hidden states (N, T, H)."""
         inputs = _beside(words, source.image)
-        hidden, cache = self.cell.forward(inputs, source.state, *self._weights(params), lengths, rng)
+        hidden, cache = self.layer.forward(params, inputs, source.state, lengths, rng)
         return Decoded(hidden, first=_first(source)), cache
 
-    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Params) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
-        dx, dstate, *_ = self.cell.backward(ddecoded.hidden, cache, into=self._weights(grads))
+        dx, dstate = self.layer.backward(ddecoded.hidden, cache, grads)
         _add_first(ddecoded, dstate)
         if not self.image_dim:
             return dx, Source(dstate)
-        return _part(dx[:, :, : self.word_dim]), Source(dstate, dx[:, :, self.word_dim :].sum(axis=1))
+        return _copy(dx[:, :, : self.word_dim]), Source(dstate, dx[:, :, self.word_dim :].sum(axis=1))
 
-    def start(self, params: Parameters, source: Source) -> tuple[State, Array | None]:
-        """The decoding state before the first word."""
-        return source.state, source.image
+    def start(self, params: Params, source: Source) -> DecodingState:
+        """The decoding state before the first word: recurrent state, image, and the layer's step."""
+        return source.state, source.image, self.layer.decoding_step(params, source.state[0])
 
-    def advance(
-        self, params: Parameters, words: Array, state: tuple[State, Array | None]
-    ) -> tuple[Decoded, tuple[State, Array | None]]:
+    def advance(self, words: Array, state: DecodingState) -> tuple[Decoded, DecodingState]:
         """Words (N, W) to hidden states (N, H) and the decoding state after them."""
-        recurrent, image = state
-        recurrent = self.cell.step(_beside(words, image), recurrent, *self._weights(params))
-        return Decoded(recurrent[0]), (recurrent, image)
-
-    def _weights(self, params: Parameters) -> tuple[Array, ...]:
-        return tuple(params[name] for name in self.names)
+        recurrent, image, step = state
+        recurrent = step(_beside(words, image), recurrent)
+        return Decoded(recurrent[0]), (recurrent, image, step)
 
 
 class FirstInputDecoder(RecurrentDecoder):
     """One recurrent layer that sees the image vector (N, W) before the first word, and only then."""
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
+        self, params: Params, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """As of :class:`RecurrentDecoder`; the hidden state of the image's own step is not among them."""
         N, T, W = words.shape
@@ -102,73 +96,74 @@ class FirstInputDecoder(RecurrentDecoder):
         decoded, cache = super().forward(
             params, inputs, Source(source.state), None if lengths is None else np.asarray(lengths) + 1, rng
         )
-        return Decoded(_part(decoded.hidden[:, 1:]), first=_part(decoded.hidden[:, 0])), cache
+        return Decoded(_copy(decoded.hidden[:, 1:]), first=_copy(decoded.hidden[:, 0])), cache
 
-    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Params) -> tuple[Array, Source]:
         """As of :class:`RecurrentDecoder`."""
         N, T, H = ddecoded.hidden.shape
         dall = ops_for(ddecoded.hidden).empty((N, T + 1, H), ddecoded.hidden.dtype)
         dall[:, 0] = 0 if ddecoded.first is None else ddecoded.first
         dall[:, 1:] = ddecoded.hidden
         dinputs, dsource = super().backward(Decoded(dall), cache, grads)
-        return _part(dinputs[:, 1:]), dsource._replace(image=_part(dinputs[:, 0]))
+        return _copy(dinputs[:, 1:]), dsource._replace(image=_copy(dinputs[:, 0]))
 
-    def start(self, params: Parameters, source: Source) -> tuple[State, Array | None]:
+    def start(self, params: Params, source: Source) -> tuple[State, Array | None]:
         """The decoding state after the image."""
-        _, started = super().advance(params, source.image, (source.state, None))
-        return started
+        step = self.layer.decoding_step(params, source.state[0])
+        return super().advance(source.image, (source.state, None, step))[1]
 
 
 class FactoredDecoder:
     """Two recurrent layers: the first sees the words alone, the second its hidden state and the image vector.
 
-    Their states stand one after the other in a state.
+    A state has the arrays of the first layer, then those of the second.
     """
 
     context_dim = 0
 
-    def __init__(self, cell: Cell, word_dim: int, hidden_dim: int, *, image_dim: int) -> None:
-        self.first = RecurrentDecoder(cell, word_dim, hidden_dim, layer="1")
-        self.second = RecurrentDecoder(cell, hidden_dim, hidden_dim, image_dim=image_dim, layer="2")
-        self.states = 2 * cell.states
+    def __init__(self, recurrence: Recurrence, word_dim: int, hidden_dim: int, *, image_dim: int) -> None:
+        self.first = RecurrentDecoder(recurrence, word_dim, hidden_dim)
+        self.second = RecurrentDecoder(recurrence, hidden_dim, hidden_dim, image_dim=image_dim)
+        self.num_states = self.first.num_states + self.second.num_states
 
     def shapes(self) -> Shapes:
-        """Wx, Wh and b of both layers, with 1 and 2 after their names."""
-        return self.first.shapes() | self.second.shapes()
+        """Those of both layers, after "layer1_" and "layer2_"."""
+        return scoped("layer1_", self.first.shapes()) | scoped("layer2_", self.second.shapes())
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
+        self, params: Any, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), image (N, P), state (N, H) to the second layer's hidden states (N, T, H)."""
         below, above = self._split(source.state)
-        decoded, first = self.first.forward(params, words, Source(below), lengths, rng)
+        decoded, first = self.first.forward(params.scope("layer1_"), words, Source(below), lengths, rng)
         given = source._replace(state=above)
-        decoded, second = self.second.forward(params, decoded.hidden, given, lengths, rng)
+        decoded, second = self.second.forward(params.scope("layer2_"), decoded.hidden, given, lengths, rng)
         return decoded, (first, second)
 
-    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Any) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
         first, second = cache
-        dhidden, dabove = self.second.backward(ddecoded, second, grads)
-        dwords, dbelow = self.first.backward(Decoded(dhidden), first, grads)
+        dhidden, dabove = self.second.backward(ddecoded, second, grads.scope("layer2_"))
+        dwords, dbelow = self.first.backward(Decoded(dhidden), first, grads.scope("layer1_"))
         return dwords, Source(dbelow.state + dabove.state, dabove.image)
 
-    def start(self, params: Parameters, source: Source) -> tuple[State, Array | None]:
-        """The decoding state before the first word."""
-        return source.state, source.image
+    def start(self, params: Any, source: Source) -> DecodingState:
+        """The decoding states of both layers before the first word."""
+        below, above = self._split(source.state)
+        return (
+            self.first.start(params.scope("layer1_"), Source(below)),
+            self.second.start(params.scope("layer2_"), source._replace(state=above)),
+        )
 
-    def advance(
-        self, params: Parameters, words: Array, state: tuple[State, Array | None]
-    ) -> tuple[Decoded, tuple[State, Array | None]]:
+    def advance(self, words: Array, state: DecodingState) -> tuple[Decoded, DecodingState]:
         """Words (N, W) to the second layer's hidden states (N, H) and the decoding state after them."""
-        recurrent, image = state
-        below, above = self._split(recurrent)
-        decoded, (below, _) = self.first.advance(params, words, (below, None))
-        decoded, (above, _) = self.second.advance(params, decoded.hidden, (above, image))
-        return decoded, (below + above, image)
+        below, above = state
+        decoded, below = self.first.advance(words, below)
+        decoded, above = self.second.advance(decoded.hidden, above)
+        return decoded, (below, above)
 
     def _split(self, state: State) -> tuple[State, State]:
-        return state[: self.first.states], state[self.first.states :]
+        return state[: self.first.num_states], state[self.first.num_states :]
 
 
 class AttentiveDecoder:
@@ -178,7 +173,7 @@ class AttentiveDecoder:
 
     Parameters
     ----------
-    cell : Cell
+    recurrence : Recurrence
     word_dim, hidden_dim : int
     memory_dim : int
         Numbers in a vector of the memory, 0 for none.
@@ -195,7 +190,7 @@ class AttentiveDecoder:
 
     def __init__(
         self,
-        cell: Cell,
+        recurrence: Recurrence,
         word_dim: int,
         hidden_dim: int,
         *,
@@ -207,9 +202,9 @@ class AttentiveDecoder:
         memory_gradient: bool = True,
     ) -> None:
         self._options: dict[str, Any] = {
-            "cell": cell.name, "score": score, "selector": selector, "target": target
+            "cell": recurrence.cell, "score": score, "selector": selector, "target": target
         }  # fmt: skip
-        self._regularisation = cell.regularisation
+        self._regularisation = recurrence.regularisation
         self._shapes = attentive_shapes(
             input_dim=word_dim,
             hidden_dim=hidden_dim,
@@ -218,7 +213,7 @@ class AttentiveDecoder:
             **self._options,
         )
         self.context_dim = memory_dim + (hidden_dim if target else 0)
-        self.states = cell.states
+        self.num_states = recurrence.cell.num_states
         self.attends_to_source = memory_dim > 0
         self._memory_gradient = memory_gradient
 
@@ -227,7 +222,7 @@ class AttentiveDecoder:
         return self._shapes
 
     def forward(
-        self, params: Parameters, words: Array, source: Source, lengths: Array | None, rng: Random = None
+        self, params: Params, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), memory (N, L, C), state of arrays (N, H) to hidden states and contexts."""
         hidden, contexts, weights, _, cache = attentive_forward(
@@ -242,7 +237,7 @@ class AttentiveDecoder:
         )
         return Decoded(hidden, contexts, weights, _first(source)), cache
 
-    def backward(self, ddecoded: Decoded, cache: Any, grads: Parameters) -> tuple[Array, Source]:
+    def backward(self, ddecoded: Decoded, cache: Any, grads: Params) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
         dwords, dstate, dmemory, _ = attentive_backward(
             ddecoded.hidden,
@@ -255,7 +250,7 @@ class AttentiveDecoder:
         _add_first(ddecoded, dstate)
         return dwords, Source(dstate, memory=dmemory)
 
-    def start(self, params: Parameters, source: Source) -> Any:
+    def start(self, params: Params, source: Source) -> Any:
         """The decoding state before the first word."""
         started = attentive_start(
             source.state,
@@ -271,7 +266,7 @@ class AttentiveDecoder:
             return {"memory": None}
         return {"memory": source.memory, "memory_mask": source.mask}
 
-    def advance(self, params: Parameters, words: Array, state: Any) -> tuple[Decoded, Any]:
+    def advance(self, words: Array, state: Any) -> tuple[Decoded, Any]:
         """Words (N, W) to hidden states, contexts and the decoding state after them."""
         hidden, contexts, weights, after = attentive_step(words, state[0])
         return Decoded(hidden, contexts, weights), (after, weights.get("source"))
@@ -288,7 +283,7 @@ def _add_first(ddecoded: Decoded, dstate: State) -> None:
         dstate[0][...] += ddecoded.first
 
 
-def _part(view: Array) -> Array:
+def _copy(view: Array) -> Array:
     """A part of an array, in one piece."""
     out = ops_for(view).empty(view.shape, view.dtype)
     out[...] = view

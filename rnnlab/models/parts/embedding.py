@@ -14,10 +14,10 @@ from rnnlab.layers import (
     word_embedding_backward,
     word_embedding_forward,
 )
-from rnnlab.models.parts.encoders import Random, Shapes
+from rnnlab.models.parts.encoders import Random
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array
+from rnnlab.types import Array, Shapes
 
 
 class WordEmbedding:

@@ -24,12 +24,10 @@ from rnnlab.layers import (
     tanh_backward,
     tanh_forward,
 )
-from rnnlab.models.parts.cells import Cell, State
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array
+from rnnlab.types import Array, Shapes, State
 
-Shapes = dict[str, tuple[int, ...]]
 Random = np.random.Generator | None
 
 
@@ -39,7 +37,7 @@ class Source(NamedTuple):
     state: State  # arrays (N, H), where the decoder starts
     image: Array | None = None  # (N, P), an input of the decoder
     memory: Array | None = None  # (N, L, C), what it attends to
-    mask: Array | None = None  # (N, L), true for the real cells of the memory
+    mask: Array | None = None  # (N, L), true for the real rows of the memory
     zero_state: bool = False  # whether the state is zeros, with nothing of the source in it
 
 
@@ -59,7 +57,7 @@ class InitialStateEncoder:
         self,
         input_dim: int,
         hidden_dim: int,
-        cell: Cell,
+        num_states: int,
         *,
         activation: str = "none",
         project_cell: bool = False,
@@ -67,14 +65,14 @@ class InitialStateEncoder:
     ) -> None:
         if activation not in ACTIVATIONS:
             raise ValueError(f"state_activation is {activation!r}, expected one of {', '.join(ACTIVATIONS)}")
-        if project_cell and cell.states == 1:
+        if project_cell and num_states == 1:
             raise ValueError(
-                f"project_cell is true, but the {cell.name} has no cell state: only for cell_type='lstm'"
+                "project_cell is true, but the state of this cell is h alone: it needs a cell state, as an LSTM has"
             )
         self.input_dim, self.hidden_dim, self.dropout = input_dim, hidden_dim, dropout
         self.activate, self.activate_backward = ACTIVATIONS[activation]
         self.projections = ("_proj", "_proj_c") if project_cell else ("_proj",)
-        self.states = cell.states
+        self.states = num_states
 
     def shapes(self) -> Shapes:
         """W_proj and b_proj, and W_proj_c and b_proj_c where the cell state is projected."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
+from rnnlab.layers.recurrent.cell import Cell, cell_name
 from rnnlab.options import Initialisation
 from rnnlab.parameters import Parameters
 
@@ -47,7 +48,7 @@ def initialise(params: Parameters, kind: Initialisation, *, scale: float, rng: n
             view[...] = rng.standard_normal(view.shape) / np.sqrt(view.shape[0])
 
 
-def set_forget_bias(function: str, params: Parameters, cell: Any, value: float) -> None:
+def set_forget_bias(function: str, params: Parameters, cell: Cell, value: float) -> None:
     """Set the biases of the forget gates of a model's recurrent layers, in place; 0 changes nothing.
 
     A positive bias opens the gates at first, so that a state is remembered for longer (Gers et al. 2000;
@@ -58,7 +59,7 @@ def set_forget_bias(function: str, params: Parameters, cell: Any, value: float) 
     function : str
         Who asks: errors begin with it.
     params : Parameters
-        The bias of the recurrent weight ``Wh`` (H, G) is called as the weight, with b for Wh.
+        The bias b of a recurrent layer has a weight Wx beside it, with the same prefix.
     cell : Cell
         The cell of all layers.
     value : float
@@ -70,17 +71,13 @@ def set_forget_bias(function: str, params: Parameters, cell: Any, value: float) 
     """
     if not value:
         return
-    gate = _forget_gate(cell)
+    gate = cell.forget_gate
     if gate is None:
         raise ValueError(
-            f"{function}: forget_bias is {value}, but the {cell.name} has no forget gate, expected 0"
+            f"{function}: forget_bias is {value}, but cell {cell_name(cell)!r} has no forget gate, expected 0"
         )
-    for name, weight in params.items():
-        if "Wh" in name and "arnet_" not in name:
-            H = weight.shape[0]
-            params[name.replace("Wh", "b")][gate * H : (gate + 1) * H] = value
-
-
-def _forget_gate(cell: Any) -> int | None:
-    """Which of the blocks of H columns is the forget gate: the cell's own ``forget_gate``, or the LSTM's."""
-    return getattr(cell, "forget_gate", 1 if cell.name == "lstm" else None)  # i, f, o, g
+    for name, bias in params.items():
+        prefix, is_recurrent = name.removesuffix("b"), f"{name.removesuffix('b')}Wx" in params
+        if name.endswith("b") and is_recurrent and "arnet_" not in prefix:
+            H = bias.shape[0] // cell.num_gates
+            bias[gate * H : (gate + 1) * H] = value

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
-from rnnlab.models.parts.encoders import Shapes
 from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
 from rnnlab.ops import ops_for
-from rnnlab.parameters import Parameters
-from rnnlab.types import Array
+from rnnlab.parameters import Parameters, scoped
+from rnnlab.types import Array, Shapes
 
 
 class Reconstructor:
@@ -35,11 +34,11 @@ class Reconstructor:
     def __init__(
         self, hidden_dim: int, reconstructor_dim: int, *, detach_target: bool, prefix: str = "arnet_"
     ) -> None:
-        self._shapes = arnet_shapes(hidden_dim, reconstructor_dim, prefix=prefix)
+        self._shapes = scoped(prefix, arnet_shapes(hidden_dim, reconstructor_dim))
         self._detach_target, self._prefix = detach_target, prefix
 
     def shapes(self) -> Shapes:
-        """As of :func:`~rnnlab.layers.arnet.arnet_shapes`."""
+        """As of :func:`~rnnlab.layers.arnet.arnet_shapes`, after the prefix."""
         return self._shapes
 
     def loss(
@@ -58,8 +57,10 @@ class Reconstructor:
         With a mask (N, T) on the device, states count where it is 1, and lengths only for the work done.
         The parameters' gradients are added into ``grads``; those of both kinds of states are returned.
         """
-        loss, cache = arnet_forward(hidden, first, params, lengths=lengths, mask=mask, prefix=self._prefix)
-        dhidden, dfirst, _ = arnet_backward(weight, cache, detach_target=self._detach_target, into=grads)
+        loss, cache = arnet_forward(hidden, first, params.scope(self._prefix), lengths=lengths, mask=mask)
+        dhidden, dfirst, _ = arnet_backward(
+            weight, cache, detach_target=self._detach_target, into=grads.scope(self._prefix)
+        )
         return weight * loss, dhidden, dfirst
 
 

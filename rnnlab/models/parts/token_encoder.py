@@ -26,13 +26,13 @@ from rnnlab.layers import (
     tanh_forward,
 )
 from rnnlab.layers.recurrent.packing import as_rows
-from rnnlab.models.parts.cells import Cell
 from rnnlab.models.parts.embedding import WordEmbedding
-from rnnlab.models.parts.encoders import Random, Shapes, Source
+from rnnlab.models.parts.encoders import Random, Source
 from rnnlab.models.parts.padding import padded_tokens
+from rnnlab.models.parts.recurrent_layer import Recurrence, RecurrentLayer
 from rnnlab.ops import ops_for
-from rnnlab.parameters import Parameters
-from rnnlab.types import Array
+from rnnlab.parameters import Parameters, scoped
+from rnnlab.types import Array, Shapes
 
 
 class Tokens(NamedTuple):
@@ -86,7 +86,7 @@ class TokenEncoder:
 
     Parameters
     ----------
-    cell : Cell
+    recurrence : Recurrence
     vocabulary_size, word_dim, hidden_dim : int
     decoder_states, decoder_dim : int
         The arrays in the decoder's state, and its units.
@@ -98,7 +98,7 @@ class TokenEncoder:
 
     def __init__(
         self,
-        cell: Cell,
+        recurrence: Recurrence,
         vocabulary_size: int,
         word_dim: int,
         hidden_dim: int,
@@ -110,20 +110,21 @@ class TokenEncoder:
         word_dropout: float = 0.0,
         layer_dropout: float = 0.0,
     ) -> None:
-        self.cell, self.hidden_dim, self.layer_dropout = cell, hidden_dim, layer_dropout
+        self.hidden_dim, self.layer_dropout = hidden_dim, layer_dropout
         self.embedding = WordEmbedding(vocabulary_size, word_dim, dropout=word_dropout, name="W_source")
         self.directions = ("forward", "backward") if bidirectional else ("forward",)
         self.layers = range(1, num_layers + 1)
         self.memory_dim = hidden_dim * len(self.directions)
         self._decoder_states, self._decoder_dim = decoder_states, decoder_dim
+        self._first = RecurrentLayer(recurrence, word_dim, hidden_dim)
+        self._further = RecurrentLayer(recurrence, self.memory_dim, hidden_dim)
 
     def shapes(self) -> Shapes:
-        """W_source; Wx, Wh and b of each direction of each layer; W_init and b_init."""
+        """W_source; those of each layer and direction, after "encoder_forward1_" and so on; W_init and b_init."""
         shapes = self.embedding.shapes()
         for layer in self.layers:
-            inputs = self.embedding.word_dim if layer == 1 else self.memory_dim
             for direction in self.directions:
-                shapes |= self.cell.shapes(inputs, self.hidden_dim, f"_{direction}{layer}")
+                shapes |= scoped(_scope(layer, direction), self._layer(layer).shapes())
         width = self._decoder_states * self._decoder_dim
         return shapes | {"W_init": (self.memory_dim, width), "b_init": (width,)}
 
@@ -186,25 +187,29 @@ class TokenEncoder:
             out *= batch.steps[:, :1]  # a sentence without a token has the initial state, zero
         return out
 
+    def _layer(self, layer: int) -> RecurrentLayer:
+        """Layer 1 reads word vectors, those above it read all directions of the one below."""
+        return self._first if layer == 1 else self._further
+
     def _run(
-        self, params: Parameters, x: Array, batch: Tokens, layer: int, direction: str, rng: Random
+        self, params: Any, x: Array, batch: Tokens, layer: int, direction: str, rng: Random
     ) -> tuple[Array, Any]:
-        zeros = ops_for(x).zeros((x.shape[0], self.hidden_dim), x.dtype)
-        weights = (params[name] for name in self._names(layer, direction))
-        inputs = batch.turned(x) if direction == "backward" else x
-        h, cache = self.cell.forward(inputs, (zeros,) * self.cell.states, *weights, batch.lengths, rng)
-        return (batch.turned(h) if direction == "backward" else h), cache
+        recurrent, backward = self._layer(layer), direction == "backward"
+        inputs = batch.turned(x) if backward else x
+        scope = params.scope(_scope(layer, direction))
+        h, cache = recurrent.forward(scope, inputs, recurrent.zero_state(x), batch.lengths, rng)
+        return (batch.turned(h) if backward else h), cache
 
     def _run_back(
-        self, dh: Array, cache: Any, batch: Tokens, layer: int, direction: str, grads: Parameters
+        self, dh: Array, cache: Any, batch: Tokens, layer: int, direction: str, grads: Any
     ) -> Array:
-        room = tuple(grads[name] for name in self._names(layer, direction))
         dh = batch.turned(dh) if direction == "backward" else dh
-        dx, *_ = self.cell.backward(dh, cache, into=room)
+        dx, _ = self._layer(layer).backward(dh, cache, grads.scope(_scope(layer, direction)))
         return batch.turned(dx) if direction == "backward" else dx
 
-    def _names(self, layer: int, direction: str) -> tuple[str, ...]:
-        return tuple(self.cell.shapes(1, 1, f"_{direction}{layer}"))
+
+def _scope(layer: int, direction: str) -> str:
+    return f"encoder_{direction}{layer}_"
 
 
 def _beside(parts: list[Array]) -> Array:

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnlab.gradcheck.numeric import projected_check
+from rnnlab.layers.attention.contexts import Context
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
-from rnnlab.layers.attention.parts import Part
 from rnnlab.ops import ops_for
 
 from ..attending import batch
@@ -354,8 +354,10 @@ def test_copies_of_a_row_attend_once(rng, monkeypatch):
     x = rng.standard_normal((5, 2))
     *outs, copied = attentive_step(x, select(state, rows))
     queries = []
-    attend = Part.step
-    monkeypatch.setattr(Part, "step", lambda self, h, *rest: (queries.append(len(h)), attend(self, h, *rest)))
+    attend = Context.step
+    monkeypatch.setattr(
+        Context, "step", lambda self, h, *rest: (queries.append(len(h)), attend(self, h, *rest))
+    )
     attentive_step(x, select(state, rows))
     assert queries == [2, 2]
     for k, row in enumerate(rows):

@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_named(rng):
 def test_a_memory_of_states_only_grows(score, rng):
     """However often it moves to more room, rows that were appended keep their numbers and their place."""
     params = {name: array for name, array in inputs(score, rng).items() if name not in ("h", "h0")}
-    projection = Keys(score, params, often=True, like=rng.standard_normal(1))
+    projection = Keys(score, params, reused=True, like=rng.standard_normal(1))
     memory = StateMemory(projection, rng.standard_normal((2, H)))
     appended, rows = [], []
     for n in (2, 1, 5, 30, 0, 100):

@@ -5,15 +5,13 @@ import re
 import numpy as np
 import pytest
 
+from rnnlab.layers import doubly_stochastic_loss, selector_backward, selector_forward
 from rnnlab.layers.attention.query import (
     attention_keys_backward,
     attention_keys_forward,
     attention_shapes,
     attention_step_backward,
     attention_step_forward,
-    doubly_stochastic_loss,
-    selector_backward,
-    selector_forward,
 )
 from rnnlab.plain import attention as plain
 from rnnlab.plain.activation import sigmoid

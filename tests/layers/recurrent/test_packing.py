@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rnnlab.layers.recurrent import packing
-from rnnlab.layers.recurrent.packing import Steps, as_rows
+from rnnlab.layers.recurrent.packing import Packing, as_rows
 
 from ..reference import assert_same
 
@@ -19,7 +19,7 @@ def batches(draw):
 
 
 def plan(N, T, lengths):
-    return Steps.of("f", (N, T), lengths=lengths, like=np.zeros(1))
+    return Packing.of("f", (N, T), lengths=lengths, like=np.zeros(1))
 
 
 @pytest.fixture(params=[1, 3, 1 << 20], autouse=True)
@@ -30,9 +30,9 @@ def chunk_rows(request, monkeypatch):
     return request.param
 
 
-def packed(steps, x):
+def packed(packing, x):
     empty = np.empty((0, x.shape[2]))
-    return np.concatenate([empty, *(steps.pack(as_rows(x), chunk) for chunk in steps.chunks(1))])
+    return np.concatenate([empty, *(packing.pack(as_rows(x), chunk) for chunk in packing.chunks(1))])
 
 
 def numbered(N, T):
@@ -55,11 +55,11 @@ def test_packed_rows_are_the_real_ones_step_by_step(batch):
 def test_packing_round_trip(batch):
     N, T, lengths = batch
     x = numbered(N, T)
-    steps = plan(*batch)
+    packing = plan(*batch)
     x[np.arange(T) >= lengths[:, None]] = 0
-    out = steps.unpacked(2, x)
-    for chunk in steps.chunks(1):
-        steps.unpack(steps.pack(as_rows(x), chunk), chunk, out)
+    out = packing.unpacked(2, x)
+    for chunk in packing.chunks(1):
+        packing.unpack(packing.pack(as_rows(x), chunk), chunk, out)
     assert_same(out.reshape(N, T, 2), x)
 
 
@@ -68,26 +68,28 @@ def test_packing_round_trip(batch):
 def test_states_are_counters_of_the_steps_done(batch):
     """Run a recurrence h_t = h_{t-1} + 1 from h_0 = 100 n through the plan's slices."""
     N, T, lengths = batch
-    steps = plan(*batch)
+    packing = plan(*batch)
     h0 = 100.0 * np.arange(N)[:, None]
-    states = steps.states(h0)
-    for rows, before, after in (step for chunk in steps.chunks(1) for step in chunk.steps):
+    states = packing.states(h0)
+    for rows, before, after in (step for chunk in packing.chunks(1) for step in chunk.steps):
         assert rows.stop - rows.start == before.stop - before.start == after.stop - after.start
         states[after] = states[before] + 1
     done = np.minimum(np.arange(1, T + 1), lengths[:, None])
-    assert_same(steps.after_each(states)[:, :, 0], h0 + done)
-    assert_same(states[steps.final], h0 + lengths[:, None])
-    before = [steps.before(states, chunk) for chunk in steps.chunks(1)]
-    assert_same(np.concatenate([states[:0], *before]), packed(steps, h0[:, None] + done[:, :, None] - 1))
-    assert_same(steps.unsort(h0[steps.order]), h0)
+    assert_same(packing.after_each(states)[:, :, 0], h0 + done)
+    assert_same(states[packing.final], h0 + lengths[:, None])
+    before = [packing.before(states, chunk) for chunk in packing.chunks(1)]
+    assert_same(np.concatenate([states[:0], *before]), packed(packing, h0[:, None] + done[:, :, None] - 1))
+    assert_same(packing.unsort(h0[packing.order]), h0)
 
 
 @given(batches())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 def test_chunks_are_as_large_as_they_should_be(chunk_rows, batch):
-    steps = plan(*batch)
-    chunks = steps.chunks(1)
-    assert [chunk.rows.start for chunk in chunks] + [steps.offsets[-1]] == [0] + [c.rows.stop for c in chunks]
+    packing = plan(*batch)
+    chunks = packing.chunks(1)
+    assert [chunk.rows.start for chunk in chunks] + [packing.offsets[-1]] == [0] + [
+        c.rows.stop for c in chunks
+    ]
     for chunk in chunks:
         assert chunk.here(chunk.rows) == slice(0, chunk.size)
         assert chunk.steps[0][0].start == chunk.rows.start
@@ -100,17 +102,17 @@ def test_chunks_are_as_large_as_they_should_be(chunk_rows, batch):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 def test_the_gradient_of_a_state_that_stands_still_arrives_at_the_last_step(batch):
     N, T, lengths = batch
-    steps = plan(*batch)
+    packing = plan(*batch)
     dstates, dfinal = numbered(N, T), np.arange(2.0 * N).reshape(N, 2)
     past = np.arange(T) >= lengths[:, None]
     expected = (dstates * past[:, :, None]).sum(axis=1)
-    assert_same(steps.unsort(steps.incoming("f", 2, dstates, None, dfinal)), expected)
-    assert_same(steps.unsort(steps.incoming("f", 2, dstates, dfinal, dfinal)), expected + dfinal)
-    assert_same(steps.incoming("f", 2, None, None, dfinal), np.zeros((N, 2)))
+    assert_same(packing.unsort(packing.incoming("f", 2, dstates, None, dfinal)), expected)
+    assert_same(packing.unsort(packing.incoming("f", 2, dstates, dfinal, dfinal)), expected + dfinal)
+    assert_same(packing.incoming("f", 2, None, None, dfinal), np.zeros((N, 2)))
 
 
 def test_without_lengths_nothing_is_frozen():
     x = numbered(3, 2)
-    steps = Steps.of("f", (3, 2), like=x)
-    assert steps.frozen is None
-    assert_same(packed(steps, x), x.transpose(1, 0, 2).reshape(6, 2))
+    packing = Packing.of("f", (3, 2), like=x)
+    assert packing.frozen is None
+    assert_same(packed(packing, x), x.transpose(1, 0, 2).reshape(6, 2))

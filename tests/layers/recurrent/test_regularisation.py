@@ -1,11 +1,12 @@
-"""Noise in a recurrence: what it does to the state, and its gradients under fixed draws."""
+"""Dropout and zoneout of a recurrence: what they do to the state, and gradients under fixed masks."""
 
 import numpy as np
 import pytest
 
-from rnnlab.layers import Regularisation, attentive_forward, regularised_backward, regularised_forward
+from rnnlab.layers import Regularisation, attentive_forward, recurrent_backward, recurrent_forward
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_shapes
-from rnnlab.layers.recurrent.regularisation import expected_state
+from rnnlab.layers.recurrent.cell import cell_for
+from rnnlab.layers.recurrent.decoding import RecurrentStep
 
 from ..reference import CELLS, assert_gradients, every_cell
 
@@ -14,7 +15,7 @@ LSTM, SIMPLIFIED_GRU, RNN = CELLS[1], CELLS[3], CELLS[0]
 
 
 def options_for(cell):
-    """Every kind of noise that a cell can have, alone and all together."""
+    """Every regularisation that a cell can have, alone and all together."""
     kinds = [
         {"zoneout_h": 0.3},
         {"recurrent_dropout": 0.4},
@@ -31,22 +32,24 @@ def options_for(cell):
 
 EVERY = [
     pytest.param(
-        cell, noise, id=f"{cell.name}-{','.join(f'{k}={v}' for k, v in noise._asdict().items() if v)}"
+        cell,
+        regularisation,
+        id=f"{cell.name}-{','.join(f'{k}={v}' for k, v in regularisation._asdict().items() if v)}",
     )
     for cell in CELLS
-    for noise in options_for(cell)
+    for regularisation in options_for(cell)
 ]
-every_noise = pytest.mark.parametrize(("cell", "noise"), EVERY)
+every_regularisation = pytest.mark.parametrize(("cell", "regularisation"), EVERY)
 
 
-def run(cell, inputs, noise, *, seed=7, lengths=None):
+def run(cell, inputs, regularisation, *, seed=7, lengths=None):
     state = tuple(inputs[f"{name}0"] for name in cell.states)
-    return regularised_forward(
+    return recurrent_forward(
         inputs["x"],
         state,
-        *(inputs[name] for name in ("Wx", "Wh", "b")),
+        {name: inputs[name] for name in ("Wx", "Wh", "b")},
         cell=cell.name,
-        regularisation=noise,
+        regularisation=regularisation,
         rng=None if seed is None else np.random.default_rng(seed),
         lengths=lengths,
     )
@@ -58,35 +61,35 @@ def reorder(inputs, cell):
     return {name: inputs[name] for name in names}
 
 
-@every_noise
-@pytest.mark.parametrize("seed", [7, None], ids=["noise", "inference"])
+@every_regularisation
+@pytest.mark.parametrize("seed", [7, None], ids=["training", "inference"])
 @pytest.mark.parametrize("lengths", [None, RAGGED], ids=["full", "ragged"])
-def test_gradients(cell, noise, seed, lengths, rng):
+def test_gradients(cell, regularisation, seed, lengths, rng):
     def forward(**arrays):
-        h, final, cache = run(cell, arrays, noise, seed=seed, lengths=lengths)
+        h, final, cache = run(cell, arrays, regularisation, seed=seed, lengths=lengths)
         return h, *final, cache
 
     def backward(dh, *rest):
         *dfinal, cache = rest
-        dx, dstate, *dweights = regularised_backward(dh, cache, dfinal=tuple(dfinal))
-        return dx, *dstate, *dweights
+        dx, dstate, dparams = recurrent_backward(dh, cache, dfinal=tuple(dfinal))
+        return dx, *dstate, *dparams.values()
 
     assert_gradients(forward, backward, reorder(cell.inputs(rng), cell), rng)
 
 
-@every_noise
+@every_regularisation
 @pytest.mark.parametrize(("N", "T"), [(1, 1), (1, 3), (4, 1), (0, 2), (2, 0)])
-def test_small_shapes(cell, noise, N, T, rng):
+def test_small_shapes(cell, regularisation, N, T, rng):
     inputs = cell.inputs(rng, N, T)
-    h, final, cache = run(cell, inputs, noise)
+    h, final, cache = run(cell, inputs, regularisation)
     assert h.shape == (N, T, 5)
-    dx, dstate, *_ = regularised_backward(np.ones_like(h), cache)
+    dx, dstate, _ = recurrent_backward(np.ones_like(h), cache)
     assert dx.shape == inputs["x"].shape
     assert all(each.shape == (N, 5) for each in (*final, *dstate))
 
 
 @every_cell
-def test_without_noise_it_is_the_cell(cell, rng):
+def test_unregularised_it_is_the_cell(cell, rng):
     inputs = cell.inputs(rng)
     h, final, cache = run(cell, inputs, Regularisation(), lengths=RAGGED)
     expected, *finals, own = cell.forward(**inputs, lengths=RAGGED, return_state=True)
@@ -94,8 +97,8 @@ def test_without_noise_it_is_the_cell(cell, rng):
     for found, wanted in zip(final, finals, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
     dh = rng.standard_normal(h.shape)
-    dx, _, *dweights = regularised_backward(dh, cache)
-    found = (dx, *dweights)
+    dx, _, dparams = recurrent_backward(dh, cache)
+    found = (dx, *dparams.values())
     wanted = [cell.backward(dh, own)[k] for k in (0, 2, 3, 4)]
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
@@ -104,16 +107,16 @@ def test_without_noise_it_is_the_cell(cell, rng):
 @every_cell
 def test_dropout_does_nothing_in_inference(cell, rng):
     inputs = cell.inputs(rng)
-    noise = Regularisation(recurrent_dropout=0.5, weight_dropout=0.5)
+    regularisation = Regularisation(recurrent_dropout=0.5, weight_dropout=0.5)
     np.testing.assert_array_equal(
-        run(cell, inputs, noise, seed=None)[0], run(cell, inputs, Regularisation(), seed=None)[0]
+        run(cell, inputs, regularisation, seed=None)[0], run(cell, inputs, Regularisation(), seed=None)[0]
     )
 
 
-@every_noise
-def test_draws_follow_from_the_seed(cell, noise, rng):
+@every_regularisation
+def test_draws_follow_from_the_seed(cell, regularisation, rng):
     inputs = cell.inputs(rng, N=5, H=20)
-    first, again, other = (run(cell, inputs, noise, seed=seed)[0] for seed in (1, 1, 2))
+    first, again, other = (run(cell, inputs, regularisation, seed=seed)[0] for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -123,8 +126,8 @@ def test_zoneout_keeps_units_or_takes_the_cells(cell, rng):
     """Each unit is the one before or what the cell makes of the states before; the share is the rate."""
     N, T, H = 4, 6, 100
     inputs = cell.inputs(rng, N, T, 4, H)
-    noise = Regularisation(zoneout_h=0.3, zoneout_c=0.6 if "c" in cell.states else 0.0)
-    _, _, cache = run(cell, inputs, noise)
+    regularisation = Regularisation(zoneout_h=0.3, zoneout_c=0.6 if "c" in cell.states else 0.0)
+    _, _, cache = run(cell, inputs, regularisation)
     states = [each.reshape(T + 1, N, H) for each in cache.states]
     kept = []
     for t in range(T):
@@ -134,7 +137,7 @@ def test_zoneout_keeps_units_or_takes_the_cells(cell, rng):
             stays = each[t + 1] == each[t]
             np.testing.assert_allclose(each[t + 1][~stays], made[~stays], atol=1e-12)
             kept.append((k, stays.mean()))
-    for k, rate in enumerate(noise.zoneout[: len(states)]):
+    for k, rate in enumerate(regularisation.zoneout[: len(states)]):
         assert np.mean([share for which, share in kept if which == k]) == pytest.approx(rate, abs=0.03)
 
 
@@ -166,8 +169,8 @@ def test_the_candidate_has_a_mask_a_step(rng):
     N, T, H = 3, 5, 200
     inputs = SIMPLIFIED_GRU.inputs(rng, N, T, 2, H)
     inputs["b"][:H] = -200
-    noise = Regularisation(recurrent_dropout=0.25, recurrent_dropout_on="candidate")
-    _, _, cache = run(SIMPLIFIED_GRU, inputs, noise)
+    regularisation = Regularisation(recurrent_dropout=0.25, recurrent_dropout_on="candidate")
+    _, _, cache = run(SIMPLIFIED_GRU, inputs, regularisation)
     h, g = cache.states[0].reshape(T + 1, N, H)[1:], cache.gates[:, H:].reshape(T, N, H)
     mask = h / g
     np.testing.assert_allclose(np.unique(mask.round(9)), [0, (1 / 0.75).__round__(9)])
@@ -190,14 +193,13 @@ def test_weights_have_one_mask_a_batch(rng):
 @pytest.mark.parametrize("rate", [0.2, 0.7])
 def test_inference_is_zoneouts_expectation(rate, rng):
     inputs = LSTM.inputs(rng, 2, 1)
-    noise = Regularisation(zoneout_h=rate, zoneout_c=rate / 2)
-    _, final, _ = run(LSTM, inputs, noise, seed=None)
-    draws = [run(LSTM, inputs, noise, seed=seed)[1] for seed in range(3000)]
+    regularisation = Regularisation(zoneout_h=rate, zoneout_c=rate / 2)
+    _, final, _ = run(LSTM, inputs, regularisation, seed=None)
+    draws = [run(LSTM, inputs, regularisation, seed=seed)[1] for seed in range(3000)]
     for k, expected in enumerate(final):
         np.testing.assert_allclose(np.mean([draw[k] for draw in draws], axis=0), expected, atol=0.06)
-    plain = run(LSTM, inputs, Regularisation(), seed=None)[1]
-    before = inputs["h0"], inputs["c0"]
-    for found, wanted in zip(expected_state(noise, before, plain), final, strict=True):
+    step = RecurrentStep(cell_for("f", "lstm"), inputs, inputs["h0"], regularisation)
+    for found, wanted in zip(step(inputs["x"][:, 0], (inputs["h0"], inputs["c0"])), final, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
@@ -211,8 +213,8 @@ def attentive_inputs(cell, rng, *, target):
     return arrays | {name: rng.standard_normal(shape) / 2 for name, shape in shapes.items()}
 
 
-@every_noise
-def test_gradients_with_attention(cell, noise, rng):
+@every_regularisation
+def test_gradients_with_attention(cell, regularisation, rng):
     inputs = attentive_inputs(cell, rng, target=True)
     names = [name for name in inputs if name not in ("x", "h0", "c0", "memory")]
 
@@ -225,7 +227,7 @@ def test_gradients_with_attention(cell, noise, rng):
             cell=cell.name,
             target=True,
             lengths=RAGGED,
-            regularisation=noise,
+            regularisation=regularisation,
             rng=np.random.default_rng(3),
         )
         return h, contexts, *final, cache
@@ -238,8 +240,8 @@ def test_gradients_with_attention(cell, noise, rng):
     assert_gradients(forward, backward, inputs, rng)
 
 
-@every_noise
-def test_attention_that_adds_nothing_leaves_the_same_noise(cell, noise, rng):
+@every_regularisation
+def test_attention_that_adds_nothing_leaves_the_same_regularisation(cell, regularisation, rng):
     inputs = attentive_inputs(cell, rng, target=False)
     inputs["Wz"][...] = 0
     state = tuple(inputs[f"{name}0"] for name in cell.states)
@@ -250,10 +252,10 @@ def test_attention_that_adds_nothing_leaves_the_same_noise(cell, noise, rng):
         {name: inputs[name] for name in inputs if name not in ("x", "h0", "c0", "memory")},
         cell=cell.name,
         lengths=RAGGED,
-        regularisation=noise,
+        regularisation=regularisation,
         rng=np.random.default_rng(7),
     )
-    np.testing.assert_allclose(h, run(cell, inputs, noise, lengths=RAGGED)[0], rtol=1e-12)
+    np.testing.assert_allclose(h, run(cell, inputs, regularisation, lengths=RAGGED)[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -271,9 +273,9 @@ def test_attention_that_adds_nothing_leaves_the_same_noise(cell, noise, rng):
         ({"recurrent_dropout_on": "input"}, "lstm", "recurrent_dropout_on is 'input', expected one of state"),
     ],
 )
-def test_noise_that_does_not_fit(options, cell, message):
+def test_regularisation_that_does_not_fit(options, cell, message):
     with pytest.raises(ValueError, match=message):
-        Regularisation(**options).check("f", cell)
+        Regularisation(**options).check("f", cell_for("f", cell))
 
 
 def test_an_option_that_there_is_not():
@@ -284,12 +286,10 @@ def test_an_option_that_there_is_not():
 
 def test_a_seed_is_no_generator(rng):
     for seed in (0, 1):
-        with pytest.raises(
-            TypeError, match=f"regularised_forward: rng is {seed}, expected a numpy Generator"
-        ):
-            regularised_forward(
+        with pytest.raises(TypeError, match=f"recurrent_forward: rng is {seed}, expected a numpy Generator"):
+            recurrent_forward(
                 *(LSTM.inputs(rng)["x"], (np.zeros((3, 5)),) * 2),
-                *(LSTM.weights(rng, 4, 5)[name] for name in ("Wx", "Wh", "b")),
+                LSTM.weights(rng, 4, 5),
                 cell="lstm",
                 regularisation={"zoneout_h": 0.1},
                 rng=seed,
@@ -298,8 +298,8 @@ def test_a_seed_is_no_generator(rng):
 
 def test_gradients_of_as_many_states_as_there_are(rng):
     h, final, cache = run(LSTM, LSTM.inputs(rng), Regularisation(zoneout_h=0.1))
-    with pytest.raises(ValueError, match="regularised_backward: dfinal has 3 arrays, expected 2"):
-        regularised_backward(h, cache, dfinal=(*final, h))
+    with pytest.raises(ValueError, match="recurrent_backward: dfinal has 3 arrays, expected 2"):
+        recurrent_backward(h, cache, dfinal=(*final, h))
 
 
 @pytest.mark.parametrize("given", [0.1, "zoneout", [("zoneout_h", 0.1)]])

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.models import CaptioningRNN, Seq2Seq
-from rnnlab.models.parts.cells import CELLS
 from rnnlab.models.parts.initialisation import initialise, set_forget_bias
 from rnnlab.parameters import Parameters
 
@@ -56,15 +56,15 @@ def test_wrong_options():
 class LongMemory:
     """A cell whose forget gate is the last of three blocks."""
 
-    name, forget_gate = "long_memory", 2
+    num_gates, forget_gate = 4, 2
 
 
 def test_forget_gates_start_at_the_bias():
-    shapes = {"Wh": (2, 8), "b": (8,), "arnet_Wh": (2, 8), "arnet_b": (8,), "Wh_forward1": (1, 4)}
-    params = Parameters(shapes | {"b_forward1": (4,), "b_vocab": (8,)}, np.float64)
-    set_forget_bias("f", params, CELLS["lstm"], 1.5)
+    shapes = {"Wx": (2, 8), "b": (8,), "arnet_Wx": (2, 8), "arnet_b": (8,), "encoder_forward1_Wx": (1, 4)}
+    params = Parameters(shapes | {"encoder_forward1_b": (4,), "b_vocab": (8,)}, np.float64)
+    set_forget_bias("f", params, cell_for("f", "lstm"), 1.5)
     np.testing.assert_array_equal(params["b"], [0, 0, 1.5, 1.5, 0, 0, 0, 0])
-    np.testing.assert_array_equal(params["b_forward1"], [0, 1.5, 0, 0])
+    np.testing.assert_array_equal(params["encoder_forward1_b"], [0, 1.5, 0, 0])
     assert not params["arnet_b"].any()
     assert not params["b_vocab"].any()
     set_forget_bias("f", params, LongMemory(), -1.0)
@@ -72,11 +72,13 @@ def test_forget_gates_start_at_the_bias():
 
 
 def test_a_cell_without_a_forget_gate_takes_no_bias():
-    params = Parameters({"Wh": (2, 2), "b": (2,)}, np.float64)
-    set_forget_bias("f", params, CELLS["rnn"], 0.0)
+    params = Parameters({"Wx": (2, 2), "b": (2,)}, np.float64)
+    set_forget_bias("f", params, cell_for("f", "rnn"), 0.0)
     assert not params.flat.any()
-    with pytest.raises(ValueError, match="f: forget_bias is 1.0, but the rnn has no forget gate, expected 0"):
-        set_forget_bias("f", params, CELLS["rnn"], 1.0)
+    with pytest.raises(
+        ValueError, match="f: forget_bias is 1.0, but cell 'rnn' has no forget gate, expected 0"
+    ):
+        set_forget_bias("f", params, cell_for("f", "rnn"), 1.0)
 
 
 @pytest.mark.parametrize("image_input", ["initial_state", "second_layer"])
@@ -84,13 +86,13 @@ def test_every_recurrent_layer_of_a_captioning_model_has_the_forget_bias(image_i
     options = {"image_input": image_input, "reconstruction": 0.1, "forget_bias": 2.0}
     params = CaptioningRNN({"<NULL>": 0, "<START>": 1, "<END>": 2}, 3, 4, 5, "lstm", **options).params
     biased = {name for name in params if (params[name] == 2.0).any()}
-    assert biased == ({"b"} if image_input == "initial_state" else {"b1", "b2"})
+    assert biased == ({"b"} if image_input == "initial_state" else {"layer1_b", "layer2_b"})
 
 
 def test_encoder_and_decoder_of_a_translator_have_the_forget_bias():
     words = {"<NULL>": 0, "<START>": 1, "<END>": 2}
     params = Seq2Seq(words, words, 3, 4, "lstm", encoder_dim=2, forget_bias=2.0).params
-    for name, H in (("b", 4), ("b_forward1", 2), ("b_backward1", 2)):
+    for name, H in (("b", 4), ("encoder_forward1_b", 2), ("encoder_backward1_b", 2)):
         np.testing.assert_array_equal(params[name], np.repeat([0, 2.0, 0, 0], H))
-    with pytest.raises(ValueError, match="Seq2Seq: forget_bias is 2.0, but the gru has no forget gate"):
+    with pytest.raises(ValueError, match="Seq2Seq: forget_bias is 2.0, but cell 'gru' has no forget gate"):
         Seq2Seq(words, words, 3, 4, forget_bias=2.0)

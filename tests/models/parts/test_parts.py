@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
-from rnnlab.models.parts.cells import CELLS, cell_for
+from rnnlab.gradcheck.cases import CELLS
+from rnnlab.layers import Regularisation
+from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.models.parts.decoders import Decoded, FactoredDecoder, FirstInputDecoder, RecurrentDecoder
 from rnnlab.models.parts.embedding import DeepOutput, LinearOutput, Readout, WordEmbedding
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, Source
+from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.parameters import Parameters
 
 from ...layers.reference import assert_gradients
@@ -22,6 +25,10 @@ DECODERS = {
 }
 every_decoder = pytest.mark.parametrize("decoder", DECODERS)
 every_cell = pytest.mark.parametrize("cell", CELLS)
+
+
+def recurrence(cell):
+    return Recurrence(cell_for("f", cell), Regularisation())
 
 
 def random_parameters(part, rng):
@@ -58,11 +65,11 @@ def assert_part(part, forward, backward, inputs, rng):
 @every_cell
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "ragged"])
 def test_decoders(decoder, cell, lengths, rng):
-    part = DECODERS[decoder](cell_for(cell))
+    part = DECODERS[decoder](recurrence(cell))
     inputs = {"words": rng.standard_normal((N, T, W))}
     if decoder != "initial_state":
         inputs["image"] = rng.standard_normal((N, W if decoder == "first_input" else P))
-    inputs |= {f"state{k}": rng.standard_normal((N, H)) for k in range(part.states)}
+    inputs |= {f"state{k}": rng.standard_normal((N, H)) for k in range(part.num_states)}
 
     def forward(params, words, image=None, **state):
         decoded, cache = part.forward(params, words, Source(tuple(state.values()), image), lengths)
@@ -78,16 +85,16 @@ def test_decoders(decoder, cell, lengths, rng):
 @every_decoder
 def test_the_state_before_the_words(decoder, rng):
     """What the encoder made, or the decoder made of the image; zeros are not worth a mention."""
-    part = DECODERS[decoder](cell_for("lstm"))
+    part = DECODERS[decoder](recurrence("lstm"))
     params, words = random_parameters(part, rng), rng.standard_normal((N, T, W))
     image = None if decoder == "initial_state" else rng.standard_normal((N, W if "first" in decoder else P))
-    state = tuple(rng.standard_normal((N, H)) for _ in range(part.states))
+    state = tuple(rng.standard_normal((N, H)) for _ in range(part.num_states))
     for zero_state in (False, True):
         source = Source(state, image, zero_state=zero_state)
         decoded, _ = part.forward(params, words, source, LENGTHS)
         if decoder == "first_input":
-            step, _ = RecurrentDecoder.advance(part, params, image, (state, None))
-            np.testing.assert_allclose(decoded.first, step.hidden, rtol=1e-12)
+            (started, _, _) = part.start(params, source)
+            np.testing.assert_allclose(decoded.first, started[0], rtol=1e-12)
         elif zero_state:
             assert decoded.first is None
         else:
@@ -96,10 +103,10 @@ def test_the_state_before_the_words(decoder, rng):
 
 @every_decoder
 def test_hidden_states_stand_still_past_the_end(decoder, rng):
-    part = DECODERS[decoder](cell_for("lstm"))
+    part = DECODERS[decoder](recurrence("lstm"))
     image = rng.standard_normal((N, W if decoder == "first_input" else P))
     image = None if decoder == "initial_state" else image
-    state = tuple(rng.standard_normal((N, H)) for _ in range(part.states))
+    state = tuple(rng.standard_normal((N, H)) for _ in range(part.num_states))
     words = rng.standard_normal((N, T, W))
     decoded, _ = part.forward(random_parameters(part, rng), words, Source(state, image), LENGTHS)
     for row, length in zip(decoded.hidden, LENGTHS, strict=True):
@@ -111,16 +118,16 @@ def test_hidden_states_stand_still_past_the_end(decoder, rng):
 @every_decoder
 @every_cell
 def test_a_decoder_decodes_as_it_trains(decoder, cell, rng):
-    part = DECODERS[decoder](cell_for(cell))
+    part = DECODERS[decoder](recurrence(cell))
     params = random_parameters(part, rng)
     words = rng.standard_normal((N, T, W))
     image = rng.standard_normal((N, W if decoder == "first_input" else P))
     image = None if decoder == "initial_state" else image
-    state = tuple(rng.standard_normal((N, H)) for _ in range(part.states))
+    state = tuple(rng.standard_normal((N, H)) for _ in range(part.num_states))
     decoded, _ = part.forward(params, words, Source(state, image), None)
     decoding = part.start(params, Source(state, image))
     for t in range(T):
-        step, decoding = part.advance(params, words[:, t], decoding)
+        step, decoding = part.advance(words[:, t], decoding)
         np.testing.assert_allclose(step.hidden, decoded.hidden[:, t], rtol=1e-12)
 
 
@@ -128,9 +135,7 @@ def test_a_decoder_decodes_as_it_trains(decoder, cell, rng):
 @pytest.mark.parametrize("activation", ["none", "tanh"])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_initial_state_encoder(project_cell, activation, dropout, rng):
-    part = InitialStateEncoder(
-        D, H, cell_for("lstm"), activation=activation, project_cell=project_cell, dropout=dropout
-    )
+    part = InitialStateEncoder(D, H, 2, activation=activation, project_cell=project_cell, dropout=dropout)
 
     def forward(params, features):
         source, cache = part.forward(params, features, rng=noise())

@@ -26,10 +26,10 @@ def states_of(model, features, captions):
     if image_input == "initial_state":
         first = model.encoder.forward(params, features)[0].state[0]
     elif image_input == "first_input":
-        ((first, *_), _) = state
+        first = state[0][0]
     for tokens in captions.T[:-1]:
         words, _ = model.embedding.forward(params, tokens)
-        decoded, state = model.decoder.advance(params, words, state)
+        decoded, state = model.decoder.advance(words, state)
         hidden.append(decoded.hidden)
     return np.stack(hidden, axis=1), first
 
@@ -41,7 +41,7 @@ def test_the_loss_is_that_of_the_layer(options, average, divisor, rng):
     model, (features, captions) = build(**options, **ARNET, loss_average=average), batch(rng, **options)
     total = model.loss(features, captions)[0]
     hidden, first = states_of(model, features, captions)
-    expected, _ = arnet_forward(hidden, first, model.params, lengths=LENGTHS)
+    expected, _ = arnet_forward(hidden, first, model.params.scope("arnet_"), lengths=LENGTHS)
     nll, _ = model.nll(features, captions)
     assert total == pytest.approx(nll / divisor + 0.3 * expected, rel=1e-12)
 
@@ -135,7 +135,7 @@ def test_each_direction_of_the_encoder_is_reconstructed_in_its_own_order(options
             read = states[n : n + 1, :length]
             read = read[:, ::-1] if direction == "backward" else read
             prefix = f"encoder_arnet_{direction}_"
-            expected += 0.2 * arnet_forward(read.copy(), None, model.params, prefix=prefix)[0] / len(source)
+            expected += 0.2 * arnet_forward(read.copy(), None, model.params.scope(prefix))[0] / len(source)
     model.encoder_reconstruction = 0.2
     assert model.loss(source, target)[0] == pytest.approx(expected, rel=1e-12)
 

@@ -7,7 +7,7 @@ import pytest
 
 from rnnlab.layers import lstm_backward, lstm_forward
 from rnnlab.layers.recurrent import packing
-from rnnlab.layers.recurrent.packing import Steps
+from rnnlab.layers.recurrent.packing import Packing
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.cuda_source import kernel_source
 
@@ -69,7 +69,7 @@ def forced(monkeypatch, value):
 def run(ops, lengths, H, rng, dtype):
     """Both directions over the middle chunk of a sequence, or all of it: every array that they write."""
     lengths = np.array(lengths)
-    steps = Steps.of("f", (lengths.size, int(lengths.max())), lengths=lengths, like=np.zeros(1))
+    steps = Packing.of("f", (lengths.size, int(lengths.max())), lengths=lengths, like=np.zeros(1))
     (chunk,) = steps.chunks(4 * H)
     N, M = lengths.size, chunk.size
     normal = lambda *shape: ops.asarray(rng.standard_normal(shape).astype(dtype))  # noqa: E731

@@ -1,0 +1,373 @@
+"""Contexts in a recurrent cell: what attention adds between the steps of the loop over time, and its backward.
+
+:mod:`rnnlab.layers.attention.decoder` has the equations and runs a sequence,
+:mod:`rnnlab.layers.attention.decoding` one step at a time; the arithmetic of both is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rnnlab.layers.attention.own_states import gather, histories, spread
+from rnnlab.layers.attention.scores import (
+    SCORES,
+    Attention,
+    AttentionBackward,
+    AttentionCache,
+    Keys,
+    Selector,
+    SourceRows,
+    Workspace,
+    score_axes,
+)
+from rnnlab.layers.checks import check_gradient, check_shapes
+from rnnlab.layers.parameters import select_params
+from rnnlab.layers.recurrent.cell import Cell
+from rnnlab.layers.recurrent.packing import Packing
+from rnnlab.ops import ops_for
+from rnnlab.types import Array, State
+
+Params = Mapping[str, Array]
+
+WEIGHTS = {"source": "Wz", "target": "Wt"}  # of the contexts, by what is attended to
+
+
+class Attends(NamedTuple):
+    """What a cell attends to, and how."""
+
+    score: str
+    source: bool
+    selector: bool
+    target: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """ "source" and "target", as far as there are, in the order of their contexts."""
+        return ("source",) * self.source + ("target",) * self.target
+
+    def check(self, function: str) -> None:
+        """Raise ValueError if there is no such score, nothing to attend to, or nothing to select."""
+        score_axes(function, self.score)
+        if not self.names:
+            raise ValueError(f"{function}: neither a memory nor a target is given, expected one to attend to")
+        if self.selector and not self.source:
+            raise ValueError(f"{function}: selector is True and no memory is given, expected one")
+
+
+def check_inputs(
+    function: str,
+    cell: Cell,
+    attends: Attends,
+    x: tuple[Array, str] | None,
+    state: State,
+    memory: Array | None,
+    params: Params,
+) -> dict[str, Array]:
+    """Check what comes in; return the parameters of this cell and its attention.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a shape or a dtype does not fit, or something is missing.
+    """
+    attends.check(function)
+    if not isinstance(state, tuple) or len(state) != cell.num_states:
+        found = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
+        raise ValueError(f"{function}: state is {found}, expected a tuple of {cell.num_states} arrays")
+    G = "H" if cell.num_gates == 1 else f"{cell.num_gates}H"
+    axes = {"Wx": f"D {G}", "Wh": f"H {G}", "b": G}
+    names = dict.fromkeys(cell.shapes(1, 1), "") | _attention_axes(attends, G)
+    own = select_params(function, params, names)
+    arguments = {} if x is None else {"x": x}
+    arguments |= {f"state[{k}]": (array, "N H") for k, array in enumerate(state)}
+    if memory is not None:
+        arguments["memory"] = (memory, "N L H" if attends.score == "dot" else "N L C")
+    axes |= _attention_axes(attends, G)
+    arguments |= {name: (array, axes[name]) for name, array in own.items() if name in axes}
+    ops_for(*(array for array, _ in arguments.values()))
+    H = check_shapes(function, **arguments)["H"]
+    for name, shape in cell.recurrent_shapes(H).items():
+        if own[name].shape != shape or own[name].dtype != state[0].dtype:
+            raise ValueError(
+                f"{function}: {name} has shape {own[name].shape} and dtype {own[name].dtype}, "
+                f"expected {shape} and {state[0].dtype}"
+            )
+    if attends.selector and own["selector_b"].shape != (1,):
+        raise ValueError(f"{function}: selector_b has shape {own['selector_b'].shape}, expected (1,)")
+    return own
+
+
+def _attention_axes(attends: Attends, G: str) -> dict[str, str]:
+    """The axes of the parameters of attention, by name."""
+    axes = {}
+    for name, letters in (("source", {"C": "C", "A": "A"}), ("target", {"C": "H", "A": "B"})):
+        if name in attends.names:
+            C = "H" if attends.score == "dot" else letters["C"]
+            axes[WEIGHTS[name]] = f"{C} {G}"
+            for own, of_score in SCORES[attends.score].items():
+                axes[f"{name}_{own}"] = " ".join(letters.get(axis, axis) for axis in of_score.split())
+    if attends.selector:
+        axes |= {"selector_w": "H", "selector_b": "I"}
+    return axes
+
+
+class Context:
+    """One attention and the weight of its context, prepacked for many steps."""
+
+    def __init__(self, name: str, attends: Attends, params: Params, like: Array) -> None:
+        self._ops, self._score, self._grows = ops_for(like), attends.score, name == "target"
+        self._params = {own: params[f"{name}_{own}"] for own in SCORES[attends.score]}
+        self._selector: Selector | None = None
+        if name == "source" and attends.selector:
+            self._selector = params["selector_w"], params["selector_b"]
+        self.keys = Keys(attends.score, self._params, reused=True, like=like)
+        self._attention = Attention(attends.score, self._params, self._selector, reused=True, like=like)
+        self._to_gates = self._ops.prepacked(params[WEIGHTS[name]])
+
+    def cache(self, keys: Array, memory: Array, slots: Array, queries: int) -> AttentionCache:
+        """The cache of so many queries, whose slots are (N, L)."""
+        workspace = self.workspace(keys, memory, queries, slots.shape[1])
+        return AttentionCache(
+            self._score, self._params, self._selector, keys, memory, slots, workspace, self._grows
+        )
+
+    def workspace(self, keys: Array, memory: Array, queries: int, slots: int) -> Workspace:
+        """The arrays that so many queries write."""
+        additive, selector = self._score == "additive", self._selector is not None
+        return Workspace.of(queries, slots, keys, memory, additive=additive, selector=selector)
+
+    def step(
+        self, h: Array, keys: Array, memory: Array, slots: Array, workspace: Workspace, gates: Array
+    ) -> None:
+        """Attend, and add the product of the context to the pre-activations."""
+        if self._grows and not slots.shape[1]:  # the first step has no past to attend to
+            workspace.context[...] = 0
+            return
+        self._attention.attend(h, keys, memory, slots, workspace)
+        self._ops.matmul_add(workspace.context, self._to_gates, gates)
+
+
+class SequenceContexts:
+    """The contexts of all steps of a sequence: see :class:`~rnnlab.layers.recurrent.sequence.Contexts`.
+
+    Parameters
+    ----------
+    function : str
+        Named in the errors.
+    attends : Attends
+    params : mapping of str to array
+    packing : Packing
+    states : tuple of arrays (N + M, H)
+        The hidden states, which the loop writes.
+    memory : (N, L, C) or None
+    mask : (N, L), optional
+
+    Attributes
+    ----------
+    caches : dict of str to AttentionCache
+        "source" and "target", as far as there are.
+    real : (R,) or None
+        The places of the memory's real rows, None if all are.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        attends: Attends,
+        params: Params,
+        packing: Packing,
+        states: State,
+        memory: Array | None,
+        mask: Array | None,
+    ) -> None:
+        self._each = {name: Context(name, attends, params, states[0]) for name in attends.names}
+        self.caches: dict[str, AttentionCache] = {}
+        self.real = None
+        M = packing.offsets[-1]
+        if memory is not None:
+            rows, slots, self.real = SourceRows.of(function, memory, mask)
+            source = self._each["source"]
+            self.caches["source"] = source.cache(source.keys.of(rows), rows, slots[packing.order], M)
+        if attends.target:
+            rows, target = states[0][packing.shape[0] :], self._each["target"]
+            keys = target.keys.workspace(M, rows)
+            self.caches["target"] = target.cache(keys, rows, histories(packing), M)
+
+    def before_step(self, t: int, rows: slice, h: Array, gates: Array) -> None:
+        """Attend from the states h (n, H)."""
+        for name, each in self._each.items():
+            each.step(h, *self.caches[name].at(rows, t), gates)
+
+    def after_step(self, rows: slice, h: Array) -> None:
+        """Write the keys of the states h, which later steps attend to."""
+        if "target" in self._each:
+            self._each["target"].keys.write(h, self.caches["target"].keys[rows])
+
+
+class ContextBackward:
+    """The backward of one attention and of the weight of its context.
+
+    Parameters
+    ----------
+    name : str
+    attention : AttentionCache
+    W : (C, G)
+        The weight of its context.
+    dcontexts : (N, T, C) or None
+    dweights : (N, T, L) or None
+    packing : Packing
+    grads : mapping of str to array
+        What the parameters' gradients are added into.
+
+    Attributes
+    ----------
+    dkeys : (R, A)
+    dattended : (M, C)
+        The gradients of the weighted sums.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        attention: AttentionCache,
+        W: Array,
+        dcontexts: Array | None,
+        dweights: Array | None,
+        packing: Packing,
+        grads: Params,
+    ) -> None:
+        ops = self._ops = ops_for(W)
+        self._name, self._attention, self._grads = name, attention, grads
+        self._own = {own: grads[f"{name}_{own}"] for own in attention.params}
+        self._to_context = ops.prepacked(W.T)
+        self._backward = AttentionBackward(attention, reused=True)
+        self._keys = Keys(attention.score, attention.params, reused=True, like=W)
+        workspace = attention.workspace
+        self.dkeys = self._backward.dkeys
+        self.dattended = (
+            ops.zeros(workspace.context.shape, W.dtype) if dcontexts is None else gather(packing, dcontexts)
+        )
+        self._dscores = (
+            ops.zeros(workspace.weights.shape, W.dtype) if dweights is None else gather(packing, dweights)
+        )
+        self._dmemory = ops.zeros(attention.memory.shape, W.dtype) if attention.grows else None
+
+    def step(self, t: int, rows: slice, da: Array, h: Array, dh: Array) -> None:
+        """Add to dh (n, H), the gradient of the queries h, and to that of the keys."""
+        slots, dcontext = self._attention.slots_at(rows, t), self.dattended[rows]
+        if self._attention.grows and not slots.shape[1]:
+            return
+        dscores = self._dscores[rows, : slots.shape[1]]
+        self._ops.matmul_add(da, self._to_context, dcontext)
+        self._backward.attend(rows, slots, dcontext, dscores, h, dh)
+        if self._dmemory is not None:
+            weights = self._attention.workspace.weights[rows, : slots.shape[1]]
+            self._ops.attention_memory_gradient(dcontext, weights, slots, self._dmemory)
+
+    def add_state_gradient(self, rows: slice, dh: Array) -> None:
+        """Add to dh (n, H) the gradient of these rows' states as memory of later steps."""
+        if self._dmemory is not None:
+            dh += self._dmemory[rows]
+            self._keys.backward(self.dkeys[rows], dh)
+
+    def add_gradients(self, rows: slice, h: Array, da: Array) -> None:
+        """Add the gradients of the weights of contexts and queries, for the queries h of some rows."""
+        context = self._attention.workspace.context[rows]
+        self._ops.matmul_add(context.T, da, self._grads[WEIGHTS[self._name]])
+        self._backward.add_query_gradient(rows, h, self._own)
+        if self._attention.selector is not None:
+            dw, db = self._grads["selector_w"], self._grads["selector_b"]
+            self._backward.add_selector_gradients(rows, h, dw, db)
+
+    def finish(self) -> None:
+        """Add the gradients that are complete after the last step only."""
+        self._backward.add_score_gradient(self._own)
+        self._keys.add_gradients(self._attention.memory, self.dkeys, self._own)
+
+    def memory_gradient(self, shape: tuple[int, ...], real: Array | None, packing: Packing) -> Array:
+        """The gradient of a source's memory (N, L, C), whose ``real`` rows were attended to, or all."""
+        weights = spread(packing, self._attention.workspace.weights)
+        dmemory = self._ops.matmul(weights.swapaxes(1, 2), spread(packing, self.dattended))
+        rows = dmemory.reshape(-1, shape[2])
+        if real is None:
+            self._keys.backward(self.dkeys, rows)
+        else:
+            through_keys = self._ops.zeros(self._attention.memory.shape, rows.dtype)
+            self._keys.backward(self.dkeys, through_keys)
+            rows[real] += through_keys
+        return dmemory
+
+
+class SequenceContextsBackward:
+    """The backward of :class:`SequenceContexts`.
+
+    Parameters
+    ----------
+    function : str
+        Named in the errors.
+    caches : mapping of str to AttentionCache
+    params, grads : mapping of str to array
+    packing : Packing
+    dcontexts : (N, T, C), (N, T, H), both side by side, or None
+    dweights : mapping of str to array
+        (N, T, L) of "source", (N, T, T) of "target".
+    dtype : dtype
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a gradient does not fit.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        caches: Mapping[str, AttentionCache],
+        params: Params,
+        grads: Params,
+        packing: Packing,
+        dcontexts: Array | None,
+        dweights: Mapping[str, Array],
+        dtype: Any,
+    ) -> None:
+        N, T = packing.shape
+        if unknown := dweights.keys() - caches.keys():
+            raise ValueError(
+                f"{function}: dweights has {', '.join(sorted(unknown))}, expected {', '.join(caches)}"
+            )
+        columns = sum(each.memory.shape[1] for each in caches.values())
+        if dcontexts is not None:
+            check_gradient(function, dcontexts, (N, T, columns), dtype, "dcontexts")
+        self.each: dict[str, ContextBackward] = {}
+        start = 0
+        for name, cache in caches.items():
+            stop = start + cache.memory.shape[1]
+            if name in dweights:
+                shape = (N, T, cache.workspace.weights.shape[1])
+                check_gradient(function, dweights[name], shape, dtype, f"dweights[{name!r}]")
+            dcontext = None if dcontexts is None else dcontexts[:, :, start:stop]
+            self.each[name] = ContextBackward(
+                name, cache, params[WEIGHTS[name]], dcontext, dweights.get(name), packing, grads
+            )
+            start = stop
+
+    def before_step(self, rows: slice, dh: Array) -> None:
+        """Add to dh (n, H) what later steps attended to in these states."""
+        if "target" in self.each:
+            self.each["target"].add_state_gradient(rows, dh)
+
+    def after_step(self, t: int, rows: slice, da: Array, h: Array, dh: Array) -> None:
+        """Add to dh (n, H), the gradient of the states h that the step attended from."""
+        for each in self.each.values():
+            each.step(t, rows, da, h, dh)
+
+    def add_gradients(self, rows: slice, h: Array, da: Array) -> None:
+        """Add the parameters' gradients of many steps."""
+        for each in self.each.values():
+            each.add_gradients(rows, h, da)
+
+    def finish(self) -> None:
+        """Add the gradients that are complete after the last step only."""
+        for each in self.each.values():
+            each.finish()

@@ -1,0 +1,59 @@
+"""The doubly stochastic loss of attention weights (Xu et al. 2015, eq. 14)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rnnlab.layers.attention.query import mask_of
+from rnnlab.layers.checks import as_mask, check_mask, check_shapes
+from rnnlab.ops import ops_for
+from rnnlab.types import Array
+
+
+def doubly_stochastic_loss(
+    weights: Array,
+    lengths: Array | None = None,
+    *,
+    mask: Array | None = None,
+    memory_mask: Array | None = None,
+) -> tuple[float, Array]:
+    """The penalty for rows of a memory that a sequence attends to more or less than once (Xu et al. 2015, eq. 14).
+
+        loss = 1/N sum_n sum_i (1 - sum_t alpha_nti)^2
+
+    over real steps t and real rows i. A sequence without a step adds nothing.
+
+    Parameters
+    ----------
+    weights : (N, T, L)
+    lengths : (N,) integers, optional
+        The real steps of each sequence; all T if neither this nor ``mask`` is given.
+    mask : (N, T), optional
+        The same as an array of the library and the dtype of ``weights``, 1 for the real steps.
+    memory_mask : (N, L), optional
+        True (or 1) for real rows of the memory; all are if left out.
+
+    Returns
+    -------
+    loss : float, or an array () of CuPy weights
+    dweights : (N, T, L)
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit.
+    """
+    function = "doubly_stochastic_loss"
+    ops = ops_for(weights)
+    N, T, L = check_shapes(function, weights=(weights, "N T L")).values()
+    counts = np.ones((N, L), bool)
+    if memory_mask is not None:
+        counts = as_mask(function, "memory_mask", memory_mask, (N, L), "N, L")
+    if mask is None:
+        real = np.ones((N, T), bool) if lengths is None else mask_of(function, lengths, N, T)
+        mask = ops.asarray(real.astype(weights.dtype))
+    steps = check_mask(function, mask, (N, T), weights)
+    counts = ops.asarray(counts.astype(weights.dtype)) * (steps.sum(axis=1, keepdims=True) > 0)
+    missing = (1 - ops.matmul(steps[:, None], weights)[:, 0]) * counts  # (N, L)
+    loss = (missing * missing).sum(dtype="float64") / max(N, 1)
+    return loss, steps[:, :, None] * (missing * (-2 / max(N, 1)))[:, None]

@@ -1,0 +1,38 @@
+"""Parameters and gradients by name, as layers with many of them take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rnnlab.layers.checks import gradient_arrays
+from rnnlab.types import Array
+
+
+def select_params(function: str, params: Mapping[str, Array], names: Mapping[str, Any]) -> dict[str, Array]:
+    """The parameters of these names.
+
+    Raises
+    ------
+    ValueError
+        If one is missing.
+    """
+    missing = [name for name in names if name not in params]
+    if missing:
+        raise ValueError(f"{function}: params has no {', '.join(missing)}, expected {', '.join(names)}")
+    return {name: params[name] for name in names}
+
+
+def gradients_of(
+    function: str, params: Mapping[str, Array], like: Array, into: Mapping[str, Array] | None
+) -> dict[str, Array]:
+    """Arrays to add the gradients of these parameters into: those of ``into`` after a check, or zeros.
+
+    Raises
+    ------
+    ValueError
+        If ``into`` lacks one, or it has another shape or dtype.
+    """
+    shapes = {name: array.shape for name, array in params.items()}
+    given = None if into is None else list(select_params(f"{function}: into", into, params).values())
+    return dict(zip(params, gradient_arrays(function, shapes, like, given), strict=True))

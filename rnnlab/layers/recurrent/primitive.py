@@ -1,0 +1,74 @@
+"""The library's own cells: prepared on the primitives of a library of arrays, their step functions made of that."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any
+
+from rnnlab.layers.recurrent.cell import Cell, Params, PreparedCell, Step
+from rnnlab.ops import ops_for
+from rnnlab.types import Array, State
+
+
+class PrimitiveCell(Cell):
+    """A cell of which :meth:`prepare` is written; its step functions follow from that."""
+
+    drops_candidate = True
+
+    @abstractmethod
+    def prepare(self, ops: Any, params: Params) -> PreparedCell:
+        """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+
+    def step_forward(self, a: Array, state: State, params: Params, **options: Any) -> tuple[State, Step]:
+        """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+        prepared = self.prepare(ops_for(a), params)
+        after = tuple(ops_for(a).empty(each.shape, each.dtype) for each in state)
+        step = Step(a.copy(), state, after, prepared.saved(len(a), state[0]), state[0])
+        prepared.forward(step)
+        return after, step
+
+    def step_backward(
+        self, dstate: State, params: Params, cache: Step
+    ) -> tuple[Array, State, dict[str, Array]]:
+        """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+        ops = ops_for(cache.gates)
+        prepared, da = self.prepare(ops, params), ops.empty(cache.gates.shape, cache.gates.dtype)
+        dprev = tuple(each.copy() for each in dstate)
+        prepared.backward(cache, dprev, dprev[0], da)
+        grads = {name: ops.zeros(weight.shape, da.dtype) for name, weight in params.items()}
+        prepared.add_gradients(cache.read, cache.saved, da, grads)
+        return da, dprev, grads
+
+
+class RecurrentProduct:
+    """The product of what a step reads with Wh (H, G), prepacked for a direction when it is first needed."""
+
+    def __init__(self, ops: Any, Wh: Array) -> None:
+        self._ops, self._Wh = ops, Wh
+
+    @cached_property
+    def forward_weight(self) -> Any:
+        """Wh, prepacked."""
+        return self._ops.prepacked(self._Wh)
+
+    @cached_property
+    def backward_weight(self) -> Any:
+        """Wh^T, prepacked."""
+        return self._ops.prepacked(self._Wh.T)
+
+    def add(self, read: Array, gates: Array) -> None:
+        """gates += read Wh, (n, H) -> (n, G)."""
+        self._ops.matmul_add(read, self.forward_weight, gates)
+
+    def add_backward(self, da: Array, dread: Array) -> None:
+        """dread += da Wh^T, (n, G) -> (n, H)."""
+        self._ops.matmul_add(da, self.backward_weight, dread)
+
+    def write_backward(self, da: Array, dread: Array) -> None:
+        """dread = da Wh^T, (n, G) -> (n, H)."""
+        self._ops.matmul_into(da, self.backward_weight, dread)
+
+    def add_gradient(self, read: Array, da: Array, dWh: Array) -> None:
+        """dWh += read^T da, of many steps."""
+        self._ops.matmul_add(read.T, da, dWh)
