@@ -1,4 +1,4 @@
-"""Last states of a split: under teacher forcing, of a model running free, and how far they are apart."""
+"""Last states of a split, teacher-forced and free-running, and their distance."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Discrepancy:
 
     Attributes
     ----------
-    taught : (N, H)
-        The states that emit the last token of what people wrote.
-    free : (N, H)
-        The states that emit the last token of what the model wrote from the same sources.
+    teacher_forced : (N, H)
+        The states that emit the last token of the data's sentences.
+    free_running : (N, H)
+        The states that emit the last token of the model's own sentences for the same sources.
     mean_centroid, pointwise : float
         d_mc and d_pw of :mod:`rnnlab.metrics.discrepancy`.
     """
 
-    taught: Array
-    free: Array
+    teacher_forced: Array
+    free_running: Array
     mean_centroid: float
     pointwise: float
 
@@ -45,10 +45,10 @@ def discrepancy(
     *,
     first: int | None = None,
 ) -> Discrepancy:
-    """Compare the last states of a split with those of greedy decoding, both without noise.
+    """Compare the last states of a split with those of greedy decoding, both without dropout.
 
-    Of an image it is the first caption that is taught. The free sentences are as long as the recipe's table
-    ``[decoding]`` lets them be, and have what else it asks for but the beam.
+    The teacher-forced caption of an image is its first. The model's own sentences follow the options of the
+    recipe's table ``[decoding]``, decoded greedily.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def discrepancy(
         The recipe's.
     split : str
     first : int, optional
-        Only so many images or pairs.
+        The number of images or pairs; all if None.
 
     Raises
     ------
@@ -70,13 +70,13 @@ def discrepancy(
     if not indices.size:
         raise ValueError(f"discrepancy: {split} is empty, expected at least one sentence")
     options = replace(config.decoding, method="greedy", n_best=1)
-    size, taught, free = config.training.batch_size, [], []
+    size, teacher_forced, free_running = config.training.batch_size, [], []
     for some in np.split(indices, range(size, indices.size, size)):
         source, sentences = data.batch(split, some)
         found = [best for best, *_ in decode(model, source, options)]
-        taught.append(model.last_states(source, sentences))
-        free.append(model.last_states(source, _sentences(model, found)))
-    u, v = np.concatenate(taught), np.concatenate(free)
+        teacher_forced.append(model.last_states(source, sentences))
+        free_running.append(model.last_states(source, _sentences(model, found)))
+    u, v = np.concatenate(teacher_forced), np.concatenate(free_running)
     return Discrepancy(u, v, mean_centroid_distance(u, v), pointwise_distance(u, v))
 
 

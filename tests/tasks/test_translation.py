@@ -134,12 +134,12 @@ def test_scores_by_hand(run):
 def test_the_discrepancy_of_pairs(run, capsys):
     opened = runs.load_run(run)
     found = runs.discrepancy(opened, "test_small")
-    assert found.taught.shape == found.free.shape == (9, 16)
+    assert found.teacher_forced.shape == found.free_running.shape == (9, 16)
     source, target = opened.data.batch("test_small", np.arange(9))
-    np.testing.assert_allclose(found.taught, opened.model.last_states(source, target), rtol=1e-6)
+    np.testing.assert_allclose(found.teacher_forced, opened.model.last_states(source, target), rtol=1e-6)
     assert 0 < found.pointwise < 2
     few = runs.discrepancy(opened, "test_small", first=4)
-    np.testing.assert_allclose(few.free, found.free[:4], rtol=1e-5)
+    np.testing.assert_allclose(few.free_running, found.free_running[:4], rtol=1e-5)
     assert cli.main(["discrepancy", str(run), "--split", "test_small"]) == 0
     assert f"d_pw            {found.pointwise:.4f}" in capsys.readouterr().out
     with pytest.raises(KeyError, match="not 'dev'"):
