@@ -1,10 +1,11 @@
-"""The distance of teacher-forced and free-running states (X. Chen et al. 2018).
+"""Distances between a model's teacher-forced and free-running states (X. Chen et al. 2018).
 
     d(u, v) = 1 - u . v / (|u| |v|)                          cosine distance, eq. 10
     d_mc    = d(1/N sum_i u_i, 1/N sum_i v_i)                of the mean states, eq. 11
     d_pw    = 1/N sum_i d(u_i, v_i)                          the mean over pairs, eq. 12
 
-u_i is the last state when the model reads the i-th sentence of the data, v_i when it reads its own sentence.
+u_i is the last state of the i-th sentence under teacher forcing, v_i that of the sentence that the model
+wrote.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def mean_centroid_distance(teacher_forced: Array, free_running: Array) -> float:
     Parameters
     ----------
     teacher_forced, free_running : (N, H)
-        The last states under teacher forcing, and those after the model's own sentences.
+        The last states of both modes.
 
     Returns
     -------
@@ -30,12 +31,11 @@ def mean_centroid_distance(teacher_forced: Array, free_running: Array) -> float:
     Raises
     ------
     ValueError
-        If the shapes differ, there is no state, or a mean has no direction: it is zero or not finite.
+        If the shapes differ, N is 0, or a mean is zero or not finite.
     """
     function = "mean_centroid_distance"
-    centroids = [
-        states.mean(axis=0, keepdims=True) for states in _checked(function, teacher_forced, free_running)
-    ]
+    states = _checked(function, teacher_forced, free_running)
+    centroids = [each.mean(axis=0, keepdims=True) for each in states]
     return float(_cosine_distances(function, *centroids)[0])
 
 
@@ -45,7 +45,7 @@ def pointwise_distance(teacher_forced: Array, free_running: Array) -> float:
     Parameters
     ----------
     teacher_forced, free_running : (N, H)
-        The last states under teacher forcing, and those after the model's own sentences.
+        The last states of both modes.
 
     Returns
     -------
@@ -55,30 +55,24 @@ def pointwise_distance(teacher_forced: Array, free_running: Array) -> float:
     Raises
     ------
     ValueError
-        If the shapes differ, there is no state, or one has no direction: it is zero or not finite.
+        If the shapes differ, N is 0, or a state is zero or not finite.
     """
-    return float(
-        _cosine_distances(
-            "pointwise_distance", *_checked("pointwise_distance", teacher_forced, free_running)
-        ).mean()
-    )
+    function = "pointwise_distance"
+    return float(_cosine_distances(function, *_checked(function, teacher_forced, free_running)).mean())
 
 
 def _checked(function: str, teacher_forced: Array, free_running: Array) -> tuple[Array, Array]:
-    teacher_forced, free_running = (
-        np.asarray(teacher_forced, dtype=np.float64),
-        np.asarray(free_running, dtype=np.float64),
-    )
-    if teacher_forced.ndim != 2 or teacher_forced.shape != free_running.shape or not len(teacher_forced):
+    u, v = (np.asarray(states, dtype=np.float64) for states in (teacher_forced, free_running))
+    if u.ndim != 2 or u.shape != v.shape or not len(u):
         raise ValueError(
-            f"{function}: teacher_forced has shape {teacher_forced.shape} and free_running "
-            f"{free_running.shape}, expected both (N, H) with N of at least 1"
+            f"{function}: teacher_forced has shape {u.shape} and free_running {v.shape}, "
+            "expected both (N, H) with N of at least 1"
         )
-    return teacher_forced, free_running
+    return u, v
 
 
 def _cosine_distances(function: str, u: Array, v: Array) -> Array:
-    """Of each row, (N, H) -> (N,)."""
+    """The cosine distance of each row, (N, H) -> (N,)."""
     norms = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
     wrong = np.flatnonzero(~((norms > 0) & np.isfinite(norms)))
     if wrong.size:

@@ -25,7 +25,10 @@ class _ModelTable(Table):
     """A table [model]."""
 
     def __post_init__(self) -> None:
-        cell_for("[model]", self.cell_type, "cell_type")
+        try:
+            cell_for("model", self.cell_type, "cell_type")
+        except (ValueError, TypeError) as error:  # begins with the key, as all errors of tables do
+            raise type(error)(str(error).removeprefix("model: ")) from error
 
 
 @derived_from(CaptioningRNN, without=("word_to_idx", "input_dim", "global_dim", "rng", "device"))

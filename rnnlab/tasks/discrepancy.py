@@ -1,4 +1,4 @@
-"""Last states of a split, teacher-forced and free-running, and their distance."""
+"""The teacher-forced and the free-running last states of a split, and their distances."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rnnlab.types import Array
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """What :func:`discrepancy` returns.
+    """The result of :func:`discrepancy`.
 
     Attributes
     ----------
     teacher_forced : (N, H)
-        The states that emit the last token of the data's sentences.
+        The states that emit the last token of the human sentences.
     free_running : (N, H)
-        The states that emit the last token of the model's own sentences for the same sources.
+        The states that emit the last token of the model's sentences of the same sources.
     mean_centroid, pointwise : float
         d_mc and d_pw of :mod:`rnnlab.metrics.discrepancy`.
     """
@@ -45,19 +45,19 @@ def discrepancy(
     *,
     first: int | None = None,
 ) -> Discrepancy:
-    """Compare the last states of a split with those of greedy decoding, both without dropout.
+    """Compare the teacher-forced last states of a split with those of greedy decoding, both without dropout.
 
-    The teacher-forced caption of an image is its first. The model's own sentences follow the options of the
-    recipe's table ``[decoding]``, decoded greedily.
+    Of an image, the first caption is read. The free-running sentences are decoded greedily, with the other
+    options of the recipe's table ``[decoding]``, such as its maximum length.
 
     Parameters
     ----------
     config : Config or TranslationConfig
     data, model
-        The recipe's.
+        Those of the recipe.
     split : str
     first : int, optional
-        The number of images or pairs; all if None.
+        Only the first images or pairs.
 
     Raises
     ------
@@ -70,13 +70,13 @@ def discrepancy(
     if not indices.size:
         raise ValueError(f"discrepancy: {split} is empty, expected at least one sentence")
     options = replace(config.decoding, method="greedy", n_best=1)
-    size, teacher_forced, free_running = config.training.batch_size, [], []
+    size, forced, free = config.training.batch_size, [], []
     for some in np.split(indices, range(size, indices.size, size)):
         source, sentences = data.batch(split, some)
         found = [best for best, *_ in decode(model, source, options)]
-        teacher_forced.append(model.last_states(source, sentences))
-        free_running.append(model.last_states(source, _sentences(model, found)))
-    u, v = np.concatenate(teacher_forced), np.concatenate(free_running)
+        forced.append(model.last_states(source, sentences))
+        free.append(model.last_states(source, _sentences(model, found)))
+    u, v = np.concatenate(forced), np.concatenate(free)
     return Discrepancy(u, v, mean_centroid_distance(u, v), pointwise_distance(u, v))
 
 
@@ -88,6 +88,6 @@ def _examples(data: CaptionData | ParallelData, split: str) -> np.ndarray:
 
 
 def _sentences(model: CaptioningRNN | Seq2Seq, found: Sequence[Hypothesis]) -> np.ndarray:
-    """Sentences that were found as the model reads them, (N, L)."""
+    """Decoded sentences as the model reads them, (N, L)."""
     rows = [[model.start_token, *one.tokens, *([model.end_token] if one.finished else [])] for one in found]
     return pad([np.array(row, np.int32) for row in rows])
