@@ -41,6 +41,7 @@ __all__ = [
     "Probability",
     "Range",
     "Stored",
+    "UpdateRuleName",
     "accepts",
     "check_option",
     "check_options",
@@ -101,8 +102,11 @@ Positive: TypeAlias = Annotated[float, Range("(0, inf)")]
 NotNegative: TypeAlias = Annotated[float, Range("[0, inf)")]
 Probability: TypeAlias = Annotated[float, Range("[0, 1)", "a probability")]
 
-# Choices that several models have. A registered cell's name and "package.module:Object" are cell types too.
+# Choices. Registered names and "package.module:Object" are cell types and update rules too.
 CellType: TypeAlias = Literal["rnn", "lstm", "gru", "simplified_gru"] | str
+UpdateRuleName: TypeAlias = (
+    Literal["sgd", "momentum", "rmsprop", "adagrad", "adadelta", "adam", "adamw"] | str
+)
 AttentionScore: TypeAlias = Literal["additive", "dot", "bilinear"]
 Output: TypeAlias = Literal["linear", "deep"]
 LossAverage: TypeAlias = Literal["batch", "token"]

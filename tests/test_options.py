@@ -20,12 +20,14 @@ from rnnlab.options import (
     Probability,
     Range,
     Stored,
+    UpdateRuleName,
     accepts,
     check_option,
     check_options,
     expectation,
     option_annotations,
 )
+from rnnlab.training import UPDATE_RULES
 
 Unit = Annotated[float, Range("(0, 1]")]
 
@@ -113,6 +115,7 @@ def test_annotations_have_the_form_of_recipes():
 
 
 def test_choices_are_those_that_there_are():
+    assert expectation(UpdateRuleName).startswith(f"one of {', '.join(map(repr, UPDATE_RULES))} or")
     assert expectation(CellType).startswith(f"one of {', '.join(map(repr, CELLS))}")
     assert expectation(AttentionScore) == f"one of {', '.join(map(repr, SCORES))}"
 

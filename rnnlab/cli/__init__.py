@@ -10,6 +10,7 @@ rnnlab discrepancy RUN --picture FILE                      compare teacher-force
 rnnlab gradcheck                                           check every gradient against a numeric one
 rnnlab kernels [--warm-up]                                 show which kernels compute here, and compile them
 rnnlab data prepare | info                                 prepare data sets, and describe them
+rnnlab recipe KIND                                         print a recipe with all keys and their meaning
 
 Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.
 """
@@ -21,7 +22,7 @@ import sys
 from collections.abc import Sequence
 
 import rnnlab
-from rnnlab.cli import caption, data, discrepancy, evaluate, gradcheck, kernels, train, translate
+from rnnlab.cli import caption, data, discrepancy, evaluate, gradcheck, kernels, recipe, train, translate
 from rnnlab.cli.arguments import show_help
 from rnnlab.metrics.java import JavaError
 from rnnlab.training import NonFiniteError
@@ -66,6 +67,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rnnlab {rnnlab.__version__}")
     parser.add_argument("--traceback", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for module in (train, caption, translate, evaluate, discrepancy, gradcheck, kernels, data):
+    for module in (train, caption, translate, evaluate, discrepancy, gradcheck, kernels, data, recipe):
         module.add(commands)
     return parser

@@ -1,4 +1,4 @@
-"""Going through features block by block: statistics, and a shuffle that stays in few blocks for a while."""
+"""Access to features block by block: statistics, and a shuffle in which each batch needs few blocks."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import numpy as np
 
 from rnnlab.data.splits import Features
 
-BLOCK_BYTES = 1 << 20  # about, of a block as float32: large enough to be read fast
+BLOCK_BYTES = 1 << 20  # approximate size of a block as float32, large enough for fast reads
 
 
 def block_shuffle(blocks: np.ndarray, rng: np.random.Generator, window: int) -> np.ndarray:
-    """Shuffle examples such that those of a long stretch are in few blocks.
+    """Shuffle examples such that consecutive examples are in few blocks.
 
     With B distinct blocks, G = ceil(B / window) groups, a uniformly random permutation r of the blocks, and
-    u_n uniform in [0, 1), the example n of the block b_n comes in the order of
+    u_n uniform in [0, 1), the examples are sorted by the key (b_n is the block of example n)
 
         (floor(r(b_n) G / B), u_n)
 
-    so that the blocks are shuffled and dealt to groups of at most ``window``, and the examples are shuffled
-    inside their group. With one group every order is equally likely. With more, a batch has examples of one
-    group only (or of two that follow each other). If σ² is the variance between blocks of the mean of
-    whatever is averaged over a batch, the variance of that average grows by about
+    The blocks are divided at random into groups of at most ``window``, and the examples are shuffled inside
+    their group. With one group every order is equally likely. With more, a batch has examples of one group
+    (or of two consecutive ones). If σ² is the variance between blocks of the mean of a quantity that is
+    averaged over a batch, the variance of the average grows by about
 
         σ² / W · (B - W) / (B - 1),    W = B / G
 
-    which is little if the rows of the file are in no particular order. If they are sorted by content, shuffle
-    them when the file is written, or allow a larger window.
+    which is small if the rows of the file are in random order. If they are sorted by content, shuffle them
+    when the file is written, or use a larger window.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def block_shuffle(blocks: np.ndarray, rng: np.random.Generator, window: int) -> 
         The block of each example.
     rng : Generator
     window : int
-        How many blocks are mixed, at least 1; as many as are kept in memory.
+        The number of blocks in a group, at least 1: the number of blocks in memory.
 
     Returns
     -------
@@ -49,18 +49,20 @@ def block_shuffle(blocks: np.ndarray, rng: np.random.Generator, window: int) -> 
 
 
 def feature_statistics(features: Features) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation (D,) float32 over all axes but the last; 1 where a feature never changes.
+    """Mean and standard deviation (D,) float32 over all axes but the last; 1 for a constant feature.
 
-    The features (num_images, ..., D), in memory or lazy, are visited block by block, and the sums of squares
-    of the blocks are merged in float64 (Chan, Golub and LeVeque 1979).
+    The features (num_images, ..., D), in memory or lazy, are read block by block, and the sums of squares
+    of the blocks are combined in float64 (Chan, Golub and LeVeque 1979).
 
     Raises
     ------
     ValueError
-        If there are no features.
+        If there are no rows.
     """
     if not len(features):
-        raise ValueError(f"feature_statistics: found features of shape {features.shape}, expected some rows")
+        raise ValueError(
+            f"feature_statistics: found features of shape {features.shape}, expected at least one row"
+        )
     count, mean, squares = 0, np.zeros(features.shape[-1]), np.zeros(features.shape[-1])
     for images in _images_by_block(features):
         values = features[images].astype(np.float64).reshape(-1, len(mean))

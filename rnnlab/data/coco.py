@@ -1,6 +1,6 @@
-"""The course's way to captioned images: a dictionary of arrays, minibatches of it, and tokens back to words.
+"""The course's access to captioned images: a dictionary of arrays, minibatches, and tokens as words.
 
-The names and what they return are those of the cs231n assignment. :class:`rnnlab.data.CaptionData` is the
+The functions are those of the cs231n assignment. :class:`rnnlab.data.CaptionData` is the
 same data for the solver.
 """
 
@@ -29,14 +29,14 @@ def load_coco_data(
     Parameters
     ----------
     base_dir : path, optional
-        The folder. If left out: ``$RNNLAB_DATA/flickr8k_cs231n`` if it is there, else the built-in shapes,
-        which are made on first use.
+        The folder. By default ``$RNNLAB_DATA/flickr8k_cs231n`` if it exists, otherwise the built-in shapes,
+        which are generated on first use.
     max_train : int, optional
-        Keep only so many of the training captions, drawn without replacement.
+        Use only this number of training captions, drawn without replacement.
     pca_features : bool
         Whether to read the features after PCA or the original ones.
     rng : Generator, optional
-        Draws the captions of ``max_train``; a generator of seed 0 if left out.
+        Draws the captions of ``max_train``. By default a generator of seed 0.
 
     Returns
     -------
@@ -48,15 +48,15 @@ def load_coco_data(
     Raises
     ------
     OSError, KeyError, ValueError
-        If a file is missing or is not what it should be; the message names file, field, found and expected.
+        If a file is missing or invalid. The message names file, field, found and expected.
     """
     directory = default_directory() if base_dir is None else Path(base_dir)
     kind = "pca" if pca_features else "full"
     missing = directory / FEATURE_FILES[kind].format(split="train")
     if not pca_features and directory.is_dir() and not missing.exists():
         raise FileNotFoundError(
-            f"{missing}: found no such file, expected the features before PCA; they were not kept here, "
-            "pca_features=True reads those after it"
+            f"{missing}: found no such file, expected the features before PCA: pass pca_features=True for "
+            "those after PCA"
         )
     vocabulary, splits = read_course(directory, features=kind, splits=("train", "val"))
     if max_train is not None:
@@ -75,7 +75,7 @@ def load_coco_data(
 
 
 def default_directory() -> Path:
-    """Where :func:`load_coco_data` reads when it is not told."""
+    """The default folder of :func:`load_coco_data`."""
     root = os.environ.get("RNNLAB_DATA")
     if root and (Path(root) / "flickr8k_cs231n").is_dir():
         return Path(root) / "flickr8k_cs231n"
@@ -97,7 +97,7 @@ def sample_coco_minibatch(
     batch_size : int
     split : str
     rng : Generator, optional
-        If left out, every call draws other captions.
+        Without it, every call draws other captions.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def sample_coco_minibatch(
 
 
 def decode_captions(captions: np.ndarray, idx_to_word: Sequence[str]) -> str | list[str]:
-    """Tokens as words, up to and with <END>, without <NULL>.
+    """Tokens as words, up to and including <END>, without <NULL>.
 
     Parameters
     ----------
@@ -127,8 +127,12 @@ def decode_captions(captions: np.ndarray, idx_to_word: Sequence[str]) -> str | l
     ------
     IndexError
         If a token is outside the vocabulary.
+    TypeError
+        If the tokens are not integers.
     """
     captions = np.asarray(captions)
+    if captions.dtype.kind not in "iu":
+        raise TypeError(f"decode_captions: captions has dtype {captions.dtype}, expected integers")
     if captions.ndim == 1:
         return _decode(captions, idx_to_word)
     return [_decode(caption, idx_to_word) for caption in captions]

@@ -1,6 +1,6 @@
-"""Digits that scikit-learn brings along: 1,797 images of 8 x 8, a small stand-in for MNIST.
+"""The digits of scikit-learn: 1,797 images of 8 x 8 pixels, a small alternative to MNIST.
 
-They are E. Alpaydin and C. Kaynak's (UCI, 1998). scikit-learn comes with the extra ``sklearn``.
+They are by E. Alpaydin and C. Kaynak (UCI, 1998). The extra ``sklearn`` installs scikit-learn.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from rnnlab.data.pixels import PixelData
 
 NUM_VAL, NUM_TEST = 180, 360
 
-_WHITE = 16  # the brightest pixel
+_WHITE = 16  # the value of the brightest pixel
 
 
 def open_digits(*, permute_seed: int | None = None, max_train: int | None = None) -> PixelData:
     """The digits as sequences of 64 pixels: 1,257 training, 180 validation and 360 test images.
 
-    Who is in which split is drawn by a seed of 0: scikit-learn's order goes from writer to writer.
+    The splits are drawn with seed 0, because scikit-learn's order is by writer.
 
     Parameters
     ----------

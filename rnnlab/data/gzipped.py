@@ -1,4 +1,4 @@
-"""Files that may be gzipped, as data sets are handed round; what is in them tells, not their name."""
+"""Files that may be gzipped, recognised by their content instead of their name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_bytes(path: PathLike) -> bytes:
     OSError
         If the file cannot be read.
     ValueError
-        If it is a damaged gzip file; names it.
+        If it is a damaged gzip file. The message names it.
     """
     content = Path(path).read_bytes()
     if not content.startswith(b"\x1f\x8b"):
@@ -25,4 +25,4 @@ def read_bytes(path: PathLike) -> bytes:
     try:
         return gzip.decompress(content)
     except (EOFError, OSError, zlib.error) as error:
-        raise mismatch(str(path), f"a damaged gzip file ({error})", "a whole one") from None
+        raise mismatch(str(path), f"a damaged gzip file ({error})", "a complete one") from None

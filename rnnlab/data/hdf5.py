@@ -1,4 +1,4 @@
-"""Reading HDF5 and JSON files that came from elsewhere: every error names file, field, found and expected."""
+"""Reading HDF5 and JSON files of others: every error names file, field, found and expected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PathLike = str | os.PathLike[str]
 
 
 def mismatch(where: str, found: object, expected: object) -> ValueError:
-    """The error of every check of contents; ``where`` is file and field."""
+    """The error of a check of contents; ``where`` names file and field."""
     return ValueError(f"{where}: found {found}, expected {expected}")
 
 
@@ -26,7 +26,7 @@ def open_hdf5(path: PathLike) -> h5py.File:
     Raises
     ------
     FileNotFoundError, OSError
-        If there is no such file, or if it is not HDF5, or cut short.
+        If there is no such file, or it is not HDF5, or truncated.
     """
     path = os.fspath(path)
     try:
@@ -35,7 +35,7 @@ def open_hdf5(path: PathLike) -> h5py.File:
         raise FileNotFoundError(f"{path}: found no such file, expected an HDF5 file") from None
     except OSError as error:
         raise OSError(
-            f"{path}: found a file that HDF5 cannot read ({error}), expected a whole HDF5 file"
+            f"{path}: found a file that HDF5 cannot read ({error}), expected a complete HDF5 file"
         ) from error
 
 
@@ -56,7 +56,7 @@ def get_dataset(file: h5py.File, *fields: str) -> h5py.Dataset:
 
 
 def read_dataset(file: h5py.File, *fields: str) -> np.ndarray:
-    """The whole of :func:`get_dataset`, with its bytes decoded by :func:`decode_values`."""
+    """All values of :func:`get_dataset`, decoded by :func:`decode_values`."""
     dataset = get_dataset(file, *fields)
     try:
         return decode_values(dataset[()], *affine_of(dataset))
@@ -84,7 +84,7 @@ def affine_of(dataset: h5py.Dataset) -> tuple[np.ndarray | None, np.ndarray | No
 
 
 def decode_values(raw: np.ndarray, offset: np.ndarray | None, scale: np.ndarray | None) -> np.ndarray:
-    """Stored numbers as numbers to work with: bytes by their offset and scale and float16 as float32."""
+    """Stored numbers decoded: bytes by their offset and scale, float16 to float32."""
     if offset is not None and scale is not None:
         values = raw.astype(np.float32)
         values *= np.asarray(scale, np.float32)
@@ -94,8 +94,10 @@ def decode_values(raw: np.ndarray, offset: np.ndarray | None, scale: np.ndarray 
 
 
 def read_error(dataset: h5py.Dataset, error: OSError) -> OSError:
-    """The error of a dataset of which a part is broken."""
-    return OSError(f"{where(dataset)}: found a part that cannot be read ({error}), expected it whole")
+    """The error of a dataset with an unreadable part."""
+    return OSError(
+        f"{where(dataset)}: found a part that cannot be read ({error}), expected a complete dataset"
+    )
 
 
 def where(dataset: h5py.Dataset) -> str:
@@ -109,14 +111,14 @@ def read_json(path: PathLike, *fields: str) -> dict[str, Any]:
     Raises
     ------
     FileNotFoundError, ValueError, KeyError
-        If there is no such file, if it is not JSON or no object, if a field is missing.
+        If there is no such file, if it is not JSON or not an object, or if a field is missing.
     """
-    path = os.fspath(path)  # a variable in it that is not set is an error of its own
+    path = os.fspath(path)  # a path with an environment variable that is not set raises its own error
     try:
         content = json.loads(Path(path).read_text(encoding="utf8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: found no such file, expected a JSON file") from None
-    except ValueError as error:  # neither JSON nor, perhaps, text
+    except ValueError as error:  # not JSON, or not text
         raise mismatch(str(path), f"text that is not JSON ({error})", "a JSON file") from error
     if not isinstance(content, dict):
         raise mismatch(str(path), f"a JSON {type(content).__name__}", f"an object with {', '.join(fields)}")

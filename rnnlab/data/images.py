@@ -1,4 +1,4 @@
-"""Pictures by address or name, for people to look at. A missing one is a placeholder, never an exception."""
+"""Pictures by address or name, for display. A missing picture is a placeholder, never an exception."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ def image_from_url(url: PathLike, image_dir: PathLike | None = None, timeout: fl
     Parameters
     ----------
     url : str or path
-        An address (http, https or file), a file path, or a name beside the data. What is not an address is
-        looked for in ``image_dir``, then as a path, then in ``$RNNLAB_DATA/flickr8k/images``, then in the
-        folder ``images`` of the data that :func:`load_coco_data` reads when it is not told.
+        An address (http, https or file), a file path, or a file name. A name is searched in ``image_dir``,
+        then as a path, then in ``$RNNLAB_DATA/flickr8k/images``, then in the folder ``images`` of the default
+        data of :func:`load_coco_data`.
     image_dir : path, optional
-        Where the pictures of the data are.
+        The folder of the pictures of the data.
     timeout : float
-        Seconds after which a server that does not answer, or a download, is given up.
+        The time limit of a download in seconds.
 
     Returns
     -------
     (h, w, 3) uint8
-        RGB whatever the file has; what is transparent is white. If the image is missing or cannot be read
-        whole, a grey placeholder that says so, with its name and the reason.
+        RGB for every mode of the file; transparent pixels are white. If the image is missing or damaged, a
+        grey placeholder with its name and the reason.
     """
     try:
         with Image.open(io.BytesIO(_read(str(url), image_dir, timeout))) as image:
             return np.array(_to_rgb(image))
     except Exception as error:
-        # files from elsewhere: decoders raise almost anything, and no notebook should stop for a picture
+        # decoders raise almost any exception, and no notebook should stop for a picture
         return _placeholder(str(url), f"{type(error).__name__}: {error}")
 
 
@@ -65,13 +65,15 @@ def _read(url: str, image_dir: PathLike | None, timeout: float) -> bytes:
 
 def _download(url: str, timeout: float) -> bytes:
     deadline = time.monotonic() + timeout
-    request = urllib.request.Request(url, headers={"User-Agent": "rnnlab"})  # some refuse urllib's own
+    request = urllib.request.Request(
+        url, headers={"User-Agent": "rnnlab"}
+    )  # some servers refuse that of urllib
     content = bytearray()
     with urllib.request.urlopen(request, timeout=timeout) as response:
         while part := response.read1(1 << 16):
             content += part
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not whole after {timeout:g} s")
+                raise TimeoutError(f"not complete after {timeout:g} s")
             if len(content) > _MOST_BYTES:
                 raise OSError(f"more than {_MOST_BYTES:,} bytes")
     return bytes(content)
@@ -84,11 +86,11 @@ def _candidates(name: str, image_dir: PathLike | None) -> Iterator[Path]:
     root = os.environ.get("RNNLAB_DATA")
     if root:
         yield Path(root) / "flickr8k" / "images" / name
-    yield default_directory() / IMAGE_FOLDER / name  # the last, as it may have to be made
+    yield default_directory() / IMAGE_FOLDER / name  # last, because the data may have to be generated
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off at 255
+    if image.mode.startswith("I"):  # 16 bits, which Pillow would clip at 255
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
     if "A" in image.getbands() or "transparency" in image.info:
         image = image.convert("RGBA")
@@ -102,7 +104,7 @@ def _placeholder(name: str, reason: str) -> np.ndarray:
     draw.rectangle((4, 4, _PLACEHOLDER_SIZE - 5, _PLACEHOLDER_SIZE - 5), outline=(150, 150, 150))
     lines = ["image missing", ""]
     for text in (name, reason):
-        printable = ascii(text)[1:-1]  # the built-in font may have no other letters
+        printable = ascii(text)[1:-1]  # the built-in font may lack other letters
         lines += [*textwrap.wrap(printable, _PLACEHOLDER_COLUMNS, max_lines=5, placeholder=" ..."), ""]
     draw.multiline_text((12, 12), "\n".join(lines), fill=(60, 60, 60))
     return np.array(image)

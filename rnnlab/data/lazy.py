@@ -1,9 +1,8 @@
-"""Features larger than memory: read from HDF5 a block of rows at a time, as they are asked for.
+"""Features larger than memory, read from HDF5 on demand, one block of rows at a time.
 
-The rows of the file are cut into blocks of neighbours, of whole chunks. A block that is asked for is read,
-decoded and kept; the block that was not used for the longest time makes room for it. Rows in any order can be
-had, but only an order that stays in few blocks for a while reads each of them once, as that of
-:meth:`LazyFeatures.epoch_order`.
+The rows of the file are divided into blocks of complete chunks. A requested block is read, decoded and
+cached; it replaces the least recently used block. Rows can be read in any order, but only an order in which
+consecutive rows are in few blocks reads each block once: see :meth:`LazyFeatures.epoch_order`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from rnnlab.data.hdf5 import (
     where,
 )
 
-_LEAST_BLOCKS = 32  # that fit the cache, if chunks allow it, for the shuffle to mix
+_LEAST_BLOCKS = 32  # in the cache, if the size of chunks permits: the shuffle mixes them
 
 
 class LazyFeatures:
@@ -36,20 +35,20 @@ class LazyFeatures:
 
     ``features[indices]`` is a new array; ``indices`` is an integer, a slice, an array of integers in any
     order and with repeats, or a boolean mask. float16 is decoded, as are integers with attributes ``offset``
-    and ``scale``. Several threads may use it. As a context manager it closes its file at the end of the
-    block; else the file is closed with the last reference to it.
+    and ``scale``. It is safe for threads. As a context manager it closes its file at the end of the block;
+    otherwise the file is closed with the last reference to it.
 
     Parameters
     ----------
     path : path
     dataset : str
-        The field of the file.
+        The name of the dataset in the file.
     rows : (num_images,) int, optional
-        The row of the file that each image has, in any order; all rows in their order if left out.
+        The row of the file of each image, in any order. By default all rows in their order.
     cache_bytes : int
-        The most memory that the kept blocks take, as float32.
+        The largest size of the cache, which holds float32.
     mean, std : (D,) float32, optional
-        Subtracted from the features, and then what they are divided by. Both or neither.
+        Features are returned as (features - mean) / std. Both or neither.
 
     Attributes
     ----------
@@ -58,18 +57,18 @@ class LazyFeatures:
     blocks : (num_images,) int
         The block of the file that each image is in.
     cached_blocks : int
-        The number of blocks that the cache holds.
+        The number of blocks in the cache.
 
     Raises
     ------
     OSError, KeyError, ValueError
-        If the file is missing, cut short or not HDF5; if it has no such field; if the field has another dtype
-        or number of dimensions, or, when it is read, NaN or infinity; if ``rows``, ``mean`` or ``std`` do not
-        fit it; if not even one block fits ``cache_bytes``.
+        If the file is missing, truncated or not HDF5; if it has no such dataset; if the dataset has another
+        dtype or number of dimensions, or, when it is read, NaN or infinity; if ``rows``, ``mean`` or ``std``
+        do not fit it; if one block is larger than ``cache_bytes``.
     """
 
     dtype = np.dtype(np.float32)
-    __array_ufunc__ = None  # features - mean is a TypeError, not a slow copy of everything
+    __array_ufunc__ = None  # features - mean is a TypeError instead of a slow copy
 
     def __init__(
         self,
@@ -115,26 +114,26 @@ class LazyFeatures:
         return found.reshape(*np.shape(rows), *self.shape[1:])
 
     def __array__(self, *arguments: Any, **options: Any) -> NoReturn:
-        raise TypeError(f"{self._where}: read as it is asked for; features[:] is an array of all of it")
+        raise TypeError(f"{self._where}: lazy features are no array; features[:] reads all of them")
 
     def standardised(self, mean: np.ndarray, std: np.ndarray) -> LazyFeatures:
-        """The same features, read anew, less ``mean`` (D,) and divided by ``std`` (D,)."""
+        """The same features from a file of their own, less ``mean`` (D,) and divided by ``std`` (D,)."""
         if self._scaling is not None:
             own_mean, own_std = self._scaling
             mean, std = own_mean + own_std * mean, own_std * std
         return LazyFeatures(*self._source, mean=mean, std=std)
 
     def epoch_order(self, image_idxs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """An order of the examples of the images ``image_idxs`` (N,) that reads every block about once.
+        """A random order of the examples of the images ``image_idxs`` (N,) that reads every block about once.
 
-        It is that of :func:`rnnlab.data.blocks.block_shuffle` with as many blocks in its window as the cache
-        holds, so it depends on ``cache_bytes`` beside the generator. Where all blocks fit, every order is
-        equally likely.
+        It is that of :func:`rnnlab.data.blocks.block_shuffle` with a window of the blocks in the cache, so
+        that it depends on ``cache_bytes`` as well as on the generator. Where all blocks fit the cache, every
+        order is equally likely.
         """
         return block_shuffle(self.blocks[image_idxs], rng, self.cached_blocks)
 
     def close(self) -> None:
-        """Close the file and forget what was read."""
+        """Close the file and empty the cache."""
         with self._lock:
             self._close()
             self._cache = self._cache[:0].copy()
@@ -192,7 +191,7 @@ class LazyFeatures:
         block_rows = max(chunk, wanted // chunk * chunk)
         block_bytes = block_rows * row_bytes
         if cache_bytes < block_bytes:
-            expected = f"at least the {block_bytes} bytes of {block_rows} rows, which are read at once"
+            expected = f"at least the {block_bytes} bytes of a block of {block_rows} rows"
             raise mismatch(f"{self._where}: cache_bytes", cache_bytes, expected)
         return block_rows, min(cache_bytes // block_bytes, -(-count // block_rows))
 
@@ -201,13 +200,13 @@ class LazyFeatures:
         if (self._slot_of[blocks] < 0).any():
             needed, first = np.unique(blocks, return_index=True)
             if len(needed) > self.cached_blocks:
-                # The order of a batch: the blocks that are about to leave the cache come first.
+                # In the order of the request: blocks that will be replaced soon come first.
                 return self._gather_in_parts(rows, blocks, needed[np.argsort(first)])
             self._load(needed)
         slots = self._slot_of[blocks]
         self._time += 1
         self._last_use[slots] = self._time
-        # The positions are sound, and to clip them is three times as fast as to check them again.
+        # The positions are valid, and clipping is three times as fast as checking.
         positions = slots * self._block_rows + places
         return self._cache.reshape(-1, *self.shape[1:]).take(positions, axis=0, mode="clip")
 
@@ -219,14 +218,14 @@ class LazyFeatures:
         return found
 
     def _load(self, needed: np.ndarray) -> None:
-        """Bring the blocks ``needed``, no more than fit, into the cache."""
+        """Read the blocks ``needed`` into the cache, which has space for all of them."""
         present = self._slot_of[needed] >= 0
         self._time += 1
         self._last_use[self._slot_of[needed[present]]] = self._time
         for block in needed[~present]:
             slot = np.argmin(self._last_use)
             self._slot_of[self._slot_of == slot] = -1
-            self._last_use[slot] = 0  # free, if reading fails
+            self._last_use[slot] = 0  # empty if reading fails
             self._read_block(block * self._block_rows, self._cache[slot])
             self._slot_of[block], self._last_use[slot] = slot, self._time
 

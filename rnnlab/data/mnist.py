@@ -1,7 +1,7 @@
-"""MNIST and what is distributed like it: four IDX files, gzipped or not, as sequences of pixels.
+"""MNIST, and other data in its form: four IDX files, gzipped or not, as sequences of pixels.
 
-    train-images-idx3-ubyte    train-labels-idx1-ubyte     60,000, of which some become the split ``val``
-    t10k-images-idx3-ubyte     t10k-labels-idx1-ubyte      10,000, the split ``test``
+    train-images-idx3-ubyte    train-labels-idx1-ubyte     60,000 images, some of which are the split ``val``
+    t10k-images-idx3-ubyte     t10k-labels-idx1-ubyte      10,000 images, the split ``test``
 
 An IDX file is a magic number (two bytes of zero, the type, the number of dimensions), the dimensions as
 big-endian 32-bit integers, and the data (LeCun et al. 1998).
@@ -32,7 +32,7 @@ def read_idx(path: PathLike, dimensions: int) -> np.ndarray:
     ----------
     path : path
     dimensions : int
-        How many the file has to have.
+        The expected number of dimensions.
 
     Returns
     -------
@@ -43,8 +43,8 @@ def read_idx(path: PathLike, dimensions: int) -> np.ndarray:
     OSError
         If the file cannot be read.
     ValueError
-        If it is a damaged gzip file, not an IDX file of bytes, of another number of dimensions, or shorter or
-        longer than it says itself; names file, field, what was found and what was expected.
+        If it is a damaged gzip file, is not an IDX file of bytes, has another number of dimensions, or is
+        shorter or longer than its header says. The message names file, field, found and expected.
     """
     path = os.fspath(path)
     content = read_bytes(path)
@@ -69,15 +69,15 @@ def open_mnist(
     permute_seed: int | None = None,
     max_train: int | None = None,
 ) -> PixelData:
-    """The images of a folder with MNIST's four files.
+    """The images of a folder with the four files of MNIST.
 
     Parameters
     ----------
     directory : path
     num_val : int
-        How many of the training images make the split ``val``, and are not trained on.
+        The number of training images that form the split ``val`` instead of being trained on.
     val_seed : int, optional
-        Draws them; the last ones if left out.
+        The seed that draws them. By default they are the last ones.
     permute_seed, max_train : int, optional
         As of :class:`PixelData`.
 
@@ -91,7 +91,7 @@ def open_mnist(
     """
     folder = Path(directory)
     if not folder.is_dir():
-        raise FileNotFoundError(f"{folder}: found no such folder, expected one with MNIST's files")
+        raise FileNotFoundError(f"{folder}: found no such folder, expected a folder with the files of MNIST")
     images, labels = _read_labelled(folder, "train")
     N = len(images)
     if not 1 <= num_val < N:

@@ -1,4 +1,4 @@
-"""Principal components, fitted to as many features as there are, a chunk at a time."""
+"""Principal components, fitted chunk by chunk to features larger than memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from rnnlab.data.splits import Features
 
-_ROWS = 4096  # features that are in memory together
+_ROWS = 4096  # features in memory at a time
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class PCA:
     ----------
     mean : (D,) float64
     components : (D, K) float64
-        Orthonormal columns, that of the largest variance first; the largest entry of each is positive.
+        Orthonormal columns by decreasing variance. The entry of largest magnitude of each is positive.
     variances : (K,) float64
     explained : float
-        The share of the variance that the components keep.
+        The share of the variance that the components explain.
     """
 
     mean: np.ndarray
@@ -62,7 +62,7 @@ class PCA:
 
 
 class Projected:
-    """Features (N, K) that are projected as they are read."""
+    """Lazy features (N, K): rows are projected when they are read."""
 
     dtype = np.dtype(np.float32)
 

@@ -1,11 +1,12 @@
-"""Words and their numbers.
+"""Words and their tokens.
 
 A caption of at most ``length - 2`` words is a row of ``length`` tokens: <START>, the words, <END>, then
-<NULL> to the end. A longer caption is cut, its <END> is kept.
+<NULL> to the end. A longer caption is cut before its <END>.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -30,12 +31,12 @@ def tokenize(sentence: str) -> list[str]:
 
 
 class Vocabulary:
-    """The words that a model knows, numbered from 0; <NULL>, <START>, <END> and <UNK> are 0 to 3.
+    """The words of a model by token, from 0 on; <NULL>, <START>, <END> and <UNK> are 0 to 3.
 
     Parameters
     ----------
     words : sequence of str
-        All words in the order of their numbers. The special words may be left out, and are then put in front.
+        All words in the order of their tokens. If they have no special words, these are put in front.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class Vocabulary:
     Raises
     ------
     ValueError
-        If a word comes twice, or if a special word is there but not at its place.
+        If a word occurs twice, or a special word is not at its place.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -73,12 +74,14 @@ class Vocabulary:
         min_count : int
             A rarer word becomes <UNK>.
         max_size : int, optional
-            Keep at most so many words, the special words not counted.
+            The most words, without the special ones.
         """
         counts = Counter(token for tokens in token_lists for token in tokens)
-        kept = [word for word, count in counts.items() if count >= min_count and word not in SPECIAL_WORDS]
-        kept.sort(key=lambda word: (-counts[word], word))
-        return cls([*SPECIAL_WORDS, *kept[:max_size]])
+        frequent = [
+            word for word, count in counts.items() if count >= min_count and word not in SPECIAL_WORDS
+        ]
+        frequent.sort(key=lambda word: (-counts[word], word))
+        return cls([*SPECIAL_WORDS, *frequent[:max_size]])
 
     def encode(self, words: Sequence[str], length: int | None = None) -> np.ndarray:
         """<START>, ``words``, <END> and <NULL> padding as (length,) int32.
@@ -86,9 +89,9 @@ class Vocabulary:
         Parameters
         ----------
         words : sequence of str
-            Unknown ones become <UNK>; those after the first ``length - 2`` are cut.
+            Unknown words become <UNK>; words after the first ``length - 2`` are cut.
         length : int, optional
-            The number of tokens to return, at least 2; ``len(words) + 2`` if left out.
+            The number of tokens to return, at least 2. By default ``len(words) + 2``.
 
         Raises
         ------
@@ -113,9 +116,11 @@ class Vocabulary:
         ------
         IndexError
             If a token is outside the vocabulary.
+        TypeError
+            If a token is not an integer.
         """
         words = []
-        for token in map(int, ids):
+        for token in map(operator.index, ids):
             if token == END:
                 break
             if not 0 <= token < len(self):

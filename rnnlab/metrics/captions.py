@@ -10,8 +10,8 @@
     METEOR    unigrams aligned by word, stem, synonym and paraphrase, F-mean with a penalty on fragments;
               needs Java
 
-Every score is on the library's own scale: BLEU, ROUGE-L and METEOR from 0 to 1, CIDEr from 0 to 10. Papers
-print all of them times 100.
+Scores are on the scale of the library: BLEU, ROUGE-L and METEOR from 0 to 1, CIDEr from 0 to 10. Papers print
+all of them times 100.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rnnlab.metrics.library import CAPTION_SCORERS
 
 Metric = Literal["BLEU", "ROUGE-L", "CIDEr", "METEOR"]
 
-# What can be computed, and the scores that it gives.
+# The metrics, and the scores that each of them gives.
 METRICS: dict[Metric, tuple[str, ...]] = {
     "BLEU": ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4"),
     "ROUGE-L": ("ROUGE-L",),
@@ -38,16 +38,16 @@ Sentences = dict[int, list[str]]  # image -> sentences, their words separated by
 
 @dataclass(frozen=True)
 class CaptionScores:
-    """What :func:`score_captions` returns.
+    """The result of :func:`score_captions`.
 
     Attributes
     ----------
     corpus : dict of str to float
-        One score for all captions, by name: BLEU-1 to BLEU-4, ROUGE-L, CIDEr, METEOR.
+        The score of all captions, by name: BLEU-1 to BLEU-4, ROUGE-L, CIDEr, METEOR.
     images : dict of str to list of float
-        By the same names, one score for each image in the order of the candidates.
+        By the same names, the score of each image in the order of the candidates.
     notes : list of str
-        What a reader of the scores should know: a metric that could not be computed and why.
+        Remarks for the reader, such as a metric that could not be computed, and why.
     """
 
     corpus: dict[str, float]
@@ -101,28 +101,27 @@ def score_captions(
     Parameters
     ----------
     candidates : sequence of str
-        The caption to score, one for each image. An empty one scores 0.
+        One caption per image. An empty caption scores 0.
     references : sequence of sequence of str
-        At least one sentence for each image; sentences without words are left out.
+        At least one sentence per image. Sentences without words are ignored.
     tokenize : callable
-        Splits a sentence into words, candidates and references alike. Scores are comparable only between
-        captions that were split in the same way: :func:`rnnlab.data.vocabulary.tokenize` (lower case, without
-        punctuation), ``str.split`` for sentences that are split already, or
-        :func:`~rnnlab.metrics.ptb_tokenizer`.
+        Splits candidates and references into words. Only scores by the same tokenizer are comparable:
+        :func:`rnnlab.data.vocabulary.tokenize` (lower case, without punctuation), ``str.split`` for sentences
+        that are tokenised already, or :func:`~rnnlab.metrics.ptb_tokenizer`.
     metrics : collection of str
         Some of the keys of ``METRICS``: BLEU, ROUGE-L, CIDEr, METEOR.
 
     Returns
     -------
     CaptionScores
-        Without METEOR, and with a note instead, where Java is missing or fails.
+        Where Java is missing or fails, METEOR is replaced by a note.
 
     Raises
     ------
     ImportError
         If the extra ``eval`` is not installed.
     ValueError
-        If there is nothing to score, the lengths differ, an image has no reference, or a metric is unknown.
+        If there are no candidates, the lengths differ, an image has no reference, or a metric is unknown.
     """
     unknown = [metric for metric in metrics if metric not in _SCORERS]
     if unknown:
@@ -149,7 +148,7 @@ def _prepare(
     references: Sequence[Sequence[str]],
     tokenize: Callable[[str], Sequence[str]],
 ) -> tuple[Sentences, Sentences]:
-    """The references and the captions, tokenised and in pycocoevalcap's form."""
+    """The references and the captions, tokenised, in the form of pycocoevalcap."""
     if not candidates:
         raise ValueError("score_captions: candidates is empty, expected one caption for each image")
     if len(candidates) != len(references):
@@ -163,6 +162,8 @@ def _prepare(
     }
     for image, sentences in expected.items():
         if not sentences:
-            raise ValueError(f"score_captions: references[{image}] has no sentence with words, expected some")
+            raise ValueError(
+                f"score_captions: references[{image}] has no sentence with words, expected at least one"
+            )
     captions = {image: [" ".join(tokenize(caption))] for image, caption in enumerate(candidates)}
     return expected, captions

@@ -1,4 +1,4 @@
-"""The libraries that compute scores, which extras bring: imported when a score is asked for, not before."""
+"""The optional libraries that compute scores, imported when a score is computed."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Library:
-    """A library that may not be installed."""
+    """An optional library."""
 
     package: str
-    extra: str  # of rnnlab, which brings it
+    extra: str  # the extra of rnnlab that installs it
     computes: str
 
     @property
     def installed(self) -> bool:
-        """Whether it is there."""
+        """Whether it is installed."""
         return find_spec(self.package) is not None
 
     def require(self) -> None:
-        """Do nothing if it is installed.
+        """Check that it is installed.
 
         Raises
         ------
         ImportError
-            If it is not; says how to install it.
+            If it is not. The message says how to install it.
         """
         if not self.installed:
             raise ImportError(f'{self.computes} needs {self.package}: pip install "rnnlab[{self.extra}]"')
 
     def module(self, name: str) -> Any:
-        """One of its modules.
+        """Import one of its modules.
 
         Raises
         ------

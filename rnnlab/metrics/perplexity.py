@@ -1,4 +1,4 @@
-"""Perplexity: the number of equally likely words that a model hesitates between.
+"""Perplexity: the number of equally probable words with the same uncertainty.
 
 perplexity = exp(-1/n sum_t log p(w_t | w_1 ... w_{t-1}, source))
 """
@@ -9,19 +9,19 @@ import math
 
 
 def perplexity(total_nll: float, num_tokens: int) -> float:
-    """Perplexity of a whole corpus.
+    """The perplexity of a corpus.
 
     Parameters
     ----------
     total_nll : float
         Negative log-likelihood in nats, summed over all tokens.
     num_tokens : int
-        How many tokens the sum is over, padding not counted.
+        The number of tokens of the sum, without padding.
 
     Returns
     -------
     float
-        At least 1 for a probability model; infinity where the exponential does not fit a float.
+        At least 1. Infinity where the exponential overflows.
 
     Raises
     ------

@@ -2,13 +2,12 @@
 
     BLEU = BP exp(1/4 sum_n log p_n)      BP = 1 if c > r, else exp(1 - r / c)
 
-p_n is the clipped precision of n-grams, summed over the corpus; c and r are the words of the candidates and
-of the references, of each the closest in length (Papineni et al. 2002; Xia et al. 2017, eq. 12). There is no
-smoothing: where no n-gram of some length is right, BLEU is 0. Sentences come as words, which are compared as
-they are.
+p_n is the clipped precision of n-grams over the corpus. c and r are the numbers of words of the candidates
+and of the references closest in length (Papineni et al. 2002; Xia et al. 2017, eq. 12). There is no
+smoothing: where no n-gram of some length is correct, BLEU is 0. Words are compared without further
+tokenisation.
 
-All is from 0 to 100, as papers print it; the scores of captions in :mod:`rnnlab.metrics.captions` are on
-their own scales.
+Scores are from 0 to 100, as papers print them. Those of :mod:`rnnlab.metrics.captions` have other scales.
 """
 
 from __future__ import annotations
@@ -23,15 +22,14 @@ Words = Sequence[str]
 
 @dataclass(frozen=True)
 class TranslationScores:
-    """What :func:`corpus_bleu` returns.
+    """The result of :func:`corpus_bleu`.
 
     Attributes
     ----------
     corpus : dict of str to float
-        BLEU; the precisions precision-1 to precision-4; brevity, BP times 100; and length, the words of the
-        candidates for 100 of the references.
+        BLEU; precision-1 to precision-4; brevity, which is 100 BP; and length, which is 100 c / r.
     signature : str
-        sacrebleu's: what exactly was computed, to be quoted with the score.
+        The signature of sacrebleu, which identifies the computation and is to be quoted with the score.
     """
 
     corpus: dict[str, float]
@@ -46,15 +44,15 @@ def corpus_bleu(candidates: Sequence[Words], references: Sequence[Sequence[Words
     candidates : sequence of sequences of str
         The words of each translation.
     references : sequence of sequences of sequences of str
-        The words of at least one reference of each, as many for one as for another.
+        The words of the references: at least one for each candidate, and the same number for all.
 
     Raises
     ------
     ImportError
         If the extra ``translation`` is not installed.
     ValueError
-        If there is nothing to score, the lengths differ, or a candidate has no reference or more of them than
-        another.
+        If there are no candidates, the lengths differ, or the candidates have different numbers of references
+        or none.
     """
     if not candidates:
         raise ValueError("corpus_bleu: candidates is empty, expected at least one translation")
@@ -69,7 +67,7 @@ def corpus_bleu(candidates: Sequence[Words], references: Sequence[Sequence[Words
             raise ValueError(
                 f"corpus_bleu: references[{k}] has {len(some)} sentences, expected {most or 'at least 1'}"
             )
-    # force: the sentences are tokenised, and sacrebleu need not warn of that
+    # force: sacrebleu warns of tokenised sentences otherwise
     metric = TRANSLATION_SCORERS.module("metrics").BLEU(tokenize="none", smooth_method="none", force=True)
     streams = [[" ".join(some[number]) for some in references] for number in range(most)]
     score = metric.corpus_score([" ".join(words) for words in candidates], streams)

@@ -390,9 +390,10 @@ class Primitives(Protocol):
         """Clip every element of x (P,) to [-bound, bound], in place; NaN stays."""
 
     def flush_subnormals(self, x: Array) -> None:
-        """Set elements of x (P,) below 1e8 times the smallest normal number to zero, in place.
+        """Set the subnormal elements of x (P,) to zero, in place.
 
         A decaying average, such as the momentum of a word that no longer occurs, gets stuck at subnormal
-        numbers, with which a CPU is many times slower. The threshold is 1e-30 in float32. On a GPU subnormals
-        cost nothing, and this does nothing.
+        numbers, with which a CPU is many times slower. These are below 1.2e-38 in float32: they change no
+        update by more than rounding, as long as an epsilon that is added to their root is above 1e-11. On a
+        GPU subnormals cost nothing, and this does nothing.
         """

@@ -1,9 +1,12 @@
-"""One number of threads for everything that computes on the CPU.
+"""The number of threads of all computations on the CPU.
 
-It is ``RNNLAB_NUM_THREADS``, else ``OMP_NUM_THREADS``, which most libraries obey anyway, else the number of
-processors that this process may run on. MKL and the fused kernels take theirs from one pool, OpenMP's, so
-that they follow one another on the same threads and never crowd each other out. Without OpenMP they have one
-thread.
+It is ``RNNLAB_NUM_THREADS``, else ``OMP_NUM_THREADS``, which most libraries obey, else the number of processors
+that this process may use. MKL and the compiled kernels share one pool of OpenMP threads, so that they never
+run more threads than this together. Without OpenMP they use one thread.
+
+A process that is forked from this one, as :mod:`multiprocessing` does on Linux before Python 3.14, uses one
+thread: GNU's OpenMP ends a forked process that starts a parallel loop. Processes that are started anew, with
+``multiprocessing.get_context("spawn")``, use all threads.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ def num_threads() -> int:
 
 
 def kernel_threads() -> int:
-    """:func:`num_threads` where numba finds OpenMP, else 1: its other threads cannot be shared with MKL."""
+    """:func:`num_threads` if numba finds OpenMP, else 1: numba's other threads cannot be shared with MKL."""
     return num_threads() if _has_openmp() else 1
 
 

@@ -14,42 +14,92 @@ from rnnlab.recipes.schema import EnvPath
 
 @dataclass(frozen=True)
 class ShapesData:
-    """Rendered scenes of coloured shapes, made on first use."""
+    """Rendered scenes of coloured shapes, made on first use.
+
+    Attributes
+    ----------
+    directory
+        Folder of the data; datasets/shapes if left out.
+    features
+        "pca": one vector for each image; "local": one for each cell of a grid.
+    global_features
+        With local features: also one vector for each image, which gives the initial state.
+    standardise
+        Scale every feature to mean 0 and standard deviation 1.
+    max_train
+        Number of training captions to use; all if left out.
+    """
 
     kind: Literal["shapes"]
-    directory: EnvPath | None = None  # where the data are written; datasets/shapes if left out
-    features: Literal["pca", "local"] = "pca"  # one vector for each image, or one for each cell of a grid
-    global_features: Literal["pca"] | None = None  # with local features: also one vector for each image
-    standardise: bool = False  # scale every feature to mean 0 and standard deviation 1
-    max_train: Count | None = None  # number of training captions to use
+    directory: EnvPath | None = None
+    features: Literal["pca", "local"] = "pca"
+    global_features: Literal["pca"] | None = None
+    standardise: bool = False
+    max_train: Count | None = None
 
 
 @dataclass(frozen=True)
 class CourseData:
-    """A folder in the layout of the cs231n course, as ``rnnlab data prepare`` writes it."""
+    """A folder in the layout of the cs231n course, as ``rnnlab data prepare`` writes it.
+
+    Attributes
+    ----------
+    directory
+        Folder of the data.
+    features
+        The feature file: reduced by PCA, full, or one vector for each region of an image.
+    global_features
+        With local features: the file of the vectors of images, which give the initial states.
+    standardise
+        Scale every feature to mean 0 and standard deviation 1.
+    max_train
+        Number of training captions to use; all if left out.
+    lazy
+        Read features from the file batch by batch, for files larger than memory.
+    """
 
     kind: Literal["course"]
     directory: EnvPath
-    features: Literal["pca", "full", "local"] = "pca"  # which feature file
-    global_features: Literal["pca", "full"] | None = (
-        None  # with local features: the file of the vectors of images
-    )
+    features: Literal["pca", "full", "local"] = "pca"
+    global_features: Literal["pca", "full"] | None = None
     standardise: bool = True
     max_train: Count | None = None
-    lazy: bool = False  # read features from the file batch by batch, for files larger than memory
+    lazy: bool = False
 
 
 @dataclass(frozen=True)
 class KarpathyData:
-    """Captions in Karpathy's JSON with their splits, and an HDF5 file of features joined on the file name."""
+    """Captions in Karpathy's JSON with their splits, and an HDF5 file of features joined on the file name.
+
+    Attributes
+    ----------
+    annotations
+        Karpathy's JSON file.
+    features
+        HDF5 file of the features of each image.
+    global_features
+        With local features: a file of one vector for each image, which gives the initial state.
+    images
+        Folder of the images, for reports.
+    min_count
+        Least occurrences in the training captions of a word in the vocabulary.
+    max_words
+        Longer captions are cut to so many words.
+    standardise
+        Scale every feature to mean 0 and standard deviation 1.
+    max_train
+        Number of training captions to use; all if left out.
+    lazy
+        Read features from the file batch by batch, for files larger than memory.
+    """
 
     kind: Literal["karpathy"]
     annotations: EnvPath
     features: EnvPath
-    global_features: EnvPath | None = None  # with local features: a file of one vector for each image
-    images: EnvPath | None = None  # folder of the images, for reports
-    min_count: Count = 5  # the least occurrences in the training captions of a word in the vocabulary
-    max_words: Count = 20  # longer captions are cut
+    global_features: EnvPath | None = None
+    images: EnvPath | None = None
+    min_count: Count = 5
+    max_words: Count = 20
     standardise: bool = True
     max_train: Count | None = None
     lazy: bool = False
@@ -57,13 +107,39 @@ class KarpathyData:
 
 @dataclass(frozen=True)
 class CocoData:
-    """Captions in COCO's JSON, a file for each split, and HDF5 files of features joined on the file name."""
+    """Captions in COCO's JSON, a file for each split, and HDF5 files of features joined on the file name.
+
+    Attributes
+    ----------
+    annotations_train
+        COCO's JSON file of the training captions, such as captions_train2017.json.
+    annotations_val
+        COCO's JSON file of the validation captions.
+    annotations_test
+        COCO's JSON file of captions of the split "test"; that split does not exist if left out.
+    features
+        HDF5 file of the features of each image.
+    global_features
+        With local features: a file of one vector for each image, which gives the initial state.
+    images
+        Folder of the images, for reports.
+    min_count
+        Least occurrences in the training captions of a word in the vocabulary.
+    max_words
+        Longer captions are cut to so many words.
+    standardise
+        Scale every feature to mean 0 and standard deviation 1.
+    max_train
+        Number of training captions to use; all if left out.
+    lazy
+        Read features from the file batch by batch, for files larger than memory.
+    """
 
     kind: Literal["coco"]
-    annotations_train: EnvPath  # captions_train2017.json, for example
+    annotations_train: EnvPath
     annotations_val: EnvPath
     features: EnvPath
-    annotations_test: EnvPath | None = None  # captions of test images, such as Karpathy's split in this form
+    annotations_test: EnvPath | None = None
     global_features: EnvPath | None = None
     images: EnvPath | None = None
     min_count: Count = 5
@@ -75,25 +151,61 @@ class CocoData:
 
 @dataclass(frozen=True)
 class ParallelTable:
-    """Sentence pairs in files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz of a folder, as Multi30k's."""
+    """Sentence pairs in files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz of a folder, as Multi30k's.
+
+    Attributes
+    ----------
+    directory
+        Folder of the files.
+    source
+        Extension of the source files, the source language.
+    target
+        Extension of the target files, the target language.
+    tokenizer
+        "text": lower-cased words and punctuation marks; "spaces": split at spaces only.
+    min_count
+        Least occurrences in the training pairs of a word in a vocabulary.
+    max_size
+        The most words in a vocabulary.
+    max_length
+        The most words in a sentence of a training pair.
+    long_pairs
+        Drop training pairs with a longer sentence, or cut the sentence.
+    max_train
+        Number of training pairs to use; all if left out.
+    """
 
     kind: Literal["parallel"]
     directory: EnvPath
-    source: str = "en"  # extensions of the files: the languages
+    source: str = "en"
     target: str = "de"
-    tokenizer: Literal["text", "spaces"] = (
-        "text"  # lower-cased words and punctuation marks, or split at spaces only
-    )
-    min_count: Count = 1  # the least occurrences in the training pairs of a word in a vocabulary
-    max_size: Count | None = None  # the most words in a vocabulary
-    max_length: Count | None = None  # the most words in a sentence of a training pair
-    long_pairs: Literal["drop", "cut"] = "drop"  # drop pairs with a longer sentence, or cut the sentence
-    max_train: Count | None = None  # number of training pairs to use
+    tokenizer: Literal["text", "spaces"] = "text"
+    min_count: Count = 1
+    max_size: Count | None = None
+    max_length: Count | None = None
+    long_pairs: Literal["drop", "cut"] = "drop"
+    max_train: Count | None = None
 
 
 @dataclass(frozen=True)
 class HabeasTable:
-    """Code and its comments in train, dev and test.tsv.gz of a folder, the HabeasCorpus; dev is ``val``."""
+    """Code and its comments in train, dev and test.tsv.gz of a folder, the HabeasCorpus; dev is ``val``.
+
+    Attributes
+    ----------
+    directory
+        Folder of the files.
+    min_count
+        Least occurrences in the training pairs of a word in a vocabulary.
+    max_size
+        The most words in a vocabulary.
+    max_length
+        The most words in a sentence of a training pair.
+    long_pairs
+        Drop training pairs with a longer sentence, or cut the sentence.
+    max_train
+        Number of training pairs to use; all if left out.
+    """
 
     kind: Literal["habeas"]
     directory: EnvPath
@@ -106,21 +218,41 @@ class HabeasTable:
 
 @dataclass(frozen=True)
 class MnistTable:
-    """The four IDX files of MNIST or of a data set in the same format: images as sequences of pixels."""
+    """The four IDX files of MNIST or of a data set in the same format: images as sequences of pixels.
+
+    Attributes
+    ----------
+    directory
+        Folder of the four files.
+    permute_seed
+        Seed of the order of the pixels, one order for all images; row by row if left out.
+    num_val
+        Number of training images in the split "val".
+    val_seed
+        Seed of a random choice of these; the last images if left out.
+    max_train
+        Number of training images to use; all if left out.
+    """
 
     kind: Literal["mnist"]
     directory: EnvPath
-    permute_seed: Natural | None = (
-        None  # seed of the order of the pixels, one order for all images; row by row if left out
-    )
-    num_val: Count = 5000  # number of training images in the split ``val``
-    val_seed: Natural | None = None  # seed of a random choice of these; the last images if left out
-    max_train: Count | None = None  # number of training images to use
+    permute_seed: Natural | None = None
+    num_val: Count = 5000
+    val_seed: Natural | None = None
+    max_train: Count | None = None
 
 
 @dataclass(frozen=True)
 class DigitsTable:
-    """The 1,797 digits of scikit-learn, 8 x 8 pixels: a small stand-in for MNIST."""
+    """The 1,797 digits of scikit-learn, 8 x 8 pixels: a small stand-in for MNIST.
+
+    Attributes
+    ----------
+    permute_seed
+        Seed of the order of the pixels, one order for all images; row by row if left out.
+    max_train
+        Number of training images to use; all if left out.
+    """
 
     kind: Literal["digits"]
     permute_seed: Natural | None = None

@@ -151,9 +151,12 @@ def help_texts(docstring: str | None, section: str = "Parameters") -> dict[str, 
     return {name: " ".join(text) for name, text in found.items()}
 
 
-def help_of(table: type[Table]) -> dict[str, str]:
-    """The help of each key of a table."""
-    return {field.name: field.metadata.get("help", "") for field in dataclasses.fields(table)}
+def help_of(table: Any) -> dict[str, str]:
+    """The help of each key of a table: from its constructor, or from the Attributes of its docstring."""
+    own = help_texts(table.__doc__, "Attributes")
+    return {
+        field.name: field.metadata.get("help", own.get(field.name, "")) for field in dataclasses.fields(table)
+    }
 
 
 def _field(argument: Argument) -> tuple[Any, Any]:

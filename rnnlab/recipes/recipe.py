@@ -49,6 +49,7 @@ from rnnlab.recipes.tables import (
 )
 
 __all__ = [
+    "RECIPES",
     "SEARCH_KEYS",
     "ClassificationConfig",
     "ClassificationEvaluationConfig",
@@ -60,6 +61,7 @@ __all__ = [
     "TrainingConfig",
     "TranslationConfig",
     "TranslationEvaluationConfig",
+    "kinds_of",
     "load_config",
     "recipe_from_dict",
 ]
@@ -131,11 +133,18 @@ class ClassificationConfig(_Tables):
 
     def __post_init__(self) -> None:
         _check_monitors(self, ["val_loss", "val_accuracy"])
+        for stage in self.stages():
+            if stage.training.scheduled_sampling is not None:
+                table = f"stage.{stage.number}" if self.stage else "training"
+                raise ValueError(
+                    f"{table}.scheduled_sampling is for models that write sentences, expected none in a recipe "
+                    f"of data.kind {self.data.kind!r}"
+                )
 
 
 Recipe = Config | TranslationConfig | ClassificationConfig
 
-_RECIPES: tuple[type[Recipe], ...] = (Config, TranslationConfig, ClassificationConfig)
+RECIPES: tuple[type[Recipe], ...] = (Config, TranslationConfig, ClassificationConfig)
 
 # The metrics of every epoch of recipes for sentences, and how there are more.
 _OF_SENTENCES = ("val_loss", "val_perplexity")
@@ -148,7 +157,7 @@ def recipe_from_dict(
     """The recipe that tables are of, by their ``data.kind``; the inverse of ``to_dict``."""
     overridden, keys = with_overrides(tables, overrides)
     data = overridden.get("data")
-    kinds = {kind: recipe for recipe in _RECIPES for kind in _kinds(recipe)}
+    kinds = {kind: recipe for recipe in RECIPES for kind in kinds_of(recipe)}
     kind = data.get("kind") if isinstance(data, Mapping) else next(iter(kinds))
     if not isinstance(kind, str) or kind not in kinds:
         found = "missing" if kind is None else repr(kind)
@@ -158,7 +167,7 @@ def recipe_from_dict(
     return from_table(kinds[kind], overridden, Place(source, overrides=keys))
 
 
-def _kinds(recipe: type[Recipe]) -> list[str]:
+def kinds_of(recipe: type[Recipe]) -> list[str]:
     """The kinds of data that are of this kind of recipe."""
     return [get_args(get_type_hints(table)["kind"])[0] for table in get_args(get_type_hints(recipe)["data"])]
 

@@ -1,6 +1,6 @@
 """Tables checked against dataclasses: the annotations of the fields are the schema.
 
-The annotations are those of :mod:`rnnlab.options`, and besides:
+The annotations are those of :mod:`rnnlab.options`, and in addition:
 
     EnvPath                 a path in which $NAME is an environment variable
     X | None                X, or "none", since TOML has no null; in JSON null
@@ -99,10 +99,10 @@ def from_table(schema: type[T], table: Any, place: Place) -> T:
     annotations = get_type_hints(schema, include_extras=True)
     for key in table:
         if key not in fields:
-            raise ConfigError(f"{place / key} is unknown; {_suggestion(key, list(fields))}")
+            raise ConfigError(f"{place / key} is unknown; {suggestion(key, list(fields))}")
     for name, field in fields.items():
         if name not in table and _is_required(field):
-            raise ConfigError(f"{place / name} is missing, expected {_expectation(annotations[name])}")
+            raise ConfigError(f"{place / name} is missing, expected {expected(annotations[name])}")
     values = {key: _value(annotations[key], value, place / key) for key, value in table.items()}
     try:
         return schema(**values)
@@ -138,7 +138,7 @@ def _value(annotation: Any, value: Any, place: Place) -> Any:
     if member is EnvPath and isinstance(value, str):
         return EnvPath(value)
     if not accepts(annotation, value):
-        raise ConfigError(f"{place} is {value!r}, expected {_expectation(annotation)}")
+        raise ConfigError(f"{place} is {value!r}, expected {expected(annotation)}{_meant(member, value)}")
     return float(value) if _scalar(member) is float else value
 
 
@@ -170,19 +170,28 @@ def _table(schemas: Sequence[Any], value: Any, place: Place) -> Any:
 _NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string", EnvPath: "a path"}
 
 
-def _expectation(annotation: Any) -> str:
+def expected(annotation: Any) -> str:
     """What a value of ``annotation`` is, in words."""
     members, optional = _members(annotation)
     if any(map(dataclasses.is_dataclass, members)) or get_origin(members[0]) in (dict, Mapping):
         words = "a table"
     elif get_origin(members[0]) in (list, Sequence):
-        words = "an array"
+        (item,) = get_args(members[0])
+        words = "an array" if item in (str, Any) else f"an array, each item {expected(item)}"
     else:
         words = expectation(annotation, _NAMES)
     return f"{words} or 'none'" if optional and str not in members else words
 
 
-def _suggestion(key: str, known: list[str]) -> str:
+def _meant(annotation: Any, value: Any) -> str:
+    """The choice that a misspelt one is closest to, for the end of an error."""
+    choices = get_args(annotation) if get_origin(annotation) is Literal else ()
+    close = difflib.get_close_matches(value, choices, n=1) if isinstance(value, str) else []
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def suggestion(key: str, known: list[str]) -> str:
+    """The known name that is closest to an unknown one, or all known names."""
     close = difflib.get_close_matches(key, known, n=1)
     return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
 

@@ -25,7 +25,10 @@ class _ModelTable(Table):
     """A table [model]."""
 
     def __post_init__(self) -> None:
-        cell_for("[model]", self.cell_type, "cell_type")
+        try:
+            cell_for("model", self.cell_type, "cell_type")
+        except (ValueError, TypeError) as error:  # begins with the key, as all errors of tables do
+            raise type(error)(str(error).removeprefix("model: ")) from error
 
 
 @derived_from(CaptioningRNN, without=("word_to_idx", "input_dim", "global_dim", "rng", "device"))
@@ -60,14 +63,15 @@ NOT_IN_RECIPES = (
 
 @derived_from(Solver, without=(*NOT_IN_RECIPES, "trains"))
 class TrainingConfig(Table):
-    """Keyword arguments of :class:`rnnlab.training.Solver`, and where the parameters start."""
+    """Keyword arguments of :class:`rnnlab.training.Solver`, and the initial parameters.
 
-    warm_start: EnvPath | None = field(
-        default=None,
-        metadata={
-            "help": "A run or a checkpoint; the parameters of the same names are copied from it at first."
-        },
-    )
+    Attributes
+    ----------
+    warm_start
+        A run or a checkpoint, whose parameters of the same names are the initial ones.
+    """
+
+    warm_start: EnvPath | None = None
 
     def __post_init__(self) -> None:
         make_update_rule(self.update_rule, self.optim_config)
@@ -86,24 +90,54 @@ SEARCH_KEYS = {
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """How sentences are searched for."""
+    """How sentences are searched for.
+
+    Attributes
+    ----------
+    method
+        The search.
+    max_length
+        The most words in a sentence.
+    min_length
+        The fewest words in a sentence.
+    no_repeat_ngram
+        No sequence of so many words occurs twice in a sentence; 0 allows all.
+    forbid_unknown
+        Never write <UNK>.
+    beam_size
+        Beam search: partial sentences kept at each step.
+    n_best
+        Beam search: number of sentences for each source.
+    length_penalty
+        Beam search: A in the rank, log-probability / (words + 1)^A.
+    normalisation
+        Beam search: "power", as above, or "gnmt", log-probability / ((words + 6) / 6)^A.
+    num_groups
+        Beam search: number of diverse groups that the beam is divided into.
+    diversity
+        Beam search: penalty, in nats, of a word that an earlier group chose at the same step.
+    temperature
+        Sampling: below 1 likely words become likelier, above 1 less likely.
+    top_k
+        Sampling: draw from the k likeliest words; 0 is all.
+    top_p
+        Sampling: draw from the likeliest words that together have this probability.
+    """
 
     method: Literal["greedy", "beam", "sample"] = "beam"
-    max_length: Count = 30  # the most words in a sentence,
-    min_length: Natural = 0  # and the fewest
-    no_repeat_ngram: Natural = 0  # no sequence of so many words occurs twice; 0 allows all
-    forbid_unknown: bool = True  # never write <UNK>
-    # Of beam search:
+    max_length: Count = 30
+    min_length: Natural = 0
+    no_repeat_ngram: Natural = 0
+    forbid_unknown: bool = True
     beam_size: Count = 3
-    n_best: Count = 1  # sentences for each source
-    length_penalty: NotNegative = 0.0  # A: rank by log-probability / (words + 1)^A,
-    normalisation: Literal["power", "gnmt"] = "power"  # or, with gnmt, / ((words + 6) / 6)^A
-    num_groups: Count = 1  # diverse groups that the beam is divided into
-    diversity: NotNegative = 0.5  # penalty, in nats, of a word that an earlier group chose at this step
-    # Of sampling:
-    temperature: Positive = 1.0  # below 1 likely words become likelier, above 1 less likely
-    top_k: Natural = 0  # draw from the k likeliest words; 0 is all
-    top_p: Annotated[float, Range("(0, 1]")] = 1.0  # draw from the likeliest words of this probability
+    n_best: Count = 1
+    length_penalty: NotNegative = 0.0
+    normalisation: Literal["power", "gnmt"] = "power"
+    num_groups: Count = 1
+    diversity: NotNegative = 0.5
+    temperature: Positive = 1.0
+    top_k: Natural = 0
+    top_p: Annotated[float, Range("(0, 1]")] = 1.0
 
     def __post_init__(self) -> None:
         most = self.beam_size if self.method == "beam" else 1
@@ -121,27 +155,59 @@ class DecodingConfig:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Which captions are scored, and how."""
+    """Which captions are scored, and how.
+
+    Attributes
+    ----------
+    split
+        The split that is captioned and scored after training.
+    metrics
+        Scores to compute.
+    each_epoch
+        Scores of the validation split after every epoch, for training.monitor.
+    tokenizer
+        Tokenizer of the scores: "simple", or "ptb", the COCO evaluation's, which needs Java.
+    max_images
+        Number of images to caption and score; all if left out.
+    """
 
     split: Literal["train", "val", "test"] = "test"
     metrics: list[Metric] = field(default_factory=lambda: list(METRICS))
-    each_epoch: list[Metric] = field(default_factory=list)  # scored on the validation split after every epoch
-    tokenizer: Literal["simple", "ptb"] = "simple"  # ptb is the COCO evaluation's, and needs Java
-    max_images: Count | None = None  # caption and score only the first so many
+    each_epoch: list[Metric] = field(default_factory=list)
+    tokenizer: Literal["simple", "ptb"] = "simple"
+    max_images: Count | None = None
 
 
 @dataclass(frozen=True)
 class TranslationEvaluationConfig:
-    """Which translations are scored, by BLEU and perplexity."""
+    """Which translations are scored, by BLEU and perplexity.
 
-    split: str = "test"  # one of the data's
-    each_epoch: list[Literal["BLEU"]] = field(default_factory=list)  # of greedy translations of ``val``
-    max_sentences: Count | None = None  # translate and score only the first so many
+    Attributes
+    ----------
+    split
+        The split that is translated and scored after training, one of the data's.
+    each_epoch
+        Scores of greedy translations of the validation split after every epoch, for training.monitor.
+    max_sentences
+        Number of sentences to translate and score; all if left out.
+    """
+
+    split: str = "test"
+    each_epoch: list[Literal["BLEU"]] = field(default_factory=list)
+    max_sentences: Count | None = None
 
 
 @dataclass(frozen=True)
 class ClassificationEvaluationConfig:
-    """Which sequences are classified, and compared with their labels."""
+    """Which sequences are classified, and compared with their labels.
+
+    Attributes
+    ----------
+    split
+        The split that is classified after training.
+    max_images
+        Number of images to classify; all if left out.
+    """
 
     split: Literal["train", "val", "test"] = "test"
-    max_images: Count | None = None  # only the first so many
+    max_images: Count | None = None

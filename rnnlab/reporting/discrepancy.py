@@ -14,7 +14,7 @@ from rnnlab.tasks.discrepancy import Discrepancy
 
 def discrepancy_table(found: Discrepancy) -> str:
     """The distances between teacher-forced and free-running states, one per line."""
-    rows = [("sentences", f"{len(found.taught):,}")]
+    rows = [("sentences", f"{len(found.teacher_forced):,}")]
     rows += [("d_mc", f"{found.mean_centroid:.4f}"), ("d_pw", f"{found.pointwise:.4f}")]
     return "\n".join(f"{name:<12}{value:>10}" for name, value in rows)
 
@@ -25,7 +25,7 @@ def write_discrepancy(path: str | os.PathLike[str], run: Run, split: str, found:
         "rnnlab_version": rnnlab.__version__,
         "run": str(run.directory),
         "split": split,
-        "sentences": len(found.taught),
+        "sentences": len(found.teacher_forced),
         "d_mc": found.mean_centroid,
         "d_pw": found.pointwise,
     }
@@ -42,4 +42,4 @@ def states_picture(path: str | os.PathLike[str], found: Discrepancy) -> None:
         If the extra ``sklearn`` is not installed.
     """
     with atomic_write(path) as temporary:
-        plots.save(plots.state_map(found.taught, found.free), temporary)
+        plots.save(plots.state_map(found.teacher_forced, found.free_running), temporary)

@@ -1,4 +1,4 @@
-"""Last states of a split: under teacher forcing, of a model running free, and how far they are apart."""
+"""The teacher-forced and the free-running last states of a split, and their distances."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from rnnlab.types import Array
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """What :func:`discrepancy` returns.
+    """The result of :func:`discrepancy`.
 
     Attributes
     ----------
-    taught : (N, H)
-        The states that emit the last token of what people wrote.
-    free : (N, H)
-        The states that emit the last token of what the model wrote from the same sources.
+    teacher_forced : (N, H)
+        The states that emit the last token of the human sentences.
+    free_running : (N, H)
+        The states that emit the last token of the model's sentences of the same sources.
     mean_centroid, pointwise : float
         d_mc and d_pw of :mod:`rnnlab.metrics.discrepancy`.
     """
 
-    taught: Array
-    free: Array
+    teacher_forced: Array
+    free_running: Array
     mean_centroid: float
     pointwise: float
 
@@ -45,19 +45,19 @@ def discrepancy(
     *,
     first: int | None = None,
 ) -> Discrepancy:
-    """Compare the last states of a split with those of greedy decoding, both without noise.
+    """Compare the teacher-forced last states of a split with those of greedy decoding, both without dropout.
 
-    Of an image it is the first caption that is taught. The free sentences are as long as the recipe's table
-    ``[decoding]`` lets them be, and have what else it asks for but the beam.
+    Of an image, the first caption is read. The free-running sentences are decoded greedily, with the other
+    options of the recipe's table ``[decoding]``, such as its maximum length.
 
     Parameters
     ----------
     config : Config or TranslationConfig
     data, model
-        The recipe's.
+        Those of the recipe.
     split : str
     first : int, optional
-        Only so many images or pairs.
+        Only the first images or pairs.
 
     Raises
     ------
@@ -70,13 +70,13 @@ def discrepancy(
     if not indices.size:
         raise ValueError(f"discrepancy: {split} is empty, expected at least one sentence")
     options = replace(config.decoding, method="greedy", n_best=1)
-    size, taught, free = config.training.batch_size, [], []
+    size, forced, free = config.training.batch_size, [], []
     for some in np.split(indices, range(size, indices.size, size)):
         source, sentences = data.batch(split, some)
         found = [best for best, *_ in decode(model, source, options)]
-        taught.append(model.last_states(source, sentences))
+        forced.append(model.last_states(source, sentences))
         free.append(model.last_states(source, _sentences(model, found)))
-    u, v = np.concatenate(taught), np.concatenate(free)
+    u, v = np.concatenate(forced), np.concatenate(free)
     return Discrepancy(u, v, mean_centroid_distance(u, v), pointwise_distance(u, v))
 
 
@@ -88,6 +88,6 @@ def _examples(data: CaptionData | ParallelData, split: str) -> np.ndarray:
 
 
 def _sentences(model: CaptioningRNN | Seq2Seq, found: Sequence[Hypothesis]) -> np.ndarray:
-    """Sentences that were found as the model reads them, (N, L)."""
+    """Decoded sentences as the model reads them, (N, L)."""
     rows = [[model.start_token, *one.tokens, *([model.end_token] if one.finished else [])] for one in found]
     return pad([np.array(row, np.int32) for row in rows])

@@ -23,9 +23,7 @@ from rnnlab.training.registry import Registry
 from rnnlab.training.update_rule import Rule, UpdateRule
 from rnnlab.types import Array
 
-_FLUSH_EVERY = (
-    64  # updates: in fewer, an average that decays by less than half goes from 1e-30 to above 1e-38
-)
+_FLUSH_EVERY = 64  # updates: the pass over the state is rare, and a subnormal average is not slow for long
 
 
 @dataclass(kw_only=True)

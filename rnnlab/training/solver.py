@@ -19,7 +19,7 @@ from contextlib import closing
 from typing import Any
 
 from rnnlab.ops import ops_for
-from rnnlab.options import Count, Mode, Natural, Positive
+from rnnlab.options import Count, Mode, Natural, Positive, UpdateRuleName
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
 from rnnlab.training.checkpointing import InDirectory, InMemory, Storage
 from rnnlab.training.compatibility import check_data, check_model
@@ -51,17 +51,17 @@ class Solver:
         Where to train: "cpu", "gpu" or "gpu:N". The model is moved there and stays there. The model's own
         device if left out. Checkpoints are the same files on every device.
     update_rule : str
-        The update rule: sgd, momentum, rmsprop, adagrad, adadelta, adam, adamw, a registered name
-        (:func:`~rnnlab.training.register_update_rule`) or "package.module:Object".
+        The update rule: a built-in one, a registered one (:func:`~rnnlab.training.register_update_rule`), or
+        "package.module:Object".
     optim_config : mapping, optional
         The update rule's hyperparameters, among them ``learning_rate``; its defaults for those left out.
     schedule : mapping, optional
-        Factor of the learning rate over time: ``{"name": "exponential", "decay": 0.95}``. The names are
+        Factor of the learning rate over time: ``{"name": "exponential", "decay": 0.95}``. The name is
         constant, exponential, step, plateau, a registered name
         (:func:`~rnnlab.training.register_schedule`) or "package.module:Object"; constant if left out.
     scheduled_sampling : mapping, optional
         Probability over time that the decoder reads a word drawn from its own distribution instead of the
-        true one: ``{"name": "constant", "value": 0.25}``. The names are constant, linear, epoch_fraction and
+        true one: ``{"name": "constant", "value": 0.25}``. The name is constant, linear, epoch_fraction or
         inverse_sigmoid (:mod:`rnnlab.training.sampling_schedules`). Passed to ``model.loss`` as ``sampling``.
     trains : sequence of str, optional
         Patterns, as of :mod:`fnmatch`, of the names of the parameters that train; the others are frozen. All
@@ -138,7 +138,7 @@ class Solver:
         data: Data,
         *,
         device: str | None = None,
-        update_rule: str = "adam",
+        update_rule: UpdateRuleName = "adam",
         optim_config: Mapping[str, Any] | None = None,
         schedule: Mapping[str, Any] | None = None,
         scheduled_sampling: Mapping[str, Any] | None = None,

@@ -68,14 +68,14 @@ BAD = {
         CAPTIONS,
         text(b"word " * 500),
         OSError,
-        "cannot read .* expected a whole HDF5 file",
+        "cannot read .* expected a complete HDF5 file",
     ),
-    "captions truncated": (CAPTIONS, cut, OSError, "truncated file.* expected a whole HDF5 file"),
+    "captions truncated": (CAPTIONS, cut, OSError, "truncated file.* expected a complete HDF5 file"),
     "captions chunk broken": (
         CAPTIONS,
         broken_chunk,
         OSError,
-        "train_captions: found a part .* expected it whole",
+        "train_captions: found a part .* expected a complete dataset",
     ),
     "captions field missing": (
         CAPTIONS,

@@ -60,5 +60,5 @@ def test_statistics(tmp_path, rng, shape, monkeypatch):
 
 
 def test_statistics_of_nothing():
-    with pytest.raises(ValueError, match=r"found features of shape \(0, 4\), expected some rows"):
+    with pytest.raises(ValueError, match=r"found features of shape \(0, 4\), expected at least one row"):
         feature_statistics(np.zeros((0, 4), np.float32))

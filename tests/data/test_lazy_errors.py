@@ -34,7 +34,9 @@ def test_missing_and_cut_files(tmp_path, path):
     cut.write_bytes(path.read_bytes()[:-100])
     for content in (path.read_bytes()[:-100], b"not HDF5 at all"):
         cut.write_bytes(content)
-        with pytest.raises(OSError, match=r"cut.h5: found a file that HDF5 cannot read .*expected a whole"):
+        with pytest.raises(
+            OSError, match=r"cut.h5: found a file that HDF5 cannot read .*expected a complete"
+        ):
             LazyFeatures(cut)
     with pytest.raises(KeyError, match=r"features.h5: found the fields features, expected local"):
         LazyFeatures(path, "local")
@@ -80,7 +82,7 @@ def test_bad_fields(tmp_path, values, attributes, message):
         ({"rows": [0.5]}, "rows: found float64"),
         ({"rows": np.zeros(50, bool)}, "rows: found bool"),
         ({"rows": [[0]]}, r"rows: found int64 \(1, 1\)"),
-        ({"cache_bytes": ROW_BYTES - 1}, "cache_bytes: found 23, expected at least the 24 bytes of 1 rows"),
+        ({"cache_bytes": ROW_BYTES - 1}, "cache_bytes: found 23, expected at least the 24 bytes of a block"),
         ({"mean": np.zeros(6)}, r"std: found shape \(\), expected \(6,\)"),
         ({"mean": np.zeros(5), "std": np.ones(6)}, r"mean: found shape \(5,\), expected \(6,\)"),
         ({"mean": np.zeros(6), "std": np.zeros(6)}, "std: found .*expected finite numbers, std above 0"),

@@ -119,7 +119,9 @@ def test_images_of_another_size_in_the_test_set(folder):
 
 
 def test_what_is_missing(folder):
-    with pytest.raises(FileNotFoundError, match="found no such folder, expected one with MNIST's files"):
+    with pytest.raises(
+        FileNotFoundError, match="found no such folder, expected a folder with the files of MNIST"
+    ):
         open_mnist(folder / "nowhere")
     (folder / "t10k-labels-idx1-ubyte").unlink()
     with pytest.raises(FileNotFoundError, match=r"found neither t10k-labels-idx1-ubyte\.gz nor t10k-labels"):

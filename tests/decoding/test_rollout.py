@@ -250,7 +250,9 @@ def test_a_share_of_equal_tokens(count, dtype):
 def test_start_and_end_are_two_tokens(rng):
     model = TableModel.random(rng)
     model.end_token = model.start_token
-    with pytest.raises(ValueError, match="greedy: <START> and <END> are both the token 0 of the model"):
+    with pytest.raises(
+        ValueError, match="greedy: <START> and <END> are both the token 0, expected two tokens"
+    ):
         greedy(model, [0])
 
 

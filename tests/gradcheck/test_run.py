@@ -21,15 +21,6 @@ def test_every_layer_and_model_passes():
     assert rows[-len(models) :] == models
 
 
-def test_every_public_layer_has_a_case():
-    names = {case.name.split(",")[0] for case in gradcheck_cases.layer_cases(np.random.default_rng(0))}
-    without_backward = {"Regularisation", "arnet_shapes", "attention_shapes", "attentive_shapes"}
-    without_backward |= {"attentive_start", "attentive_step", "Cell", "cell_names", "register_cell"}
-    for name in set(layers.__all__) - without_backward:
-        layer = name.removesuffix("_forward").removesuffix("_backward")
-        assert layer in names, f"{layer} has no case"
-
-
 def test_rows_do_not_depend_on_the_other_cases_or_on_the_processes(monkeypatch):
     monkeypatch.setenv("RNNLAB_NUM_THREADS", "2")
     alone = list(gradcheck.check_all(only="GRU_step"))

@@ -52,7 +52,8 @@ def test_float32_states_are_measured_in_float64(distance, rng):
 def test_what_does_not_fit(distance):
     name = distance.__name__
     with pytest.raises(
-        ValueError, match=rf"{name}: taught has shape \(2, 2\) and free \(1, 2\), expected both"
+        ValueError,
+        match=rf"{name}: teacher_forced has shape \(2, 2\) and free_running \(1, 2\), expected both",
     ):
         distance(TAUGHT, FREE[:1])
     with pytest.raises(ValueError, match="N of at least 1"):

@@ -89,6 +89,12 @@ def test_overrides(recipe):
         ),
         ("training.schedule.name=cosine", "training.schedule: name is 'cosine', expected one of constant"),
         ("training.monitor=CIDEr", "training.monitor is 'CIDEr', expected one of val_loss, val_perplexity"),
+        ("model.cell_type=lsmt", "recipe.toml: model.cell_type is 'lsmt', expected one of rnn, lstm, gru"),
+        ("model.cell_type=no:Cell", "recipe.toml: model.cell_type is 'no:Cell', which cannot be imported"),
+        (
+            "model.cell_type=os:getcwd",
+            "recipe.toml: model.cell_type is <built-in function getcwd>, expected a",
+        ),
         ("model.word_dropout=1.0", "--set: model.word_dropout is 1.0, expected a probability in [0, 1)"),
         ("decoding.n_best=4", "decoding.n_best is 4, but beam search finds at most 3"),
         ("evaluation.metrics=['BLUE']", "--set: evaluation.metrics.1 is 'BLUE', expected one of 'BLEU'"),

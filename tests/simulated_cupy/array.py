@@ -1,4 +1,4 @@
-"""An array that is as strict as CuPy's over memory that NumPy holds."""
+"""The stand-in of ``cupy.ndarray``: as strict as CuPy's, in NumPy's memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Flags:
 
 
 class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
-    """A wrapper, so that NumPy cannot take its elements unnoticed."""
+    """A wrapper of a NumPy array, so that NumPy cannot read its elements by accident."""
 
     __module__ = "cupy"
     __slots__ = ("_array", "_memory", "base")
@@ -230,7 +230,7 @@ def _to_device(stream: Any = None) -> None:
 
 
 def host(value: Any) -> Any:
-    """The NumPy array of a simulated one, and of those in tuples and lists; NumPy arrays are refused."""
+    """The NumPy array inside a simulated one, also within tuples and lists; TypeError for NumPy arrays."""
     if isinstance(value, ndarray):
         return value._array
     if isinstance(value, np.ndarray):
@@ -243,7 +243,7 @@ def host(value: Any) -> Any:
 
 
 def operand(value: Any) -> Any:
-    """As :func:`host`, of what may stand beside an array in an expression: another one or a scalar."""
+    """As :func:`host`, for an operand: a simulated array or a scalar."""
     if isinstance(value, ndarray | numbers.Number | np.generic) or (
         isinstance(value, np.ndarray) and value.ndim == 0
     ):
@@ -252,7 +252,7 @@ def operand(value: Any) -> Any:
 
 
 def wrap(result: Any, *sources: ndarray) -> Any:
-    """A view of the source whose memory the result is in, or else a new array; for tuples, each of them."""
+    """A view of the source that shares the result's memory, or a new array; each element of a tuple."""
     if isinstance(result, tuple | list):
         return type(result)(wrap(element, *sources) for element in result)
     if not isinstance(result, np.ndarray | np.generic):
@@ -271,7 +271,7 @@ def wrap(result: Any, *sources: ndarray) -> Any:
 
 
 def evaluate(function: Any, args: tuple[Any, ...], options: dict[str, Any], *sources: ndarray) -> Any:
-    """What a function of NumPy arrays returns, wrapped: computed now, or by the graph that is captured."""
+    """The wrapped result of a function of NumPy arrays, computed now or by the graph that is captured."""
     if cuda.thread.recording is not None:
         return cuda.thread.recording.evaluate(function, args, options, lambda result: wrap(result, *sources))
     with np.errstate(all="ignore"):
@@ -279,7 +279,7 @@ def evaluate(function: Any, args: tuple[Any, ...], options: dict[str, Any], *sou
 
 
 def write(function: Any, target: ndarray, *args: Any, **options: Any) -> None:
-    """Let a function write into an array, ``function(target, *args, **options)``: now, or in a graph."""
+    """Call ``function(target, *args, **options)``, which writes ``target``, now or in the captured graph."""
     if cuda.thread.recording is not None:
         cuda.thread.recording.write(function, args, options, target._array)
         return
@@ -293,7 +293,7 @@ def from_host(array: np.ndarray) -> ndarray:
 
 
 def call(function: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-    """The function of NumPy with arrays that are simulated ones, and its result as one."""
+    """Call a function of NumPy with simulated arrays and return a simulated one."""
     if kwargs.keys() & NUMPY_ONLY:
         raise TypeError(f"CuPy has no option {min(kwargs.keys() & NUMPY_ONLY)} here")
     options = {name: host(value) for name, value in kwargs.items()}
@@ -305,7 +305,7 @@ def call(function: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
 
 @functools.cache
 def _into(function: Any) -> Any:
-    """The function with its output first."""
+    """The function with its output as the first argument."""
 
     def into(out: np.ndarray, *args: Any, **options: Any) -> None:
         function(*args, out=out, **options)
@@ -347,7 +347,7 @@ def arrays_in(values: Any) -> list[ndarray]:
 
 
 def _index(key: Any) -> tuple[Any, ...]:
-    """A key of NumPy; what the host or the device has to be told for it is counted."""
+    """The index for NumPy; transfers and synchronisations that it costs are counted."""
     keys = key if isinstance(key, tuple) else (key,)
     for part in keys:
         if isinstance(part, np.ndarray):

@@ -1,4 +1,4 @@
-"""Device memory: blocks of NumPy's memory between guards, and the accounts of the pools they are from."""
+"""Device memory: blocks of NumPy's memory between guards, and the accounts of their pools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OutsideError(AssertionError):
 
 
 class Account:
-    """What a pool has given out and, if it ``keeps``, what it holds for the next who ask; bytes by 512."""
+    """The bytes of a pool, in multiples of 512: in use and, if it ``keeps`` freed blocks, reserved."""
 
     def __init__(self, keeps: bool) -> None:
         self.keeps = keeps
@@ -28,7 +28,7 @@ class Account:
         accounts.add(self)
 
     def growth(self, size: int) -> int:
-        """Bytes that the device has to give for this many more."""
+        """The bytes that the device has to provide for ``size`` more."""
         return max(0, self.used + size - self.reserved)
 
     def take(self, size: int) -> None:
@@ -44,7 +44,7 @@ class Account:
             block.reserved = False
 
     def release(self) -> None:
-        """Give the device what nobody uses."""
+        """Return unused blocks to the device."""
         self.reserved = self.used
         for block in self._kept:
             block.reserved = False
@@ -59,7 +59,7 @@ def rounded(size: int) -> int:
 
 
 class Block:
-    """The bytes; they outlast the array's :class:`Memory` in the graphs that use them."""
+    """The bytes. They outlive the array's :class:`Memory` in the graphs that use them."""
 
     def __init__(self, size: int, account: Account, stream: int) -> None:
         self.account, self.stream = account, stream
@@ -90,7 +90,7 @@ class Block:
         self.raw[self.end : self.end + GUARD] = guard
 
     def poison(self) -> None:
-        """Write what could not pass for a result."""
+        """Overwrite with NaN, or values that no result has."""
         dtype = self.array.dtype
         if dtype.kind in "fc":
             self.array.fill(np.nan)
@@ -100,7 +100,7 @@ class Block:
             self.array.fill(1)
 
     def check(self, what: str) -> None:
-        """Raise OutsideError if something wrote into a guard."""
+        """Raise OutsideError if a guard was overwritten."""
         before = self.raw[self.start - GUARD : self.start].tobytes() != CANARY
         behind = self.raw[self.end : self.end + GUARD].tobytes() != CANARY
         if before or behind:
@@ -120,7 +120,7 @@ def block_of(array: np.ndarray) -> Block | None:
 
 
 class Memory:
-    """A block in use: when the last array that holds this is gone, its pool has the block back."""
+    """A block in use; returned to its pool when the last array that holds this is gone."""
 
     def __init__(self, size: int, account: Account, stream: int) -> None:
         self.block = block = Block(size, account, stream)
@@ -138,7 +138,7 @@ class Memory:
             block.poison()
 
     def view(self, shape: Any, dtype: np.dtype, order: str) -> np.ndarray:
-        """Its bytes as an array, which holds nothing that could pass for a result."""
+        """Its bytes as a poisoned array."""
         block = self.block
         block.array = block.raw[block.start : block.end].view(dtype).reshape(shape, order=order)
         block.poison()

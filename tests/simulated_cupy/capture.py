@@ -1,8 +1,8 @@
-"""Stream capture: what a stream is given to do is written down, and done as often as the graph is launched.
+"""Stream capture: operations are recorded, and run each time the graph is launched.
 
-Nothing is computed while a stream captures: a function of NumPy runs only to tell the shape of its result.
-The graph reads and writes the memory that the arrays have at capture, and finds there at a launch what a
-device could have left there: see :meth:`Graph.launch`.
+Nothing is computed during a capture: a function of NumPy runs only to find the shape of its result. The graph
+reads and writes the memory that the arrays had at the capture. At a launch that memory holds what it could
+hold on a device, see :meth:`Graph.launch`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class GivenBackError(AssertionError):
 
 
 class Recorder:
-    """What one capture has seen so far."""
+    """The operations of a capture, and the memory that they use."""
 
     def __init__(self) -> None:
         self.invalid = False
@@ -40,7 +40,7 @@ class Recorder:
     # What happens in the capture.
 
     def evaluate(self, function: Any, args: tuple[Any, ...], options: dict[str, Any], wrap: Any) -> Any:
-        """The views and new arrays that ``wrap`` makes of a result; replays write into the new ones."""
+        """The views and new arrays that ``wrap`` makes of a result; launches write into the new ones."""
         self._check_captured(function, args)
         with np.errstate(all="ignore"):
             shapes = {name: _zeros(value) for name, value in options.items()}
@@ -98,12 +98,12 @@ class Recorder:
             )
 
     def invalidate(self, error: str) -> None:
-        """What CUDA itself refuses ends the capture."""
+        """Raise an error of CUDA, which ends the capture."""
         self.invalid = True
         raise cuda.CUDARuntimeError(error)
 
     def refuse(self, what: str) -> None:
-        """What CuPy refuses, without harm to the capture."""
+        """Raise an error of CuPy, after which the capture goes on."""
         if self.invalid:
             raise RuntimeError("the stream was capturing, but an error has invalidated the capture sequence")
         raise RuntimeError(f"the current stream is capturing, so {what} are disallowed")
@@ -149,7 +149,7 @@ class Recorder:
 
 
 class Graph:
-    """What was captured."""
+    """Captured operations."""
 
     __module__ = "cupy.cuda.graph"
     _operations: list[Callable[[], None]]
@@ -163,13 +163,12 @@ class Graph:
         )
 
     def launch(self, stream: Any = None) -> None:
-        """Do it all again.
+        """Run the operations.
 
-        All memory that the graph uses has to be in use still, but for what was allocated in the capture from
-        a pool that keeps it: a pool of its own, which is there and has not freed its blocks. What such arrays
-        held is lost from launch to launch. So is what the pool has given out on the same stream since it
-        first had memory of the capture back, for it may lie in the same place: arrays of this graph and of
-        others alike.
+        All memory that the graph uses must still be in use, except what was allocated in the capture from a
+        pool that keeps it: a pool of its own that exists and has not freed its blocks. The content of such
+        arrays is lost between launches. So is the content of arrays that the pool has allocated on the same
+        stream since memory of the capture first returned to it, since they may share that memory.
         """
         stream = cuda.get_current_stream() if stream is None else stream
         if stream.recorder is not None:
@@ -232,7 +231,7 @@ _libraries: list[tuple[Any, Any]] = []
 
 
 def _called(library: Any, index: int) -> int:
-    """Record a call; what it returns is nonzero if the capture is lost."""
+    """Record a call; return 1 if the capture is invalid."""
     if cuda.thread.recording is None or cuda.thread.recording.invalid:
         return 1
     cuda.thread.recording.add_unknown(lambda: _replay(library, index))
@@ -245,7 +244,7 @@ def _replay(library: Any, index: int) -> None:
 
 
 def switch() -> None:
-    """Tell the libraries whether the current stream captures."""
+    """Let the libraries record calls or not, as the current stream captures or not."""
     for library, callback in _libraries:
         library.shim_on_call(callback if cuda.thread.recording is not None else CALLBACK())
 
@@ -264,7 +263,7 @@ def _is_new(array: Any, args: tuple[Any, ...]) -> bool:
 
 
 def _zeros(value: Any) -> Any:
-    """The argument with zeros for arrays of integers: they may be indices, and hold nothing yet."""
+    """The argument with zeros for arrays of integers, which may be indices and have no content yet."""
     if isinstance(value, tuple | list):
         return type(value)(map(_zeros, value))
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":

@@ -1,4 +1,4 @@
-"""What g++ compiles for the stand-in, kept in the temporary folder from one run to the next."""
+"""Shared libraries compiled by g++ for the stand-in, cached in the temporary folder."""
 
 from __future__ import annotations
 

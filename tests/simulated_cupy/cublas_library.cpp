@@ -1,9 +1,9 @@
-// A cuBLAS for arrays in the host's memory: the functions that rnnlab.ops.cupy_blas calls, by NVIDIA's own
-// prototypes. Matrices are column by column. What cuBLAS refuses is refused here; beyond that, a handle needs
-// a workspace of its own for products, and matrices must lie within memory that shim_add_memory told of.
+// cuBLAS for arrays in host memory: the functions that rnnlab.ops.cuda.cublas calls, with NVIDIA's prototypes.
+// Matrices are stored by columns. What cuBLAS refuses is refused here. In addition, a handle needs a workspace of
+// its own, and matrices must lie in memory that was registered by shim_add_memory.
 //
-// For stand-ins of CUDA graphs: with a callback from shim_on_call, products are queued, not done, and
-// shim_replay does the queued ones.
+// For the stand-in of CUDA graphs: with a callback from shim_on_call, products are queued, and shim_replay runs
+// the queued ones.
 
 #include <cmath>
 #include <cstddef>
@@ -258,16 +258,16 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
     return multiply(handle, transa, transb, alpha, beta, p, algo);
 }
 
-// ---------------------------------------------------------------- what cuBLAS has not
+// ---------------------------------------------------------------- for the tests, not in cuBLAS
 
-// From now on, products are queued with their arguments, and the callback, given the place in the queue, says what
-// status the call returns. With null they are done at once again.
+// From now on, products are queued with their arguments, and the callback, given the index in the queue, returns
+// the status of the call. With null they run at once again.
 void shim_on_call(int (*callback)(long long index)) {
     std::lock_guard<std::mutex> guard(lock);
     on_call = callback;
 }
 
-// Do a queued product: its status.
+// Run a queued product; returns its status.
 int shim_replay(long long index) {
     std::lock_guard<std::mutex> guard(lock);
     if (index < 0 || index >= static_cast<long long>(queue.size())) return CUBLAS_STATUS_INVALID_VALUE;

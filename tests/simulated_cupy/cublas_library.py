@@ -1,6 +1,6 @@
 """The stand-in of cuBLAS: a shared library that is found by its name once it is loaded, as NVIDIA's is.
 
-Its name has a version that there is not, so that neither is ever taken for the other.
+Its version number does not exist, so that it cannot be mistaken for the real library.
 """
 
 from __future__ import annotations

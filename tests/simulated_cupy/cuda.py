@@ -1,4 +1,4 @@
-"""The stand-in of ``cupy.cuda``: one device whose work is done by the time a call returns."""
+"""The stand-in of ``cupy.cuda``: one device that completes work before a call returns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ limit: int | None = None  # bytes that all arrays together may take
 
 
 class Transfers:
-    """What went between host and device since :meth:`reset`, and how often the host waited."""
+    """Counts of transfers between host and device, and of synchronisations, since :meth:`reset`."""
 
     def __init__(self) -> None:
         self.reset()
@@ -65,9 +65,9 @@ class OutOfMemoryError(MemoryError):
 
 
 class MemoryPool:
-    """Gives out memory and keeps, as CuPy's, what comes back; each array is rounded up to 512 bytes.
+    """Allocates memory and, like CuPy's, keeps freed blocks; sizes are rounded up to 512 bytes.
 
-    It never runs into fragments: what it keeps is as much as was in use at once.
+    It never fragments: it reserves no more than the largest amount in use at once.
     """
 
     def __init__(self, allocator: Any = None, *, keeps: bool = True) -> None:
@@ -105,17 +105,17 @@ def _taken() -> int:
     return sum(account.reserved for account in accounts)
 
 
-pool = MemoryPool(keeps=False)  # gives back at once, so that what is in use is known to the byte
+pool = MemoryPool(keeps=False)  # frees at once, so that the memory in use is exact
 
 
 def forget_pools() -> None:
-    """Count no longer what pools of earlier tests hold, which may be garbage that nobody has collected."""
+    """Stop counting the memory of earlier tests' pools, which may be uncollected garbage."""
     accounts.clear()
     accounts.add(pool._account)
 
 
 class Thread(threading.local):
-    """What CuPy knows of each thread."""
+    """The state of CuPy in each thread."""
 
     current: Stream | None = None  # the null stream, until another is used
     recording: Any = None  # the recorder of the current stream while it captures
@@ -147,7 +147,7 @@ def _synchronise() -> None:
 
 
 def _synchronise_device() -> None:
-    """Of all streams, and so of those that capture."""
+    """Synchronise all streams, which invalidates captures."""
     for stream in _capturing:
         stream.recorder.invalid = True
     if _capturing:
@@ -305,7 +305,7 @@ ILLEGAL = "cudaErrorIllegalState: the operation cannot be performed in the prese
 
 
 def _follow() -> None:
-    """Record, or no longer, after the current stream or its capture has changed."""
+    """Start or stop recording after the current stream or its capture has changed."""
     recorder = get_current_stream().recorder
     if thread.recording is not recorder:
         from . import capture
@@ -318,7 +318,7 @@ Stream.null = Stream(null=True)
 
 
 def forget_captures() -> None:
-    """Leave nothing behind of captures that nobody ended."""
+    """Drop captures that were not ended."""
     for stream in list(_capturing):
         stream.recorder = None
     _capturing.clear()
@@ -341,7 +341,7 @@ def __getattr__(name: str) -> Any:
 
 
 def alloc_pinned_memory(size: int) -> bytearray:
-    """Page-locked memory: a writable buffer that, as CuPy's, may be longer than what was asked for."""
+    """Page-locked memory: a writable buffer that, as CuPy's, may be longer than requested."""
     return bytearray((size + 511) // 512 * 512)
 
 

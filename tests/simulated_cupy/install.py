@@ -1,4 +1,4 @@
-"""Put the stand-in in CuPy's place, and take it away again without a trace."""
+"""Replace CuPy by the stand-in, and restore everything afterwards."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ CUPY = ("cupy", "cupyx", "cupy_backends")
 
 
 def missing() -> str:
-    """What this machine lacks for the stand-in, or nothing."""
+    """The program that the stand-in needs and this machine lacks, or nothing."""
     return "" if shutil.which(compiler.COMPILER) else f"{compiler.COMPILER} is not installed"
 
 
 @contextlib.contextmanager
 def installed() -> Iterator[ModuleType]:
-    """In the block, ``import cupy`` gives the stand-in, with its counters at zero and no limit of memory."""
+    """In the block, ``import cupy`` returns the stand-in, with counters at zero and unlimited memory."""
     importlib.import_module("rnnlab.ops")
-    kept = _knowing_cupy()
-    _remove(kept)
+    saved = _knowing_cupy()
+    _remove(saved)
     _reset()
     stand_ins = {"cupy": module, "cupy.cuda": cuda}
     sys.modules.update(stand_ins | {"cupyx": None, "cupy_backends": None})
@@ -34,7 +34,7 @@ def installed() -> Iterator[ModuleType]:
     finally:
         _reset()
         _remove(_knowing_cupy())
-        for name, each in kept.items():
+        for name, each in saved.items():
             sys.modules[name] = each
             package, _, attribute = name.rpartition(".")
             if package == OPS:
@@ -52,7 +52,7 @@ def _reset() -> None:
 
 
 def _knowing_cupy() -> dict[str, ModuleType]:
-    """The modules of CuPy, and those of the primitives that use it or one another's parts that do."""
+    """The modules of CuPy, and those of the primitives that use it, directly or not."""
     found = {name: each for name, each in sys.modules.items() if name.partition(".")[0] in CUPY}
     primitives = {name: each for name, each in sys.modules.items() if name.startswith(f"{OPS}.")}
     while True:

@@ -1,4 +1,4 @@
-"""The stand-in of ``cupy.RawModule``: compiles CUDA source with g++ and launches what is in it."""
+"""The stand-in of ``cupy.RawModule``: compiles CUDA source with g++ and launches its kernels."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Parameter(NamedTuple):
     pointer: bool
 
     def convert(self, kernel: str, value: Any) -> Any:
-        """The argument as ctypes takes it; TypeError unless it is exactly what the kernel reads."""
+        """The argument for ctypes; TypeError unless it is exactly what the kernel reads."""
         if self.pointer:
             if isinstance(value, np.uint64) and value == 0:
                 return None
@@ -113,7 +113,7 @@ def _parameter(kernel: str, declaration: str, types: dict[str, Any]) -> Paramete
 
 @functools.cache
 def load(code: str, options: tuple[str, ...]) -> dict[str, Kernel]:
-    """Compile the source, unless that was done before, and load it."""
+    """Compile the source, unless it is cached, and load it."""
     defines = tuple(option for option in options if option.startswith("-D"))
     signatures = parse(code, defines)
     source = code + "\n" + "".join(_launcher(name, *signatures[name]) for name in signatures)
@@ -145,7 +145,7 @@ def _launcher(name: str, kind: str, parameters: tuple[Parameter, ...]) -> str:
 
 
 class Function:
-    """A kernel as it is on the device, which alone can be launched cooperatively."""
+    """A loaded kernel; unlike :class:`RawKernel` it takes the flag of a cooperative launch."""
 
     def __init__(self, raw: RawKernel) -> None:
         self._raw = raw
@@ -267,7 +267,7 @@ class RawKernel:
 
 
 class RawModule:
-    """CUDA source; of the options only definitions (-D) count here."""
+    """CUDA source; of the options only definitions (-D) have an effect here."""
 
     def __init__(
         self,
@@ -293,7 +293,7 @@ class RawModule:
 
 
 def _check_cooperative(enabled: bool) -> None:
-    """Refuse what CuPy links to a library of the CUDA toolkit, which is not where CuPy comes from pip."""
+    """Refuse to link libcudadevrt, which is part of the CUDA toolkit and not of CuPy from pip."""
     if enabled:
         raise RuntimeError("Relocatable PTX code is requested, but cudadevrt is not found.")
 

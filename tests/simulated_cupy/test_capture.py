@@ -1,4 +1,4 @@
-"""Graphs: launches do what was captured, as often as they come, and the capture does nothing."""
+"""Graphs: a launch repeats the captured operations, and the capture runs none."""
 
 from __future__ import annotations
 

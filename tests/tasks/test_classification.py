@@ -16,8 +16,6 @@ from rnnlab.recipes.recipe import (
     DecodingConfig,
     load_config,
 )
-from rnnlab.reporting.scores import scores_table
-from rnnlab.tasks.classification import Evaluation
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
@@ -179,22 +177,6 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
     assert np.sum(written["confusion"]) == 20
 
 
-def test_a_confusion_matrix_is_a_line_for_each_class():
-    confusion = np.array([[1200, 0, 3], [0, 0, 0], [1, 0, 1]])
-    labels = np.zeros(1, int)
-    text = scores_table(Evaluation("test", labels, labels, 0.5, 0.9967, confusion)).splitlines()
-    assert [line.split() for line in text[:3]] == [
-        ["images", "1"],
-        ["loss", "0.5000"],
-        ["accuracy", "0.9967"],
-    ]
-    assert [line.split() for line in text[5:]] == [
-        ["0", "1,200", ".", "3", "99.8%"],
-        ["1", ".", ".", ".", "-"],
-        ["2", "1", ".", "1", "50.0%"],
-    ]
-
-
 def test_data_are_described(recipe, capsys):
     assert cli.main(["data", "info", str(recipe), "--set", "data.max_train=70"]) == 0
     printed = capsys.readouterr().out
@@ -212,8 +194,15 @@ def test_data_are_described(recipe, capsys):
         (["evaluate", "RUN", "--lexicon", "x"], "--lexicon is for translations, but the model of"),
         (["evaluate", "RUN", "--beam", "3"], "beam_size is for a search for sentences, but the model of"),
         (["evaluate", "RUN", "--split", "dev"], "has the splits train, val, test, not 'dev'"),
+        (
+            ["train", "RECIPE", "--set", "training.scheduled_sampling={name='constant', value=0.2}"],
+            "training.scheduled_sampling is for models that write sentences",
+        ),
         (["train", "RECIPE", "--set", "training.monitor=CIDEr"], "expected one of val_loss, val_accuracy"),
-        (["train", "RECIPE", "--set", "model.forget_bias=1", "--out", "OUT"], "the gru has no forget gate"),
+        (
+            ["train", "RECIPE", "--set", "model.forget_bias=1", "--out", "OUT"],
+            "cell 'gru' has no forget gate",
+        ),
         (
             ["train", "RECIPE", "--set", "data.num_val=330", "--out", "OUT"],
             "num_val is 330, expected at least",

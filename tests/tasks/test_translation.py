@@ -1,7 +1,6 @@
 """Sentence pairs from files to scores: a model learns to turn sentences round, and all commands know it."""
 
 import csv
-import io
 import json
 import os
 from pathlib import Path
@@ -19,45 +18,13 @@ from rnnlab.tasks import translation
 from rnnlab.tasks.translation import best_words, translate
 from rnnlab.training import Solver
 
-LETTERS = "abcdefgh"
-
-RECIPE = """
-[data]
-kind = "parallel"
-directory = "{directory}"
-source = "src"
-target = "trg"
-tokenizer = "spaces"
-[model]
-wordvec_dim = 12
-hidden_dim = 16
-word_dropout = 0.1
-[training]
-num_epochs = 2
-batch_size = 16
-optim_config.learning_rate = 1e-2
-[decoding]
-beam_size = 2
-max_length = 8
-[evaluation]
-split = "val"
-"""
-
-
-def reversing(rng, count, longest=6):
-    """Sentences of letters, and the same from the last letter to the first, in capitals."""
-    sources = [list(rng.choice(list(LETTERS), rng.integers(2, longest + 1))) for _ in range(count)]
-    return [(source, [letter.upper() for letter in reversed(source)]) for source in sources]
+from .letters import RECIPE, reversing, write_letters
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    rng, folder = np.random.default_rng(1), tmp_path_factory.mktemp("letters")
-    for split, count in (("train", 120), ("val", 20), ("test_small", 9)):
-        pairs = reversing(rng, count)
-        for ending, side in (("src", 0), ("trg", 1)):
-            lines = [" ".join(pair[side]) for pair in pairs]
-            (folder / f"{split}.{ending}").write_text("\n".join(lines) + "\n")
+    folder = tmp_path_factory.mktemp("letters")
+    write_letters(folder)
     return folder
 
 
@@ -134,12 +101,12 @@ def test_scores_by_hand(run):
 def test_the_discrepancy_of_pairs(run, capsys):
     opened = runs.load_run(run)
     found = runs.discrepancy(opened, "test_small")
-    assert found.taught.shape == found.free.shape == (9, 16)
+    assert found.teacher_forced.shape == found.free_running.shape == (9, 16)
     source, target = opened.data.batch("test_small", np.arange(9))
-    np.testing.assert_allclose(found.taught, opened.model.last_states(source, target), rtol=1e-6)
+    np.testing.assert_allclose(found.teacher_forced, opened.model.last_states(source, target), rtol=1e-6)
     assert 0 < found.pointwise < 2
     few = runs.discrepancy(opened, "test_small", first=4)
-    np.testing.assert_allclose(few.free, found.free[:4], rtol=1e-5)
+    np.testing.assert_allclose(few.free_running, found.free_running[:4], rtol=1e-5)
     assert cli.main(["discrepancy", str(run), "--split", "test_small"]) == 0
     assert f"d_pw            {found.pointwise:.4f}" in capsys.readouterr().out
     with pytest.raises(KeyError, match="not 'dev'"):
@@ -258,60 +225,6 @@ def test_without_attention(folder):
 
 
 # ---------------------------------------------------------------- commands
-
-
-def test_translate_sentences_files_and_standard_input(run, tmp_path, capsys, monkeypatch):
-    assert cli.main(["translate", str(run), "a b c", "d e"]) == 0
-    expected = capsys.readouterr().out
-    assert len(expected.splitlines()) == 2
-    (tmp_path / "sentences").write_text("a b c\nd e\n")
-    assert cli.main(["translate", str(run), "--file", str(tmp_path / "sentences")]) == 0
-    assert capsys.readouterr().out == expected
-    monkeypatch.setattr("sys.stdin", io.StringIO("a b c\nd e\n"))
-    assert cli.main(["translate", str(run)]) == 0
-    assert capsys.readouterr().out == expected
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert cli.main(["translate", str(run)]) == 0
-    assert capsys.readouterr().out == ""
-
-
-def test_sentences_may_come_after_options(run, capsys):
-    assert cli.main(["translate", str(run), "a b", "d e"]) == 0
-    expected = capsys.readouterr().out
-    assert cli.main(["translate", str(run), "a b", "--max-length", "8", "d e"]) == 0
-    assert capsys.readouterr().out == expected
-    with pytest.raises(SystemExit):
-        cli.main(["translate", str(run), "a b", "--max-length", "8", "--unheard-of", "d e"])
-    assert "unrecognized arguments: --unheard-of d e" in capsys.readouterr().err
-
-
-def test_n_best_translations_and_a_picture(run, tmp_path, capsys):
-    picture = tmp_path / "attention.png"
-    options = ["--beam", "4", "--n-best", "3", "--show-attention", str(picture)]
-    assert cli.main(["translate", str(run), "a b c", *options]) == 0
-    scores = [float(line.split()[0]) for line in capsys.readouterr().out.splitlines() if line]
-    assert len(scores) == 3
-    assert scores == sorted(scores, reverse=True)
-    assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_picture_for_each_of_several_sentences(run, tmp_path):
-    (tmp_path / "sentences").write_text("a b c\n\nd e\n")
-    options = ["--file", str(tmp_path / "sentences"), "--show-attention", str(tmp_path / "attention.png")]
-    assert cli.main(["translate", str(run), *options]) == 0
-    pictures = [tmp_path / f"attention-{number}.png" for number in (1, 2, 3)]
-    assert sorted(tmp_path.glob("*.png")) == pictures
-    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
-
-
-def test_empty_sentences_and_unknown_words_are_reported(run, capsys):
-    assert cli.main(["translate", str(run), "a b", "", "a zebra b yak zebra"]) == 0
-    captured = capsys.readouterr()
-    assert len(captured.out.splitlines()) == 3
-    assert captured.err.splitlines() == [
-        "rnnlab translate: sentence 2 is empty",
-        "rnnlab translate: sentence 3: read as <UNK>: zebra, yak",
-    ]
 
 
 def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):

@@ -185,10 +185,22 @@ def test_decayed_averages_become_zero_not_subnormal():
 
 
 def test_flush_leaves_other_numbers():
-    x = np.array([1e-31, -1e-31, 1e-29, -1e-29, 0, 1], np.float32)
-    expected = np.array([0, 0, 1e-29, -1e-29, 0, 1], np.float32)
+    x = np.array([1e-39, -1e-39, 2e-38, -2e-38, 0, 1], np.float32)
+    expected = np.array([0, 0, 2e-38, -2e-38, 0, 1], np.float32)
     optim.flush_subnormals(x)
     np.testing.assert_array_equal(x, expected)
+
+
+def test_tiny_gradients_of_adam_count(rng):
+    """A parameter whose gradients are all tiny moves as in float64: the state is not set to zero too early."""
+    dw = 10.0 ** rng.uniform(-32, -10, 500) * rng.choice([-1, 1], 500)
+    results = []
+    for dtype in (np.float32, np.float64):
+        rule, w = make_update_rule("adam", {"learning_rate": 0.1}), np.zeros(500, dtype)
+        for _ in range(200):
+            rule.step(w, dw.astype(dtype))
+        results.append(w.astype(np.float64))
+    np.testing.assert_allclose(*results, rtol=1e-4)
 
 
 def test_config_names_every_hyperparameter():

@@ -203,7 +203,7 @@ def test_what_is_true_or_false(name):
 
 def test_scheduled_sampling_waits_for_words(device):
     sampling = {"name": "constant", "value": 0.5}
-    with pytest.raises(ValueError, match="scheduled_sampling is given, which waits"):
+    with pytest.raises(ValueError, match="scheduled_sampling is given, which reads"):
         trained(*MODELS["captioner"], device="gpu", graphs=True, scheduled_sampling=sampling)
 
 

@@ -1,10 +1,10 @@
-"""``shapes``: the built-in data, rendered scenes with captions from a grammar; made, not downloaded.
+"""``shapes``: the built-in data, rendered scenes with captions from a grammar.
 
-scenes     what is in a picture
+scenes     the objects of a picture and their relation
 drawing    the picture
-grammar    five sentences about it
-features   what a small, fixed vision system sees in it
-build      all of it on disk
+grammar    five sentences about a scene
+features   image features from a fixed extractor
+build      the files
 """
 
 from rnnlab.data.shapes.build import ensure_shapes, open_shapes, shapes_directory, write_shapes

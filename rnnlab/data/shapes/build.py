@@ -1,10 +1,11 @@
-"""The built-in data on disk: scenes drawn, described, seen, and written in the course's layout.
+"""The files of the built-in data: the course's layout, references, grid features and pictures.
 
-Besides the course's files, ``references.json``, the grid features and the pictures, there are
+Two more files describe how they were made:
 
-scenes.json     for each split, for each scene: its objects (shape, colour, size, place) with the cells of the
-                grid that each of them covers, and how they stand
-shapes.json     what made the folder: the generator's version, and its arguments
+scenes.json     for each scene of each split: its objects (shape, colour, size, place), the grid cells that
+each
+                object covers, and their relation
+shapes.json     the version of the generator, and its arguments
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from rnnlab.data.shapes.scenes import Scene, draw_scene
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
 
-GENERATOR = 1  # to be raised with every change of what is made: folders of another version are not read
+GENERATOR = 1  # raised with every change of the generated data; folders of another version are refused
 SIZES = {"train": 4000, "val": 500, "test": 500}
 PIXELS = 96  # of a picture
 CELLS = 6  # rows and columns of the grid
@@ -39,8 +40,8 @@ MAX_WORDS = 15
 SCENES_FILE = "scenes.json"
 ORIGIN_FILE = "shapes.json"
 
-_COVERED = 0.1  # share of a cell
-_CHUNK = 100  # pictures in memory together
+_COVERED = 0.1  # an object covers a cell from this share on
+_CHUNK = 100  # pictures in memory at a time
 
 
 def open_shapes(
@@ -51,31 +52,31 @@ def open_shapes(
     standardise: bool = False,
     max_train: int | None = None,
 ) -> CaptionData:
-    """The built-in data; made on first use, in some 20 seconds.
+    """The built-in data, generated on first use in about 20 seconds.
 
     Parameters
     ----------
     directory : path, optional
-        :func:`shapes_directory` if left out.
+        By default :func:`shapes_directory`.
     features : {"pca", "local"}
-        A vector for each image, or one for each cell of a grid of 6 x 6, to attend to.
+        One vector per image, or one per cell of a 6 x 6 grid, for attention.
     global_features : {"pca"}, optional
-        With local features: the vector of each image as well.
+        With local features: additionally the vector of each image.
     standardise : bool
-        As of :class:`~rnnlab.data.CaptionData`. Off, since principal components of one scale learn better
-        here.
+        As of :class:`~rnnlab.data.CaptionData`. Off by default: models learn faster from principal components
+        of one common scale.
     max_train : int, optional
         As of :class:`~rnnlab.data.CaptionData`.
 
     Returns
     -------
     CaptionData
-        With the splits train, val and test.
+        The splits are train, val and test.
 
     Raises
     ------
     ValueError
-        If the folder was made by another version of the generator, or by something else.
+        If another version of the generator, or another program, made the folder.
     """
     folder = ensure_shapes(directory)
     return CaptionData.from_course(
@@ -100,37 +101,37 @@ def shapes_directory() -> Path:
 
 
 def ensure_shapes(directory: PathLike | None = None) -> Path:
-    """The folder of the built-in data, written if it is not there; ValueError if another version wrote it."""
+    """The folder of the built-in data, written if missing; ValueError if another version wrote it."""
     folder = shapes_directory() if directory is None else Path(directory)
     if not folder.exists():
         try:
             write_shapes(folder)
         except OSError:
-            if not folder.exists():  # else another process was quicker
+            if not folder.exists():  # otherwise another process was faster
                 raise
     _check_origin(folder)
     return folder
 
 
 def write_shapes(directory: PathLike, sizes: Mapping[str, int] = SIZES, *, seed: int = 0) -> None:
-    """Make the built-in data: the same bytes for the same sizes and seed.
+    """Generate the built-in data: the same bytes for the same sizes and seed.
 
     Parameters
     ----------
     directory : path
-        Must not exist. It is whole or absent: everything is written beside it and renamed.
+        Must not exist. It is complete or absent: everything is written to a temporary folder and renamed.
     sizes : mapping of str to int
-        The scenes of each split, ``train`` among them.
+        The number of scenes of each split, including ``train``.
     seed : int
 
     Raises
     ------
     FileExistsError
-        If there is something already.
+        If ``directory`` exists.
     """
     target = Path(directory)
     if target.exists():
-        raise FileExistsError(f"write_shapes: {target} exists, expected a folder to be made")
+        raise FileExistsError(f"write_shapes: {target} exists, expected a path that does not exist")
     target.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
@@ -142,11 +143,11 @@ def write_shapes(directory: PathLike, sizes: Mapping[str, int] = SIZES, *, seed:
 
 
 def _check_origin(folder: Path) -> None:
-    """Check that this version of the generator made what is in ``folder``."""
+    """Check that this version of the generator made ``folder``."""
     origin = folder / ORIGIN_FILE
     found = read_json(origin, "generator")["generator"] if origin.exists() else "no such file"
     if found != GENERATOR:
-        expected = f"{GENERATOR}: delete the folder {folder} to have the built-in data made again"
+        expected = f"{GENERATOR}: delete the folder {folder} to generate the built-in data again"
         raise mismatch(f"{origin}: generator", found, expected)
 
 
@@ -159,8 +160,10 @@ def _write(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
     }
     train = made["train"]
     count, dims = train["global"].shape
-    whole = PCA.fit(train["global"], min(GLOBAL_DIMS, max(1, count - 1), dims))  # any more are arbitrary
-    scale = np.sqrt(whole.variances.mean())  # one for all, so that the first components stay the largest
+    whole = PCA.fit(
+        train["global"], min(GLOBAL_DIMS, max(1, count - 1), dims)
+    )  # further components are arbitrary
+    scale = np.sqrt(whole.variances.mean())  # one scale for all: the first components remain the largest
     cells = train["local"].reshape(-1, train["local"].shape[-1])
     grid = PCA.fit(cells, min(LOCAL_DIMS, cells.shape[1]))
     vocabulary = Vocabulary.build(
@@ -205,7 +208,7 @@ def _make_split(folder: Path, split: str, count: int, rng: np.random.Generator) 
 
 
 def _rounded(values: np.ndarray, steps: int) -> np.ndarray:
-    """``values`` in steps of 1 / ``steps``, so that the order in which threads add makes no difference."""
+    """``values`` rounded to multiples of 1 / ``steps``: independent of the order of summation in threads."""
     return (np.rint(values * steps) / steps).astype(np.float32)
 
 

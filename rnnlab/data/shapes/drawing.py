@@ -1,7 +1,7 @@
 """Pictures of scenes: signed distances to the outlines, from which edges, shadows and shading follow.
 
-A distance is negative inside an outline and positive outside. A pixel's coverage is its distance cut to one
-pixel's width, which is what makes the edges smooth.
+A distance is negative inside an outline and positive outside. A pixel's coverage is its distance clipped to
+one pixel's width, which makes the edges smooth.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def draw(scene: Scene, pixels: int = 96) -> tuple[np.ndarray, np.ndarray]:
     -------
     picture : (pixels, pixels, 3) uint8
     coverage : (num_objects, pixels, pixels) float32
-        How much of each pixel each object covers and shows, 0 to 1.
+        The visible share of each pixel that each object covers, 0 to 1.
     """
     centres = (np.arange(pixels, dtype=np.float32) + 0.5) / pixels
-    canvas = _background(scene.hue, centres)  # (3, pixels, pixels): long rows are quicker than triples
+    canvas = _background(scene.hue, centres)  # (3, pixels, pixels): long rows are faster than triples
     coverage = np.zeros((len(scene.objects), pixels, pixels), np.float32)
     painted = sorted(range(len(scene.objects)), key=lambda index: -scene.objects[index].radius)
     for index in painted:
@@ -68,7 +68,7 @@ def _window(centre: float, radius: float, pixels: int) -> slice:
 
 
 def _shadow(distance: np.ndarray, lift: float, pixels: int) -> np.ndarray:
-    """How dark the shadow of an object ``lift`` above the ground is: its outline, moved and blurred."""
+    """The darkness of the shadow of an object ``lift`` above the ground: its outline, shifted and blurred."""
     right, down = round(lift * pixels), round(1.6 * lift * pixels)
     moved = np.pad(distance, ((down, 0), (right, 0)), mode="edge")[: len(distance), : distance.shape[1]]
     ramp = np.clip(0.5 - moved / (2.2 * lift), 0, 1)
@@ -119,7 +119,7 @@ def _heart(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _ring(points: int, radii: tuple[float, ...]) -> np.ndarray:
-    """Corners around the origin, the first at the top, at ``radii`` by turns."""
+    """Corners around the origin, the first at the top, at alternating ``radii``."""
     count = points * len(radii)
     angle = 2 * np.pi * np.arange(count) / count
     radius = np.resize(radii, count)

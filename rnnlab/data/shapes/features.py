@@ -1,10 +1,10 @@
-"""Image features for the built-in data: what a trained network would see, from a fixed extractor without one.
+"""Image features of the built-in data from a fixed extractor, in place of a trained network.
 
-A picture is split into channels tuned to eighteen hues, of which the pale background excites none. What a
-channel sees is a blob; it is described by how much there is of it, where it is, where it is from the middle
-of all blobs, and how much its silhouette, moved and scaled to a common frame, resembles each of a bank of
-templates. Global features are the descriptions of all channels; local features say for each cell of a grid
-what the blobs that cover it are.
+A picture is split into channels tuned to eighteen hues; the pale background excites none of them. The
+response of a channel is a blob. It is described by its area, its place, its direction from the centre of all
+blobs, and the similarity of its silhouette, shifted and scaled to a common frame, to each of a bank of
+templates. Global features are the descriptions of all channels. Local features describe, for each cell of a
+grid, the blobs that cover it.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from rnnlab.data.shapes.scenes import SHAPES, Scene, SceneObject
 
 HUES = 18
 HUE_WIDTH = np.deg2rad(8)  # standard deviation of a channel's tuning
-PIXELS = 48  # of the pictures that are looked at
+PIXELS = 48  # of the pictures after downscaling
 FRAME = 16  # pixels of a silhouette
 FRAME_REACH = 1.0
-ANGLES = (-0.2, -0.1, 0.0, 0.1, 0.2)  # at which a template is held to a silhouette
+ANGLES = (-0.2, -0.1, 0.0, 0.1, 0.2)  # rotations of the templates, in radians
 SHARPNESS = 12.0
 LEAST_AREA = 0.003  # of the picture: half-saturation of a blob's presence
 
 
 class Blobs(NamedTuple):
-    """What the channels see of N pictures."""
+    """The responses of the channels to N pictures."""
 
     maps: np.ndarray  # (N, HUES, PIXELS, PIXELS), 0 to 1
-    place: np.ndarray  # (N, HUES, 4): x, y, and the direction from the middle of all blobs
-    kind: np.ndarray  # (N, HUES, 2 + len(SHAPES)): presence, size, resemblance to each template
+    place: np.ndarray  # (N, HUES, 4): x, y, and the direction from the centre of all blobs
+    kind: np.ndarray  # (N, HUES, 2 + len(SHAPES)): presence, size, similarity to each template
 
 
 def see(pictures: np.ndarray) -> Blobs:
@@ -53,7 +53,7 @@ def see(pictures: np.ndarray) -> Blobs:
     away = np.hypot(dx, dy) + 0.04
     place = np.stack([2 * x - 1, 2 * y - 1, dx / away, dy / away], axis=1)
 
-    width = np.sqrt(area / blob.max(axis=(1, 2)))  # as if the channel were tuned to just this hue
+    width = np.sqrt(area / blob.max(axis=(1, 2)))  # as of a channel tuned to exactly this hue
     alike = resemblance(silhouettes(blob, x, y, width))
     kind = np.concatenate([np.ones((len(area), 1)), 4 * width[:, None], alike], axis=1)
     described = []
@@ -65,12 +65,12 @@ def see(pictures: np.ndarray) -> Blobs:
 
 
 def global_features(blobs: Blobs) -> np.ndarray:
-    """One vector (N, HUES * 11) float32 a picture."""
+    """One vector per picture, (N, HUES * 11) float32."""
     return np.concatenate([blobs.place, blobs.kind], axis=2).reshape(len(blobs.maps), -1)
 
 
 def local_features(blobs: Blobs, grid: int = 6) -> np.ndarray:
-    """A vector of each cell of a grid, row by row: (N, grid * grid, HUES * 7) float32."""
+    """One vector per cell of a grid, row by row: (N, grid * grid, HUES * 7) float32."""
     count, cell = len(blobs.maps), PIXELS // grid
     covered = blobs.maps.reshape(count, HUES, grid, cell, grid, cell).mean(axis=(3, 5))
     covered = np.sqrt(covered).reshape(count, HUES, grid * grid)
@@ -78,7 +78,7 @@ def local_features(blobs: Blobs, grid: int = 6) -> np.ndarray:
 
 
 def hue_maps(pictures: np.ndarray) -> np.ndarray:
-    """How much of each hue is in each pixel of pictures (N, h, w, 3), 0 to 1: (N, HUES, h, w) float32."""
+    """The share of each hue in each pixel of pictures (N, h, w, 3), 0 to 1: (N, HUES, h, w) float32."""
     red, green, blue = np.moveaxis(pictures, -1, 0)
     first, second = red - (green + blue) / 2, np.float32(np.sqrt(0.75)) * (green - blue)
     colourful = np.clip((np.hypot(first, second) - 0.12) / 0.3, 0, 1)
@@ -93,7 +93,7 @@ def hue_maps(pictures: np.ndarray) -> np.ndarray:
 
 
 def silhouettes(blob: np.ndarray, x: np.ndarray, y: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """Blobs (P, h, w) moved to the middle and scaled to one area: (P, FRAME * FRAME), each of norm 1."""
+    """Blobs (P, h, w) shifted to the centre and scaled to one area: (P, FRAME * FRAME), each of norm 1."""
     steps = (2 * (np.arange(FRAME) + 0.5) / FRAME - 1).astype(np.float32) * FRAME_REACH
     rows = np.clip((y + steps[:, None] * width).T * PIXELS - 0.5, 0, PIXELS - 1.001)
     columns = np.clip((x + steps[:, None] * width).T * PIXELS - 0.5, 0, PIXELS - 1.001)
@@ -107,7 +107,7 @@ def silhouettes(blob: np.ndarray, x: np.ndarray, y: np.ndarray, width: np.ndarra
 
 
 def resemblance(frames: np.ndarray) -> np.ndarray:
-    """How alike silhouettes (P, FRAME * FRAME) are to each shape's templates: (P, len(SHAPES)), sums of 1."""
+    """Similarity of silhouettes (P, FRAME * FRAME) to each shape's templates: (P, len(SHAPES)), sums 1."""
     distance = 2 - 2 * frames @ _templates().T
     nearest = distance.reshape(len(frames), len(SHAPES), len(ANGLES)).min(axis=2)
     scores = np.exp(
@@ -118,7 +118,7 @@ def resemblance(frames: np.ndarray) -> np.ndarray:
 
 @cache
 def _templates() -> np.ndarray:
-    """Silhouettes of every shape, drawn on its own, at every angle: (shapes * angles, FRAME * FRAME)."""
+    """Silhouettes of every shape alone at every angle: (shapes * angles, FRAME * FRAME)."""
     things = [
         SceneObject(shape, "red", "large", 0.5, 0.5, 0.3, angle) for shape in SHAPES for angle in ANGLES
     ]
@@ -136,7 +136,7 @@ def _middle(blob: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _shrink(pictures: np.ndarray) -> np.ndarray:
-    """Average the pixels of squares, so that PIXELS x PIXELS are left, 0 to 1."""
+    """Average squares of pixels to a picture of PIXELS x PIXELS, 0 to 1."""
     side = pictures.shape[1] // PIXELS
     total = np.zeros((len(pictures), PIXELS, PIXELS, 3), np.float32)
     for row in range(side):

@@ -1,8 +1,7 @@
-"""Sentences about scenes: a small grammar, five wordings of each picture.
+"""Sentences about scenes from a small grammar, five per picture.
 
-A sentence form is drawn without replacement, so that the five differ in construction, not only in a word.
-Which object is the subject follows the picture: mostly the figure (the smaller one), now and then the
-ground.
+Sentence forms are drawn without replacement, so that the five sentences differ in construction. The subject
+is mostly the figure (the smaller object), sometimes the ground.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ PRONOUN_PHRASES = {
     "inside": "inside it",
     "around": "around it",
 }
-USUAL = 0.8  # how often the usual wording, or the usual subject, is taken
+USUAL = 0.8  # the probability of the usual wording, and of the usual subject
 
 ONE = (
     "{a} is {where}",

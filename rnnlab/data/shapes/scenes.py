@@ -1,7 +1,7 @@
-"""Scenes of the built-in data: what is in a picture, before it is drawn or described.
+"""Scenes of the built-in data: the objects of a picture and their relation.
 
-A scene has one, two or three objects on a unit square, x to the right and y downwards. Two objects stand in
-one of five relations; three stand in a row or in a column. All objects of a scene differ in colour.
+A scene has one, two or three objects on a unit square, x to the right and y downwards. Two objects have one
+of five relations; three form a row or a column. All objects of a scene differ in colour.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import numpy as np
 
 SHAPES = ("circle", "square", "triangle", "star", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple")
-RADII = {"small": (0.085, 0.11), "large": (0.18, 0.215)}  # about, of the circle around a shape
+RADII = {"small": (0.085, 0.11), "large": (0.18, 0.215)}  # approximately, of the circle around a shape
 SIZES = tuple(RADII)
 DIRECTIONS = {"above": (0, -1), "below": (0, 1), "left": (-1, 0), "right": (1, 0)}
-LAYOUTS = {"one": 0.15, "two": 0.7, "three": 0.15}  # how often
+LAYOUTS = {"one": 0.15, "two": 0.7, "three": 0.15}  # probabilities
 MARGIN = 0.03  # between objects, and to the border
 
 
 @dataclass(frozen=True)
 class SceneObject:
-    """A shape of a picture. ``x``, ``y``, ``radius`` in widths of the picture, ``angle`` in radians."""
+    """A shape in a picture. ``x``, ``y``, ``radius`` in widths of the picture, ``angle`` in radians."""
 
     shape: str
     colour: str
@@ -35,18 +35,18 @@ class SceneObject:
 
 @dataclass(frozen=True)
 class Scene:
-    """Objects and how they stand.
+    """Objects and their relation.
 
     Attributes
     ----------
     objects : tuple of SceneObject
-        Of two in the order figure, ground: the figure is the smaller one, of equals the upper or left
-        one. Of three from left to right or downwards.
+        Two objects are in the order figure, ground: the figure is the smaller one, of equals the upper or
+        left one. Three objects are ordered from left to right or downwards.
     relation : str
-        Of two: where the figure is, seen from the ground: above, below, left, right, inside. Of three: row
-        or column. Of one: where it is in the picture, such as ``top left`` or ``middle``.
+        Of two objects: the place of the figure relative to the ground: above, below, left, right, inside. Of
+        three: row or column. Of one: its place in the picture, such as ``top left`` or ``middle``.
     hue : float
-        Of the background, 0 to 1.
+        The hue of the background, 0 to 1.
     """
 
     objects: tuple[SceneObject, ...]
@@ -54,12 +54,12 @@ class Scene:
     hue: float
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """A dict that JSON can hold."""
         return asdict(self)
 
 
 def draw_scene(rng: np.random.Generator) -> Scene:
-    """A scene at random."""
+    """Draw a random scene."""
     layout = rng.choice(list(LAYOUTS), p=list(LAYOUTS.values()))
     objects, relation = {"one": _one, "two": _two, "three": _three}[layout](rng)
     return Scene(objects, relation, float(rng.random()))

@@ -8,6 +8,7 @@ import cupy as cp
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.graphs import copied, uploaded
 from rnnlab.ops.cuda.launch import check_contiguous, each, stride
 from rnnlab.types import Array, Shape
@@ -49,10 +50,12 @@ def concatenate(arrays: Any, axis: int = 0) -> Array:
     return cp.concatenate(arrays, axis)
 
 
+@checked
 def take(x: Array, rows: Array, out: Array) -> None:
     _move("take", x, rows, out)
 
 
+@checked
 def put(x: Array, rows: Array, out: Array) -> None:
     _move("put", x, rows, out)
 

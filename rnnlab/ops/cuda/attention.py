@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.launch import WARP, by_rows, check_contiguous, each, stride
 from rnnlab.types import Array
 
 
+@checked
 def additive_attention_forward(
     query: Array, keys: Array, v: Array, memory: Array, slots: Array, weights: Array, context: Array
 ) -> None:
@@ -15,6 +17,7 @@ def additive_attention_forward(
     )  # fmt: skip
 
 
+@checked
 def additive_attention_backward(
     dcontext: Array,
     query: Array,
@@ -35,6 +38,7 @@ def additive_attention_backward(
     )  # fmt: skip
 
 
+@checked
 def dot_attention_forward(
     query: Array, keys: Array, memory: Array, slots: Array, weights: Array, context: Array
 ) -> None:
@@ -44,6 +48,7 @@ def dot_attention_forward(
     )  # fmt: skip
 
 
+@checked
 def dot_attention_backward(
     dcontext: Array,
     query: Array,
@@ -62,6 +67,7 @@ def dot_attention_backward(
     )  # fmt: skip
 
 
+@checked
 def attention_memory_gradient(dcontext: Array, weights: Array, slots: Array, dmemory: Array) -> None:
     check_contiguous(dcontext, dmemory)
     (n, L), C = slots.shape, dcontext.shape[1]

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.launch import NULL, check_contiguous, each
 from rnnlab.ops.cuda.masks import mask_arguments
 from rnnlab.ops.step_masks import StepMasks
 from rnnlab.types import Array
 
 
+@checked
 def rnn_forward(a: Array, h: Array) -> None:
     check_contiguous(a, h)
     each("rnn_forward", h.size, h, a, h, h.size)
 
 
+@checked
 def rnn_backward(dh: Array, h: Array, da: Array) -> None:
     check_contiguous(dh, h, da)
     each("rnn_backward", h.size, h, dh, h, da, h.size)
 
 
+@checked
 def lstm_forward(gates: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array) -> None:
     _cell("lstm_forward", (gates, prev_c, c, tanh_c, h), h.shape)
 
 
+@checked
 def lstm_backward(dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array) -> None:
     _cell("lstm_backward", (dh, NULL, dc, gates, prev_c, tanh_c, da), dc.shape)
 
@@ -34,26 +39,32 @@ def lstm_backward_of_sum(
     _cell("lstm_backward", (dh, further, dc, gates, prev_c, tanh_c, da), dc.shape)
 
 
+@checked
 def gru_gates_forward(gates: Array, prev_h: Array, reset_h: Array) -> None:
     _cell("gru_gates_forward", (gates, prev_h, reset_h), prev_h.shape)
 
 
+@checked
 def gru_gates_backward(dreset_h: Array, dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
     _cell("gru_gates_backward", (dreset_h, dh, gates, prev_h, da), prev_h.shape)
 
 
+@checked
 def gru_candidate_forward(gates: Array, prev_h: Array, h: Array) -> None:
     _cell("gru_candidate_forward", (gates, prev_h, h), prev_h.shape)
 
 
+@checked
 def gru_candidate_backward(dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
     _cell("gru_candidate_backward", (dh, gates, prev_h, da), prev_h.shape)
 
 
+@checked
 def simplified_gru_forward(gates: Array, prev_h: Array, h: Array) -> None:
     _cell("simplified_gru_forward", (gates, prev_h, h), prev_h.shape)
 
 
+@checked
 def simplified_gru_backward(dh: Array, gates: Array, prev_h: Array, da: Array) -> None:
     _cell("simplified_gru_backward", (dh, gates, prev_h, da), prev_h.shape)
 
@@ -61,17 +72,20 @@ def simplified_gru_backward(dh: Array, gates: Array, prev_h: Array, da: Array) -
 # With dropout and zoneout. Nothing is left to add after the product with Wh, so that None is returned.
 
 
+@checked
 def rnn_regularised_forward(a: Array, prev_h: Array, activated: Array, h: Array, masks: StepMasks) -> None:
     _cell(
         "rnn_regularised_forward", (a, prev_h, activated, h), h.shape, mask_arguments(masks, 1, drops=False)
     )
 
 
+@checked
 def rnn_regularised_backward(dh: Array, activated: Array, da: Array, masks: StepMasks) -> Array | None:
     _cell("rnn_regularised_backward", (dh, activated, da), dh.shape, mask_arguments(masks, 1, drops=False))
     return None
 
 
+@checked
 def lstm_regularised_forward(
     gates: Array, prev_h: Array, prev_c: Array, c: Array, tanh_c: Array, h: Array, masks: StepMasks
 ) -> None:
@@ -79,6 +93,7 @@ def lstm_regularised_forward(
     _cell("lstm_regularised_forward", arrays, h.shape, mask_arguments(masks, 2, drops=True))
 
 
+@checked
 def lstm_regularised_backward(
     dh: Array, dc: Array, gates: Array, prev_c: Array, tanh_c: Array, da: Array, masks: StepMasks
 ) -> Array | None:
@@ -87,12 +102,14 @@ def lstm_regularised_backward(
     return None
 
 
+@checked
 def gru_candidate_regularised_forward(gates: Array, prev_h: Array, h: Array, masks: StepMasks) -> None:
     _cell(
         "gru_candidate_regularised_forward", (gates, prev_h, h), h.shape, mask_arguments(masks, 1, drops=True)
     )
 
 
+@checked
 def gru_candidate_regularised_backward(
     dh: Array, gates: Array, prev_h: Array, da: Array, masks: StepMasks
 ) -> Array | None:
@@ -105,6 +122,7 @@ def gru_candidate_regularised_backward(
     return None
 
 
+@checked
 def simplified_gru_regularised_forward(gates: Array, prev_h: Array, h: Array, masks: StepMasks) -> None:
     _cell(
         "simplified_gru_regularised_forward",
@@ -114,6 +132,7 @@ def simplified_gru_regularised_forward(gates: Array, prev_h: Array, h: Array, ma
     )
 
 
+@checked
 def simplified_gru_regularised_backward(
     dh: Array, gates: Array, prev_h: Array, da: Array, masks: StepMasks
 ) -> Array | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.launch import THREADS, by_rows, check_contiguous
 from rnnlab.types import Array
 
 
+@checked
 def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
     # The rows of one token are added in their order, without atomics: the same bits every time.
     check_contiguous(dout, tokens, dW)

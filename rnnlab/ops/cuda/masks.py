@@ -8,6 +8,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.graphs import graph_seeds
 from rnnlab.ops.cuda.launch import NULL, each
 from rnnlab.ops.numpy import masks as numpy_masks
@@ -21,6 +22,7 @@ def mask_seeds(rng: np.random.Generator, count: int) -> Sequence[int]:
     return graph_seeds(numpy_masks.mask_seeds(rng, count))
 
 
+@checked
 def dropout(x: Array, p: float, seed: int, out: Array) -> None:
     x, dropped = cp.ascontiguousarray(x), _contiguous(out)
     limit = np.uint64(round(p * 2**32))
@@ -29,6 +31,7 @@ def dropout(x: Array, p: float, seed: int, out: Array) -> None:
         out[...] = dropped
 
 
+@checked
 def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
     mask = _contiguous(out)
     each(

@@ -12,21 +12,25 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.graphs import graph_numbers
 from rnnlab.ops.cuda.launch import THREADS, WARP, check_contiguous, each, launch
 from rnnlab.types import Array
 
 
+@checked
 def sgd(w: Array, dw: Array, *, learning_rate: float, scale: float = 1.0) -> None:
     _update("sgd", (w, dw), scale, learning_rate)
 
 
+@checked
 def momentum(
     w: Array, dw: Array, velocity: Array, *, learning_rate: float, momentum: float, scale: float = 1.0
 ) -> None:
     _update("momentum", (w, dw, velocity), scale, learning_rate, momentum)
 
 
+@checked
 def rmsprop(
     w: Array,
     dw: Array,
@@ -40,12 +44,14 @@ def rmsprop(
     _update("rmsprop", (w, dw, cache), scale, learning_rate, decay_rate, epsilon)
 
 
+@checked
 def adagrad(
     w: Array, dw: Array, cache: Array, *, learning_rate: float, epsilon: float, scale: float = 1.0
 ) -> None:
     _update("adagrad", (w, dw, cache), scale, learning_rate, epsilon)
 
 
+@checked
 def adadelta(
     w: Array,
     dw: Array,
@@ -60,6 +66,7 @@ def adadelta(
     _update("adadelta", (w, dw, cache, delta_cache), scale, learning_rate, decay_rate, epsilon)
 
 
+@checked
 def adam(
     w: Array,
     dw: Array,
@@ -77,6 +84,7 @@ def adam(
     adamw(w, dw, m, v, step=step, weight_decay=0.0, scale=scale, **rates)
 
 
+@checked
 def adamw(
     w: Array,
     dw: Array,
@@ -108,6 +116,7 @@ def _update(name: str, arrays: tuple[Array, ...], scale: Any, *numbers: float) -
 # ---------------------------------------------------------------- sums and checks of a gradient
 
 
+@checked
 def sum_of_squares(x: Array) -> Any:
     check_contiguous(x)
     blocks = min(max(1, -(-x.size // THREADS)), 512)
@@ -123,6 +132,7 @@ def first_non_finite(x: Array) -> int | None:
     return None if not x.size or bool(finite.all()) else int(finite.argmin())
 
 
+@checked
 def clip_values(x: Array, bound: float) -> None:
     check_contiguous(x)
     each("clip_values", x.size, x, x, x.size, float(bound))

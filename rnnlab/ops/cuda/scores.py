@@ -5,10 +5,12 @@ from __future__ import annotations
 import cupy as cp
 import numpy as np
 
+from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.launch import NULL, THREADS, by_rows, check_contiguous
 from rnnlab.types import Array
 
 
+@checked
 def softmax_cross_entropy(
     scores: Array, targets: Array, scale: float | Array, dscores: Array, smoothing: float = 0.0
 ) -> Array:
@@ -21,6 +23,7 @@ def softmax_cross_entropy(
     return losses
 
 
+@checked
 def log_softmax(scores: Array) -> Array:
     check_contiguous(scores)
     out = cp.empty(scores.shape, scores.dtype)
@@ -28,6 +31,7 @@ def log_softmax(scores: Array) -> Array:
     return out
 
 
+@checked
 def top(scores: Array, count: int) -> tuple[Array, Array]:
     check_contiguous(scores)
     n, V = scores.shape

@@ -75,6 +75,18 @@ pasted = numba.njit(inline="always", **_OPTIONS)
 reduction = numba.njit(**_OPTIONS | {"fastmath": {"contract", "reassoc"}})
 
 
+def _one_thread() -> None:
+    """Use the serial versions of all kernels."""
+    global _threads
+    _threads = 1
+
+
+if hasattr(
+    os, "register_at_fork"
+):  # GNU's OpenMP ends a process that was forked after its first parallel loop
+    os.register_at_fork(after_in_child=_one_thread)
+
+
 def threads() -> int:
     """The number of threads that kernels share their work among."""
     return _threads
@@ -195,21 +207,25 @@ class Kernel:
         modes = [False] if self.parallel_from is None or _threads == 1 else [False, True]
         return [(dtype, parallel) for dtype in DTYPES for parallel in modes]
 
+    def cache_name(self, dtype: str, parallel: bool) -> str:
+        """A part of the name of the files with this version in numba's cache."""
+        mode = "parallel" if parallel else "serial"
+        return f"{self.function.__name__}-{DTYPES[dtype]}-{mode}-{_digest()}"
+
     def _compile(self, dtype: str, parallel: bool) -> Any:
         body = numba.njit(inline="always", **_OPTIONS)(self.function)
         guard = guarded(body, self.function, self.declaration, self._strided, inlined)
         # qualname is part of the name of the file in numba's cache, which does not tell options apart
-        name = f"{self.function.__name__}-{DTYPES[dtype]}-{'parallel' if parallel else 'serial'}-{_digest()}"
-        guard.__qualname__ = name
+        name = guard.__qualname__ = self.cache_name(dtype, parallel)
         dispatcher = numba.njit(parallel=parallel, **_OPTIONS)(guard)
         try:
             dispatcher.enable_caching()
         except RuntimeError:  # numba finds no folder that it may write
-            _announce("They cannot be saved; set NUMBA_CACHE_DIR to a folder that can be written.")
+            _announce(None)
         else:
             path = Path(dispatcher.stats.cache_path)
             if not any(path.glob(f"*{name}*")):
-                _announce()
+                _announce(path)
         signature = self.signature + ", boolean" * bool(self._strided)
         dispatcher.compile(f"({signature.replace('T', DTYPES[dtype])})")
         dispatcher.disable_compile()
@@ -275,12 +291,25 @@ def warm_up() -> float:
     return time.perf_counter() - started
 
 
-@functools.cache
-def _announce(trouble: str = "") -> None:
-    """Say once why the first call takes so long."""
+_ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # set in the environment, which child processes inherit
+
+
+def _announce(folder: Path | None) -> None:
+    """Say once in a tree of processes why the first call takes so long.
+
+    ``folder`` is where compiled kernels are cached, None if they cannot be.
+    """
+    if os.environ.get(_ANNOUNCED):
+        return
+    os.environ[_ANNOUNCED] = "1"
+    names = [each.cache_name(*version) for each in _KERNELS for version in each.versions()]
+    cached = [path.name for path in folder.glob("*.nbi")] if folder and folder.is_dir() else []
+    missing = sum(not any(name in file for file in cached) for name in names)
+    trouble = "" if folder else " They cannot be saved; set NUMBA_CACHE_DIR to a folder that can be written."
     print(
-        "rnnlab: compiling fused kernels for this processor, one or two seconds each, once; "
-        f"the command rnnlab kernels --warm-up compiles all of them. {trouble}".rstrip(),
+        f"rnnlab: compiling kernels for this processor, once: {missing} of {len(names)} are missing, and each takes "
+        f"1 to 3 seconds when it is first needed. The command rnnlab kernels --warm-up compiles all of them, in "
+        f"about {max(1, round(missing / 30))} min.{trouble}",
         file=sys.stderr,
         flush=True,
     )

@@ -1,8 +1,8 @@
-"""exp, tanh, the logistic function and the larger of two numbers, written so that loops over them vectorise.
+"""exp, tanh, the logistic function and the maximum of two numbers, written so that loops over them vectorise.
 
 The compiler has vector instructions for sums, products, quotients, comparisons and shifts, but calls the
-mathematical library number by number. So the functions are spelled out, without branches, as they are in
-Cephes (Moshier 1989) and Eigen. No error is larger than
+mathematical library element by element. So the functions are written out here, without branches, as in Cephes
+(Moshier 1989) and Eigen. No error is larger than
 
     ===========  ================  ================
     function     float32           float64
@@ -12,8 +12,9 @@ Cephes (Moshier 1989) and Eigen. No error is larger than
     sigmoid      absolute 1.8e-7   absolute 2.3e-16
     ===========  ================  ================
 
-except that exp gives 0 for less than twice the smallest normal number. NaN gives NaN. They are called inside
-kernels only.
+except that exp gives 0 for results below twice the smallest normal number. tanh is exactly 1 where the nearest
+number of the dtype is 1, and sigmoid exactly 0 or 1 where tanh is -1 or 1: gradients of saturated units are
+zero. NaN gives NaN. The functions are called inside kernels only.
 """
 
 from __future__ import annotations
@@ -91,10 +92,11 @@ def _exp(
 
 
 def _tanh32(x):
-    """Eigen's quotient of polynomials; beyond +-7.9 the result is what it is there, 3e-7 short of +-1."""
-    bound = np.float32(7.90531110763549805)
-    x = -bound if x < -bound else x
-    x = bound if x > bound else x
+    """Eigen's quotient of polynomials, and exactly +-1 from 9.011 on, where float32's nearest number is +-1.
+
+    There the quotient is not the tangent, and what is selected does not depend on it.
+    """
+    one, bound = np.float32(1), np.float32(9.011)
     s = x * x
     p = s * np.float32(-2.76076847742355e-16) + np.float32(2.00018790482477e-13)
     p = s * p + np.float32(-8.60467152213735e-11)
@@ -105,7 +107,11 @@ def _tanh32(x):
     q = s * np.float32(1.19825839466702e-06) + np.float32(1.18534705686654e-04)
     q = s * q + np.float32(2.26843463243900e-03)
     q = s * q + np.float32(4.89352518554385e-03)
-    return x * (p / q)
+    y = x * (p / q)
+    y = one if y > one else y  # by rounding, which would turn the sign of a gradient 1 - y^2
+    y = -one if y < -one else y
+    y = one if x > bound else y
+    return -one if x < -bound else y
 
 
 def _tanh64(x):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from importlib import metadata
 from typing import Any
 
@@ -57,6 +58,8 @@ class Mkl:
             raise MklUnavailableError("something else in this process has set it to other threads")
         self.threads = threads if layer == _GNU_THREADS else 1
         self._library.MKL_Set_Num_Threads(self.threads)
+        if self.threads > 1:  # GNU's OpenMP does not survive a fork
+            os.register_at_fork(after_in_child=functools.partial(self._library.MKL_Set_Num_Threads, 1))
         self._gemm = {dtype: self._function(letter, real) for dtype, (letter, real) in _REAL.items()}
         self._try()
 

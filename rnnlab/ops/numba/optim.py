@@ -150,7 +150,7 @@ def clip_values(x, bound):
 @primitive
 def flush_subnormals(x: Array) -> None:
     """Set to zero what is subnormal or will soon be."""
-    _flush(x, float(np.finfo(x.dtype).tiny) * 1e8)
+    _flush(x, float(np.finfo(x.dtype).tiny))
 
 
 # ---------------------------------------------------------------- kernels

@@ -2,7 +2,7 @@
 
 Element i of a mask is drawn with probability p if a 32-bit integer made of ``seed``, in [0, 2^63), and i is
 below 2^32 p. So the backward recomputes the mask instead of reading it, and the part of an array from element
-``start`` on has the mask that it has in the whole. The integer is
+``start`` on has the mask that it has in the full array. The integer is
 
 - in :func:`dropout`, the upper half of the output of splitmix64 (Steele, Lea and Flood 2014) in the state
   seed + (i + 1) gamma;

@@ -179,7 +179,7 @@ def clip_values(x: Array, bound: float) -> None:
 
 @checked
 def flush_subnormals(x: Array) -> None:
-    threshold = float(np.finfo(x.dtype).tiny) * 1e8
+    threshold = np.finfo(x.dtype).tiny
     for scratch, x_ in _blocks(x):
         np.abs(x_, out=scratch)
         x_[scratch < threshold] = 0

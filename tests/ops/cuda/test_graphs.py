@@ -16,14 +16,14 @@ def test_a_graph(ops):
     x, out = ops.asarray(np.ones(50)), ops.empty(50)
     w, dw = ops.asarray(np.zeros(1)), ops.asarray(np.ones(1))
 
-    def tell():
+    def update():
         ops.sgd(w, dw, learning_rate=rate, scale=1.0)
 
     def work():
         (seed,) = ops.mask_seeds(rng, 1)
         ops.dropout(x, 0.5, seed, out)
         ops.matmul_into(x[None], x[:, None], product)
-        tell()
+        update()
 
     product, rate = ops.empty((1, 1)), 0.5
     work()
@@ -31,7 +31,7 @@ def test_a_graph(ops):
     graph = training.Graph(work, training.GraphMemory())
     for rate in (0.5, 0.25, 0.125):
         before, expected = float(w[0]), ops.empty(50)
-        graph.launch(rng, tell)
+        graph.launch(rng, update)
         ops.dropout(x, 0.5, ops.mask_seeds(same, 1)[0], expected)
         np.testing.assert_array_equal(ops.asnumpy(out), ops.asnumpy(expected))
         assert float(w[0]) == before - rate

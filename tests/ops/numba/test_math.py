@@ -61,6 +61,17 @@ def test_float32(function, exact, error):
     assert np.nanmax(abs(y - expected)) < error  # the specification asks for 5e-7
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_saturated_functions_are_exact(sign, rng):
+    """A unit that is saturated has no gradient: 1 - tanh^2 and s (1 - s) are zero, as in float64."""
+    for dtype, start in ((np.float32, 9.02), (np.float64, 20)):
+        x = np.concatenate([[start], start * 10 ** rng.uniform(0, 30, 10_000), [np.inf]]).astype(dtype)
+        np.testing.assert_array_equal(tanh(sign * x), dtype(sign))
+        np.testing.assert_array_equal(sigmoid(2 * sign * x), dtype(sign > 0))
+    x = rng.uniform(0, 12, 1_000_000).astype(np.float32)
+    assert abs(tanh(sign * x)).max() <= 1
+
+
 def test_float32_tanh_keeps_the_digits_of_small_numbers():
     x = every_float32()
     x = x[(abs(x) > 1e-30) & (abs(x) < 1)]

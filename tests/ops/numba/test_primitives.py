@@ -1,9 +1,6 @@
 """Every fused primitive against the reference, on arrays of every kind that layers pass."""
 
 import inspect
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -276,7 +273,7 @@ def test_update_rules(name, size, scale, dtype, normal):
 def test_what_the_solver_asks_of_a_gradient(size, dtype, normal):
     x = normal(size)
     assert_same("clip_values", [x, 0.5])
-    assert_same("flush_subnormals", [x * np.finfo(dtype).tiny * 1e8])
+    assert_same("flush_subnormals", [x * np.finfo(dtype).tiny])
     assert numba_ops.sum_of_squares(x) == pytest.approx(float((x.astype(float) ** 2).sum()), rel=1e-6)
     assert numba_ops.sum_of_squares(x) == numba_ops.sum_of_squares(x.copy())
 
@@ -300,44 +297,3 @@ def test_every_layer_against_numeric_gradients(ops, monkeypatch):
     rows = [gradcheck.check_case(case, tolerance=1e-7, rng=rng) for case in layer_cases(rng)]
     assert len(rows) > 20
     assert [row for row in rows if not row.error <= 1e-7] == []
-
-
-THREADED = """
-import numpy as np
-from rnnlab.ops.numba import kernel
-from rnnlab.ops import numba as numba_ops
-from rnnlab.ops import numpy as numpy_ops
-
-assert kernel.threads() == 2, kernel.threads()
-rng = np.random.default_rng(0)
-
-
-def compare(name, *arguments):
-    results = []
-    for ops in (numba_ops, numpy_ops):
-        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
-        result = getattr(ops if hasattr(ops, name) else ops.masks, name)(*copies)
-        results.append(copies if result is None else [result, *copies])
-    for a, e in zip(*results):
-        np.testing.assert_allclose(a, e, rtol=1e-4, atol=1e-5)
-
-
-def normal(*shape):
-    return rng.standard_normal(shape).astype(np.float32)
-
-
-N, H, V = 101, 400, 700
-compare("lstm_forward", normal(N, 4 * H), normal(N, H), normal(N, H), normal(N, H), normal(N, H))
-compare("softmax_cross_entropy", normal(N, V), rng.integers(V, size=N), 0.5, normal(N, V), 0.1)
-compare("embedding_gradient", normal(1009, H), rng.integers(50, size=1009), normal(50, H))
-compare("clip_values", normal(300_003), 0.5)
-compare("zoneout_forward", normal(N, 2 * H), 0.3, 5, 7, normal(N, 2 * H))
-used = {kernel.__name__ for kernel in kernel._KERNELS if ("f", True) in kernel._versions}
-scores = {"_softmax_cross_entropy", "_embedding_gradient"}
-assert used == scores | {"lstm_forward", "clip_values", "zoneout_forward"}, used
-"""
-
-
-def test_on_two_threads():
-    environment = os.environ | {"RNNLAB_NUM_THREADS": "2"}
-    subprocess.run([sys.executable, "-c", THREADED], env=environment, check=True, timeout=300)

@@ -83,7 +83,7 @@ def test_masks_of_neighbouring_keys_and_places_are_independent(p):
 @every_dtype
 @pytest.mark.parametrize("start", [0, 5, 15])
 def test_zoneout(start, dtype, rng):
-    """Rows from a start on draw what they draw in the whole."""
+    """Rows from ``start`` on have the mask that they have in the full array."""
     whole = drawn(0.4, 1234567, (12, 5))
     here = whole[start // 5 : start // 5 + 4]
     prev, new, dh = (rng.standard_normal((4, 5)).astype(dtype) for _ in range(3))

@@ -1,0 +1,80 @@
+"""Checks of the arrays of primitives on CuPy, before a kernel reads or writes memory by their shapes."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import cupy as cp
+import numpy as np
+
+from rnnlab.ops.arguments import PRIMITIVES, Declaration
+
+__all__ = ["checked"]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_MANY = 4096  # combinations of shapes that are remembered
+
+_STEP = "prev_h (n, H); h! (n, H)"
+_BACKWARD = "prev_h (n, H)"
+REGULARISED = {
+    name: Declaration(text)
+    for name, text in {
+        "rnn_regularised_forward": "a (n, H); prev_h (n, H); activated! (n, H); h! (n, H)",
+        "rnn_regularised_backward": "dh! (n, H); activated (n, H); da! (n, H)",
+        "lstm_regularised_forward": (
+            "gates! (n, 4H); prev_h (n, H); prev_c (n, H); c! (n, H); tanh_c! (n, H); h! (n, H)"
+        ),
+        "lstm_regularised_backward": (
+            "dh! (n, H); dc! (n, H); gates (n, 4H); prev_c (n, H); tanh_c (n, H); da! (n, 4H)"
+        ),
+        "gru_candidate_regularised_forward": f"gates! (n, 3H); {_STEP}",
+        "gru_candidate_regularised_backward": f"dh! (n, H); gates (n, 3H); {_BACKWARD}; da! (n, 3H)",
+        "simplified_gru_regularised_forward": f"gates! (n, 2H); {_STEP}",
+        "simplified_gru_regularised_backward": f"dh! (n, H); gates (n, 2H); {_BACKWARD}; da! (n, 2H)",
+    }.items()
+}
+
+
+def checked(function: _Function) -> _Function:
+    """Check types, dtypes and shapes of a primitive's arrays as :mod:`rnnlab.ops.arguments` declares them.
+
+    Indices are not read, which would wait for the device. A combination of shapes that was checked once is
+    recognised at the next call.
+    """
+    name = function.__name__
+    declaration = REGULARISED.get(name) or PRIMITIVES[name]
+    signature = inspect.signature(function)
+    positions = {key: place for place, key in enumerate(signature.parameters)}
+    places = [positions[argument.name] for argument in declaration.arguments]
+    seen: set[tuple[Any, ...]] = set()
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            key = tuple([(type(a), a.shape, a.dtype) for a in [arguments[place] for place in places]])
+        except (AttributeError, IndexError):  # not arrays, or given by name
+            key = None
+        if key is None or key not in seen:
+            _check(name, declaration, signature.bind(*arguments, **options).arguments)
+            if key is not None:
+                if len(seen) >= _MANY:
+                    seen.clear()
+                seen.add(key)
+        return function(*arguments, **options)
+
+    return run  # type: ignore[return-value]
+
+
+def _check(name: str, declaration: Declaration, arrays: dict[str, Any]) -> None:
+    for argument in declaration.arguments:
+        array = arrays[argument.name]
+        if not isinstance(array, cp.ndarray):
+            kind = f"{type(array).__module__}.{type(array).__name__}"
+            raise TypeError(f"{name}: {argument.name} is {kind}, expected a CuPy array")
+        if argument.size and array.dtype != np.int64:
+            raise TypeError(
+                f"{name}: {argument.name} has dtype {array.dtype}, expected int64; ops.indices converts it"
+            )
+    declaration.check(name, arrays)

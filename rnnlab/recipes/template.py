@@ -1,0 +1,98 @@
+"""Templates of recipes: every key with its default, its meaning and the values that it takes, as TOML."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any, get_args, get_origin, get_type_hints
+
+from rnnlab.recipes.derived import help_of
+from rnnlab.recipes.recipe import RECIPES, kinds_of
+from rnnlab.recipes.schema import ConfigError, expected, suggestion
+
+_WIDTH = 100
+
+
+def kinds() -> list[str]:
+    """The kinds of data that recipes can have."""
+    return [kind for recipe in RECIPES for kind in kinds_of(recipe)]
+
+
+def template(kind: str) -> str:
+    """A recipe for one kind of data, with all keys of all tables except [[stage]].
+
+    Parameters
+    ----------
+    kind : str
+        "shapes", "parallel", "mnist" or another ``data.kind``. Keys without a default are paths, written as
+        ``PATH``.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such kind.
+    """
+    for recipe in RECIPES:
+        if kind in kinds_of(recipe):
+            return "\n".join(_tables(recipe, kind)) + "\n"
+    raise ConfigError(f"kind is {kind!r}; {suggestion(kind, kinds())}")
+
+
+def _tables(recipe: type, kind: str) -> Iterator[str]:
+    annotations = get_type_hints(recipe, include_extras=True)
+    for name in (field.name for field in dataclasses.fields(recipe) if field.name != "stage"):
+        annotation = annotations[name]
+        table: Any = annotation
+        if name == "data":
+            table = next(each for each in get_args(annotation) if _kind(each) == kind)
+        yield from (
+            "" if name != "data" else f"# All keys of a recipe with data.kind = {kind!r}.\n",
+            f"[{name}]",
+        )
+        yield from _keys(table)
+
+
+def _keys(table: Any, prefix: str = "") -> Iterator[str]:
+    """The lines of a table's keys; a table inside it has dotted keys."""
+    helps = help_of(table)
+    annotations = get_type_hints(table, include_extras=True)
+    for field in dataclasses.fields(table):
+        annotation, key = annotations[field.name], f"{prefix}{field.name}"
+        if dataclasses.is_dataclass(annotation):
+            yield from _keys(annotation, f"{key}.")
+            continue
+        if field.name != "kind":
+            yield from textwrap.wrap(
+                f"{_plain(helps[field.name])} Expected: {expected(annotation)}.",
+                _WIDTH,
+                initial_indent="# ",
+                subsequent_indent="# ",
+                break_long_words=False,
+            )
+        yield f"{key} = {_toml(_default(field, annotation))}"
+
+
+def _kind(table: Any) -> str:
+    return get_args(get_type_hints(table)["kind"])[0]
+
+
+def _default(field: Any, annotation: Any) -> Any:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return get_args(annotation)[0] if get_origin(annotation) is not None else "PATH"
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML; a JSON string, number, boolean or array is one too."""
+    return json.dumps("none" if value is None else value)
+
+
+def _plain(text: str) -> str:
+    """A description without the markup of docstrings."""
+    text = re.sub(r":\w+:`~?([^`]+)`", lambda match: match[1].rpartition(".")[2], text)
+    return text.replace("``", "")

@@ -1,0 +1,74 @@
+"""``rnnlab translate``: sentences, files and standard input, n-best lists, pictures and warnings."""
+
+import io
+
+import pytest
+
+from rnnlab import cli
+
+from ..tasks.letters import RECIPE, write_letters
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("letters")
+    write_letters(folder)
+    (folder / "letters.toml").write_text(RECIPE.format(directory=folder))
+    out = folder / "run"
+    command = ["train", str(folder / "letters.toml"), "--out", str(out), "--no-progress", "--epochs", "1"]
+    assert cli.main(command) == 0
+    return out
+
+
+def test_translate_sentences_files_and_standard_input(run, tmp_path, capsys, monkeypatch):
+    assert cli.main(["translate", str(run), "a b c", "d e"]) == 0
+    expected = capsys.readouterr().out
+    assert len(expected.splitlines()) == 2
+    (tmp_path / "sentences").write_text("a b c\nd e\n")
+    assert cli.main(["translate", str(run), "--file", str(tmp_path / "sentences")]) == 0
+    assert capsys.readouterr().out == expected
+    monkeypatch.setattr("sys.stdin", io.StringIO("a b c\nd e\n"))
+    assert cli.main(["translate", str(run)]) == 0
+    assert capsys.readouterr().out == expected
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert cli.main(["translate", str(run)]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_sentences_may_come_after_options(run, capsys):
+    assert cli.main(["translate", str(run), "a b", "d e"]) == 0
+    expected = capsys.readouterr().out
+    assert cli.main(["translate", str(run), "a b", "--max-length", "8", "d e"]) == 0
+    assert capsys.readouterr().out == expected
+    with pytest.raises(SystemExit):
+        cli.main(["translate", str(run), "a b", "--max-length", "8", "--unheard-of", "d e"])
+    assert "unrecognized arguments: --unheard-of d e" in capsys.readouterr().err
+
+
+def test_n_best_translations_and_a_picture(run, tmp_path, capsys):
+    picture = tmp_path / "attention.png"
+    options = ["--beam", "4", "--n-best", "3", "--show-attention", str(picture)]
+    assert cli.main(["translate", str(run), "a b c", *options]) == 0
+    scores = [float(line.split()[0]) for line in capsys.readouterr().out.splitlines() if line]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_for_each_of_several_sentences(run, tmp_path):
+    (tmp_path / "sentences").write_text("a b c\n\nd e\n")
+    options = ["--file", str(tmp_path / "sentences"), "--show-attention", str(tmp_path / "attention.png")]
+    assert cli.main(["translate", str(run), *options]) == 0
+    pictures = [tmp_path / f"attention-{number}.png" for number in (1, 2, 3)]
+    assert sorted(tmp_path.glob("*.png")) == pictures
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_empty_sentences_and_unknown_words_are_reported(run, capsys):
+    assert cli.main(["translate", str(run), "a b", "", "a zebra b yak zebra"]) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 3
+    assert captured.err.splitlines() == [
+        "rnnlab translate: sentence 2 is empty",
+        "rnnlab translate: sentence 3: read as <UNK>: zebra, yak",
+    ]

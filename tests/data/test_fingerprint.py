@@ -1,0 +1,42 @@
+import numpy as np
+
+from rnnlab.data.fingerprint import array_hash, sample_hash, word_hash
+
+
+def test_integers_of_every_width_have_one_hash():
+    tokens = np.arange(12).reshape(3, 4)
+    assert array_hash(tokens) == array_hash(tokens.astype(np.uint8)) == array_hash(tokens.astype(">i4"))
+    assert array_hash(tokens) != array_hash(tokens.reshape(4, 3))
+    assert array_hash(tokens) != array_hash(tokens + (tokens == 11))
+    assert array_hash(tokens.T) == array_hash(np.ascontiguousarray(tokens.T))
+
+
+def test_a_sample_has_the_first_and_the_last_row(rng):
+    features = rng.standard_normal((100, 3)).astype(np.float32)
+    for row in (0, 99):
+        changed = features.copy()
+        changed[row, 1] += 1
+        assert sample_hash(changed) != sample_hash(features)
+    assert sample_hash(features[:0]) == sample_hash(features[:0, :2])
+    assert sample_hash(features[:2]) != sample_hash(features[:1])
+
+
+def test_a_sample_reads_eight_rows():
+    class Rows:
+        requested = 0
+
+        def __len__(self):
+            return 10_000
+
+        def __getitem__(self, rows):
+            self.requested += len(rows)
+            return np.zeros((len(rows), 2))
+
+    rows = Rows()
+    sample_hash(rows)
+    assert rows.requested == 8
+
+
+def test_words_and_their_order():
+    assert word_hash(["a", "b"]) == word_hash(("a", "b")) != word_hash(["b", "a"])
+    assert word_hash(["ab"]) != word_hash(["a", "b"])

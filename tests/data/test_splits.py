@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from rnnlab.data import CaptionSplit
+
+
+def split(**changes):
+    fields = {
+        "features": np.zeros((2, 3), np.float32),
+        "captions": np.array([[1, 4, 2, 0], [1, 5, 2, 0]]),
+        "image_idxs": np.array([0, 1]),
+        "names": ("a", "b"),
+        "references": [["x"], ["y"]],
+    }
+    return CaptionSplit(**fields | changes)
+
+
+@pytest.mark.parametrize("token", [2**32 + 1, -(2**31) - 1, 2**63])
+def test_tokens_that_32_bits_cannot_hold(token):
+    """A cast alone would make another token of them."""
+    captions = np.array([[1, token, 2, 0], [1, 5, 2, 0]], np.uint64 if token == 2**63 else np.int64)
+    with pytest.raises(ValueError, match=f"captions: found {token}, expected integers of 32 bits"):
+        split(captions=captions)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.uint64])
+def test_integers_of_any_dtype(dtype):
+    found = split(captions=split().captions.astype(dtype), image_idxs=np.array([0, 1], dtype))
+    assert found.captions.dtype == found.image_idxs.dtype == np.int32
+    np.testing.assert_array_equal(found.captions, split().captions)
+
+
+def test_complex_features_are_refused():
+    with pytest.raises(ValueError, match="features: found dtype complex64, expected a floating-point dtype"):
+        split(features=np.zeros((2, 3), np.complex64))
+
+
+def test_model_inputs_are_the_features_themselves():
+    one = split()
+    assert one.model_inputs is one.features
+    two = split(global_features=np.ones((2, 5), np.float32))
+    assert two.model_inputs[0] is two.features
+    assert two.model_inputs[1] is two.global_features

@@ -1,0 +1,24 @@
+import numpy as np
+
+from rnnlab import layers
+from rnnlab.gradcheck.cases import layer_cases, model_cases
+
+
+def test_every_public_layer_has_a_case():
+    names = {case.name.split(",")[0] for case in layer_cases(np.random.default_rng(0))}
+    without_backward = {"Regularisation", "arnet_shapes", "attention_shapes", "attentive_shapes"}
+    without_backward |= {"attentive_start", "attentive_step", "Cell", "cell_names", "register_cell"}
+    for name in set(layers.__all__) - without_backward:
+        layer = name.removesuffix("_forward").removesuffix("_backward")
+        assert layer in names, f"{layer} has no case"
+
+
+def test_names_are_unique_and_the_seed_decides_the_inputs():
+    one, other = (list(layer_cases(np.random.default_rng(3))) for _ in range(2))
+    models = [name for name, _, _ in model_cases(np.random.default_rng(3))]
+    names = [case.name for case in one] + models
+    assert len(set(names)) == len(names)
+    for case, same in zip(one, other, strict=True):
+        for name, array in case.inputs.items():
+            np.testing.assert_array_equal(array, same.inputs[name])
+            assert array.dtype == np.float64

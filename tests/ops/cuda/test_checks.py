@@ -1,0 +1,65 @@
+"""Wrong arguments of a primitive on CuPy are refused by name, before a kernel is launched."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+from rnnlab.ops.arguments import PRIMITIVES
+
+from ..cases import GATES, step_masks
+from ..declared import call, made
+
+PRODUCTS = {"affine", "affine_into", "matmul_into", "matmul_add", "add_column_sums"}  # cublas.py checks them
+NAMES = [
+    name
+    for name in PRIMITIVES
+    if "dropped" not in name and "zoneout" not in name and name not in PRODUCTS | {"flush_subnormals"}
+]
+
+
+def refused(simulated, ops, name, arrays, error, message):
+    simulated.launches.clear()
+    with pytest.raises(error, match=f"{name}: {message}"):
+        call(ops, name, arrays)
+    assert not simulated.launches
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_axis_one_short_and_every_dtype(name, simulated, rng):
+    ops = importlib.import_module("rnnlab.ops.cuda")
+    arguments = PRIMITIVES[name].arguments
+    letters = [letter for each in arguments for _, letter in each.axes or ()]
+
+    def arrays():
+        return {key: ops.asarray(array) for key, array in made(name, rng).items()}
+
+    call(ops, name, arrays())
+    for each in arguments:
+        for axis, (_, letter) in enumerate(each.axes or ()):
+            if letters.count(letter) > 1:
+                given = arrays()
+                shorter = np.delete(ops.asnumpy(given[each.name]), -1, axis)
+                given[each.name] = ops.asarray(shorter)
+                refused(simulated, ops, name, given, ValueError, r"\w+ has shape")
+        given = arrays()
+        dtype = np.int32 if each.size else np.float16
+        given[each.name] = given[each.name].astype(dtype)
+        refused(simulated, ops, name, given, TypeError, f"{each.name} has dtype {np.dtype(dtype)}")
+        given = arrays()
+        given[each.name] = ops.asnumpy(given[each.name])
+        refused(simulated, ops, name, given, TypeError, f"{each.name} is numpy.ndarray, expected a CuPy")
+
+
+@pytest.mark.parametrize("cell", GATES)
+def test_regularised_steps_of_wrong_shapes(cell, simulated):
+    ops, masks = importlib.import_module("rnnlab.ops.cuda"), step_masks(cell)[-1]
+    names = {"rnn": 3, "lstm": 5}
+    rows, short = ops.zeros((3, 4)), ops.zeros((2, 4))
+    gates = ops.zeros((3, 4 * GATES[cell]))
+    for wrong in range(names.get(cell, 2)):
+        states = [short if k == wrong else rows for k in range(names.get(cell, 2))]
+        simulated.launches.clear()
+        with pytest.raises(ValueError, match=rf"{cell}_regularised_forward: \w+ has shape"):
+            getattr(ops, f"{cell}_regularised_forward")(gates, *states, masks)
+        assert not simulated.launches

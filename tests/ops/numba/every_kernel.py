@@ -1,0 +1,114 @@
+"""A script: the parallel versions of all kernels against NumPy's primitives.
+
+    RNNLAB_NUM_THREADS=3 python -m tests.ops.numba.every_kernel [products]
+
+All kernels run on all threads, however small the arrays are. The script fails if a number differs, or if a
+parallel version has not run.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from rnnlab.ops import numba as numba_ops
+from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.arguments import PRIMITIVES
+from rnnlab.ops.numba import kernel, products
+
+from ..cases import GATES, SCRATCH, named, run_regularised, step_masks
+from ..declared import call, made
+
+PRODUCTS = [
+    (600, 700, 900), (601, 5, 33), (3, 700, 40), (40, 700, 3), (1, 999, 990), (257, 1100, 97), (4, 600, 9),
+]  # fmt: skip
+SIZES = [
+    {},
+    {
+        "n": 67,
+        "H": 37,
+        "P": 70_001,
+        "M": 301,
+        "V": 53,
+        "W": 130,
+        "L": 11,
+        "A": 40,
+        "C": 33,
+        "R": 800,
+        "K": 60,
+    },
+]
+
+
+def check_products(dtype: type) -> None:
+    """x w, x w + b and out + x w: single, prepacked and of transposed arrays."""
+    rng = np.random.default_rng(0)
+    for n, K, G in PRODUCTS:
+        x, b = rng.standard_normal((n, K)).astype(dtype), rng.standard_normal(G).astype(dtype)
+        wide = rng.standard_normal((K, G)).astype(dtype)
+        for x_, w in ((x, wide), (x.T.copy().T, wide), (x, wide.T.copy().T)):
+            product, out = np.matmul(x, wide), np.empty((n, G), dtype)
+            for weight in (w, products.prepacked(w)):
+                products.matmul_into(x_, weight, out)
+                np.testing.assert_allclose(out, product, rtol=0, atol=1e-3, err_msg=f"{n, K, G}")
+                products.matmul_add(x_, weight, out)
+                np.testing.assert_allclose(out, 2 * product, rtol=0, atol=1e-3, err_msg=f"{n, K, G}")
+                products.affine_into(x_, weight, b, out)
+                np.testing.assert_allclose(out, product + b, rtol=0, atol=1e-3, err_msg=f"{n, K, G}")
+
+
+def assert_close(actual, expected, what: str) -> None:
+    """The largest difference is small beside the largest number."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, what
+    assert actual.dtype == expected.dtype, what
+    if actual.size:
+        error = abs(actual - expected).max() / max(1, abs(expected).max())
+        assert error < 1e-4, f"{what}: {error}"
+
+
+def check_primitives(dtype: type) -> None:
+    """Every declared primitive, and the regularised steps of every cell."""
+    for name, declaration in PRIMITIVES.items():
+        if named(numba_ops, name) is named(numpy_ops, name):
+            continue
+        for sizes in SIZES:
+            results = []
+            for ops in (numba_ops, numpy_ops):
+                arrays = made(name, np.random.default_rng(1), dtype, sizes)
+                out = call(ops, name, arrays)
+                names = [each.name for each in declaration.arguments]
+                if name in SCRATCH:
+                    del arrays[names[SCRATCH[name]]]
+                results.append([*arrays.values(), *(out if isinstance(out, tuple) else (out,))])
+            for actual, expected in zip(*results, strict=True):
+                if expected is not None:
+                    assert_close(actual, expected, name)
+    for cell in GATES:
+        for masks in step_masks(cell):
+            masks = masks._replace(seeds=[5, 2**63 - 1, 7], start=12345)
+            actual, expected = (
+                run_regularised(ops, cell, 33, 17, masks, np.random.default_rng(5), dtype)
+                for ops in (numba_ops, numpy_ops)
+            )
+            for name, array in actual.items():
+                assert_close(array, expected[name], f"{cell}: {name}")
+
+
+def uncovered() -> list[str]:
+    """The kernels whose parallel version has not run."""
+    return [
+        each.function.__name__
+        for each in kernel._KERNELS
+        if each.parallel_from is not None and ("f", True) not in each._versions
+    ]
+
+
+if __name__ == "__main__":
+    products._MKL = None
+    with kernel.always_parallel():
+        check_products(np.float32)
+        if sys.argv[1:] != ["products"]:
+            check_primitives(np.float32)
+            assert kernel.threads() == 1 or not uncovered(), uncovered()

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from itertools import pairwise
+
+import pytest
+
+from rnnlab.recipes.recipe import recipe_from_dict
+from rnnlab.recipes.schema import ConfigError
+from rnnlab.recipes.template import kinds, template
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_a_template_is_a_recipe_of_all_defaults(kind):
+    tables = tomllib.loads(template(kind))
+    config = recipe_from_dict(tables)
+    required = {key: value for key, value in tables["data"].items() if value == "PATH"}
+    assert config == recipe_from_dict({"data": required | {"kind": kind}})
+    for name, table in tables.items():
+        keys = {field.name for field in dataclasses.fields(getattr(config, name))}
+        assert set(table) == keys, name
+    assert next(iter(tables)) == "data"
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_every_key_is_explained(kind):
+    lines = template(kind).splitlines()
+    for before, line in pairwise(lines):
+        if line.startswith("# Expected"):
+            assert before.startswith("# "), f"no help above {line}"
+        if "=" in line and not line.startswith(("#", "kind =")):
+            assert before.startswith("# "), line
+        assert len(line) <= 110
+    assert ":class:" not in template(kind)
+
+
+def test_help_and_expectation():
+    text = template("shapes")
+    assert (
+        "# Probability of dropping an element of a word vector. Expected: a probability in [0, 1).\n"
+        "word_dropout = 0.0\n"
+    ) in text
+    assert "# The update rule: a built-in one" in text
+    assert "regularisation.zoneout_h = 0.0" in text
+
+
+def test_an_unknown_kind():
+    with pytest.raises(ConfigError, match="kind is 'shape'; did you mean shapes?"):
+        template("shape")

@@ -1,0 +1,37 @@
+import matplotlib.image
+import numpy as np
+import pytest
+
+from rnnlab.data import Vocabulary
+from rnnlab.data.caption_inputs import CaptionInputs
+from rnnlab.decoding import Hypothesis
+from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    words = ["<NULL>", "<START>", "<END>", "<UNK>", "a", "red", "square"]
+    return CaptionInputs(Vocabulary(words), None, tmp_path)
+
+
+def hypothesis(*tokens, score=-1.0, alignment=None):
+    return Hypothesis(tokens, score, score, True, alignment)
+
+
+def test_one_line_for_each_image_or_for_each_caption(inputs):
+    text = captions_text(["1.png", "2.png"], [[hypothesis(4, 5, 6)], [hypothesis(4, 6)]], inputs)
+    assert text.splitlines() == ["1.png: a red square", "2.png: a square"]
+    n_best = [hypothesis(4, 5, score=-0.5), hypothesis(4, score=-12.25)]
+    lines = captions_text(["1.png"], [n_best], inputs).splitlines()
+    assert lines == ["1.png:", "    -0.500  a red", "   -12.250  a"]
+
+
+def test_pictures_with_captions_and_with_attention(inputs, tmp_path):
+    names = ["missing.png", "too.png"]
+    captions = [[hypothesis(4, 5, alignment=np.full((3, 4), 0.25))], [hypothesis(4, alignment=np.eye(4)[:2])]]
+    captions_picture(tmp_path / "captions.png", names, captions, inputs)
+    attention_picture(tmp_path / "attention.png", names, captions, inputs)
+    for name in ("captions.png", "attention.png"):
+        assert matplotlib.image.imread(tmp_path / name).ndim == 3
+    with pytest.raises(ValueError, match="captions have no alignments"):
+        attention_picture(tmp_path / "attention.png", names[:1], [[hypothesis(4)]], inputs)

@@ -1,0 +1,36 @@
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+import rnnlab
+from rnnlab.reporting.scores import scores_table, write_scores
+from rnnlab.tasks.classification import Evaluation
+
+
+def test_a_confusion_matrix_is_a_line_for_each_class():
+    confusion = np.array([[1200, 0, 3], [0, 0, 0], [1, 0, 1]])
+    labels = np.zeros(1, int)
+    text = scores_table(Evaluation("test", labels, labels, 0.5, 0.9967, confusion)).splitlines()
+    assert [line.split() for line in text[:3]] == [
+        ["images", "1"],
+        ["loss", "0.5000"],
+        ["accuracy", "0.9967"],
+    ]
+    assert [line.split() for line in text[5:]] == [
+        ["0", "1,200", ".", "3", "99.8%"],
+        ["1", ".", ".", ".", "-"],
+        ["2", "1", ".", "1", "50.0%"],
+    ]
+
+
+def test_scores_are_written_with_their_run_and_split(tmp_path):
+    labels = np.array([0, 1])
+    evaluation = Evaluation("val", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
+    run = SimpleNamespace(directory=Path("runs") / "one")
+    write_scores(tmp_path / "scores.json", evaluation, run, "val")
+    written = json.loads((tmp_path / "scores.json").read_text())
+    assert (written["rnnlab"], written["run"], written["split"]) == (rnnlab.__version__, "runs/one", "val")
+    assert written["corpus"]["accuracy"] == 1.0
+    assert "note: the epoch was chosen on val" in scores_table(evaluation)

@@ -1,0 +1,45 @@
+import matplotlib.image
+import numpy as np
+import pytest
+
+from rnnlab.decoding import Hypothesis
+from rnnlab.metrics import TranslationScores
+from rnnlab.reporting.translations import alignment_picture, translations_text, with_references
+from rnnlab.tasks.translation import Evaluation, Translation
+
+
+def translation(text, score=-1.0, alignment=None, finished=True):
+    return Translation(text.split(), Hypothesis((), score, score, finished, alignment))
+
+
+def test_one_line_for_each_source_or_blocks_of_n_best():
+    assert translations_text([[translation("A B")], [translation("")]]) == "A B\n"
+    n_best = [translation("A B", -0.25), translation("A", -10.0)]
+    assert translations_text([n_best, n_best[:1]]).splitlines() == ["  -0.250  A B", " -10.000  A", "", "A B"]
+
+
+def test_translations_with_their_references():
+    scores = TranslationScores({"BLEU": 50.0}, "signature")
+    evaluated = Evaluation(
+        "test",
+        [["b", "a"], ["c"]],
+        [[translation("A B")], [translation("D")]],
+        [[["A", "B"], ["B"]], [["C"]]],
+        2.0,
+        scores,
+    )
+    assert with_references(evaluated, 1).splitlines() == [
+        "source       b a",
+        "translation  A B",
+        "reference    A B",
+    ]
+    assert len(with_references(evaluated, 8).split("\n\n")) == 2
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_an_alignment_has_a_row_for_each_word_and_the_end(finished, tmp_path):
+    found = translation("A B", alignment=np.full((2 + finished, 3), 1 / 3), finished=finished)
+    alignment_picture(tmp_path / "alignment.png", ["b", "a"], found)
+    assert matplotlib.image.imread(tmp_path / "alignment.png").ndim == 3
+    with pytest.raises(ValueError, match="the translation has no alignment"):
+        alignment_picture(tmp_path / "alignment.png", ["b", "a"], translation("A B"))
