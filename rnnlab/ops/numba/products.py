@@ -1,6 +1,6 @@
 """Matrix products: which of the ways of multiplying serves which product.
 
-:mod:`~rnnlab.ops.numba.gemm` multiplies by a weight that was laid out once, as the steps of a sequence do,
+:mod:`~rnnlab.ops.numba.gemm` multiplies by a weight that was prepacked once, as in the steps of a sequence,
 and single products too. On other processors than AMD's Zen, MKL does the large ones where it is installed and
 works. NumPy does the rest: other dtypes, more axes.
 """
