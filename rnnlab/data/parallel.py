@@ -24,7 +24,7 @@ Pair = tuple[Words, Words]  # a source and a target
 
 LONG_PAIRS = ("drop", "cut")
 
-_WINDOW = 20  # batches: among the pairs of so many, those of similar length form a batch
+_WINDOW = 20  # batches: the pairs of this many batches are sorted by length, so that a batch has similar lengths
 
 
 @dataclass(frozen=True)
