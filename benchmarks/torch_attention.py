@@ -70,13 +70,13 @@ class LSTM(nn.Module):
 class GRU(nn.Module):
     """A GRU cell in operations, the reset gate acting before the product; without Wz it reads no context."""
 
-    def __init__(self, w: Weights, suffix: str = "") -> None:
+    def __init__(self, w: Weights, prefix: str = "") -> None:
         super().__init__()
-        Wx, Wh, b = (w[f"{name}{suffix}"] for name in ("Wx", "Wh", "b"))
+        Wx, Wh, b = (w[f"{prefix}{name}"] for name in ("Wx", "Wh", "b"))
         gates = 2 * Wh.shape[0]
         self.read = _linear(Wx, b)
         self.gates_from_h, self.candidate_from_h = _linear(Wh[:, :gates]), _linear(Wh[:, gates:])
-        self.from_context = None if suffix else _linear(w["Wz"])
+        self.from_context = None if prefix else _linear(w["Wz"])
 
     def forward(self, product: Tensor, context: Tensor | None, state: Tensors) -> Tensors:
         """The state after a step."""
@@ -221,7 +221,7 @@ class BidirectionalGRU(nn.Module):
 
     def __init__(self, w: Weights) -> None:
         super().__init__()
-        self.forwards, self.backwards = GRU(w, "_forward1"), GRU(w, "_backward1")
+        self.forwards, self.backwards = GRU(w, "encoder_forward1_"), GRU(w, "encoder_backward1_")
 
     def forward(self, words: PackedSequence) -> tuple[PackedSequence, tuple[Tensor, Tensor]]:
         """The states (M, 2 E) packed, and the last ones of both directions, (n, E) each."""

@@ -80,7 +80,7 @@ def weights(sizes: Sizes) -> dict[str, Array]:
     shapes: dict[str, tuple[int, ...]] = {"W_source": (sizes.V_source, W)}
     for direction in ("forward", "backward"):
         cell = {"Wx": (W, 3 * E), "Wh": (E, 3 * E), "b": (3 * E,)}
-        shapes |= {f"{name}_{direction}1": shape for name, shape in cell.items()}
+        shapes |= {f"encoder_{direction}1_{name}": shape for name, shape in cell.items()}
     shapes |= {"W_init": (2 * E, H), "b_init": (H,)}
     return draw(shapes | decoder_shapes(gates=3, W=W, H=H, C=2 * E, A=sizes.A, V=sizes.V))
 

@@ -139,9 +139,9 @@ def test_alignments_have_a_cell_for_each_pair_of_words(tmp_path):
 
 def test_a_map_of_states(rng):
     pytest.importorskip("sklearn")
-    taught = np.concatenate([rng.standard_normal((8, 5)), 50 + rng.standard_normal((8, 5))])
-    free = taught + 0.1 * rng.standard_normal(taught.shape)
-    (axes,) = plots.state_map(taught, free).axes
+    teacher_forced = np.concatenate([rng.standard_normal((8, 5)), 50 + rng.standard_normal((8, 5))])
+    free_running = teacher_forced + 0.1 * rng.standard_normal(teacher_forced.shape)
+    (axes,) = plots.state_map(teacher_forced, free_running).axes
     u, v = (np.asarray(marks.get_offsets()) for marks in axes.collections)
     assert u.shape == v.shape == (16, 2)
     apart = np.linalg.norm(u[:8].mean(axis=0) - u[8:].mean(axis=0))
@@ -150,7 +150,7 @@ def test_a_map_of_states(rng):
     assert filled.get_facecolor().size
     assert not opened.get_facecolor().size
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["teacher forcing", "free running"]
-    again = plots.state_map(taught, free).axes[0].collections[0]
+    again = plots.state_map(teacher_forced, free_running).axes[0].collections[0]
     np.testing.assert_array_equal(again.get_offsets(), u)
 
 

@@ -29,7 +29,10 @@ def add(commands: Any) -> None:
     )
     prepare.add_argument("--out", required=True, metavar="DIR", help="the folder to write")
     prepare.add_argument(
-        "--min-count", type=int, default=5, help="keep words that occur so often in the training captions"
+        "--min-count",
+        type=int,
+        default=5,
+        help="the vocabulary has the words that occur at least this many times in the training captions",
     )
     prepare.add_argument("--max-words", type=int, default=15, help="longer captions are cut")
     prepare.add_argument(

@@ -1,4 +1,4 @@
-"""The course's ``layer_utils``: layers that are often used one after the other."""
+"""The course's ``layer_utils``: layers that are used together."""
 
 from __future__ import annotations
 

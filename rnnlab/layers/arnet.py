@@ -1,14 +1,14 @@
-"""ARNet: an LSTM that reads hidden states and reconstructs from each the one before it (X. Chen et al. 2018).
+"""ARNet: an LSTM that reads hidden states and reconstructs each state's predecessor (X. Chen et al. 2018).
 
     h'_t, c'_t = LSTM(h_t, h'_{t-1}, c'_{t-1})          eq. 5, (N, R), from zeros
     e_t  = h'_t W + b_out - h_{t-1}                     eq. 6, the reconstruction minus its target, (N, H)
     loss = 1/N sum_n sum_t |e_t|^2                      eq. 7, over real steps
 
-h_0 is a target where it is given: a state made from an image is one, zeros are not.
+h_0 is a target if it is given, such as a projection of an image. An initial state of zeros is no target.
 
-Backward, with de_t = 2/N e_t dloss: de_t W^T goes through the LSTM to h_t and to the steps before it, and the
-target h_{t-1} gets -de_t. Where targets are detached it does not, so that states are not moved to where they
-are easy to reconstruct.
+Backward, with de_t = 2/N e_t dloss: de_t W^T is the gradient of the LSTM's output h'_t, and -de_t that of the
+target h_{t-1}. Detached targets get no gradient, so that the loss does not make the states easier to
+reconstruct.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _AXES = {"Wx": "H 4R", "Wh": "R 4R", "b": "4R", "W": "R H", "b_out": "H"}
 
 
 class ARNetCache(NamedTuple):
-    """What the backward needs; packed as :mod:`rnnlab.layers.recurrent.packing` tells."""
+    """The saved arrays, packed as in :mod:`rnnlab.layers.recurrent.packing`."""
 
-    errors: Array  # (E, H) of the last E packed rows; those of step 1 are not among them without h0
+    errors: Array  # (E, H) of the last E packed rows; without h0 step 1 has none
     params: dict[str, Array]
-    h0_given: bool  # whether the caller gave h0, and so wants its gradient
+    h0_given: bool  # whether h0 was given, and the backward returns its gradient
     lstm: RecurrentCache
 
 
@@ -42,7 +42,7 @@ def arnet_shapes(hidden_dim: int, reconstructor_dim: int) -> Shapes:
     Raises
     ------
     ValueError
-        If a size is no integer of at least 1.
+        If a size is not an integer of at least 1.
     """
     check_size("arnet_shapes", "hidden_dim", hidden_dim)
     check_size("arnet_shapes", "reconstructor_dim", reconstructor_dim)
@@ -65,19 +65,19 @@ def arnet_forward(
     h : (N, T, H)
         The state after each step.
     h0 : (N, H) or None
-        The state before the first step; None if that is zero, so that step 1 is read and has no target.
+        The state before the first step. None if it is zero: step 1 is then read, but has no target.
     params : dict of str to array
-        Of :func:`arnet_shapes`; others are ignored.
+        The parameters of :func:`arnet_shapes`. Others are ignored.
     lengths : (N,) integers, optional
-        The real steps of each sequence, all T if left out; past them h is not read.
+        Number of real steps of each sequence, all T if left out. Padding of h is not read.
     mask : (N, T), optional
-        Instead, an array of the library and the dtype of h, 1 for the real steps, which come first: h is
-        read to the end, and counts for nothing there.
+        Instead of lengths, an array of the library and dtype of h: 1 for the real steps, which come first.
+        All steps of h are read, and padding adds nothing to the loss.
 
     Returns
     -------
     loss : float, or an array () of CuPy states
-        Summed over units and real steps; the mean over the batch, in which empty sequences count.
+        Summed over units and real steps, averaged over the N sequences, empty ones included.
     cache : ARNetCache
 
     Raises
@@ -89,11 +89,11 @@ def arnet_forward(
     own = select_params(function, params, _AXES)
     ops, (Wx, Wh, b, W, b_out) = ops_for(h, *own.values()), own.values()
     states = {"h": (h, "N T H")} | ({} if h0 is None else {"h0": (h0, "N H")})
-    checked = {name: (own[name], _AXES[name]) for name in ("Wh", *own)}  # Wh tells R
+    checked = {name: (own[name], _AXES[name]) for name in ("Wh", *own)}  # Wh first: it defines R
     check_shapes(function, **states, **checked)
     _, lstm = lstm_forward(h, ops.zeros((len(h), len(Wh)), h.dtype), Wx, Wh, b, lengths=lengths)
     packing, first = lstm.packing, _first(lstm)
-    without = first if h0 is None else 0  # packed rows that have no target
+    without = first if h0 is None else 0  # number of packed rows without a target
     errors = ops.affine(lstm.h[len(h) + without :], W, b_out)
     targets = ops.empty(errors.shape, h.dtype)
     ops.take(as_rows(h), packing.source[first:] - 1, targets[first - without :])
@@ -120,11 +120,11 @@ def arnet_backward(
     Parameters
     ----------
     dloss : float
-        Gradient of the whole loss with respect to this one: its weight.
+        Gradient of the total loss with respect to this loss, which is its weight.
     detach_target : bool
-        Whether targets are taken for constants.
+        Whether targets are treated as constants.
     into : dict of str to array, optional
-        Arrays that the parameters' gradients are added into, instead of fresh ones; others are left alone.
+        Arrays to add the parameters' gradients into; new ones if left out. Other arrays are not changed.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def arnet_backward(
     de = errors * (2 / max(N, 1) * float(dloss))
     ops.matmul_add(lstm.h[N + without :].T, de, dW)
     ops.add_column_sums(de, db_out)
-    dread = packing.unpacked(W.shape[0], errors)  # of h', (N T, R)
+    dread = packing.unpacked(W.shape[0], errors)  # gradient of h', (N T, R)
     dread[packing.source[:without]] = 0
     ops.put(ops.matmul(de, W.T), packing.source[without:], dread)
     dread = dread.reshape(*packing.shape, W.shape[0])
@@ -161,5 +161,5 @@ def arnet_backward(
 
 
 def _first(lstm: RecurrentCache) -> int:
-    """The packed rows of step 1: sequences that are not empty."""
+    """Number of packed rows of step 1, which is that of sequences that are not empty."""
     return (*lstm.packing.offsets, 0)[1]

@@ -1,4 +1,4 @@
-"""What all models are: parameters in one buffer, made from a constructor's arguments that are kept."""
+"""The base class of all models: parameters in one buffer, saved constructor arguments, a device."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rnnlab.options import Stored, check_options
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
-Batch = tuple[int, int]  # the examples and the tokens of a batch
+BatchSize = tuple[int, int]  # numbers of examples and of tokens
 
-# How a constructor takes regularisation; in recipes and checkpoints it is a table of its options.
+# The constructors' argument ``regularisation``. Recipes and checkpoints store a table of its options.
 RegularisationOptions: TypeAlias = Annotated[
     Mapping[str, Any] | Regularisation | None, Stored(Regularisation)
 ]
@@ -26,19 +26,19 @@ LOSSES = ("reconstruction", "encoder_reconstruction", "label_smoothing", "doubly
 
 
 def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
-    """A constructor's arguments except ``rng`` and ``device``, in a form that JSON can hold.
+    """A constructor's arguments except ``rng`` and ``device``, as values that JSON can represent.
 
     Parameters
     ----------
     model : type
-        The class whose constructor it is.
+        The class of the model.
     constructor : mapping of str to any
         The constructor's ``locals()``.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is not what its annotation says; names it.
+        If an argument does not match its annotation. The error names the argument.
     """
     options = {
         name: dict(value) if isinstance(value, Mapping) else value
@@ -52,7 +52,7 @@ def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Model:
-    """A model keeps what :func:`arguments_of` its constructor are in ``_options``.
+    """Base class of all models. ``_options`` is the result of :func:`arguments_of` for the constructor.
 
     Attributes
     ----------
@@ -63,43 +63,44 @@ class Model:
     params: Parameters
 
     def config(self) -> dict[str, Any]:
-        """The constructor's arguments, fit for JSON: :meth:`from_config` makes a model of the same shape.
+        """The constructor's arguments as JSON values. :meth:`from_config` builds a model of the same shape.
 
-        The weights of losses are those that the model has now.
+        The loss weights are the current ones.
         """
         options = self._options | {name: getattr(self, name) for name in self._losses}
         return {name: dict(value) if isinstance(value, dict) else value for name, value in options.items()}
 
     @property
     def _losses(self) -> list[str]:
-        """The options that weigh losses, which are attributes and may be changed."""
+        """The names of the loss weights. They are attributes and may be changed."""
         return [name for name in LOSSES if name in self._options]
 
     @property
     def _loss_weights(self) -> tuple[float, ...]:
-        """What they are now."""
+        """The current loss weights."""
         return tuple(getattr(self, name) for name in self._losses)
 
     def _check_losses(self, function: str) -> None:
-        """Raise ValueError if a weight has been set to what is none."""
+        """Raise ValueError if a loss weight has been set to an invalid value."""
         for name in self._losses:
             check = check_probability if name == "label_smoothing" else check_weight
             check(f"{type(self).__name__}.{function}", name, getattr(self, name))
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> Self:
-        """A model with fresh parameters from what :meth:`config` gave."""
+        """A model with newly initialised parameters from the result of :meth:`config`."""
         return cls(**config, rng=rng)  # type: ignore[call-arg]
 
     def to(self, device: str) -> Self:
         """Move the parameters to a device, in place: "cpu", "gpu" (the first), or "gpu:N".
 
-        All arithmetic follows them. Whatever comes in may be NumPy's; tokens, labels and lengths are.
+        The model computes on the device of its parameters. Inputs may always be NumPy arrays; tokens,
+        labels and lengths have to be.
 
         Raises
         ------
         ValueError, ImportError
-            If the name is none of these, or there is no such device.
+            If the name is not one of these, or the device does not exist.
         """
         ops = ops_on(device)
         here = ops_for(self.params.flat)
@@ -107,21 +108,21 @@ class Model:
             self.params = self.params.on(lambda flat: ops.asarray(here.asnumpy(flat)))
         return self
 
-    def staged(self, batch: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A batch whose floating-point arrays are on the model's device, in its dtype.
+    def prefetch(self, batch: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Copy the floating-point arrays of a batch to the model's device, in its dtype.
 
-        :meth:`loss` does so itself; done before, in another thread, the copy need not be waited for.
+        :meth:`loss` does the same. Called earlier, in another thread, this overlaps the copy with other work.
         """
-        return tuple(map(self._staged, batch))
+        return tuple(map(self._prefetch_entry, batch))
 
-    def _staged(self, entry: Any) -> Any:
+    def _prefetch_entry(self, entry: Any) -> Any:
         if isinstance(entry, tuple):
-            return self.staged(entry)
+            return self.prefetch(entry)
         floats = getattr(entry, "dtype", np.dtype(int)).kind == "f"
         return self._ops.prefetch(entry, self.params.flat) if floats else entry
 
-    def staged_whole(self, batch: Padded) -> Padded:
-        """A padded batch with all its arrays on the model's device."""
+    def prefetch_padded(self, batch: Padded) -> Padded:
+        """Copy all arrays of a padded batch to the model's device."""
         integers = self._ops.empty(0, np.int64)
         return batch.on(
             lambda x: self._ops.prefetch(x, self.params.flat if x.dtype.kind == "f" else integers)
@@ -129,27 +130,27 @@ class Model:
 
     @property
     def device(self) -> str:
-        """Where the parameters are: "cpu" or "gpu:N"."""
+        """The device of the parameters: "cpu" or "gpu:N"."""
         return device_of(self.params.flat)
 
     @property
     def _ops(self) -> Any:
-        """The primitives of the parameters' library."""
+        """The primitives for arrays of the parameters' library."""
         return ops_for(self.params.flat)
 
     def _floats(self, argument: str, array: Any) -> Array:
-        """An array of real numbers on the model's device, in its dtype; errors begin with ``argument``."""
+        """Real numbers as an array of the model's device and dtype. Errors begin with ``argument``."""
         array = array if hasattr(array, "dtype") else np.asarray(array)
         check_real(argument, array)
         return self._ops.asarray(array, dtype=self.dtype)
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of the parameters, and of all arithmetic."""
+        """The dtype of the parameters and of all arithmetic."""
         return self.params.dtype
 
-    def _room(self, grads: Parameters | None, part_of: Batch | None = None) -> Parameters:
-        """Where to add gradients: ``grads`` or, without it, fresh ones; zeros but for ``grads`` of a part."""
+    def _gradients_workspace(self, grads: Parameters | None, part_of: BatchSize | None = None) -> Parameters:
+        """The arrays to add gradients into: ``grads``, cleared if ``part_of`` is None, or new ones."""
         if grads is None:
             return self.params.zeros_like()
         if part_of is None:
@@ -157,13 +158,15 @@ class Model:
         return grads
 
 
-def averaged_over(function: str, examples: int, tokens: int, part_of: Batch | None) -> Batch:
-    """What losses are averaged over: a batch's own examples and tokens, or those of the one it is a part of.
+def averaging_size(function: str, examples: int, tokens: int, part_of: BatchSize | None) -> BatchSize:
+    """The numbers of examples and tokens that losses are averaged over.
+
+    They are the batch's own, or ``part_of`` if the batch is a part of a larger one.
 
     Raises
     ------
     ValueError
-        If that one is smaller.
+        If ``part_of`` is smaller than the batch.
     """
     if part_of is None:
         return examples, tokens
@@ -172,4 +175,4 @@ def averaged_over(function: str, examples: int, tokens: int, part_of: Batch | No
             f"{function}: part_of is {part_of}, expected at least the part's own {examples} examples "
             f"and {tokens} tokens"
         )
-    return int(part_of[0]), int(part_of[1])  # NumPy's own would turn float32 into float64
+    return int(part_of[0]), int(part_of[1])  # a NumPy integer would promote float32 to float64

@@ -1,7 +1,7 @@
-"""CaptioningRNN: image features to sentences, composed of parts.
+"""CaptioningRNN: captions from image features.
 
-How the image enters is the choice of encoder and decoder; the cell is the choice of the decoder's arithmetic;
-:mod:`rnnlab.models.encoder_decoder` is how the parts work together.
+The options choose the encoder, the decoder, its cell and the output layer (:mod:`rnnlab.models.parts`).
+:mod:`rnnlab.models.encoder_decoder` computes the loss and its gradients from these parts.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from rnnlab import decoding
-from rnnlab.models.base import Batch, RegularisationOptions, arguments_of
+from rnnlab.models.base import BatchSize, RegularisationOptions, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.parts.captioning import (
     IMAGE_INPUTS,
     ImageInput,
     StateActivation,
+    build_decoder,
+    build_encoder,
+    build_output,
     check_options,
-    decoder_of,
-    encoder_of,
-    output_of,
 )
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.initialisation import set_forget_bias
@@ -176,13 +176,13 @@ class CaptioningRNN(EncoderDecoder):
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
         V, recurrence = len(word_to_idx), Recurrence.of("CaptioningRNN", self._options)
-        decoder = decoder_of(recurrence, self._options)
+        decoder = build_decoder(recurrence, self._options)
         super().__init__(
             word_to_idx,
-            encoder_of(recurrence.cell.num_states, decoder.num_states, self._options),
+            build_encoder(recurrence.cell.num_states, decoder.num_states, self._options),
             WordEmbedding(V, wordvec_dim, dropout=word_dropout),
             decoder,
-            output_of(decoder.context_dim, V, self._options),
+            build_output(decoder.context_dim, V, self._options),
             loss_average=loss_average,
             label_smoothing=label_smoothing,
             doubly_stochastic=doubly_stochastic,
@@ -213,7 +213,7 @@ class CaptioningRNN(EncoderDecoder):
         rng: np.random.Generator | None = None,
         grads: Parameters | None = None,
         sampling: float = 0.0,
-        part_of: Batch | None = None,
+        part_of: BatchSize | None = None,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
@@ -221,22 +221,23 @@ class CaptioningRNN(EncoderDecoder):
         ----------
         features : (N, D); (N, L, D) with ``attention``; a tuple of that and (N, G) with ``global_dim``
         captions : (N, L) integers in [0, V)
-            The decoder reads all but the last token of a row and is to predict all but the first; ``<NULL>``
-            is not scored.
+            The decoder reads all tokens of a row except the last and predicts all except the first.
+            ``<NULL>`` is not scored.
         rng : numpy Generator, optional
-            Where the noise of dropout and of the recurrence comes from; none without it.
+            Draws the masks of dropout and zoneout. Without it there is no dropout and no zoneout.
         grads : Parameters, optional
-            Overwritten with the gradients; fresh ones are made if left out.
+            Overwritten with the gradients. New arrays are allocated if it is left out.
         sampling : float in [0, 1]
             Scheduled sampling: the probability that the decoder reads a word drawn from its own distribution
             instead of the true one (:mod:`rnnlab.models.parts.scheduled_sampling`). Needs ``rng``.
         part_of : (int, int), optional
-            The examples and the tokens of the batch that this one is a part of. All averages are then that
-            batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.
+            The numbers of examples and tokens of the batch that this one is a part of. Losses are then
+            averaged over that batch, and gradients are added into ``grads``, so that the losses and gradients
+            of the parts add up to those of the batch.
 
         Returns
         -------
-        loss : float, or an array () on the model's device, which nobody has waited for
+        loss : float, or on a GPU an array () that may still be being computed
         grads : Parameters
 
         Raises
@@ -247,11 +248,11 @@ class CaptioningRNN(EncoderDecoder):
             If a shape or a dtype does not fit.
         """
         features, rows = self._inputs("loss", features)
-        taught = self._taught("loss", "captions", captions, rows)
-        return self._loss(features, taught, rng, grads, sampling, part_of)
+        forced = self._teacher_forced("loss", "captions", captions, rows)
+        return self._loss(features, forced, rng, grads, sampling, part_of)
 
     def nll(self, features: Features, captions: Array) -> tuple[float, int]:
-        """The negative log-likelihood of a batch, without noise and without gradients.
+        """The negative log-likelihood of a batch, without dropout, zoneout and gradients.
 
         Parameters
         ----------
@@ -263,7 +264,7 @@ class CaptioningRNN(EncoderDecoder):
         total : float
             Summed over all real tokens, in nats.
         tokens : int
-            Their number. exp(total / tokens) is the perplexity.
+            Number of real tokens. exp(total / tokens) is the perplexity.
 
         Raises
         ------
@@ -271,10 +272,10 @@ class CaptioningRNN(EncoderDecoder):
             As :meth:`loss`.
         """
         features, rows = self._inputs("nll", features)
-        return self._nll(features, self._taught("nll", "captions", captions, rows))
+        return self._nll(features, self._teacher_forced("nll", "captions", captions, rows))
 
     def align(self, features: Features, captions: Array) -> Array:
-        """The attention to the regions when each token of a caption is to be written, under teacher forcing.
+        """The attention weights over the regions at each token of a caption, under teacher forcing.
 
         Parameters
         ----------
@@ -284,8 +285,8 @@ class CaptioningRNN(EncoderDecoder):
         Returns
         -------
         weights : (N, T, L)
-            Row t is of the token ``captions[:, t + 1]``. T is that of the longest caption, its <START> not
-            counted; past its own end a caption's weights are zero.
+            Row t holds the weights for predicting ``captions[:, t + 1]``. T is the length of the longest
+            caption without its <START>. Past the end of a caption its weights are zero.
 
         Raises
         ------
@@ -293,10 +294,10 @@ class CaptioningRNN(EncoderDecoder):
             As :meth:`loss`; ValueError also if the model does not attend to regions.
         """
         features, rows = self._inputs("align", features)
-        return self._align(features, self._taught("align", "captions", captions, rows))
+        return self._align(features, self._teacher_forced("align", "captions", captions, rows))
 
     def _inputs(self, function: str, features: Features) -> tuple[Features, int]:
-        """Features that were checked, and their rows."""
+        """The checked features, and their number of rows."""
         function, axes = (
             f"CaptioningRNN.{function}: features",
             "(N, L, D)" if self.attention_score else "(N, D)",
@@ -347,13 +348,12 @@ class CaptioningRNN(EncoderDecoder):
         features
             As of :meth:`loss`.
         max_length : int
-            The most tokens of a caption, <END> included.
+            Maximum number of tokens of a caption, <END> included.
 
         Returns
         -------
         captions : (N, max_length) int32
-            Each row a caption, then ``<END>``, then ``<NULL>``. Searches of other kinds are in
-            :mod:`rnnlab.decoding`.
+            Each row is a caption, then ``<END>``, then ``<NULL>``. :mod:`rnnlab.decoding` has other searches.
 
         Raises
         ------

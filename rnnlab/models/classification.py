@@ -1,7 +1,7 @@
-"""SequenceClassifier: a sequence of vectors to one of several classes.
+"""SequenceClassifier: the class of a sequence of vectors.
 
-h_k    = cell_k(h_{k-1}),  h_0 = x                   (N, T, H), each layer starting at zero
-r      = sum_t w_t h_t of the last layer             (N, H), the last real state or the mean of the real ones
+h_k    = cell_k(h_{k-1}),  h_0 = x                   (N, T, H), each layer with an initial state of zeros
+r      = sum_t w_t h_t of the last layer             (N, H), the last real state or their mean
 scores = dropout(r) W_class + b_class                (N, C)
 loss   = softmax cross-entropy, the mean over the batch, + ARNet's loss of the last layer's states
 """
@@ -20,11 +20,11 @@ from rnnlab.layers import (
 )
 from rnnlab.layers.checks import as_tokens, check_rng
 from rnnlab.layers.recurrent.packing import real_lengths
-from rnnlab.models.base import Batch, Model, RegularisationOptions, arguments_of, averaged_over
+from rnnlab.models.base import BatchSize, Model, RegularisationOptions, arguments_of, averaging_size
 from rnnlab.models.parts.encoders import Random
 from rnnlab.models.parts.initialisation import initialise, set_forget_bias
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
-from rnnlab.models.parts.reconstruction import decoder_reconstructor, required
+from rnnlab.models.parts.reconstruction import check_reconstructor, decoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence, StackedLayers
 from rnnlab.ops import ops_for
 from rnnlab.options import (
@@ -41,13 +41,13 @@ from rnnlab.options import (
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
-StateReadout: TypeAlias = Literal["last", "mean"]
+StateReadout: TypeAlias = Literal["last", "mean"]  # which states of the last layer are classified
 
 READOUTS = get_args(StateReadout)
 
 
 class SequenceClassifier(Model):
-    """A recurrent network that reads a sequence and says which class it is of.
+    """A recurrent network that classifies sequences.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class SequenceClassifier(Model):
         *,
         rng: Random = None,
         grads: Parameters | None = None,
-        part_of: Batch | None = None,
+        part_of: BatchSize | None = None,
     ) -> tuple[float, Parameters]:
         """The mean cross-entropy of a batch, and the gradient of every parameter.
 
@@ -166,18 +166,19 @@ class SequenceClassifier(Model):
         x : (N, T, D)
         labels : (N,) integers in [0, C)
         lengths : (N,) integers in [0, T], optional
-            The real steps of each sequence, all T if left out. One without steps is read as zeros.
+            Number of real steps of each sequence, all T if left out. The state of an empty sequence is zero.
         rng : numpy Generator, optional
-            Where the noise of dropout and of the recurrence comes from; none without it.
+            Draws the masks of dropout and zoneout. Without it there is no dropout and no zoneout.
         grads : Parameters, optional
-            Overwritten with the gradients; fresh ones are made if left out.
+            Overwritten with the gradients. New arrays are allocated if it is left out.
         part_of : (int, int), optional
-            The examples and the labels of the batch that this one is a part of. All averages are then that
-            batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.
+            The numbers of examples and labels of the batch that this one is a part of. Losses are then
+            averaged over that batch, and gradients are added into ``grads``, so that the losses and gradients
+            of the parts add up to those of the batch.
 
         Returns
         -------
-        loss : float, or an array () on the model's device, which nobody has waited for
+        loss : float, or on a GPU an array () that may still be being computed
             In nats.
         grads : Parameters
 
@@ -192,8 +193,8 @@ class SequenceClassifier(Model):
         check_rng("SequenceClassifier.loss", rng)
         x = self._inputs("loss", x)
         labels = self._labels("loss", labels, len(x))
-        N, _ = averaged_over("SequenceClassifier.loss", len(x), len(x), part_of)
-        grads = self._room(grads, part_of)
+        N, _ = averaging_size("SequenceClassifier.loss", len(x), len(x), part_of)
+        grads = self._gradients_workspace(grads, part_of)
         real = real_lengths("SequenceClassifier.loss", len(x), x.shape[1], lengths)
         weights = self._ops.asarray(self._weights(len(x), x.shape[1], lengths))
         loss = self._classified_loss(x, self._ops.indices(labels), weights, real, max(1, N), grads, rng)
@@ -210,32 +211,33 @@ class SequenceClassifier(Model):
         rng: Random,
         mask: Array | None = None,
     ) -> float:
-        """The loss of sequences of a batch of N, with the gradient of every parameter added into ``grads``.
+        """The loss of sequences of a batch of N. The gradient of every parameter is added into ``grads``.
 
-        ``weights`` (N, T) are what each state counts for; all is on the model's device but the lengths.
+        ``weights`` (N, T) are the weights w of the states. All arrays except ``lengths`` are on the model's
+        device.
         """
         params = self.params
         h, ran = self.layers.forward(params, x, lengths, rng)
-        read, dropped = dropout_forward(_read(h, weights), self.output_dropout, rng=rng)
-        scores, projected = affine_forward(read, params["W_class"], params["b_class"])
+        r, dropped = dropout_forward(_weighted_sum(h, weights), self.output_dropout, rng=rng)
+        scores, projected = affine_forward(r, params["W_class"], params["b_class"])
         losses = self._ops.softmax_cross_entropy(scores, labels, 1 / N, scores, self.label_smoothing)
         loss = losses.sum(dtype=np.float64) / N
-        dread, _, _ = affine_backward(scores, projected, into=(grads["W_class"], grads["b_class"]))
-        dh = _read_backward(dropout_backward(dread, dropped), weights)
+        dr, _, _ = affine_backward(scores, projected, into=(grads["W_class"], grads["b_class"]))
+        dh = _weighted_sum_backward(dropout_backward(dr, dropped), weights)
         if self.reconstruction:
-            term, dterm, _ = required(self, "reconstruction", self.reconstructor).loss(
+            term, dterm, _ = check_reconstructor(self, "reconstruction", self.reconstructor).loss(
                 params, h, None, lengths, weight=self.reconstruction * (len(x) / N), grads=grads, mask=mask
             )
             loss += term
             dh += dterm
-        del h  # its memory serves the backward
+        del h  # so that the backward can reuse its memory
         self.layers.backward(dh, ran, grads)
         return loss
 
     def padded(
-        self, x: Array, labels: Array, lengths: Array | None = None, *, part_of: Batch | None = None
+        self, x: Array, labels: Array, lengths: Array | None = None, *, part_of: BatchSize | None = None
     ) -> Padded:
-        """A batch as :meth:`padded_loss` takes it, once its arrays are on the model's device.
+        """Pad a batch for :meth:`padded_loss`, which needs its arrays on the model's device.
 
         Parameters
         ----------
@@ -249,7 +251,7 @@ class SequenceClassifier(Model):
         """
         x = self._inputs("loss", x)
         labels = self._labels("loss", labels, len(x))
-        N, _ = averaged_over("SequenceClassifier.loss", len(x), len(x), part_of)
+        N, _ = averaging_size("SequenceClassifier.loss", len(x), len(x), part_of)
         rows, T, D = x.shape
         arrays = {"labels": labels}
         if lengths is not None:
@@ -261,9 +263,9 @@ class SequenceClassifier(Model):
         return Padded(arrays, rows / max(1, N), self._loss_weights)
 
     def padded_loss(self, batch: Padded, *, rng: Random = None, grads: Parameters) -> Any:
-        """The loss of a batch from :meth:`padded`, which adds its gradients into ``grads``.
+        """The loss of a batch from :meth:`padded`. Its gradients are added into ``grads``.
 
-        It waits for nothing, and what it does follows from the shapes of the arrays alone.
+        It does not synchronise with the device, and the work done depends on the shapes of the arrays alone.
         """
         x, labels, weights = (batch.arrays[name] for name in ("x", "labels", "weights"))
         N, T, _ = x.shape
@@ -272,7 +274,7 @@ class SequenceClassifier(Model):
         return self._classified_loss(x, labels, weights, np.full(N, T), whole, grads, rng, mask)
 
     def nll(self, x: Array, labels: Array, lengths: Array | None = None) -> tuple[float, int]:
-        """The negative log-likelihood of a batch, without noise and without gradients.
+        """The negative log-likelihood of a batch, without dropout, zoneout and gradients.
 
         Parameters
         ----------
@@ -302,15 +304,15 @@ class SequenceClassifier(Model):
     def scores(self, x: Array, lengths: Array | None = None) -> Array:
         """The scores before the softmax, (N, C), of sequences (N, T, D)."""
         h, _ = self.layers.forward(self.params, self._inputs("scores", x), lengths)
-        read = _read(h, self._ops.asarray(self._weights(len(h), h.shape[1], lengths)))
-        return affine_forward(read, self.params["W_class"], self.params["b_class"])[0]
+        r = _weighted_sum(h, self._ops.asarray(self._weights(len(h), h.shape[1], lengths)))
+        return affine_forward(r, self.params["W_class"], self.params["b_class"])[0]
 
     def predict(self, x: Array, lengths: Array | None = None) -> Array:
-        """The likeliest class of each sequence, (N,) integers."""
+        """The most likely class of each sequence, (N,) integers."""
         return self._ops.asnumpy(self.scores(x, lengths).argmax(axis=1))
 
     def _weights(self, N: int, T: int, lengths: Array | None) -> np.ndarray:
-        """What each state counts for in what is read, (N, T)."""
+        """The weights w of the states in the classified vector r, (N, T)."""
         real, steps = np.full((N, 1), T) if lengths is None else np.reshape(lengths, (N, 1)), np.arange(T)
         weights = steps == real - 1 if self.readout == "last" else (steps < real) / np.maximum(real, 1)
         return weights.astype(self.dtype)
@@ -331,14 +333,14 @@ class SequenceClassifier(Model):
         return as_tokens(function, "labels", labels, self.num_classes, of="classes")
 
 
-def _read(h: Array, weights: Array) -> Array:
-    """The weighted sum of states, (N, T, H) to (N, H)."""
+def _weighted_sum(h: Array, weights: Array) -> Array:
+    """The weighted sum r of the states: (N, T, H) to (N, H)."""
     return ops_for(h).matmul(weights[:, None, :], h)[:, 0]
 
 
-def _read_backward(dread: Array, weights: Array) -> Array:
-    """The gradient of the states, (N, T, H)."""
-    dh = ops_for(dread).empty((*weights.shape, dread.shape[1]), dread.dtype)
+def _weighted_sum_backward(dr: Array, weights: Array) -> Array:
+    """The gradient with respect to the states, (N, T, H)."""
+    dh = ops_for(dr).empty((*weights.shape, dr.shape[1]), dr.dtype)
     dh[...] = weights[:, :, None]
-    dh *= dread[:, None, :]
+    dh *= dr[:, None, :]
     return dh

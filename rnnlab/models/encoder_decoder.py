@@ -1,12 +1,12 @@
-"""What models that write sentences share: teacher forcing forward and back, and a search's step function.
+"""The base class of models that generate sentences: training with teacher forcing, and decoding steps.
 
     source   = encoder(inputs)
     words    = embedding(tokens)
     decoded  = decoder(words, source)
-    scores   = output(hidden, contexts, words)          at real tokens only
+    scores   = output(hidden, contexts, words)          at real targets only
     loss     = softmax cross-entropy (label smoothing) + doubly stochastic attention + ARNet
 
-A model is the choice of the parts, and what its inputs are.
+A subclass chooses the parts and checks the inputs of its encoder.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from numpy.typing import DTypeLike
 from rnnlab.layers.attention.losses import doubly_stochastic_loss
 from rnnlab.layers.checks import check_rng
 from rnnlab.layers.softmax import loss_divisor
-from rnnlab.models.base import Batch, Model, averaged_over
+from rnnlab.models.base import BatchSize, Model, averaging_size
 from rnnlab.models.parts.decoders import Decoded
-from rnnlab.models.parts.embedding import Readout, WordEmbedding
+from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.encoders import Random, Source
 from rnnlab.models.parts.initialisation import initialise
-from rnnlab.models.parts.output import output_loss, output_nll
+from rnnlab.models.parts.output import OutputInputs
+from rnnlab.models.parts.output_loss import output_loss, output_nll
 from rnnlab.models.parts.padding import Padded
-from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor, required
+from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor, check_reconstructor
 from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places, sampled_inputs
-from rnnlab.models.parts.teacher_forcing import Teaching, check_sentences
+from rnnlab.models.parts.teacher_forcing import TeacherForced, check_sentences
 from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.ops import ops_for
 from rnnlab.options import Initialisation, LossAverage
@@ -37,11 +38,11 @@ from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
 
-class Averages(NamedTuple):
-    """How losses of a batch, or of a part of one, become averages over the whole."""
+class LossScales(NamedTuple):
+    """The factors that turn the losses of a batch, or of a part of a batch, into averages over the batch."""
 
-    divisor: int  # of the sum over tokens
-    share: float  # of the whole's examples: the factor of what is a mean over the part's own
+    divisor: int  # divides the sum of the losses of tokens
+    share: float  # the part's share of the batch's examples: scales losses that are means over examples
 
 
 class EncoderDecoder(Model):
@@ -52,24 +53,24 @@ class EncoderDecoder(Model):
     word_to_idx : mapping of str to int
         The vocabulary of the sentences. Padding is ``<NULL>``; decoding needs ``<START>`` and ``<END>``.
     encoder, embedding, decoder, output : parts
-        See :mod:`rnnlab.models.parts.encoders`.
+        :mod:`rnnlab.models.parts.encoders` describes the interface of a part.
     loss_average : "batch" or "token"
     label_smoothing : float in [0, 1)
     doubly_stochastic : float
-        The weight of that loss of the attention to the source; 0 is none.
+        Weight of the doubly stochastic loss of the attention to the source; 0 for no such loss.
     reconstruction : float
-        The weight of the loss of ``reconstructor``, likewise.
+        Weight of the loss of ``reconstructor``; 0 for no such loss.
     reconstructor : Reconstructor or None
         The ARNet of the decoder's hidden states.
     encoder_reconstruction, encoder_reconstructor
-        The same of what a token encoder makes.
+        The same for the memory of a token encoder.
     initialisation, init_scale, rng, dtype, device
-        Of the parameters.
+        Initialisation, dtype and device of the parameters.
     """
 
-    _inputs: Callable[..., tuple[Any, int]]  # (function, source) -> what the encoder reads, checked, and N
-    _padded_inputs: Callable[[Any], dict[str, Array]]  # what the encoder reads -> its arrays, padded
-    _inputs_of_padded: Callable[[Mapping[str, Array]], Any]  # and back, once they are on the device
+    _inputs: Callable[..., tuple[Any, int]]  # (function, source) -> the encoder's checked inputs, N
+    _padded_inputs: Callable[[Any], dict[str, Array]]  # the encoder's inputs -> their arrays, padded
+    _inputs_of_padded: Callable[[Mapping[str, Array]], Any]  # those arrays on the device -> inputs
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class EncoderDecoder(Model):
         self.word_to_idx = dict(word_to_idx)
         self.idx_to_word = {index: word for word, index in self.word_to_idx.items()}
         self.null_token = self.word_to_idx["<NULL>"]
-        self.start_token: Any = self.word_to_idx.get("<START>")  # None where the vocabulary has none
+        self.start_token: Any = self.word_to_idx.get("<START>")  # None if the vocabulary has no <START>
         self.end_token: Any = self.word_to_idx.get("<END>")
         self.encoder, self.embedding, self.decoder, self.output = encoder, embedding, decoder, output
         self.loss_average = loss_average
@@ -120,44 +121,44 @@ class EncoderDecoder(Model):
     def _loss(
         self,
         inputs: Any,
-        taught: Teaching,
+        forced: TeacherForced,
         rng: Random,
         grads: Parameters | None,
         sampling: float = 0.0,
-        part_of: Batch | None = None,
+        part_of: BatchSize | None = None,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
-        With the probability ``sampling`` a word that is read is the model's own.
+        With probability ``sampling`` an input word is drawn from the model's own distribution.
         """
         self._check_losses("loss")
         check_rng(f"{type(self).__name__}.loss", rng)
         check_sampling(f"{type(self).__name__}.loss", sampling, rng)
         if rng is not None and sampling:
-            taught = self._with_samples(inputs, taught, sampling, rng)
-        averages = self._averages(taught, part_of)
-        grads, taught = self._room(grads, part_of), taught.on(self._ops)
-        return self._ops.scalar(self._taught_loss(inputs, taught, averages, grads, rng)), grads
+            forced = self._with_samples(inputs, forced, sampling, rng)
+        scales = self._loss_scales(forced, part_of)
+        grads, forced = self._gradients_workspace(grads, part_of), forced.on(self._ops)
+        return self._ops.scalar(self._teacher_forced_loss(inputs, forced, scales, grads, rng)), grads
 
-    def _taught_loss(
-        self, inputs: Any, taught: Teaching, averages: Averages, grads: Parameters, rng: Random
+    def _teacher_forced_loss(
+        self, inputs: Any, forced: TeacherForced, scales: LossScales, grads: Parameters, rng: Random
     ) -> float:
-        """The loss, with the gradient of every parameter added into ``grads``."""
+        """The loss. The gradient of every parameter is added into ``grads``."""
         params = self.params
         source, encoded = self.encoder.forward(params, inputs, rng=rng)
-        words, embedded = self.embedding.forward(params, taught.inputs, rng=rng, checked=taught.is_padded)
-        decoded, cache = self.decoder.forward(params, words, source, taught.lengths, rng)
-        loss, ddecoded, dread = self._score(decoded, words, source, taught, averages, grads, rng)
-        del decoded  # its memory serves the backward
+        words, embedded = self.embedding.forward(params, forced.inputs, rng=rng, checked=forced.is_padded)
+        decoded, cache = self.decoder.forward(params, words, source, forced.lengths, rng)
+        loss, ddecoded, dscored = self._score(decoded, words, source, forced, scales, grads, rng)
+        del decoded  # so that the backward can reuse its memory
         dwords, dsource = self.decoder.backward(ddecoded, cache, grads)
-        if dread is not None:
-            dwords += dread
+        if dscored is not None:
+            dwords += dscored
         self.embedding.backward(dwords, embedded, grads)
         if self.encoder_reconstruction:
-            weight = self.encoder_reconstruction * averages.share
-            term, dmemory = required(self, "encoder_reconstruction", self.encoder_reconstructor).loss(
-                params, source.memory, inputs, weight=weight, grads=grads
-            )
+            weight = self.encoder_reconstruction * scales.share
+            term, dmemory = check_reconstructor(
+                self, "encoder_reconstruction", self.encoder_reconstructor
+            ).loss(params, source.memory, inputs, weight=weight, grads=grads)
             loss += term
             if dsource.memory is not None:
                 dmemory += dsource.memory
@@ -165,8 +166,8 @@ class EncoderDecoder(Model):
         self.encoder.backward(dsource, encoded, grads)
         return loss
 
-    def padded(self, inputs: Any, tokens: Array, *, part_of: Batch | None = None) -> Padded:
-        """A batch as :meth:`padded_loss` takes it, once its arrays are on the model's device.
+    def padded(self, inputs: Any, tokens: Array, *, part_of: BatchSize | None = None) -> Padded:
+        """Pad a batch for :meth:`padded_loss`, which needs its arrays on the model's device.
 
         Parameters
         ----------
@@ -179,107 +180,110 @@ class EncoderDecoder(Model):
             As :meth:`loss`.
         """
         inputs, rows = self._inputs("loss", inputs)
-        taught = self._taught("loss", "tokens", tokens, rows)
-        averages = self._averages(taught, part_of)
-        arrays = taught.padded(averages.divisor, self.null_token, self.dtype)
-        return Padded(self._padded_inputs(inputs) | arrays, averages.share, self._loss_weights)
+        forced = self._teacher_forced("loss", "tokens", tokens, rows)
+        scales = self._loss_scales(forced, part_of)
+        arrays = forced.padded(scales.divisor, self.null_token, self.dtype)
+        return Padded(self._padded_inputs(inputs) | arrays, scales.share, self._loss_weights)
 
     def padded_loss(self, batch: Padded, *, rng: Random = None, grads: Parameters) -> Any:
-        """The loss of a batch from :meth:`padded`, which adds its gradients into ``grads``.
+        """The loss of a batch from :meth:`padded`. Its gradients are added into ``grads``.
 
-        It waits for nothing, and what it does follows from the shapes of the arrays alone.
+        It does not synchronise with the device, and the work done depends on the shapes of the arrays alone.
         """
-        inputs, taught = self._inputs_of_padded(batch.arrays), Teaching.of_padded(batch.arrays)
-        return self._taught_loss(inputs, taught, Averages(1, batch.share), grads, rng)
+        inputs, forced = self._inputs_of_padded(batch.arrays), TeacherForced.of_padded(batch.arrays)
+        return self._teacher_forced_loss(inputs, forced, LossScales(1, batch.share), grads, rng)
 
     def _with_samples(
-        self, inputs: Any, taught: Teaching, sampling: float, rng: np.random.Generator
-    ) -> Teaching:
-        """Scheduled sampling: the same targets, but some of the words that are read are the model's own."""
-        tokens = taught.inputs
-        real = (tokens != self.null_token) & (np.arange(tokens.shape[1]) < taught.lengths[:, None])
+        self, inputs: Any, forced: TeacherForced, sampling: float, rng: np.random.Generator
+    ) -> TeacherForced:
+        """Scheduled sampling: replace some input words by words drawn from the model."""
+        tokens = forced.inputs
+        real = (tokens != self.null_token) & (np.arange(tokens.shape[1]) < forced.lengths[:, None])
         places, points = choose_places(real, sampling, rng)
         if not places.any():
-            return taught
-        return taught._replace(inputs=sampled_inputs(self, self._start(inputs), tokens, places, points))
+            return forced
+        return forced._replace(inputs=sampled_inputs(self, self._start(inputs), tokens, places, points))
 
-    def _averages(self, taught: Teaching, part_of: Batch | None) -> Averages:
-        """Those of a batch, or of a part of one."""
-        rows = len(taught.lengths)
-        N, tokens = averaged_over(f"{type(self).__name__}.loss", rows, taught.num_targets, part_of)
-        return Averages(loss_divisor("loss", self.loss_average, N, tokens), rows / max(1, N))
+    def _loss_scales(self, forced: TeacherForced, part_of: BatchSize | None) -> LossScales:
+        """The scales of a batch, or of a part of a batch."""
+        rows = len(forced.lengths)
+        N, tokens = averaging_size(f"{type(self).__name__}.loss", rows, forced.num_targets, part_of)
+        return LossScales(loss_divisor("loss", self.loss_average, N, tokens), rows / max(1, N))
 
     def _score(
         self,
         decoded: Decoded,
         words: Array,
         source: Source,
-        taught: Teaching,
-        averages: Averages,
+        forced: TeacherForced,
+        scales: LossScales,
         grads: Parameters,
         rng: Random,
     ) -> tuple[float, Decoded, Array | None]:
-        """The loss of what was decoded; its gradient, and that of the words that the output read."""
-        readout = self._readout(decoded, words, taught)
-        loss, dreadout = output_loss(
+        """The loss, and its gradients with respect to ``decoded`` and to the words that the output reads."""
+        output_inputs = self._output_inputs(decoded, words, forced)
+        loss, doutput_inputs = output_loss(
             self.output,
             self.params,
-            readout,
-            taught.targets,
-            weights=1 / averages.divisor if taught.weights is None else taught.weights,
+            output_inputs,
+            forced.targets,
+            weights=1 / scales.divisor if forced.weights is None else forced.weights,
             grads=grads,
             label_smoothing=self.label_smoothing,
             rng=rng,
         )
         dweights = {}
         if self.doubly_stochastic:
-            weight = self.doubly_stochastic * averages.share
+            weight = self.doubly_stochastic * scales.share
             term, dterm = doubly_stochastic_loss(
-                decoded.weights["source"], taught.lengths, mask=taught.mask, memory_mask=source.mask
+                decoded.weights["source"], forced.lengths, mask=forced.mask, memory_mask=source.mask
             )
             loss += weight * term
             dweights["source"] = weight * dterm
-        dhidden, dcontexts, dread = (None if rows is None else taught.spread(rows) for rows in dreadout)
+        dhidden, dcontexts, dwords = (
+            None if rows is None else forced.spread(rows) for rows in doutput_inputs
+        )
         dfirst = None
         if self.reconstruction:
-            term, dstates, dfirst = required(self, "reconstruction", self.reconstructor).loss(
+            term, dstates, dfirst = check_reconstructor(self, "reconstruction", self.reconstructor).loss(
                 self.params,
                 decoded.hidden,
                 decoded.first,
-                taught.lengths,
-                weight=self.reconstruction * averages.share,
+                forced.lengths,
+                weight=self.reconstruction * scales.share,
                 grads=grads,
-                mask=taught.mask,
+                mask=forced.mask,
             )
             loss += term
             dhidden += dstates
-        return loss, Decoded(dhidden, dcontexts, dweights, dfirst), dread
+        return loss, Decoded(dhidden, dcontexts, dweights, dfirst), dwords
 
-    def _nll(self, inputs: Any, taught: Teaching) -> tuple[float, int]:
-        """The negative log-likelihood of a batch in nats, and its tokens; without noise and gradients."""
-        params, taught = self.params, taught.on(self._ops)
+    def _nll(self, inputs: Any, forced: TeacherForced) -> tuple[float, int]:
+        """The negative log-likelihood of a batch in nats, and its number of real targets."""
+        params, forced = self.params, forced.on(self._ops)
         source, _ = self.encoder.forward(params, inputs)
-        words, _ = self.embedding.forward(params, taught.inputs)
-        decoded, _ = self.decoder.forward(params, words, source, taught.lengths)
-        readout = self._readout(decoded, words, taught)
-        return output_nll(self.output, params, readout, taught.targets), taught.num_targets
+        words, _ = self.embedding.forward(params, forced.inputs)
+        decoded, _ = self.decoder.forward(params, words, source, forced.lengths)
+        output_inputs = self._output_inputs(decoded, words, forced)
+        return output_nll(self.output, params, output_inputs, forced.targets), forced.num_targets
 
-    def _align(self, inputs: Any, taught: Teaching) -> Array:
-        """The attention (N, T, L) to the source under teacher forcing."""
+    def _align(self, inputs: Any, forced: TeacherForced) -> Array:
+        """The attention weights (N, T, L) over the source under teacher forcing."""
         if not self.attends_to_source:
             raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
-        return self._ops.asnumpy(self._decoded(inputs, taught).weights["source"])
+        return self._ops.asnumpy(self._decoded(inputs, forced).weights["source"])
 
-    def _decoded(self, inputs: Any, taught: Teaching) -> Decoded:
-        """What the decoder makes under teacher forcing, without noise."""
+    def _decoded(self, inputs: Any, forced: TeacherForced) -> Decoded:
+        """The decoder's outputs under teacher forcing, without dropout and zoneout."""
         source, _ = self.encoder.forward(self.params, inputs)
-        words, _ = self.embedding.forward(self.params, taught.inputs)
-        return self.decoder.forward(self.params, words, source, taught.lengths)[0]
+        words, _ = self.embedding.forward(self.params, forced.inputs)
+        return self.decoder.forward(self.params, words, source, forced.lengths)[0]
 
     def last_states(self, source: Any, sentences: Array) -> Array:
-        """The hidden state that emits the last token of each sentence, under teacher forcing, without noise.
+        """The hidden state that predicts the last token of each sentence, under teacher forcing.
 
-        Of a sentence that the model has written, it is the state in which it wrote that token.
+        There is no dropout and no zoneout. For a sentence that the model generated, it is the hidden state
+        from which it generated the last token.
 
         Parameters
         ----------
@@ -294,31 +298,31 @@ class EncoderDecoder(Model):
         Raises
         ------
         IndexError, ValueError, TypeError
-            If source or sentences do not fit, or a sentence has no token after its first.
+            If a shape, a dtype or a token does not fit, or a sentence has no token after its first.
         """
         inputs, N = self._inputs("last_states", source)
-        taught = self._taught("last_states", "sentences", sentences, N)
-        if not taught.lengths.all():
-            row = int(np.flatnonzero(taught.lengths == 0)[0])
+        forced = self._teacher_forced("last_states", "sentences", sentences, N)
+        if not forced.lengths.all():
+            row = int(np.flatnonzero(forced.lengths == 0)[0])
             raise ValueError(
                 f"{type(self).__name__}.last_states: sentence {row} has no token after its first"
             )
-        hidden, T = self._decoded(inputs, taught).hidden, taught.inputs.shape[1]
-        last = self._ops.asarray(np.arange(N) * T + taught.lengths - 1)
-        return self._ops.asnumpy(taught._replace(real=last).gather(hidden))
+        hidden, T = self._decoded(inputs, forced).hidden, forced.inputs.shape[1]
+        last = self._ops.asarray(np.arange(N) * T + forced.lengths - 1)
+        return self._ops.asnumpy(forced._replace(real=last).gather(hidden))
 
-    def _readout(self, decoded: Decoded, words: Array, taught: Teaching) -> Readout:
-        """What is scored, at the targets."""
-        hidden = taught.gather(decoded.hidden)
+    def _output_inputs(self, decoded: Decoded, words: Array, forced: TeacherForced) -> OutputInputs:
+        """The inputs of the output layer at the real targets."""
+        hidden = forced.gather(decoded.hidden)
         if not self.output.is_deep:
-            return Readout(hidden)
-        contexts = None if decoded.contexts is None else taught.gather(decoded.contexts)
-        return Readout(hidden, contexts, taught.gather(words))
+            return OutputInputs(hidden)
+        contexts = None if decoded.contexts is None else forced.gather(decoded.contexts)
+        return OutputInputs(hidden, contexts, forced.gather(words))
 
-    def _taught(self, function: str, name: str, tokens: Array, rows: int) -> Teaching:
-        """Sentences (N, L), checked."""
+    def _teacher_forced(self, function: str, name: str, tokens: Array, rows: int) -> TeacherForced:
+        """Check sentences (N, L) and split them into inputs and targets."""
         function, words = f"{type(self).__name__}.{function}", self.embedding.vocabulary_size
-        return Teaching.of(check_sentences(function, name, tokens, rows, words), self.null_token)
+        return TeacherForced.of(check_sentences(function, name, tokens, rows, words), self.null_token)
 
     # ------------------------------------------------------------------ decoding
 
@@ -326,30 +330,30 @@ class EncoderDecoder(Model):
         source, _ = self.encoder.forward(self.params, inputs)
         return self.decoder.start(self.params, source)
 
-    def read(self, state: Any, tokens: Array) -> tuple[Readout, Any]:
-        """Read a token a row, (N,); return what the next is scored from, and the state then."""
+    def read(self, state: Any, tokens: Array) -> tuple[OutputInputs, Any]:
+        """Read one token per row, (N,). Return the output layer's inputs and the next state."""
         words, _ = self.embedding.forward(self.params, tokens)
         decoded, state = self.decoder.advance(words, state)
-        return Readout(decoded.hidden, decoded.contexts, words), state
+        return OutputInputs(decoded.hidden, decoded.contexts, words), state
 
     def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:
-        """Read a token a row, (N,); return log-probabilities (N, V) of the next, and the state then."""
-        readout, state = self.read(state, tokens)
-        scores, _ = self.output.forward(self.params, readout)
+        """Read one token per row, (N,). Return log-probabilities (N, V) and the next state."""
+        output_inputs, state = self.read(state, tokens)
+        scores, _ = self.output.forward(self.params, output_inputs)
         return ops_for(scores).log_softmax(scores), state
 
     @property
     def attends_to_source(self) -> bool:
-        """Whether :meth:`attention` has something to say."""
+        """Whether the decoder attends to the source, which :meth:`attention` needs."""
         return getattr(self.decoder, "attends_to_source", False)
 
     def attention(self, state: Any) -> Array:
-        """The weights (N, L) of the step that led to a state, of a model that attends to its source.
+        """The attention weights (N, L) over the source at the step that led to a state.
 
         Raises
         ------
         ValueError
-            If it does not.
+            If the model does not attend to its source.
         """
         if not self.attends_to_source:
             raise ValueError(f"{type(self).__name__}: this model does not attend to its source")

@@ -1,9 +1,9 @@
-"""Seq2Seq: sentences to sentences, of another language or from code to comments.
+"""Seq2Seq: target sentences from source sentences, such as translations, or comments from code.
 
     memory, state = token encoder(source)           bidirectional, stacked
-    and on as in :mod:`rnnlab.models.encoder_decoder`, with a decoder that attends to the memory
 
-(Bahdanau et al. 2015; with attention to the target's past, Xia et al. 2017.)
+The decoder attends to the memory; :mod:`rnnlab.models.encoder_decoder` has the rest of the model (Bahdanau et
+al. 2015; with attention to the decoder's own past states, Xia et al. 2017).
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from rnnlab.layers.checks import as_tokens
-from rnnlab.models.base import Batch, RegularisationOptions, arguments_of
+from rnnlab.models.base import BatchSize, RegularisationOptions, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder
-from rnnlab.models.parts.embedding import DeepOutput, LinearOutput, WordEmbedding
+from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.initialisation import set_forget_bias
+from rnnlab.models.parts.output import DeepOutput, LinearOutput
 from rnnlab.models.parts.padding import rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence
-from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
+from rnnlab.models.parts.token_encoder import SourceBatch, TokenEncoder
 from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import (
     AttentionScore,
@@ -42,7 +43,7 @@ from rnnlab.types import Array
 
 
 class Seq2Seq(EncoderDecoder):
-    """A recurrent network from sentences to sentences.
+    """A recurrent encoder and decoder for pairs of sentences.
 
     Parameters
     ----------
@@ -220,7 +221,7 @@ class Seq2Seq(EncoderDecoder):
         rng: np.random.Generator | None = None,
         grads: Parameters | None = None,
         sampling: float = 0.0,
-        part_of: Batch | None = None,
+        part_of: BatchSize | None = None,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
@@ -231,19 +232,20 @@ class Seq2Seq(EncoderDecoder):
         target : (N, M) integers
             ``<START>``, the words, ``<END>``, then ``<NULL>``.
         rng : numpy Generator, optional
-            Where the noise of dropout and of the recurrence comes from; none without it.
+            Draws the masks of dropout and zoneout. Without it there is no dropout and no zoneout.
         grads : Parameters, optional
-            Overwritten with the gradients; fresh ones are made if left out.
+            Overwritten with the gradients. New arrays are allocated if it is left out.
         sampling : float in [0, 1]
             Scheduled sampling: the probability that the decoder reads a word drawn from its own distribution
             instead of the true one (:mod:`rnnlab.models.parts.scheduled_sampling`). Needs ``rng``.
         part_of : (int, int), optional
-            The examples and the tokens of the batch that this one is a part of. All averages are then that
-            batch's, and gradients are added into ``grads``: the parts' losses and gradients add up to its.
+            The numbers of examples and tokens of the batch that this one is a part of. Losses are then
+            averaged over that batch, and gradients are added into ``grads``, so that the losses and gradients
+            of the parts add up to those of the batch.
 
         Returns
         -------
-        loss : float, or an array () on the model's device, which nobody has waited for
+        loss : float, or on a GPU an array () that may still be being computed
         grads : Parameters
 
         Raises
@@ -254,11 +256,11 @@ class Seq2Seq(EncoderDecoder):
             If a shape or a dtype does not fit.
         """
         batch, rows = self._inputs("loss", source)
-        taught = self._taught("loss", "target", target, rows)
-        return self._loss(batch, taught, rng, grads, sampling, part_of)
+        forced = self._teacher_forced("loss", "target", target, rows)
+        return self._loss(batch, forced, rng, grads, sampling, part_of)
 
     def nll(self, source: Array, target: Array) -> tuple[float, int]:
-        """The negative log-likelihood of a batch, without noise and without gradients.
+        """The negative log-likelihood of a batch, without dropout, zoneout and gradients.
 
         Parameters
         ----------
@@ -270,7 +272,7 @@ class Seq2Seq(EncoderDecoder):
         total : float
             Summed over all real tokens, in nats.
         tokens : int
-            Their number. exp(total / tokens) is the perplexity.
+            Number of real tokens. exp(total / tokens) is the perplexity.
 
         Raises
         ------
@@ -278,10 +280,10 @@ class Seq2Seq(EncoderDecoder):
             As :meth:`loss`.
         """
         batch, rows = self._inputs("nll", source)
-        return self._nll(batch, self._taught("nll", "target", target, rows))
+        return self._nll(batch, self._teacher_forced("nll", "target", target, rows))
 
     def align(self, source: Array, target: Array) -> Array:
-        """The attention to the source when each token of the target is to be written, under teacher forcing.
+        """The attention weights over the source at each token of the target, under teacher forcing.
 
         Parameters
         ----------
@@ -291,8 +293,8 @@ class Seq2Seq(EncoderDecoder):
         Returns
         -------
         weights : (N, T, L)
-            Row t is of the token ``target[:, t + 1]``. T is that of the longest target, its <START> not
-            counted; past its own end a sentence's weights are zero.
+            Row t holds the weights for predicting ``target[:, t + 1]``. T is the length of the longest target
+            without its <START>. Past the end of a sentence its weights are zero.
 
         Raises
         ------
@@ -300,25 +302,25 @@ class Seq2Seq(EncoderDecoder):
             As :meth:`loss`; ValueError also if the model does not attend to its source.
         """
         batch, rows = self._inputs("align", source)
-        return self._align(batch, self._taught("align", "target", target, rows))
+        return self._align(batch, self._teacher_forced("align", "target", target, rows))
 
     def start(self, source: Array) -> Any:
         """The decoding state of each sentence (N, L), before <START> is read."""
         return self._start(self._inputs("start", source)[0])
 
-    def _inputs(self, function: str, source: Array) -> tuple[Tokens, int]:
-        """Tokens that were checked, and their rows."""
+    def _inputs(self, function: str, source: Array) -> tuple[SourceBatch, int]:
+        """The checked sentences as a batch, and their number."""
         source = np.asarray(source)
         if source.ndim != 2 or not source.shape[1]:
             raise ValueError(
                 f"Seq2Seq.{function}: source has shape {source.shape}, expected (N, L) with L of at least 1"
             )
         source = as_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
-        return Tokens.of(source, self.source_word_to_idx["<NULL>"]), len(source)
+        return SourceBatch.of(source, self.source_word_to_idx["<NULL>"]), len(source)
 
-    def _padded_inputs(self, batch: Tokens) -> dict[str, Array]:
+    def _padded_inputs(self, batch: SourceBatch) -> dict[str, Array]:
         null_token, length = self.source_word_to_idx["<NULL>"], rounded_up(batch.tokens.shape[1])
-        return Tokens.of(batch.tokens, null_token, length).padded(self.dtype)
+        return SourceBatch.of(batch.tokens, null_token, length).padded(self.dtype)
 
-    def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> Tokens:
-        return Tokens.of_padded(arrays)
+    def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> SourceBatch:
+        return SourceBatch.of_padded(arrays)

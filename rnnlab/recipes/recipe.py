@@ -133,6 +133,13 @@ class ClassificationConfig(_Tables):
 
     def __post_init__(self) -> None:
         _check_monitors(self, ["val_loss", "val_accuracy"])
+        for stage in self.stages():
+            if stage.training.scheduled_sampling is not None:
+                table = f"stage.{stage.number}" if self.stage else "training"
+                raise ValueError(
+                    f"{table}.scheduled_sampling is for models that write sentences, expected none in a recipe "
+                    f"of data.kind {self.data.kind!r}"
+                )
 
 
 Recipe = Config | TranslationConfig | ClassificationConfig

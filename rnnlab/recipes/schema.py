@@ -1,6 +1,6 @@
 """Tables checked against dataclasses: the annotations of the fields are the schema.
 
-The annotations are those of :mod:`rnnlab.options`, and besides:
+The annotations are those of :mod:`rnnlab.options`, and in addition:
 
     EnvPath                 a path in which $NAME is an environment variable
     X | None                X, or "none", since TOML has no null; in JSON null
@@ -138,7 +138,7 @@ def _value(annotation: Any, value: Any, place: Place) -> Any:
     if member is EnvPath and isinstance(value, str):
         return EnvPath(value)
     if not accepts(annotation, value):
-        raise ConfigError(f"{place} is {value!r}, expected {expected(annotation)}")
+        raise ConfigError(f"{place} is {value!r}, expected {expected(annotation)}{_meant(member, value)}")
     return float(value) if _scalar(member) is float else value
 
 
@@ -181,6 +181,13 @@ def expected(annotation: Any) -> str:
     else:
         words = expectation(annotation, _NAMES)
     return f"{words} or 'none'" if optional and str not in members else words
+
+
+def _meant(annotation: Any, value: Any) -> str:
+    """The choice that a misspelt one is closest to, for the end of an error."""
+    choices = get_args(annotation) if get_origin(annotation) is Literal else ()
+    close = difflib.get_close_matches(value, choices, n=1) if isinstance(value, str) else []
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def suggestion(key: str, known: list[str]) -> str:

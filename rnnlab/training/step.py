@@ -53,7 +53,7 @@ def check_graphs(model: Model, options: Options) -> None:
         raise ValueError(
             "graphs is true, but scheduled_sampling is given, which reads the model's words back"
         )
-    missing = [name for name in ("padded", "padded_loss", "staged_whole") if not hasattr(model, name)]
+    missing = [name for name in ("padded", "padded_loss", "prefetch_padded") if not hasattr(model, name)]
     if missing:
         raise TypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")
 
@@ -114,12 +114,12 @@ class Update:
         examples, parts = len(batch[-1]), None
         model: Any = self._model
         try:
-            if hasattr(model, "staged"):
-                batch = model.staged(batch)
+            if hasattr(model, "prefetch"):
+                batch = model.prefetch(batch)
             if self._options.graphs:
                 whole = parts_of(batch, self._options.accumulate)
                 padded = (model.padded(*part, part_of=(examples, tokens)) for part in whole)
-                parts = [model.staged_whole(part) for part in padded]
+                parts = [model.prefetch_padded(part) for part in padded]
         except MemoryError as error:
             raise MemoryError(
                 f"out of memory: {error}; for a batch of {examples} examples and {tokens} tokens: a smaller "

@@ -27,11 +27,14 @@ def test_the_discrepancy_of_a_split(run, tmp_path, capsys):
         model, val.features[:7], max_length=12, forbid=(model.null_token, model.start_token, unknown)
     )
     rows = [[model.start_token, *best.tokens, *[model.end_token] * best.finished] for best, *_ in found]
-    taught, free = (
+    teacher_forced, free_running = (
         np.concatenate([model.last_states(val.features[k : k + 1], [row]) for k, row in enumerate(some)])
         for some in (val.captions[firsts], rows)
     )
-    d_mc, d_pw = mean_centroid_distance(taught, free), pointwise_distance(taught, free)
+    d_mc, d_pw = (
+        mean_centroid_distance(teacher_forced, free_running),
+        pointwise_distance(teacher_forced, free_running),
+    )
     assert [line.split() for line in lines] == [
         ["sentences", "7"],
         ["d_mc", f"{d_mc:.4f}"],

@@ -420,5 +420,5 @@ def test_a_pair_for_a_model_without_global_vectors():
 
 
 def test_a_global_vector_without_attention():
-    with pytest.raises(ValueError, match="global_dim is 5, expected an attention as well"):
+    with pytest.raises(ValueError, match="global_dim is 5, which needs attention: set attention to a score"):
         CaptioningRNN(WORD_TO_IDX, global_dim=5)

@@ -123,10 +123,10 @@ def test_features_may_be_on_the_device_already(device, rng):
     features, captions = batch(rng)
     model = build().to("gpu")
     expected = model.loss(features, captions)[0]
-    staged = model.staged((features, captions))
-    assert type(staged[0]) is device.ndarray
-    assert staged[1] is captions
-    assert float(model.loss(*staged)[0]) == expected
+    fetched = model.prefetch((features, captions))
+    assert type(fetched[0]) is device.ndarray
+    assert fetched[1] is captions
+    assert float(model.loss(*fetched)[0]) == expected
 
 
 def test_scheduled_sampling(device, rng):

@@ -112,7 +112,7 @@ def test_keys_are_the_arguments_with_types_and_defaults():
         ({"sise": 1}, "recipe: sise is unknown; did you mean size?"),
         ({"data": 1}, "recipe: data is unknown; there are path, size, kind, other, dropout, dtype"),
         ({"dropout": {"units": 1}}, r"recipe: dropout.units is 1, expected a probability in [0, 1)"),
-        ({"dtype": "float16"}, "recipe: dtype is 'float16', expected one of 'float32', 'float64'"),
+        ({"dtype": "int"}, "recipe: dtype is 'int', expected one of 'float32', 'float64'"),
     ],
 )
 def test_errors_name_the_key(keys, message):

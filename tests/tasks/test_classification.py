@@ -194,6 +194,10 @@ def test_data_are_described(recipe, capsys):
         (["evaluate", "RUN", "--lexicon", "x"], "--lexicon is for translations, but the model of"),
         (["evaluate", "RUN", "--beam", "3"], "beam_size is for a search for sentences, but the model of"),
         (["evaluate", "RUN", "--split", "dev"], "has the splits train, val, test, not 'dev'"),
+        (
+            ["train", "RECIPE", "--set", "training.scheduled_sampling={name='constant', value=0.2}"],
+            "training.scheduled_sampling is for models that write sentences",
+        ),
         (["train", "RECIPE", "--set", "training.monitor=CIDEr"], "expected one of val_loss, val_accuracy"),
         (
             ["train", "RECIPE", "--set", "model.forget_bias=1", "--out", "OUT"],

@@ -1,17 +1,18 @@
-"""Attention of a decoder to its own past: the memory is its states so far (Xia et al. 2017, eqs 6-7).
+"""Target attention: a decoder attends to its own past states (Xia et al. 2017, eqs 6-7).
 
     beta_tj = exp(a(s_{j-1}, s_t)) / sum_{k<j} exp(a(s_{j-1}, s_k))         t = 1 .. j - 1
     c_j = sum_{t<j} beta_tj s_t                                             context, (N, H)
 
-with a score a of :mod:`rnnlab.layers.attention.query`. At the first step there is nothing to attend to, not even
-s_0: the context is zero.
+with a score a of :mod:`rnnlab.layers.attention.query`. The initial state s_0 is not part of the memory, so
+the context of the first step is zero.
 
-Each s_t is memory for every later step, so its gradient is that of its own step and, through weights and
-sums, of all contexts after it. The states lie where the loop over time writes them, and a state's key is
-computed when it is: nothing is copied as the memory grows. In the backward loop the gradients of states and
-keys are added up where they lie, and complete when the loop gets to the step of the state.
+Each s_t is in the memory of every later step. Its gradient is the sum of the gradients from its own step and
+from all later contexts and weights. The memory is the array of states itself: the loop over time writes each
+state and its key once, and nothing is copied as the memory grows. The backward loop adds the gradients of
+states and keys into arrays of the same layout; those of a state are complete when the loop reaches its step.
 
-Here the states are given; :mod:`rnnlab.layers.attention.decoder` has the loop in which contexts make the next state.
+The functions here take given states. In :mod:`rnnlab.layers.attention.decoder` the contexts are inputs of the
+next state.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from rnnlab.types import Array
 
 
 class TargetAttentionCache(NamedTuple):
-    """What the backward needs; packed as :mod:`rnnlab.layers.recurrent.packing` tells."""
+    """The saved arrays, packed as in :mod:`rnnlab.layers.recurrent.packing`."""
 
     states: Array  # (N + M, H)
     attention: AttentionCache
@@ -53,7 +54,7 @@ def target_attention_forward(
     score: str = "additive",
     lengths: Array | None = None,
 ) -> tuple[Array, Array, TargetAttentionCache]:
-    """The contexts of all packing, from states that are known.
+    """The contexts of all steps, from given states.
 
     Parameters
     ----------
@@ -62,16 +63,16 @@ def target_attention_forward(
     h0 : (N, H)
         The state before the first one.
     params : dict of str to array
-        Of the score, with C = H.
+        Parameters of the score, with C = H.
     score : {"additive", "dot", "bilinear"}
     lengths : (N,) integers, optional
-        The real steps of each sequence; past them contexts and weights are zero.
+        Number of real steps of each sequence. Contexts and weights of padding are zero.
 
     Returns
     -------
     contexts : (N, T, H)
     weights : (N, T, T)
-        Of the step in the second axis for the states in the third.
+        ``weights[n, t, s]`` is the weight of the state after step s at step t; zero for s >= t.
     cache : TargetAttentionCache
 
     Raises
@@ -93,7 +94,7 @@ def target_attention_forward(
     workspace = Workspace.of(len(memory), T, keys, memory, additive=score == "additive", selector=False)
     cache = AttentionCache(score, own, None, keys, memory, histories(packing), workspace, grows=True)
     attention = Attention(score, own, None, reused=True, like=like)
-    for t, (rows, before, _) in enumerate(_each_step(packing)):
+    for t, (rows, before, _) in enumerate(_steps(packing)):
         attention.attend(states[before], keys, memory, cache.slots_at(rows, t), workspace.at(rows, t))
     return (
         spread(packing, workspace.context),
@@ -116,13 +117,13 @@ def target_attention_backward(
     dcontexts : (N, T, H)
         Gradient of the loss with respect to ``contexts``.
     dweights : (N, T, T), optional
-        Gradient with respect to ``weights``, besides what comes through the contexts.
+        Gradient with respect to ``weights``, in addition to the one through the contexts.
     into : dict of str to array, optional
-        Arrays that the parameters' gradients are added into, instead of fresh ones.
+        Arrays to add the parameters' gradients into. New arrays are allocated if it is left out.
 
     Returns
     -------
-    dh (N, T, H), dh0 (N, H), dparams of the parameters' names
+    dh (N, T, H), dh0 (N, H), dparams by the parameters' names
     """
     function = "target_attention_backward"
     states, attention, packing = cache
@@ -138,7 +139,7 @@ def target_attention_backward(
         check_gradient(function, dweights, (N, T, T), states.dtype, "dweights")
         dscores = gather(packing, dweights)
     backward = AttentionBackward(attention, reused=True)
-    for t, (rows, before, _) in enumerate(_each_step(packing)):
+    for t, (rows, before, _) in enumerate(_steps(packing)):
         past, dz = attention.slots_at(rows, t), dcontext[rows]
         ops.attention_memory_gradient(dz, attention.workspace.weights[rows, :t], past, dmemory)
         backward.attend(rows, past, dz, dscores[rows, :t], states[before], dstates[before])
@@ -152,7 +153,7 @@ def target_attention_backward(
 
 
 def histories(packing: Packing) -> Array:
-    """Where the states after each step lie among the packed rows, by rank of length, (N, T); -1: nowhere."""
+    """The packed row of the state after each step, (N, T), sequences sorted by length; -1 for padding."""
     (N, T), offsets = packing.shape, np.asarray(packing.offsets[:-1], dtype=np.int64)
     slots = np.full((N, T), -1)
     slots[:, : offsets.size] = offsets + np.arange(N)[:, None]
@@ -160,14 +161,14 @@ def histories(packing: Packing) -> Array:
 
 
 def spread(packing: Packing, rows: Array) -> Array:
-    """Packed rows (M, D) at their places in (N, T, D), zero where there is padding."""
+    """Unpack rows (M, D) to (N, T, D), zero in padding."""
     out = packing.unpacked(rows.shape[1], rows)
     ops_for(rows).put(rows, packing.source, out)
     return out.reshape(*packing.shape, rows.shape[1])
 
 
 def gather(packing: Packing, x: Array) -> Array:
-    """The real rows of x (N, T, D), packed: (M, D)."""
+    """Pack the real rows of x (N, T, D): (M, D)."""
     ops = ops_for(x)
     out = ops.empty((packing.offsets[-1], x.shape[2]), x.dtype)
     ops.take(as_rows(x), packing.source, out)
@@ -175,16 +176,15 @@ def gather(packing: Packing, x: Array) -> Array:
 
 
 class StateMemory:
-    """The states of all hypotheses of a search and their keys: rows are appended and never change.
+    """The states of all hypotheses of a search and their keys. Rows are appended and never change.
 
-    So whatever hypotheses a search goes on with, it need not copy a state: each of them knows which rows are
-    its own.
+    Each hypothesis has the row numbers of its own states, so selecting hypotheses copies no states.
 
     Attributes
     ----------
     states : (R, H)
     keys : (R, A)
-        Rows that have not been appended to hold any numbers.
+        Rows past the appended ones are uninitialised.
     """
 
     def __init__(self, keys: Keys, like: Array) -> None:
@@ -193,7 +193,7 @@ class StateMemory:
         self.keys = keys.workspace(0, self.states)
 
     def append(self, h: Array) -> Array:
-        """Append states (n, H); return their rows, (n, 1)."""
+        """Append states (n, H). Return their row numbers, (n, 1)."""
         start, stop = self._used, self._used + h.shape[0]
         if stop > self.states.shape[0]:
             self._grow(max(2 * stop, 8 * h.shape[0]))
@@ -211,5 +211,5 @@ class StateMemory:
             self.keys[used] = keys[used]
 
 
-def _each_step(packing: Packing) -> list[tuple[slice, slice, slice]]:
+def _steps(packing: Packing) -> list[tuple[slice, slice, slice]]:
     return [step for chunk in packing.chunks(1) for step in chunk.steps]

@@ -1,18 +1,17 @@
-"""What the four recurrent cells share: the rows of a batch that are alive at each step.
+"""Packed sequences: the real rows of a batch with sequences of different lengths, step by step.
 
-A sequence function works on *packed* arrays. The sequences are sorted by length, longest first, so that the
-ones still alive at step t are the first n_t; the packed array of some input x (N, T, D) is (M, D), M = n_1 +
-n_2 + ..., the alive rows of step 1, then those of step 2, and so on. Padding has no row, so it costs nothing:
-not in the input's matrix product, not in the loop, not in the weight gradients. Without lengths, M = N T and
-the packed array is x with time first.
+All recurrent layers work on *packed* arrays. The sequences are sorted by length, longest first, so that the
+sequences that have a step t are the first n_t. The packed array of an input x (N, T, D) is (M, D) with
+M = n_1 + n_2 + ...: the n_1 rows of step 1, then the n_2 rows of step 2, and so on. Padding has no row, so it
+takes no work in the input's matrix product, in the loop and in the weight gradients. Without lengths, M = N T
+and the packed array is x with time first.
 
-States have one more block in front, the N initial states: a *states* array is (N + M, H), and the state
-before each row of step t is the first n_t rows of the block before it. Past the end of a sequence its state
-stands still.
+An array of *states* (N + M, H) begins with a block of the N initial states. The states before step t are the
+first n_t rows of the preceding block. Past the end of a sequence its state is carried through unchanged.
 
-Matrix products that need no loop over time, of the inputs and of the weights' gradients, are done for a
-*chunk* of steps at a time: enough rows for the product to be fast, few enough to be in the cache still when
-the loop gets there. Of a long batch, the gradients of the pre-activations never exist for all steps at once.
+Matrix products outside the recurrence, of the inputs and of the weight gradients, are computed for a *chunk*
+of steps at a time. A chunk has enough rows for a fast product, and few enough to stay in the processor's
+cache until the loop reads them. The gradients of the pre-activations exist for one chunk at a time.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ from rnnlab.layers.checks import as_mask
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
-# A chunk has so many rows or more, for the sums of the weights' gradients, and about so many pre-activations,
-# 4 MB in float32 (times CHUNK of the primitives); the last one has what is left.
+# Minimum number of rows of a chunk, for the products of the weight gradients, and its number of
+# pre-activations, 4 MB in float32 (times CHUNK of the primitives). The last chunk has the remaining rows.
 _CHUNK_ROWS = 512
 _CHUNK_NUMBERS = 1 << 20
 
 
 class Chunk(NamedTuple):
-    """Some consecutive steps."""
+    """Consecutive steps."""
 
     rows: slice  # of a packed array
-    steps: tuple[tuple[slice, slice, slice], ...]  # of each: its rows, the states before it and after it
+    steps: tuple[tuple[slice, slice, slice], ...]  # of each step: its rows, the states before and after it
 
     def here(self, rows: slice) -> slice:
-        """Where rows of a packed array lie in the chunk's share of it."""
+        """Rows of a packed array as rows of this chunk's part of it."""
         return slice(rows.start - self.rows.start, rows.stop - self.rows.start)
 
     @property
@@ -48,16 +47,16 @@ class Chunk(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """Where each step of each sequence lies in packed arrays and in states."""
+    """The rows of each step of each sequence in packed arrays and in states."""
 
     shape: tuple[int, int]  # (N, T) of the unpacked arrays
     offsets: tuple[int, ...]  # rows offsets[t] : offsets[t + 1] of a packed array are step t
     order: Array  # (N,) the sequences, longest first
-    source: Array  # (M,) the row of x.reshape(N * T, D) that each packed row comes from
-    index: Array  # (N, T) the row of states that holds the state after step t of sequence n
-    final: Array  # (N,) the row of states that holds the final state of sequence n
-    frozen: Array | None  # (F,) the rows of x.reshape(N * T, D) past an end, or None if none ends early
-    frozen_order: Array | None  # (F,) the place of each one's sequence in the order of length
+    source: Array  # (M,) the row of x.reshape(N * T, D) of each packed row
+    index: Array  # (N, T) the row of the state after step t of sequence n in states
+    final: Array  # (N,) the row of the final state of sequence n in states
+    frozen: Array | None  # (F,) the padding rows of x.reshape(N * T, D), None if there are none
+    frozen_order: Array | None  # (F,) the rank by length of each padding row's sequence
 
     @classmethod
     def of(
@@ -69,24 +68,24 @@ class Packing(NamedTuple):
         mask: Array | None = None,
         like: Array,
     ) -> Packing:
-        """Plan a batch of N sequences of at most T steps.
+        """The packing of N sequences of at most T steps.
 
         Parameters
         ----------
         function : str
-            Named in the errors.
+            Name at the beginning of errors.
         shape : (N, T)
         lengths : (N,) integers in [0, T], optional
-            The number of real steps of each sequence; all T if neither this nor ``mask`` is given.
+            Number of real steps of each sequence, all T if neither this nor ``mask`` is given.
         mask : (N, T), optional
-            The same as a mask: true (or 1) for the real steps, which come first.
+            Instead of lengths: true (or 1) for the real steps, which come first.
         like : array
-            An array of the library and the dtype to work in.
+            An array of the library and dtype of the batch.
 
         Raises
         ------
         ValueError
-            If both are given, a shape or a length is wrong, or the mask has a hole.
+            If both are given, a shape or a length does not fit, or real steps of the mask follow padding.
         """
         N, T = shape
         real = real_lengths(function, N, T, lengths, mask)
@@ -97,8 +96,8 @@ class Packing(NamedTuple):
         alive = (real[:, None] > steps).sum(axis=0)  # (longest,) n_t
         offsets = np.concatenate([[0], np.cumsum(alive)])
         source = np.concatenate([order[:n] * T + t for t, n in enumerate(alive)] or [order[:0]])
-        last = np.minimum(np.arange(T), real[:, None] - 1)  # (N, T) whose state stands at t; -1: none's
-        starts = np.concatenate([[0], N + offsets])  # the block of initial states, then one a step
+        last = np.minimum(np.arange(T), real[:, None] - 1)  # (N, T) step of the state at t, -1: h0
+        starts = np.concatenate([[0], N + offsets])  # initial states, then a block for each step
         ends = last[:, -1] if T else np.full(N, -1)
         ops = ops_for(like)
         frozen = np.flatnonzero(np.arange(T) >= real[:, None])
@@ -115,7 +114,7 @@ class Packing(NamedTuple):
         )
 
     def chunks(self, columns: int) -> list[Chunk]:
-        """All steps, in chunks for pre-activations of so many columns."""
+        """All steps in chunks, for pre-activations (M, columns)."""
         most = max(_CHUNK_ROWS, ops_for(self.order).CHUNK * _CHUNK_NUMBERS // max(columns, 1))
         chunks: list[Chunk] = []
         start = 0
@@ -132,23 +131,23 @@ class Packing(NamedTuple):
         return slice(start, stop), slice(before, before + stop - start), slice(N + start, N + stop)
 
     def pack(self, x: Array, chunk: Chunk) -> Array:
-        """The real rows of a chunk, of x (N T, D) -> (m, D)."""
+        """The real rows of x in a chunk: (N T, D) to (m, D)."""
         ops = ops_for(x)
         out = ops.empty((chunk.size, x.shape[1]), x.dtype)
         ops.take(x, self.source[chunk.rows], out)
         return out
 
     def unpack(self, rows: Array, chunk: Chunk, x: Array) -> None:
-        """The inverse of :meth:`pack`: write rows (m, D) to their places in x (N T, D)."""
+        """The inverse of :meth:`pack`: write rows (m, D) into x (N T, D)."""
         ops_for(x).put(rows, self.source[chunk.rows], x)
 
     def unpacked(self, columns: int, like: Array) -> Array:
-        """Room for :meth:`unpack`, zero where there is padding, (N T, D)."""
+        """An array (N T, D) for :meth:`unpack` to write into, zero in padding rows."""
         make = ops_for(like).empty if self.frozen is None else ops_for(like).zeros
         return make((self.shape[0] * self.shape[1], columns), like.dtype)
 
     def states(self, first: Array) -> Array:
-        """Room for all states, the initial ones (N, H) in place: (N + M, H)."""
+        """An array (N + M, H) for all states, with the initial states (N, H) filled in."""
         N = self.shape[0]
         ops = ops_for(first)
         states = ops.empty((N + self.offsets[-1], first.shape[1]), first.dtype)
@@ -156,14 +155,14 @@ class Packing(NamedTuple):
         return states
 
     def zero_states(self, like: Array) -> Array:
-        """An array for all states that begin at zero, of the units and the dtype of ``like`` (N, H)."""
+        """An array (N + M, H) for all states, with initial states of zeros, for ``like`` (N, H)."""
         N = self.shape[0]
         states = ops_for(like).empty((N + self.offsets[-1], like.shape[1]), like.dtype)
         states[:N] = 0
         return states
 
     def before(self, states: Array, chunk: Chunk) -> Array:
-        """The state before each packed row of a chunk, (N + M, H) -> (m, H)."""
+        """The state before each packed row of a chunk: (N + M, H) to (m, H)."""
         if self.frozen is None:
             return states[chunk.rows]
         out = ops_for(states).empty((chunk.size, states.shape[1]), states.dtype)
@@ -172,14 +171,14 @@ class Packing(NamedTuple):
         return out
 
     def after_each(self, states: Array) -> Array:
-        """The state after every step, standing still past the ends, (N + M, H) -> (N, T, H)."""
+        """The state after every step, unchanged in padding: (N + M, H) to (N, T, H)."""
         (N, T), ops = self.shape, ops_for(states)
         out = ops.empty((N * T, states.shape[1]), states.dtype)
         ops.take(states, self.index.reshape(-1), out)
         return out.reshape(N, T, states.shape[1])
 
     def unsort(self, rows: Array) -> Array:
-        """Rows in the order of length back in the order of the batch, (N, H) -> (N, H)."""
+        """Rows (N, H) sorted by length to the order of the batch."""
         ops = ops_for(rows)
         out = ops.empty(rows.shape, rows.dtype)
         ops.put(rows, self.order, out)
@@ -188,10 +187,10 @@ class Packing(NamedTuple):
     def incoming(
         self, function: str, H: int, dstates: Array | None, dfinal: Array | None, like: Array
     ) -> Array:
-        """The gradient that reaches the last real state of each sequence, before the loop: (N, H), sorted.
+        """The gradient of the last real state of each sequence before the backward loop: (N, H), sorted.
 
-        It comes from the states that stand still after it, ``dstates`` (N, T, H), and from the final state,
-        ``dfinal`` (N, H); either may be None. Fresh memory, since the loop goes on to work in it.
+        It is the sum of the gradients of its copies in padding, from ``dstates`` (N, T, H), and of the final
+        state, ``dfinal`` (N, H). Either may be None. The array is new: the loop overwrites it.
         """
         (N, T), ops = self.shape, ops_for(like)
         for name, gradient, expected in (("dh", dstates, (N, T, H)), ("the final state's", dfinal, (N, H))):
@@ -204,21 +203,21 @@ class Packing(NamedTuple):
         if dfinal is not None:
             ops.take(dfinal, self.order, out)
         if dstates is not None and self.frozen is not None:
-            standing = ops.empty((self.frozen.size, H), like.dtype)
-            ops.take(as_rows(dstates), self.frozen, standing)
-            ops.embedding_gradient(standing, self.frozen_order, out)  # adds rows to rows
+            padding = ops.empty((self.frozen.size, H), like.dtype)
+            ops.take(as_rows(dstates), self.frozen, padding)
+            ops.embedding_gradient(padding, self.frozen_order, out)  # adds rows to rows
         return out
 
 
 def real_lengths(
     function: str, N: int, T: int, lengths: Array | None, mask: Array | None = None
 ) -> np.ndarray:
-    """The real steps of N sequences of at most T, (N,): of lengths, of a mask (N, T), or all.
+    """Number of real steps of N sequences, (N,): from lengths, from a mask (N, T), or all T.
 
     Raises
     ------
     ValueError
-        If both are given, a shape or a length is wrong, or the mask has a hole.
+        If both are given, a shape or a length does not fit, or real steps of the mask follow padding.
     """
     if lengths is not None and mask is not None:
         raise ValueError(f"{function}: both lengths and mask are given, expected one of them")
@@ -242,6 +241,6 @@ def real_lengths(
 
 
 def as_rows(x: Array) -> Array:
-    """x (N, T, D) with a row for each step of each sequence, (N T, D)."""
+    """x (N, T, D) as rows (N T, D), one for each step of each sequence."""
     N, T, D = x.shape
     return x.reshape(N * T, D)

@@ -1,4 +1,4 @@
-"""The parts of a captioning model, as its options ask for them."""
+"""The encoder, decoder and output layer that the options of a captioning model choose."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rnnlab.models.parts.decoders import (
     FirstInputDecoder,
     RecurrentDecoder,
 )
-from rnnlab.models.parts.embedding import DeepOutput, LinearOutput
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
+from rnnlab.models.parts.output import DeepOutput, LinearOutput
 from rnnlab.models.parts.recurrent_layer import Recurrence
 
 ImageInput: TypeAlias = Literal["initial_state", "first_input", "every_step", "second_layer"]
@@ -22,12 +22,12 @@ IMAGE_INPUTS = get_args(ImageInput)
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Check that the options go together.
+    """Check that the options are compatible with each other.
 
     Raises
     ------
     ValueError
-        If an option does not fit another; names it.
+        If two options are incompatible. The error names both.
     """
     attends = options["attention"] or options["target_attention"]
     if attends and options["image_input"] != "initial_state":
@@ -37,13 +37,21 @@ def check_options(options: Mapping[str, Any]) -> None:
         )
     for name in ("global_dim", "selector", "doubly_stochastic"):
         if options[name] and not options["attention"]:
-            raise ValueError(f"CaptioningRNN: {name} is {options[name]}, expected an attention as well")
+            raise ValueError(
+                f"CaptioningRNN: {name} is {options[name]}, which needs attention: set attention to a score"
+            )
 
 
-def encoder_of(
+def build_encoder(
     num_states: int, decoder_states: int, options: Mapping[str, Any]
 ) -> InitialStateEncoder | ImageVectorEncoder | RegionEncoder:
-    """How the image is read; ValueError if an option does not go with ``image_input``."""
+    """The encoder of the image.
+
+    Raises
+    ------
+    ValueError
+        If an option is incompatible with ``image_input``.
+    """
     image_input, activation = options["image_input"], options["state_activation"]
     dropout = options["feature_dropout"]
     if image_input == "initial_state":
@@ -67,10 +75,10 @@ def encoder_of(
     )
 
 
-def decoder_of(
+def build_decoder(
     recurrence: Recurrence, options: Mapping[str, Any]
 ) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder | AttentiveDecoder:
-    """What writes: one that attends, or one that takes the image in the way that is wanted."""
+    """The decoder: one that attends, or the one for ``image_input``."""
     image_input, word_dim, hidden_dim = (
         options[name] for name in ("image_input", "wordvec_dim", "hidden_dim")
     )
@@ -95,8 +103,8 @@ def decoder_of(
     return RecurrentDecoder(recurrence, word_dim, hidden_dim)
 
 
-def output_of(context_dim: int, V: int, options: Mapping[str, Any]) -> LinearOutput | DeepOutput:
-    """What makes the scores of words."""
+def build_output(context_dim: int, V: int, options: Mapping[str, Any]) -> LinearOutput | DeepOutput:
+    """The output layer."""
     hidden_dim, dropout = options["hidden_dim"], options["output_dropout"]
     if options["output"] == "deep":
         return DeepOutput(hidden_dim, context_dim, options["wordvec_dim"], V, dropout=dropout)

@@ -1,14 +1,14 @@
-"""Decoders: word vectors and what the encoder gave to hidden states.
+"""Decoders: word vectors and the encoder's outputs to hidden states.
 
-Three ways for an image to enter, besides as the initial state:
+An image enters as the initial state or in one of three ways:
 
     every step    x_t = [word_t, v]                           LRCN, one layer
     first input   x_0 = v, then x_t = word_t                  NIC (Vinyals et al. 2015)
     second layer  layer 1 sees words; layer 2 sees            LRCN, factored (Donahue et al. 2015)
                   [layer 1's hidden state, v]
 
-and one that attends to a memory, to its own past, or to both. Each decoder offers, besides a part's two
-methods, ``start`` and ``advance`` for decoding, which run the same cells a step at a time:
+A further decoder attends to a memory, to its own past states, or to both. Besides the forward and backward
+of a part, each decoder has ``start`` and ``advance`` for decoding, which run the same cells step by step:
 
     decoder.forward(params, words, source, lengths, rng) -> decoded, cache
     decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
@@ -34,12 +34,12 @@ DecodingState = Any  # a tuple whose arrays have a row for each hypothesis
 
 
 class Decoded(NamedTuple):
-    """What a decoder makes of the words, or its gradient; of one step, the arrays have no T."""
+    """The outputs of a decoder, or their gradients. The outputs of a single step have no axis T."""
 
     hidden: Array  # (N, T, H)
-    contexts: Array | None = None  # (N, T, C), of a decoder that attends
-    weights: dict[str, Array] = {}  # noqa: RUF012  "source" (N, T, L) and "target" (N, T, T), likewise
-    first: Array | None = None  # (N, H), the hidden state before all words, if it is not zero; not of a step
+    contexts: Array | None = None  # (N, T, C), of an attentive decoder
+    weights: dict[str, Array] = {}  # noqa: RUF012  "source" (N, T, L), "target" (N, T, T)
+    first: Array | None = None  # (N, H), the hidden state before the first word, None if zero
 
 
 class RecurrentDecoder:
@@ -53,14 +53,14 @@ class RecurrentDecoder:
         self.num_states = self.layer.num_states
 
     def shapes(self) -> Shapes:
-        """Those of the layer."""
+        """The shapes of the layer's parameters."""
         return self.layer.shapes()
 
     def forward(
         self, params: Params, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
         """Words (N, T, W), image (N, P) or None, state of arrays (N, H) to hidden states (N, T, H)."""
-        inputs = _beside(words, source.image)
+        inputs = _with_image(words, source.image)
         hidden, cache = self.layer.forward(params, inputs, source.state, lengths, rng)
         return Decoded(hidden, first=_first(source)), cache
 
@@ -79,17 +79,17 @@ class RecurrentDecoder:
     def advance(self, words: Array, state: DecodingState) -> tuple[Decoded, DecodingState]:
         """Words (N, W) to hidden states (N, H) and the decoding state after them."""
         recurrent, image, step = state
-        recurrent = step(_beside(words, image), recurrent)
+        recurrent = step(_with_image(words, image), recurrent)
         return Decoded(recurrent[0]), (recurrent, image, step)
 
 
 class FirstInputDecoder(RecurrentDecoder):
-    """One recurrent layer that sees the image vector (N, W) before the first word, and only then."""
+    """One recurrent layer that reads the image vector (N, W) once, before the first word."""
 
     def forward(
         self, params: Params, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
-        """As of :class:`RecurrentDecoder`; the hidden state of the image's own step is not among them."""
+        """As of :class:`RecurrentDecoder`. The hidden state after the image is ``first``."""
         N, T, W = words.shape
         inputs = ops_for(words).empty((N, T + 1, W), words.dtype)
         inputs[:, 0], inputs[:, 1:] = source.image, words
@@ -114,9 +114,9 @@ class FirstInputDecoder(RecurrentDecoder):
 
 
 class FactoredDecoder:
-    """Two recurrent layers: the first sees the words alone, the second its hidden state and the image vector.
+    """Two recurrent layers: the first reads words, the second the first's hidden state and the image vector.
 
-    A state has the arrays of the first layer, then those of the second.
+    A state holds the arrays of the first layer, then those of the second.
     """
 
     context_dim = 0
@@ -127,17 +127,19 @@ class FactoredDecoder:
         self.num_states = self.first.num_states + self.second.num_states
 
     def shapes(self) -> Shapes:
-        """Those of both layers, after "layer1_" and "layer2_"."""
+        """Those of both layers, with the prefixes "layer1_" and "layer2_"."""
         return scoped("layer1_", self.first.shapes()) | scoped("layer2_", self.second.shapes())
 
     def forward(
         self, params: Any, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
-        """Words (N, T, W), image (N, P), state (N, H) to the second layer's hidden states (N, T, H)."""
+        """Words (N, T, W), image (N, P), state of arrays (N, H) to the second layer's states (N, T, H)."""
         below, above = self._split(source.state)
         decoded, first = self.first.forward(params.scope("layer1_"), words, Source(below), lengths, rng)
-        given = source._replace(state=above)
-        decoded, second = self.second.forward(params.scope("layer2_"), decoded.hidden, given, lengths, rng)
+        source_above = source._replace(state=above)
+        decoded, second = self.second.forward(
+            params.scope("layer2_"), decoded.hidden, source_above, lengths, rng
+        )
         return decoded, (first, second)
 
     def backward(self, ddecoded: Decoded, cache: Any, grads: Any) -> tuple[Array, Source]:
@@ -167,16 +169,16 @@ class FactoredDecoder:
 
 
 class AttentiveDecoder:
-    """One recurrent layer that attends: to a memory, to its own past states, or to both.
+    """One recurrent layer that attends to a memory, to its own past states, or to both.
 
-    :mod:`rnnlab.layers.attention.decoder` has the equations. The contexts of both stand side by side.
+    :mod:`rnnlab.layers.attention.decoder` has the equations. The contexts of both are concatenated.
 
     Parameters
     ----------
     recurrence : Recurrence
     word_dim, hidden_dim : int
     memory_dim : int
-        Numbers in a vector of the memory, 0 for none.
+        Size of a vector of the memory; 0 for no attention to a memory.
     attention_dim : int
         Units of additive scores.
     score : "additive", "dot" or "bilinear"
@@ -185,7 +187,7 @@ class AttentiveDecoder:
     target : bool
         Whether to attend to the past states.
     memory_gradient : bool
-        Whether the memory gets a gradient; one that is data needs none.
+        Whether to compute the gradient of the memory, which a memory of data does not need.
     """
 
     def __init__(
@@ -232,7 +234,7 @@ class AttentiveDecoder:
             lengths=lengths,
             rng=rng,
             regularisation=self._regularisation,
-            **self._reads(source),
+            **self._memory_of(source),
             **self._options,
         )
         return Decoded(hidden, contexts, weights, _first(source)), cache
@@ -256,12 +258,12 @@ class AttentiveDecoder:
             source.state,
             params=params,
             regularisation=self._regularisation,
-            **self._reads(source),
+            **self._memory_of(source),
             **self._options,
         )
         return started, None
 
-    def _reads(self, source: Source) -> dict[str, Any]:
+    def _memory_of(self, source: Source) -> dict[str, Any]:
         if not self.attends_to_source:
             return {"memory": None}
         return {"memory": source.memory, "memory_mask": source.mask}
@@ -273,25 +275,25 @@ class AttentiveDecoder:
 
 
 def _first(source: Source) -> Array | None:
-    """The hidden state (N, H) that a decoder starts from, None if it is zero."""
+    """The initial hidden state (N, H), None if it is zero."""
     return None if source.zero_state else source.state[0]
 
 
 def _add_first(ddecoded: Decoded, dstate: State) -> None:
-    """Add the gradient of that state to what has come through the steps."""
+    """Add the gradient of ``first`` to the gradient of the initial state, in place."""
     if ddecoded.first is not None:
         dstate[0][...] += ddecoded.first
 
 
 def _copy(view: Array) -> Array:
-    """A part of an array, in one piece."""
+    """A contiguous copy of a view."""
     out = ops_for(view).empty(view.shape, view.dtype)
     out[...] = view
     return out
 
 
-def _beside(words: Array, image: Array | None) -> Array:
-    """The words (N, W) or (N, T, W) with the image vector (N, P) beside each of them."""
+def _with_image(words: Array, image: Array | None) -> Array:
+    """Words (N, W) or (N, T, W), each with the image vector (N, P) appended."""
     if image is None:
         return words
     ops = ops_for(words, image)

@@ -1,10 +1,10 @@
-"""Encoders: what a source gives a decoder, an image vector, a memory to attend to, an initial state.
+"""Encoders of images: features to an initial state, an image vector or a memory for the decoder.
 
-A part declares its parameters and has two methods. The gradient of a parameter is added into a named view, so
-that shared weights need no special case.
+A part of a model declares its parameters and has a forward and a backward. The backward adds a parameter's
+gradient into a named view, so that parts can share a weight.
 
     part.shapes() -> {name: shape}
-    part.forward(params, *inputs, rng) -> outputs, cache             noise only where rng is given
+    part.forward(params, *inputs, rng) -> outputs, cache             dropout and zoneout only if rng is given
     part.backward(doutputs, cache, grads) -> dinputs                 adds into grads[name]
 """
 
@@ -32,13 +32,13 @@ Random = np.random.Generator | None
 
 
 class Source(NamedTuple):
-    """What an encoder gives a decoder, or its gradient; None where there is no such thing."""
+    """The output of an encoder, or its gradient; None for an output that the encoder does not have."""
 
-    state: State  # arrays (N, H), where the decoder starts
-    image: Array | None = None  # (N, P), an input of the decoder
-    memory: Array | None = None  # (N, L, C), what it attends to
-    mask: Array | None = None  # (N, L), true for the real rows of the memory
-    zero_state: bool = False  # whether the state is zeros, with nothing of the source in it
+    state: State  # arrays (N, H), the decoder's initial state
+    image: Array | None = None  # (N, P), image vector, an input of the decoder
+    memory: Array | None = None  # (N, L, C), the decoder attends to it
+    mask: Array | None = None  # (N, L), true for the real slots of the memory
+    zero_state: bool = False  # whether the state is zero and does not depend on the source
 
 
 ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -48,7 +48,7 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 class InitialStateEncoder:
-    """The image is the decoder's initial state: h0 = act(features W_proj + b_proj).
+    """The decoder's initial state is a projection of the features: h0 = act(features W_proj + b_proj).
 
     The cell state of an LSTM starts at zero, or, with ``project_cell``, at act(features W_proj_c + b_proj_c).
     """
@@ -67,21 +67,22 @@ class InitialStateEncoder:
             raise ValueError(f"state_activation is {activation!r}, expected one of {', '.join(ACTIVATIONS)}")
         if project_cell and num_states == 1:
             raise ValueError(
-                "project_cell is true, but the state of this cell is h alone: it needs a cell state, as an LSTM has"
+                "project_cell is true, but the state of this cell is h alone: "
+                "it needs a cell state, as an LSTM has"
             )
         self.input_dim, self.hidden_dim, self.dropout = input_dim, hidden_dim, dropout
         self.activate, self.activate_backward = ACTIVATIONS[activation]
         self.projections = ("_proj", "_proj_c") if project_cell else ("_proj",)
-        self.states = num_states
+        self.num_states = num_states
 
     def shapes(self) -> Shapes:
-        """W_proj and b_proj, and W_proj_c and b_proj_c where the cell state is projected."""
+        """W_proj and b_proj, and W_proj_c and b_proj_c if the cell state is projected."""
         return {
             name: shape
-            for key in self.projections
+            for suffix in self.projections
             for name, shape in (
-                (f"W{key}", (self.input_dim, self.hidden_dim)),
-                (f"b{key}", (self.hidden_dim,)),
+                (f"W{suffix}", (self.input_dim, self.hidden_dim)),
+                (f"b{suffix}", (self.hidden_dim,)),
             )
         }
 
@@ -89,36 +90,36 @@ class InitialStateEncoder:
         """Features (N, D) to a state of arrays (N, H)."""
         features, dropped = dropout_forward(features, self.dropout, rng=rng)
         state, caches = [], []
-        for key in self.projections:
-            a, projected = affine_forward(features, params[f"W{key}"], params[f"b{key}"])
+        for suffix in self.projections:
+            a, projected = affine_forward(features, params[f"W{suffix}"], params[f"b{suffix}"])
             h, activated = self.activate(a)
             state.append(h)
             caches.append((projected, activated))
-        state += [ops_for(h).zeros(h.shape, h.dtype)] * (self.states - len(state))
+        state += [ops_for(h).zeros(h.shape, h.dtype)] * (self.num_states - len(state))
         return Source(tuple(state)), (dropped, caches)
 
     def backward(self, dsource: Source, cache: Any, grads: Parameters) -> Array:
-        """Add the parameters' gradients; return that of the features, (N, D)."""
+        """Add the parameters' gradients; return the gradient of the features, (N, D)."""
         dropped, caches = cache
         dfeatures: Any = None
-        for key, dh, (projected, activated) in zip(self.projections, dsource.state, caches, strict=False):
+        for suffix, dh, (projected, activated) in zip(self.projections, dsource.state, caches, strict=False):
             da = self.activate_backward(dh, activated)
-            dx, _, _ = affine_backward(da, projected, into=(grads[f"W{key}"], grads[f"b{key}"]))
+            dx, _, _ = affine_backward(da, projected, into=(grads[f"W{suffix}"], grads[f"b{suffix}"]))
             dfeatures = dx if dfeatures is None else operator.iadd(dfeatures, dx)
         return dropout_backward(dfeatures, dropped)
 
 
 class ImageVectorEncoder:
-    """The image is a vector that the decoder takes as an input, v = features W_proj + b_proj.
+    """The decoder reads an image vector v = features W_proj + b_proj (Chen, Dong and Li 2016, eq. 4).
 
-    That is eq. 4 of Chen, Dong and Li (2016). The decoder's initial state is zero.
+    The decoder's initial state is zero.
     """
 
     def __init__(
-        self, input_dim: int, vector_dim: int, hidden_dim: int, states: int, *, dropout: float = 0.0
+        self, input_dim: int, vector_dim: int, hidden_dim: int, num_states: int, *, dropout: float = 0.0
     ) -> None:
         self.input_dim, self.vector_dim, self.dropout = input_dim, vector_dim, dropout
-        self.hidden_dim, self.states = hidden_dim, states
+        self.hidden_dim, self.num_states = hidden_dim, num_states
 
     def shapes(self) -> Shapes:
         """W_proj and b_proj."""
@@ -129,28 +130,27 @@ class ImageVectorEncoder:
         features, dropped = dropout_forward(features, self.dropout, rng=rng)
         image, projected = affine_forward(features, params["W_proj"], params["b_proj"])
         zeros = ops_for(image).zeros((image.shape[0], self.hidden_dim), image.dtype)
-        return Source((zeros,) * self.states, image, zero_state=True), (dropped, projected)
+        return Source((zeros,) * self.num_states, image, zero_state=True), (dropped, projected)
 
     def backward(self, dsource: Source, cache: Any, grads: Parameters) -> Array:
-        """Add the parameters' gradients; return that of the features, (N, D)."""
+        """Add the parameters' gradients; return the gradient of the features, (N, D)."""
         dropped, projected = cache
         dfeatures, _, _ = affine_backward(dsource.image, projected, into=(grads["W_proj"], grads["b_proj"]))
         return dropout_backward(dfeatures, dropped)
 
 
 class RegionEncoder:
-    """The image's regions are a memory to attend to; their mean, or a global vector, is the initial state.
+    """The decoder attends to the image's regions; their mean, or a global vector, gives the initial state.
 
-    The state comes from either as from a feature vector in :class:`InitialStateEncoder` (Xu et al. 2015,
-    section 3.1.2, for the mean; Chen et al. 2018 for the global vector). Features are data: they get no
-    gradient.
+    :class:`InitialStateEncoder` projects the mean (Xu et al. 2015, section 3.1.2) or the global vector (Chen
+    et al. 2018) to the initial state. Features are data and get no gradient.
 
     Parameters
     ----------
     initial_state : InitialStateEncoder
-        With dropout of its own for a global vector, without for the mean of what dropout left.
-    dropout : float
-        Of the regions' features.
+        Has dropout for a global vector, none for the mean of the regions, which is taken after dropout.
+    dropout : float in [0, 1)
+        Probability of dropping an element of the regions' features.
     """
 
     def __init__(self, initial_state: InitialStateEncoder, *, dropout: float = 0.0) -> None:
@@ -163,7 +163,7 @@ class RegionEncoder:
     def forward(
         self, params: Parameters, features: Array | tuple[Array, Array], *, rng: Random = None
     ) -> tuple[Source, Any]:
-        """Features (N, L, D), or with global ones (N, G), to a memory (N, L, D) and a state of (N, H)."""
+        """Features (N, L, D), or these and (N, G), to a memory (N, L, D) and a state of arrays (N, H)."""
         regions, vector = features if isinstance(features, tuple) else (features, None)
         regions, _ = dropout_forward(regions, self.dropout, rng=rng)
         if vector is None:

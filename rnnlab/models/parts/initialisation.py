@@ -1,4 +1,4 @@
-"""Initial parameters."""
+"""Initialisation of parameters."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _WEIGHT = re.compile(r"^W|_W|_[vw]$")  # Wx, W_vocab; source_Wq; source_v, selec
 
 
 def initialise(params: Parameters, kind: Initialisation, *, scale: float, rng: np.random.Generator) -> None:
-    """Fill parameters in place: weights, whose names have a W, v or w, at random; biases with zero.
+    """Fill parameters in place: weights, whose names have a W, v or w, at random, and biases with zero.
 
     Parameters
     ----------
     params : Parameters
     kind : "course" or "uniform"
         "course": weights from N(0, 1) / sqrt(fan-in), word vectors from N(0, 1) / 100 (cs231n). "uniform":
-        both from U(-scale, scale).
+        all weights from U(-scale, scale).
     scale : float > 0
     rng : numpy Generator
 
     Raises
     ------
     ValueError
-        If ``kind`` is neither of the two, or the scale is not positive.
+        If ``kind`` is none of these, or the scale is not positive.
     """
     if kind not in INITIALISATIONS:
         raise ValueError(f"initialisation is {kind!r}, expected one of {', '.join(INITIALISATIONS)}")
@@ -49,17 +49,17 @@ def initialise(params: Parameters, kind: Initialisation, *, scale: float, rng: n
 
 
 def set_forget_bias(function: str, params: Parameters, cell: Cell, value: float) -> None:
-    """Set the biases of the forget gates of a model's recurrent layers, in place; 0 changes nothing.
+    """Set the biases of the forget gates of a model's recurrent layers, in place. 0 changes nothing.
 
     A positive bias opens the gates at first, so that a state is remembered for longer (Gers et al. 2000;
-    Jozefowicz et al. 2015 recommend 1). ARNet's LSTM is left as it is.
+    Jozefowicz et al. 2015 recommend 1). The biases of ARNet's LSTM are not changed.
 
     Parameters
     ----------
     function : str
-        Who asks: errors begin with it.
+        Name at the beginning of errors.
     params : Parameters
-        The bias b of a recurrent layer has a weight Wx beside it, with the same prefix.
+        The bias b of a recurrent layer is recognised by a weight Wx with the same prefix.
     cell : Cell
         The cell of all layers.
     value : float

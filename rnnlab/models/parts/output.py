@@ -1,94 +1,103 @@
-"""The loss of what a decoder made: scores over the vocabulary, softmax cross-entropy, and back.
-
-The scores of a batch can be by far its largest array, M real tokens times V words. They are made and used up
-in chunks of rows, so that no more of them exist at a time than a budget allows, or 512 rows if that is more;
-loss and gradients are the same. The gradient of the scores takes their place.
-"""
+"""Output layers: hidden states to scores over the vocabulary, for deep output with contexts and words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from rnnlab.models.parts.embedding import DeepOutput, LinearOutput, Readout
+from rnnlab.layers import (
+    affine_backward,
+    affine_forward,
+    dropout_backward,
+    dropout_forward,
+    tanh_backward,
+    tanh_forward,
+)
 from rnnlab.models.parts.encoders import Random
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array
-
-SCORES_AT_ONCE = 1 << 23  # numbers, 32 MB in float32
-_ROWS_AT_LEAST = 512  # for the matrix products to be fast
+from rnnlab.types import Array, Shapes
 
 
-Output = LinearOutput | DeepOutput
+class OutputInputs(NamedTuple):
+    """The inputs of an output layer, or their gradients; None for an input that the layer does not read."""
+
+    hidden: Array  # (M, H)
+    contexts: Array | None = None  # (M, C)
+    words: Array | None = None  # (M, W), the vectors of the input words
 
 
-def output_loss(
-    output: Output,
-    params: Parameters,
-    readout: Readout,
-    targets: Array,
-    *,
-    weights: float | Array,
-    grads: Parameters,
-    label_smoothing: float = 0.0,
-    rng: Random = None,
-) -> tuple[float, Readout]:
-    """The weighted sum of the losses of rows, and the gradient of what is scored.
+class LinearOutput:
+    """Dropout, then an affine map of the hidden state to scores."""
 
-    Parameters
-    ----------
-    output : LinearOutput or DeepOutput
-        Its parameters' gradients are added into ``grads``.
-    params : Parameters
-    readout : Readout
-        Arrays (M, ...).
-    targets : (M,) integers in [0, V)
-    weights : float, or (M,)
-        Of the rows' losses, on the device and in the dtype of the parameters if there is one for each.
-    grads : Parameters
-    label_smoothing : float in [0, 1)
-    rng : numpy Generator, optional
-        Where dropout's noise comes from.
+    is_deep = False
 
-    Returns
-    -------
-    loss : float, or an array () on the device of the parameters
-    dreadout : Readout
+    def __init__(self, hidden_dim: int, vocabulary_size: int, *, dropout: float = 0.0) -> None:
+        self.hidden_dim, self.vocabulary_size, self.dropout = hidden_dim, vocabulary_size, dropout
+
+    def shapes(self) -> Shapes:
+        """W_vocab and b_vocab."""
+        return {"W_vocab": (self.hidden_dim, self.vocabulary_size), "b_vocab": (self.vocabulary_size,)}
+
+    def forward(self, params: Parameters, inputs: OutputInputs, *, rng: Random = None) -> tuple[Array, Any]:
+        """Hidden states (M, H) to scores (M, V)."""
+        hidden, dropped = dropout_forward(inputs.hidden, self.dropout, rng=rng)
+        scores, projected = affine_forward(hidden, params["W_vocab"], params["b_vocab"])
+        return scores, (dropped, projected)
+
+    def backward(self, dscores: Array, cache: Any, grads: Parameters) -> OutputInputs:
+        """Add the parameters' gradients; return the gradient of the hidden states, (M, H)."""
+        dropped, projected = cache
+        dhidden, _, _ = affine_backward(dscores, projected, into=(grads["W_vocab"], grads["b_vocab"]))
+        return OutputInputs(dropout_backward(dhidden, dropped))
+
+
+class DeepOutput:
+    """Scores from the hidden state, the contexts and the input word, through a hidden layer.
+
+        t = tanh(h W_h + z W_z + y + b)         (M, W), y is the word vector (M, W)
+        scores = dropout(t) W_vocab + b_vocab
+
+    Eq. 7 of Xu et al. (2015) with tanh and a bias, and eq. 11 of Xia et al. (2017). Without contexts there
+    is no term z W_z. W_h, W_z and b are the parameters W_deep_h, W_deep_z and b_deep.
     """
-    ops = ops_for(readout.hidden)
-    room = Readout(*(None if array is None else ops.empty(array.shape, array.dtype) for array in readout))
-    total, by_row = 0.0, not isinstance(weights, float)
-    for rows in _chunks(len(targets), output.vocabulary_size):
-        scores, cache = output.forward(params, _rows(readout, rows), rng=rng)
-        scale: float | Array = weights[rows] if by_row else weights  # type: ignore[index]
-        losses = ops.softmax_cross_entropy(scores, targets[rows], scale, scores, label_smoothing)
-        if by_row:
-            losses *= scale
-        total += losses.sum(dtype=np.float64)
-        for gradient, place in zip(output.backward(scores, cache, grads), room, strict=True):
-            if gradient is not None:
-                place[rows] = gradient
-    return total if by_row else total * weights, room
 
+    is_deep = True
 
-def output_nll(output: Output, params: Parameters, readout: Readout, targets: Array) -> float:
-    """The summed negative log-likelihood of rows, in nats, without noise and without gradients."""
-    ops, total = ops_for(readout.hidden), 0.0
-    for rows in _chunks(len(targets), output.vocabulary_size):
-        scores, _ = output.forward(params, _rows(readout, rows))
-        losses = ops.softmax_cross_entropy(scores, targets[rows], 1.0, scores)
-        total += losses.sum(dtype=np.float64)
-    return float(total)
+    def __init__(
+        self, hidden_dim: int, context_dim: int, word_dim: int, vocabulary_size: int, *, dropout: float = 0.0
+    ) -> None:
+        self.hidden_dim, self.context_dim, self.word_dim = hidden_dim, context_dim, word_dim
+        self.output = LinearOutput(word_dim, vocabulary_size, dropout=dropout)
+        self.vocabulary_size = vocabulary_size
 
+    def shapes(self) -> Shapes:
+        """W_deep_h, b_deep, W_deep_z if there are contexts, W_vocab and b_vocab."""
+        W = self.word_dim
+        deep = {"W_deep_h": (self.hidden_dim, W), "b_deep": (W,)}
+        if self.context_dim:
+            deep["W_deep_z"] = (self.context_dim, W)
+        return deep | self.output.shapes()
 
-def _rows(readout: Readout, rows: slice) -> Readout:
-    return Readout(*(None if array is None else array[rows] for array in readout))
+    def forward(self, params: Parameters, inputs: OutputInputs, *, rng: Random = None) -> tuple[Array, Any]:
+        """Hidden states (M, H), contexts (M, C) and words (M, W) to scores (M, V)."""
+        ops = ops_for(inputs.hidden)
+        a = ops.affine(inputs.hidden, params["W_deep_h"], params["b_deep"])
+        if self.context_dim:
+            ops.matmul_add(inputs.contexts, params["W_deep_z"], a)
+        a += inputs.words
+        t, activated = tanh_forward(a)
+        scores, scored = self.output.forward(params, OutputInputs(t), rng=rng)
+        return scores, (params, inputs, activated, scored)
 
-
-def _chunks(rows: int, vocabulary_size: int) -> Iterator[slice]:
-    """All rows, in as few parts of about equal size as the budget allows."""
-    at_once = max(_ROWS_AT_LEAST, SCORES_AT_ONCE // vocabulary_size)
-    parts = -(-rows // at_once)
-    return (slice(part * rows // parts, (part + 1) * rows // parts) for part in range(parts))
+    def backward(self, dscores: Array, cache: Any, grads: Parameters) -> OutputInputs:
+        """Add the parameters' gradients; return the gradients of hidden states, contexts and words."""
+        params, inputs, activated, scored = cache
+        ops = ops_for(dscores)
+        da = tanh_backward(self.output.backward(dscores, scored, grads).hidden, activated)
+        ops.matmul_add(inputs.hidden.T, da, grads["W_deep_h"])
+        ops.add_column_sums(da, grads["b_deep"])
+        dcontexts = None
+        if self.context_dim:
+            ops.matmul_add(inputs.contexts.T, da, grads["W_deep_z"])
+            dcontexts = ops.matmul(da, params["W_deep_z"].T)
+        return OutputInputs(ops.matmul(da, params["W_deep_h"].T), dcontexts, da)

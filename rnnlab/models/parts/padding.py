@@ -1,10 +1,10 @@
-"""Batches in few shapes: sequences padded to lengths of which there are few, and masks to tell what is real.
+"""Padded batches: lengths rounded up, so that batches have few different shapes, with masks for real steps.
 
-A step that is captured as a CUDA graph does the same work each time, so that all it does has to follow from
-the shapes of its arrays. Here every sequence of a batch has as many steps as the longest, rounded up, and
-what the steps past an end compute counts for nothing. The places that are scored are rounded up on their own.
-Losses and gradients are those of the model's ``loss`` but for rounding; the noise is drawn for the padding as
-well, so that it is another draw.
+A training step that is captured as a CUDA graph does the same work each time, so its work may depend on the
+shapes of its arrays alone. All sequences of a padded batch have the length of the longest one, rounded up.
+Steps past the end of a sequence are computed, and masks exclude them from the losses. The number of scored
+targets is rounded up separately. Losses and gradients equal those of the model's ``loss`` up to rounding.
+Dropout and zoneout masks are drawn for padding as well, so they differ from those of ``loss``.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import numpy as np
 
 from rnnlab.types import Array
 
-MULTIPLE = 8  # what lengths are rounded up to
+MULTIPLE = 8  # lengths are rounded up to a multiple of it
 
 
 class Padded(NamedTuple):
-    """A batch, or a part of one, of which the shapes tell all that is not in its arrays."""
+    """A padded batch, or a part of a batch."""
 
     arrays: Mapping[str, Array]
-    share: float  # of the whole's examples
-    losses: tuple[float, ...]  # the weights that the model gives to its losses
+    share: float  # the part's share of the batch's examples
+    losses: tuple[float, ...]  # the model's loss weights
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """What two batches have in common that one graph can work on."""
+        """Equal for two batches that one CUDA graph can process."""
         return self.share, self.losses, *((name, *array.shape) for name, array in self.arrays.items())
 
     def on(self, send: Callable[[Array], Array]) -> Padded:
-        """The same with each array sent somewhere."""
+        """The same with ``send`` applied to each array, such as a copy to a device."""
         return self._replace(arrays={name: send(array) for name, array in self.arrays.items()})
 
 
@@ -42,19 +42,19 @@ def rounded_up(length: int) -> int:
 
 
 def rounded_count(count: int, most: int) -> int:
-    """How many of ``most`` places are scored where ``count`` have a target: one of 16 numbers or fewer."""
+    """``count`` targets of at most ``most`` rounded up, to one of at most 16 numbers."""
     step = max(64, -(-most // 16))
     return min(most, max(1, -(-count // step)) * step)
 
 
 def padded_tokens(tokens: Array, length: int, null_token: int) -> np.ndarray:
-    """Tokens (N, L) cut or padded to (N, length), int64; what is cut off has to be padding."""
+    """Tokens (N, L) cut or padded to (N, length), int64. Only padding may be cut off."""
     out = np.full((len(tokens), length), null_token, np.int64)
-    kept = tokens[:, :length]
-    out[:, : kept.shape[1]] = kept
+    cut = tokens[:, :length]
+    out[:, : cut.shape[1]] = cut
     return out
 
 
 def real_steps(lengths: Array, length: int, dtype: Any) -> np.ndarray:
-    """1 for the real steps of sequences of these lengths (N,), 0 past their ends: (N, length)."""
+    """The mask (N, length) of sequences of lengths (N,): 1 for real steps, 0 for padding."""
     return (np.arange(length) < np.reshape(lengths, (-1, 1))).astype(dtype)

@@ -1,7 +1,7 @@
 """ARNet as a part of a model: the loss of reconstructing hidden states, and its gradients.
 
-decoder    h_1 .. h_T from h_0, which is a target where it has something of the source in it
-encoder    the states of its top layer, each direction on its own, in the order in which it reads
+decoder    reads h_1 .. h_T; the first target is h_0, if it depends on the source
+encoder    reads the states of the top layer, with one ARNet for each direction, in that direction's order
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
-from rnnlab.models.parts.token_encoder import TokenEncoder, Tokens
+from rnnlab.models.parts.token_encoder import SourceBatch, TokenEncoder
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters, scoped
 from rnnlab.types import Array, Shapes
@@ -26,9 +26,9 @@ class Reconstructor:
     reconstructor_dim : int
         Units of ARNet.
     detach_target : bool
-        Whether the states to reconstruct are taken for constants.
+        Whether the states to reconstruct are treated as constants.
     prefix : str
-        What the names of its parameters begin with.
+        Prefix of the names of its parameters.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Reconstructor:
         self._detach_target, self._prefix = detach_target, prefix
 
     def shapes(self) -> Shapes:
-        """As of :func:`~rnnlab.layers.arnet.arnet_shapes`, after the prefix."""
+        """As of :func:`~rnnlab.layers.arnet.arnet_shapes`, with the prefix."""
         return self._shapes
 
     def loss(
@@ -52,10 +52,26 @@ class Reconstructor:
         grads: Parameters,
         mask: Array | None = None,
     ) -> tuple[float, Array, Array | None]:
-        """``weight`` times the loss of states (N, T, H) and of the one before them, (N, H) or None if zero.
+        """``weight`` times the loss, and the gradients of the hidden states.
 
-        With a mask (N, T) on the device, states count where it is 1, and lengths only for the work done.
-        The parameters' gradients are added into ``grads``; those of both kinds of states are returned.
+        Parameters
+        ----------
+        hidden : (N, T, H)
+        first : (N, H) or None
+            The state before the first step; None if it is zero.
+        lengths : (N,) integers
+            Number of steps to compute.
+        weight : float
+        grads : Parameters
+            The parameters' gradients are added into them.
+        mask : (N, T), optional
+            On the device, 1 for the states that the loss includes.
+
+        Returns
+        -------
+        loss : float
+        dhidden : (N, T, H)
+        dfirst : (N, H) or None
         """
         loss, cache = arnet_forward(hidden, first, params.scope(self._prefix), lengths=lengths, mask=mask)
         dhidden, dfirst, _ = arnet_backward(
@@ -79,13 +95,13 @@ class EncoderReconstructor:
         }
 
     def shapes(self) -> Shapes:
-        """Those of each direction, after ``encoder_arnet_forward_`` and ``encoder_arnet_backward_``."""
+        """Those of each direction, with prefixes such as ``encoder_arnet_forward_``."""
         return {name: shape for each in self._each.values() for name, shape in each.shapes().items()}
 
     def loss(
-        self, params: Parameters, memory: Array, batch: Tokens, *, weight: float, grads: Parameters
+        self, params: Parameters, memory: Array, batch: SourceBatch, *, weight: float, grads: Parameters
     ) -> tuple[float, Array]:
-        """``weight`` times the loss of the states (N, L, H) or (N, L, 2H), and their gradient."""
+        """``weight`` times the loss of the memory (N, L, H) or (N, L, 2H), and the memory's gradient."""
         (N, L, columns), ops = memory.shape, ops_for(memory)
         H = columns // len(self._each)
         total, dmemory = 0.0, ops.empty(memory.shape, memory.dtype)
@@ -93,23 +109,23 @@ class EncoderReconstructor:
             columns_here = slice(k * H, (k + 1) * H)
             h = ops.empty((N, L, H), memory.dtype)
             h[...] = memory[:, :, columns_here]
-            turns = direction == "backward"
+            backward = direction == "backward"
             loss, dh, _ = each.loss(
                 params,
-                batch.turned(h) if turns else h,
+                batch.reversed_in_time(h) if backward else h,
                 None,
                 batch.lengths,
                 weight=weight,
                 grads=grads,
-                mask=batch.steps,
+                mask=batch.float_mask,
             )
             total += loss
-            dmemory[:, :, columns_here] = batch.turned(dh) if turns else dh
+            dmemory[:, :, columns_here] = batch.reversed_in_time(dh) if backward else dh
         return total, dmemory
 
 
 def decoder_reconstructor(model: str, options: Mapping[str, Any]) -> Reconstructor | None:
-    """The ARNet of the decoder that a model's options ask for, None if they do not.
+    """The ARNet of the decoder from a model's options, None if they have none.
 
     Raises
     ------
@@ -125,26 +141,28 @@ def decoder_reconstructor(model: str, options: Mapping[str, Any]) -> Reconstruct
 def encoder_reconstructor(
     model: str, encoder: TokenEncoder, options: Mapping[str, Any]
 ) -> EncoderReconstructor | None:
-    """The same of the encoder."""
+    """The ARNets of the encoder from a model's options, None if they have none."""
     units = _units(model, "encoder_", options, encoder.hidden_dim)
     if units is None:
         return None
     return EncoderReconstructor(encoder, units, detach_target=options["detach_target"])
 
 
-def required(model: Any, weight: str, reconstructor: Any) -> Any:
-    """The ARNet of a model's weight, which may have been changed from 0 after the model was made.
+def check_reconstructor(model: Any, weight: str, reconstructor: Any) -> Any:
+    """Check that a model with a weight above 0 has the ARNet for it, and return the ARNet.
+
+    The weight is an attribute and may have been changed from 0 after the model was built.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If the model has no such ARNet.
     """
     if reconstructor is None:
         prefix = weight.removesuffix("reconstruction")
         raise ValueError(
             f"{type(model).__name__}: {weight} is {getattr(model, weight)}, but the model was made without "
-            f"an ARNet to weight: give it {prefix}reconstructor_dim"
+            f"an ARNet: give it {prefix}reconstructor_dim"
         )
     return reconstructor
 

@@ -1,6 +1,6 @@
 """Recurrent layers as parts of a model: any cell with any regularisation.
 
-Parameters are Wx, the cell's own, and b. A model that has several layers gives each a scope of its own.
+The parameters are Wx, the cell's own, and b. In a model with several layers each layer's names have a prefix.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Recurrence(NamedTuple):
 
     @classmethod
     def of(cls, model: str, options: Mapping[str, Any]) -> Recurrence:
-        """From a model's ``cell_type`` and ``regularisation``.
+        """From the options ``cell_type`` and ``regularisation`` of a model.
 
         Raises
         ------
         ValueError, TypeError
-            If there is no such cell, or the regularisation does not fit it.
+            If there is no such cell, or the cell does not allow the regularisation.
         """
         cell = cell_for(model, options["cell_type"], "cell_type")
         regularisation = Regularisation.of(options["regularisation"])
@@ -66,26 +66,26 @@ class RecurrentLayer:
     def forward(
         self, params: Params, x: Array, state: State, lengths: Array | None, rng: Random = None
     ) -> tuple[Array, Any]:
-        """Inputs (N, T, D) and the initial state, arrays (N, H), to the hidden states (N, T, H)."""
+        """Inputs (N, T, D) and an initial state of arrays (N, H) to hidden states (N, T, H)."""
         h, _, cache = recurrent_forward(
             x, state, params, cell=self.cell, lengths=lengths, regularisation=self.regularisation, rng=rng
         )
         return h, cache
 
     def backward(self, dh: Array, cache: Any, grads: Params) -> tuple[Array, State]:
-        """Add the parameters' gradients; return those of the inputs and of the initial state."""
+        """Add the parameters' gradients; return the gradients of the inputs and of the initial state."""
         dx, dstate, _ = recurrent_backward(dh, cache, into=grads)
         return dx, dstate
 
     def decoding_step(self, params: Params, like: Array) -> RecurrentStep:
-        """The layer in inference, a step at a time, for states like (N, H)."""
+        """The step function for inference, for states of the dtype and library of ``like`` (N, H)."""
         return RecurrentStep(self.cell, params, like, self.regularisation)
 
 
 class StackedLayers:
-    """Recurrent layers of one kind, each reading the one below it: h_k = layer_k(h_{k-1}), h_0 = x.
+    """Stacked recurrent layers: h_k = layer_k(h_{k-1}), h_0 = x, with initial states of zeros.
 
-    All start at zero. One layer has its parameters without a prefix, several after "layer1_", "layer2_", ...
+    The parameters of several layers have the prefixes "layer1_", "layer2_", ...; one layer has no prefix.
 
     Parameters
     ----------
@@ -119,6 +119,6 @@ class StackedLayers:
         return x, caches
 
     def backward(self, dh: Array, caches: Any, grads: Any) -> None:
-        """Add the parameters' gradients, given that of the last layer's states, (N, T, H)."""
+        """Add the parameters' gradients from the gradient of the last layer's states, (N, T, H)."""
         for (prefix, layer), cache in zip(reversed(self._layers.items()), reversed(caches), strict=True):
             dh, _ = layer.backward(dh, cache, grads.scope(prefix))

@@ -1,13 +1,13 @@
-"""Scheduled sampling: in training, some of the words that are read are the model's own (Bengio et al. 2015).
+"""Scheduled sampling: the decoder sometimes reads its own predictions in training (Bengio et al. 2015).
 
-    w'_0 = w_0                                                      <START> stays
-    w'_t = a word from p(. | w'_0 .. w'_{t-1}, source)              with probability ``sampling``
+    w'_0 = w_0                                                      <START> is never replaced
+    w'_t = a word drawn from p(. | w'_0 .. w'_{t-1}, source)        with probability ``sampling``
            w_t, the true word                                       otherwise
 
-The coin is thrown for each example and each step. No gradient flows through the choice, so that it can be
-made before: a first pass reads word after word by the step functions of decoding, without noise, and the
-batch is then taught as ever, with w' as what is read and w as what is to be written. All models have the one
-forward and backward, and what is not drawn costs nothing.
+The choice is independent for each example and each step. No gradient flows through it, so the inputs w' can
+be drawn before the training step: a first pass runs the step functions of decoding, without dropout and
+zoneout. The training step is then that of teacher forcing, with w' as inputs and w as targets. The first
+pass stops at the last drawn word of each row.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 
 from rnnlab.decoding.rollout import draw_tokens
 from rnnlab.decoding.search import DecodingState, select
-from rnnlab.models.parts.embedding import Readout
+from rnnlab.models.parts.output import OutputInputs
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
 
 def check_sampling(function: str, sampling: float, rng: np.random.Generator | None) -> None:
-    """Check a probability of scheduled sampling, and that there is something to draw from.
+    """Check the probability of scheduled sampling, and that there is a generator if it is above 0.
 
     Raises
     ------
@@ -41,21 +41,21 @@ def check_sampling(function: str, sampling: float, rng: np.random.Generator | No
 
 
 def choose_places(real: Array, sampling: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Which words are to be the model's own.
+    """Choose which input words are drawn from the model.
 
     Parameters
     ----------
     real : (N, T)
-        True where a real word is read; padding stays padding.
+        True for real input words. Padding is never replaced.
     sampling : float in [0, 1]
     rng : numpy Generator
 
     Returns
     -------
     places : (N, T) bool
-        False for the first word.
+        True for the words to draw; false for the first word.
     points : (N, T)
-        A number in [0, 1) for each place: where in its distribution the word is drawn.
+        A uniform number in [0, 1) for each word, for inverse transform sampling.
     """
     coins, points = rng.random((2, *real.shape))
     places = real & (coins < sampling)
@@ -64,7 +64,7 @@ def choose_places(real: Array, sampling: float, rng: np.random.Generator) -> tup
 
 
 def sampled_inputs(model: Any, state: DecodingState, inputs: Array, places: Array, points: Array) -> Array:
-    """The words that are read, those at the places chosen drawn from the model's own distributions.
+    """The input words, with those at the chosen places drawn from the model's distributions.
 
     Parameters
     ----------
@@ -80,27 +80,27 @@ def sampled_inputs(model: Any, state: DecodingState, inputs: Array, places: Arra
     Returns
     -------
     (N, T) integers
-        Any token may be drawn, the special ones too, as the model has them.
+        Any token may be drawn, special tokens too.
     """
     mixed, steps = inputs.astype(np.int64), np.arange(inputs.shape[1])
     last = (places * steps).max(axis=1, initial=0)  # the last step of each row at which a word is drawn
     rows = np.arange(len(inputs))
     for t in steps[:-1]:
-        going_on = np.flatnonzero(last[rows] > t)
-        if not going_on.size:
+        unfinished = np.flatnonzero(last[rows] > t)
+        if not unfinished.size:
             break
-        if going_on.size < rows.size:
-            rows, state = rows[going_on], select(state, going_on)
-        readout, state = model.read(state, mixed[rows, t])
+        if unfinished.size < rows.size:
+            rows, state = rows[unfinished], select(state, unfinished)
+        output_inputs, state = model.read(state, mixed[rows, t])
         drawn = np.flatnonzero(places[rows, t + 1])
         if drawn.size:
             at = rows[drawn]
-            mixed[at, t + 1] = _draw(model, Readout(*select(readout, drawn)), points[at, t + 1])
+            mixed[at, t + 1] = _draw(model, OutputInputs(*select(output_inputs, drawn)), points[at, t + 1])
     return mixed
 
 
-def _draw(model: Any, readout: Readout, points: Array) -> Array:
-    """A word (m,) of the distribution after each row of a readout."""
-    scores, _ = model.output.forward(model.params, readout)
+def _draw(model: Any, output_inputs: OutputInputs, points: Array) -> Array:
+    """Draw the next word of each row, (m,)."""
+    scores, _ = model.output.forward(model.params, output_inputs)
     ops = ops_for(scores)
     return draw_tokens(np.exp(ops.asnumpy(ops.log_softmax(scores))), points)

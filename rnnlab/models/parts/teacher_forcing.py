@@ -1,4 +1,4 @@
-"""A batch of sentences as teacher forcing wants it: what is read, and what is to be predicted."""
+"""Teacher forcing: a batch of sentences as input tokens and target tokens."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
 
-class Teaching(NamedTuple):
-    """Sentences: all but the last token are read, all but the first are targets; padding is no target.
+class TeacherForced(NamedTuple):
+    """Inputs and targets of sentences: inputs are all tokens but the last, targets all but the first.
 
-    The arrays of M are NumPy's until :meth:`on` has brought them to a device.
+    There are M real targets; padding is no target. The arrays are NumPy's until :meth:`on` copies those that
+    the losses need to a device.
     """
 
-    inputs: Array  # (N, T) tokens that are read
-    lengths: Array  # (N,) how many steps are to be computed: up to the last real target
-    real: Array  # (M,) places of the real targets in an (N T,) array
-    targets: Array  # (M,) the tokens there
-    weights: Array | None = None  # (M,) of their losses, of a batch that is padded: 0 for what is no target
-    mask: Array | None = None  # (N, T), then, 1 up to the last real target
+    inputs: Array  # (N, T) input tokens
+    lengths: Array  # (N,) number of steps to compute: up to the last real target
+    real: Array  # (M,) indices of the real targets in an array (N T,)
+    targets: Array  # (M,) the real targets
+    weights: Array | None = None  # (M,) weights of the losses of a padded batch, 0 for padding
+    mask: Array | None = None  # (N, T) of a padded batch, 1 up to the last real target
 
     @classmethod
-    def of(cls, tokens: Array, null_token: int) -> Teaching:
-        """Sentences (N, L), L at least 2, then padding."""
+    def of(cls, tokens: Array, null_token: int) -> TeacherForced:
+        """From sentences (N, L) that end with padding; L is at least 2."""
         targets = tokens[:, 1:]
         real = targets != null_token
         lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1)
@@ -42,14 +43,15 @@ class Teaching(NamedTuple):
         """M."""
         return len(self.targets)
 
-    def on(self, ops: Any) -> Teaching:
-        """The same with what the losses need on the device of these primitives."""
+    def on(self, ops: Any) -> TeacherForced:
+        """The same with ``real`` and ``targets`` on the device of these primitives."""
         return self._replace(real=ops.indices(self.real), targets=ops.indices(self.targets))
 
     def padded(self, divisor: float, null_token: int, dtype: Any) -> dict[str, np.ndarray]:
-        """Arrays for :meth:`of_padded`; each real target's loss counts for 1 / ``divisor``.
+        """The padded arrays for :meth:`of_padded`. Each real target has a weight of 1 / ``divisor``.
 
-        M is rounded up as well, by places that have no target: what is scored is the most of many a step.
+        M is rounded up too, with indices of padding whose weight is 0, since scoring is often most of the
+        work of a step.
         """
         (N, T), longer = self.inputs.shape, rounded_up(self.inputs.shape[1])
         rows, columns = np.divmod(self.real, max(T, 1))
@@ -67,26 +69,26 @@ class Teaching(NamedTuple):
         }
 
     @classmethod
-    def of_padded(cls, arrays: Mapping[str, Array]) -> Teaching:
-        """From what :meth:`padded` gave, brought to a device: all steps are computed, the weights tell."""
+    def of_padded(cls, arrays: Mapping[str, Array]) -> TeacherForced:
+        """From the arrays of :meth:`padded`, on a device. All steps are computed."""
         read, *others = (arrays[name] for name in ("read", "places", "targets", "weights", "mask"))
         N, T = read.shape
         return cls(read, np.full(N, T), *others)
 
     @property
     def is_padded(self) -> bool:
-        """Whether it is from :meth:`of_padded`."""
+        """Whether the batch was made by :meth:`of_padded`."""
         return self.weights is not None
 
     def gather(self, array: Array) -> Array:
-        """Of what was made at each step, (N, T, D), the rows of the targets, (M, D)."""
+        """The rows of the targets, (M, D), of an array with a row for each step, (N, T, D)."""
         ops = ops_for(array)
         out = ops.empty((len(self.real), array.shape[2]), array.dtype)
         ops.take(as_rows(array), self.real, out)
         return out
 
     def spread(self, rows: Array) -> Array:
-        """The inverse of :meth:`gather`, zero elsewhere: (M, D) to (N, T, D)."""
+        """The inverse of :meth:`gather`: (M, D) to (N, T, D), zero in all other rows."""
         (N, T), D, ops = self.inputs.shape, rows.shape[1], ops_for(rows)
         out = ops.zeros((N * T, D), rows.dtype)
         ops.put(rows, self.real, out)
@@ -94,12 +96,14 @@ class Teaching(NamedTuple):
 
 
 def check_sentences(function: str, name: str, tokens: Array, rows: int, vocabulary_size: int) -> np.ndarray:
-    """Sentences (N, L) as a NumPy array of int64.
+    """Check sentences (N, L) and convert them to a NumPy array of int64.
 
     Raises
     ------
-    ValueError, IndexError, TypeError
-        If they are not so many rows of 2 tokens or more, or no tokens of the vocabulary.
+    ValueError
+        If the number of rows is not ``rows``, or L is less than 2.
+    IndexError, TypeError
+        If a token is out of range or not an integer.
     """
     tokens = np.asarray(tokens)
     if tokens.ndim != 2 or tokens.shape[0] != rows or tokens.shape[1] < 2:

@@ -1,12 +1,12 @@
-"""Token encoder: a sentence to a memory, by recurrent layers that read it in one direction or in both.
+"""Token encoder: source sentences to a memory, by recurrent layers in one direction or in both.
 
-    forwards    h_j  = cell(x_j, h_{j-1})
-    backwards   h'_j = cell'(x_j, h'_{j+1})
+    forward     h_j  = cell(x_j, h_{j-1})
+    backward    h'_j = cell'(x_j, h'_{j+1})
     memory      s_j  = [h_j, h'_j]                          (N, L, 2H), or h_j alone, (N, L, H)
-    state       tanh(r W_init + b_init)                     r = [h_L, h'_1], after the last and the first word
+    state       tanh(r W_init + b_init)                     r = [h_L, h'_1], the final state of each direction
 
-(Bahdanau et al. 2015, appendix A.2.2, where r is h'_1 alone). In a stack each layer reads the one below it
-through dropout.
+(Bahdanau et al. 2015, appendix A.2.2, where r is h'_1 alone). Each further layer reads the outputs of the
+layer below it after dropout.
 """
 
 from __future__ import annotations
@@ -35,65 +35,66 @@ from rnnlab.parameters import Parameters, scoped
 from rnnlab.types import Array, Shapes
 
 
-class Tokens(NamedTuple):
-    """A batch of sentences to encode; places are among the N L rows of an (N, L, ...) array."""
+class SourceBatch(NamedTuple):
+    """A batch of source sentences. Indices are rows of an array (N, L, ...) reshaped to (N L, ...)."""
 
     tokens: Array  # (N, L) integers
-    lengths: Array  # (N,) how many steps are to be computed
-    mask: Array  # (N, L), true, or 1, for the real tokens
-    opposite: Array  # (N L,) places, each sentence turned round, its padding left where it is
-    last: Array  # (N,) places of the last tokens, or of the first where there is none
-    steps: Array | None = None  # the mask on the device, in the dtype of the model, of a batch that is padded
+    lengths: Array  # (N,) number of steps to compute
+    mask: Array  # (N, L), true or 1 for the real tokens
+    reversed_rows: Array  # (N L,) row indices that reverse each sentence and leave its padding in place
+    last_rows: Array  # (N,) row indices of the last tokens, of the first ones of empty sentences
+    float_mask: Array | None = None  # of a padded batch: the mask in the dtype of the model
 
     @classmethod
-    def of(cls, tokens: Array, null_token: int, length: int | None = None) -> Tokens:
-        """Sentences (N, L) that end where only ``null_token`` is left, cut to the longest or to a length."""
+    def of(cls, tokens: Array, null_token: int, length: int | None = None) -> SourceBatch:
+        """From sentences (N, L) that end with padding, cut to the longest or padded to ``length``."""
         real = tokens != null_token
         lengths = (real * np.arange(1, tokens.shape[1] + 1)).max(axis=1, initial=0)
         L = int(lengths.max(initial=1)) if length is None else length
         steps, first = np.arange(L), L * np.arange(len(tokens))
         mask = steps < lengths[:, None]
-        opposite = np.where(mask, lengths[:, None] - 1 - steps, steps) + first[:, None]
-        last = np.maximum(lengths - 1, 0) + first
-        return cls(padded_tokens(tokens, L, null_token), lengths, mask, opposite.reshape(-1), last)
+        reversed_rows = np.where(mask, lengths[:, None] - 1 - steps, steps) + first[:, None]
+        last_rows = np.maximum(lengths - 1, 0) + first
+        tokens = padded_tokens(tokens, L, null_token)
+        return cls(tokens, lengths, mask, reversed_rows.reshape(-1), last_rows)
 
     def padded(self, dtype: Any) -> dict[str, np.ndarray]:
-        """Its arrays for :meth:`of_padded`, under names of their own."""
+        """The arrays for :meth:`of_padded`, by name."""
         mask = self.mask.astype(np.int64)
-        arrays = self.tokens, mask, self.opposite, self.last, self.mask.astype(dtype)
+        arrays = self.tokens, mask, self.reversed_rows, self.last_rows, self.mask.astype(dtype)
         return dict(zip(_PADDED, arrays, strict=True))
 
     @classmethod
-    def of_padded(cls, arrays: Mapping[str, Array]) -> Tokens:
-        """From what :meth:`padded` gave, brought to a device: all steps are computed, and the mask counts."""
-        tokens, mask, opposite, last, steps = (arrays[name] for name in _PADDED)
+    def of_padded(cls, arrays: Mapping[str, Array]) -> SourceBatch:
+        """From the arrays of :meth:`padded`, on a device. All steps are computed."""
+        tokens, *others = (arrays[name] for name in _PADDED)
         N, L = tokens.shape
-        return cls(tokens, np.full(N, L), mask, opposite, last, steps)
+        return cls(tokens, np.full(N, L), *others)
 
-    def turned(self, x: Array) -> Array:
-        """The rows (N, L, D) of each sentence in the opposite order; its own inverse."""
+    def reversed_in_time(self, x: Array) -> Array:
+        """Reverse the real rows of each sentence of x (N, L, D). The method is its own inverse."""
         ops, (N, L, D) = ops_for(x), x.shape
         out = ops.empty((N * L, D), x.dtype)
-        ops.take(x.reshape(N * L, D), ops.indices(self.opposite), out)
+        ops.take(x.reshape(N * L, D), ops.indices(self.reversed_rows), out)
         return out.reshape(N, L, D)
 
 
-_PADDED = ("source", "source_mask", "source_opposite", "source_last", "source_steps")
+_PADDED = ("source", "source_mask", "source_reversed_rows", "source_last_rows", "source_float_mask")
 
 
 class TokenEncoder:
-    """Word vectors and recurrent layers over the tokens of a source.
+    """Word vectors and recurrent layers over source tokens.
 
     Parameters
     ----------
     recurrence : Recurrence
     vocabulary_size, word_dim, hidden_dim : int
     decoder_states, decoder_dim : int
-        The arrays in the decoder's state, and its units.
+        Number of arrays in the decoder's state, and units of each.
     num_layers : int
     bidirectional : bool
     word_dropout, layer_dropout : float in [0, 1)
-        Of word vectors, and of what goes from one layer to the next.
+        Probability of dropping an element of a word vector, and of the input of layers 2 and higher.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class TokenEncoder:
         self._further = RecurrentLayer(recurrence, self.memory_dim, hidden_dim)
 
     def shapes(self) -> Shapes:
-        """W_source; those of each layer and direction, after "encoder_forward1_" and so on; W_init and b_init."""
+        """W_source, W_init and b_init; those of the layers have prefixes such as "encoder_forward1_"."""
         shapes = self.embedding.shapes()
         for layer in self.layers:
             for direction in self.directions:
@@ -128,19 +129,22 @@ class TokenEncoder:
         width = self._decoder_states * self._decoder_dim
         return shapes | {"W_init": (self.memory_dim, width), "b_init": (width,)}
 
-    def forward(self, params: Parameters, batch: Tokens, *, rng: Random = None) -> tuple[Source, Any]:
-        """Tokens to a memory (N, L, H) or (N, L, 2H) and a state of arrays of the decoder's size."""
-        checked = batch.steps is not None
+    def forward(self, params: Parameters, batch: SourceBatch, *, rng: Random = None) -> tuple[Source, Any]:
+        """Source tokens to a memory (N, L, H) or (N, L, 2H) and the decoder's initial state."""
+        checked = batch.float_mask is not None
         x, embedded = self.embedding.forward(params, batch.tokens, rng=rng, checked=checked)
         caches = []
         for layer in self.layers:
             dropped = None
             if layer > 1:
                 x, dropped = dropout_forward(x, self.layer_dropout, rng=rng)
-            runs = [self._run(params, x, batch, layer, direction, rng) for direction in self.directions]
-            x = _beside([h for h, _ in runs])
+            runs = [
+                self._direction_forward(params, x, batch, layer, direction, rng)
+                for direction in self.directions
+            ]
+            x = _concatenated([h for h, _ in runs])
             caches.append((dropped, [cache for _, cache in runs]))
-        a, projected = affine_forward(self._read(x, batch), params["W_init"], params["b_init"])
+        a, projected = affine_forward(self._final_states(x, batch), params["W_init"], params["b_init"])
         started, activated = tanh_forward(a)
         width = self._decoder_dim
         state = tuple(_copy(started[:, k * width : (k + 1) * width]) for k in range(self._decoder_states))
@@ -161,58 +165,58 @@ class TokenEncoder:
         for k, dpart in enumerate(dsource.state):
             dstarted[:, k * self._decoder_dim : (k + 1) * self._decoder_dim] = dpart
         da = tanh_backward(dstarted, activated)
-        dread, _, _ = affine_backward(da, projected, into=(grads["W_init"], grads["b_init"]))
+        dfinal, _, _ = affine_backward(da, projected, into=(grads["W_init"], grads["b_init"]))
         dx = ops.zeros(shape, dtype) if dsource.memory is None else _copy(dsource.memory)
-        if batch.steps is not None:
-            dread *= batch.steps[:, :1]
-        H, last = self.hidden_dim, ops.indices(batch.last)
-        as_rows(dx)[last, :H] += dread[:, :H]
-        dx[:, 0, H:] += dread[:, H:]
+        if batch.float_mask is not None:
+            dfinal *= batch.float_mask[:, :1]
+        H, last_rows = self.hidden_dim, ops.indices(batch.last_rows)
+        as_rows(dx)[last_rows, :H] += dfinal[:, :H]
+        dx[:, 0, H:] += dfinal[:, H:]
         for layer, (dropped, runs) in zip(reversed(self.layers), reversed(caches), strict=True):
             dinputs = None
             for k, (direction, run) in enumerate(zip(self.directions, runs, strict=True)):
                 dh = _copy(dx[:, :, k * H : (k + 1) * H])
-                added = self._run_back(dh, run, batch, layer, direction, grads)
+                added = self._direction_backward(dh, run, batch, layer, direction, grads)
                 dinputs = added if dinputs is None else operator.iadd(dinputs, added)
             dx = dinputs if dropped is None else dropout_backward(dinputs, dropped)
         self.embedding.backward(dx, embedded, grads)
 
-    def _read(self, x: Array, batch: Tokens) -> Array:
-        """The states of both directions once they have read all, (N, L, 2H) -> (N, 2H), or of the one."""
+    def _final_states(self, x: Array, batch: SourceBatch) -> Array:
+        """The final states of all directions: (N, L, 2H) to (N, 2H), or (N, L, H) to (N, H)."""
         ops, (N, _, D) = ops_for(x), x.shape
         out = ops.empty((N, D), x.dtype)
-        ops.take(as_rows(x), ops.indices(batch.last), out)
+        ops.take(as_rows(x), ops.indices(batch.last_rows), out)
         out[:, self.hidden_dim :] = x[:, 0, self.hidden_dim :]
-        if batch.steps is not None:
-            out *= batch.steps[:, :1]  # a sentence without a token has the initial state, zero
+        if batch.float_mask is not None:
+            out *= batch.float_mask[:, :1]  # the final state of an empty sentence is its initial state, zero
         return out
 
     def _layer(self, layer: int) -> RecurrentLayer:
-        """Layer 1 reads word vectors, those above it read all directions of the one below."""
+        """Layer 1 reads word vectors, the others all directions of the layer below."""
         return self._first if layer == 1 else self._further
 
-    def _run(
-        self, params: Any, x: Array, batch: Tokens, layer: int, direction: str, rng: Random
+    def _direction_forward(
+        self, params: Any, x: Array, batch: SourceBatch, layer: int, direction: str, rng: Random
     ) -> tuple[Array, Any]:
         recurrent, backward = self._layer(layer), direction == "backward"
-        inputs = batch.turned(x) if backward else x
+        inputs = batch.reversed_in_time(x) if backward else x
         scope = params.scope(_scope(layer, direction))
         h, cache = recurrent.forward(scope, inputs, recurrent.zero_state(x), batch.lengths, rng)
-        return (batch.turned(h) if backward else h), cache
+        return (batch.reversed_in_time(h) if backward else h), cache
 
-    def _run_back(
-        self, dh: Array, cache: Any, batch: Tokens, layer: int, direction: str, grads: Any
+    def _direction_backward(
+        self, dh: Array, cache: Any, batch: SourceBatch, layer: int, direction: str, grads: Any
     ) -> Array:
-        dh = batch.turned(dh) if direction == "backward" else dh
+        dh = batch.reversed_in_time(dh) if direction == "backward" else dh
         dx, _ = self._layer(layer).backward(dh, cache, grads.scope(_scope(layer, direction)))
-        return batch.turned(dx) if direction == "backward" else dx
+        return batch.reversed_in_time(dx) if direction == "backward" else dx
 
 
 def _scope(layer: int, direction: str) -> str:
     return f"encoder_{direction}{layer}_"
 
 
-def _beside(parts: list[Array]) -> Array:
+def _concatenated(parts: list[Array]) -> Array:
     if len(parts) == 1:
         return parts[0]
     (N, L, H), ops = parts[0].shape, ops_for(*parts)

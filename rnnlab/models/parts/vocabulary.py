@@ -1,4 +1,4 @@
-"""The check of a model's vocabulary."""
+"""Check of a model's vocabulary: padding and the special words."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ SPECIAL_WORDS = ("<NULL>", "<START>", "<END>", "<UNK>")
 
 
 def check_vocabulary(function: str, name: str, word_to_idx: Mapping[str, int]) -> None:
-    """Check that a vocabulary has ``<NULL>``, and that the special words are distinct tokens of the model.
+    """Check that a vocabulary has ``<NULL>``, and that the special words have distinct tokens in range.
 
-    A model reads and writes the tokens 0 to V - 1, where V is the number of words.
+    The tokens of a model are 0 to V - 1, where V is the number of words.
 
     Raises
     ------

@@ -23,7 +23,7 @@ def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
     parallel_from=1 << 18,
 )
 def _embedding_gradient(dout, tokens, dW):
-    """A thread has columns of its own, so that the order of the additions is always that of the tokens."""
+    """Each thread has its own columns, so the order of the additions is always that of the tokens."""
     W = dout.shape[1]
     for part in prange((W + _COLUMNS - 1) // _COLUMNS):
         start, stop = part * _COLUMNS, min(W, (part + 1) * _COLUMNS)

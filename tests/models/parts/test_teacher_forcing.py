@@ -1,15 +1,68 @@
-"""Tokens and labels enter as any integer dtype and are int64 from there on."""
+"""Teacher forcing: inputs and targets of sentences; tokens of any integer dtype become int64."""
 
 import numpy as np
 import pytest
 
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.models.parts.teacher_forcing import check_sentences
+from rnnlab.models.parts.teacher_forcing import TeacherForced, check_sentences
+from rnnlab.ops import ops_for
 
 V = 1000  # more words than uint8 can count
 WORD_TO_IDX = {"<NULL>": 0, "<START>": 1, "<END>": 2} | {f"word{k}": k for k in range(3, V)}
 TOKENS = np.array([[1, 5, 200, 255, 2, 0], [1, 30, 2, 0, 0, 0], [1, 7, 9, 11, 13, 2]])
 narrow_dtypes = pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint64, ">i4"])
+
+
+SENTENCES = np.array([[1, 3, 4, 2, 0], [1, 2, 0, 0, 0], [1, 0, 5, 0, 0], [0, 0, 0, 0, 0]])
+
+
+def test_inputs_and_targets():
+    forced = TeacherForced.of(SENTENCES, 0)
+    np.testing.assert_array_equal(forced.inputs, SENTENCES[:, :3])  # up to the longest's last target
+    np.testing.assert_array_equal(forced.lengths, [3, 1, 2, 0])
+    np.testing.assert_array_equal(forced.targets, [3, 4, 2, 2, 5])  # <NULL> is no target
+    np.testing.assert_array_equal(forced.real, [0, 1, 2, 3, 7])
+    assert forced.num_targets == 5
+    assert not forced.is_padded
+
+
+def test_gather_and_spread_are_inverse(rng):
+    forced, x = TeacherForced.of(SENTENCES, 0), rng.standard_normal((4, 3, 2))
+    rows = forced.gather(x)
+    np.testing.assert_array_equal(rows, x[[0, 0, 0, 1, 2], [0, 1, 2, 0, 1]])
+    spread = forced.spread(rows)
+    np.testing.assert_array_equal(forced.gather(spread), rows)
+    spread[[0, 0, 0, 1, 2], [0, 1, 2, 0, 1]] = 0
+    assert not spread.any()
+
+
+def test_padded_sentences():
+    forced = TeacherForced.of(SENTENCES, 0)
+    padded = TeacherForced.of_padded(forced.padded(5, 0, np.float64))
+    assert padded.is_padded
+    assert padded.inputs.shape == padded.mask.shape == (4, 8)
+    np.testing.assert_array_equal(padded.lengths, 8)
+    np.testing.assert_array_equal(padded.mask.sum(axis=1), forced.lengths)
+    real = padded.weights > 0
+    np.testing.assert_array_equal(padded.targets[real], forced.targets)
+    np.testing.assert_array_equal(padded.weights[real], 1 / 5)
+    rows, columns = np.divmod(padded.real[real], 8)
+    np.testing.assert_array_equal(SENTENCES[rows, columns + 1], forced.targets)
+
+
+def test_indices_go_to_the_device(device):
+    ops = ops_for(device.zeros(1))
+    forced = TeacherForced.of(SENTENCES, 0).on(ops)
+    assert type(forced.real) is type(forced.targets) is device.ndarray
+    assert type(forced.inputs) is np.ndarray
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 4), (3, 1)])
+def test_shapes_that_do_not_fit(shape):
+    with pytest.raises(
+        ValueError, match=r"f: captions has shape .*, expected \(N, L\) with N = 3 as the inputs"
+    ):
+        check_sentences("f", "captions", np.zeros(shape, int), 3, V)
 
 
 def test_sentences_are_int64():

@@ -5,7 +5,7 @@ import pytest
 
 from rnnlab.ops import numpy as numpy_ops
 
-from .. import test_attention as attention
+from .. import attention_cases as attention
 from .compare import every_dtype
 
 

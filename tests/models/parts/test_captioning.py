@@ -1,0 +1,91 @@
+"""The parts that the options of a captioning model choose."""
+
+import pytest
+
+from rnnlab.models.parts.captioning import (
+    IMAGE_INPUTS,
+    build_decoder,
+    build_encoder,
+    build_output,
+    check_options,
+)
+from rnnlab.models.parts.decoders import (
+    AttentiveDecoder,
+    FactoredDecoder,
+    FirstInputDecoder,
+    RecurrentDecoder,
+)
+from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
+from rnnlab.models.parts.output import DeepOutput, LinearOutput
+
+from ..toys import WORD_TO_IDX, D, G, H, W, build
+from .checks import recurrence
+
+DEFAULTS = build()._options
+
+
+def options_of(**options):
+    return DEFAULTS | options
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "dropout"),
+    [
+        ({}, InitialStateEncoder, 0.3),
+        ({"image_input": "first_input"}, ImageVectorEncoder, 0.3),
+        ({"image_input": "second_layer"}, ImageVectorEncoder, 0.3),
+        ({"attention": "dot"}, RegionEncoder, 0.3),
+        ({"attention": "dot", "global_dim": G}, RegionEncoder, 0.3),
+        ({"target_attention": True}, InitialStateEncoder, 0.3),
+    ],
+    ids=str,
+)
+def test_encoder(options, kind, dropout):
+    encoder = build_encoder(1, 1, options_of(feature_dropout=dropout, **options))
+    assert type(encoder) is kind
+    assert encoder.dropout == dropout
+    if kind is RegionEncoder:  # the mean of regions is not dropped twice
+        assert encoder.initial_state.dropout == (dropout if "global_dim" in options else 0)
+    rows = {"W_proj": (options.get("global_dim") or D)}
+    assert all(encoder.shapes()[name][0] == size for name, size in rows.items())
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({}, RecurrentDecoder),
+        ({"image_input": "every_step"}, RecurrentDecoder),
+        ({"image_input": "first_input"}, FirstInputDecoder),
+        ({"image_input": "second_layer"}, FactoredDecoder),
+        ({"attention": "additive"}, AttentiveDecoder),
+        ({"target_attention": True}, AttentiveDecoder),
+    ],
+    ids=str,
+)
+def test_decoder(options, kind):
+    decoder = build_decoder(recurrence("gru"), options_of(**options))
+    assert type(decoder) is kind
+    assert decoder.context_dim == D * bool(options.get("attention")) + H * ("target_attention" in options)
+    if "image_input" in options and kind is RecurrentDecoder:
+        assert decoder.image_dim == W
+
+
+@pytest.mark.parametrize(("output", "kind"), [("linear", LinearOutput), ("deep", DeepOutput)])
+def test_output(output, kind):
+    made = build_output(D, len(WORD_TO_IDX), options_of(output=output))
+    assert type(made) is kind
+    assert made.shapes()["b_vocab"] == (len(WORD_TO_IDX),)
+    assert ("W_deep_z" in made.shapes()) == (output == "deep")
+
+
+@pytest.mark.parametrize("image_input", [kind for kind in IMAGE_INPUTS if kind != "initial_state"])
+@pytest.mark.parametrize("attends", [{"attention": "dot"}, {"target_attention": True}], ids=str)
+def test_attention_needs_the_image_as_initial_state(image_input, attends):
+    with pytest.raises(ValueError, match=f"image_input is '{image_input}', expected 'initial_state'"):
+        check_options(options_of(image_input=image_input, **attends))
+
+
+@pytest.mark.parametrize("option", [{"state_activation": "tanh"}, {"project_cell": True}], ids=str)
+def test_a_state_of_zeros_has_no_projection(option):
+    with pytest.raises(ValueError, match="with image_input='first_input' the state starts at zero"):
+        build_encoder(2, 2, options_of(image_input="first_input", **option))

@@ -1,0 +1,142 @@
+"""Decoders: gradients of inputs and parameters, padding, and decoding steps against whole sequences."""
+
+import numpy as np
+import pytest
+
+from rnnlab.gradcheck.cases import CELLS
+from rnnlab.models.parts.decoders import (
+    AttentiveDecoder,
+    Decoded,
+    FactoredDecoder,
+    FirstInputDecoder,
+    RecurrentDecoder,
+)
+from rnnlab.models.parts.encoders import Source
+
+from .checks import LENGTHS, H, N, P, T, W, assert_part, random_parameters, recurrence
+
+DECODERS = {
+    "initial_state": lambda cell: RecurrentDecoder(cell, W, H),
+    "every_step": lambda cell: RecurrentDecoder(cell, W, H, image_dim=P),
+    "first_input": lambda cell: FirstInputDecoder(cell, W, H),
+    "second_layer": lambda cell: FactoredDecoder(cell, W, H, image_dim=P),
+}
+every_decoder = pytest.mark.parametrize("decoder", DECODERS)
+every_cell = pytest.mark.parametrize("cell", CELLS)
+
+
+@every_decoder
+@every_cell
+@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "ragged"])
+def test_gradients(decoder, cell, lengths, rng):
+    part = DECODERS[decoder](recurrence(cell))
+    inputs = {"words": rng.standard_normal((N, T, W))}
+    if decoder != "initial_state":
+        inputs["image"] = rng.standard_normal((N, W if decoder == "first_input" else P))
+    inputs |= {f"state{k}": rng.standard_normal((N, H)) for k in range(part.num_states)}
+
+    def forward(params, words, image=None, **state):
+        decoded, cache = part.forward(params, words, Source(tuple(state.values()), image), lengths)
+        return decoded.hidden, decoded.first, cache
+
+    def backward(dhidden, dfirst, cache, grads):
+        dwords, dsource = part.backward(Decoded(dhidden, first=dfirst), cache, grads)
+        return dwords, *(() if dsource.image is None else (dsource.image,)), *dsource.state
+
+    assert_part(part, forward, backward, inputs, rng)
+
+
+@every_decoder
+def test_the_state_before_the_words(decoder, rng):
+    """``first`` is the initial state, or the state after the image; None for a state of zeros."""
+    part = DECODERS[decoder](recurrence("lstm"))
+    params, words = random_parameters(part, rng), rng.standard_normal((N, T, W))
+    image = None if decoder == "initial_state" else rng.standard_normal((N, W if "first" in decoder else P))
+    state = tuple(rng.standard_normal((N, H)) for _ in range(part.num_states))
+    for zero_state in (False, True):
+        source = Source(state, image, zero_state=zero_state)
+        decoded, _ = part.forward(params, words, source, LENGTHS)
+        if decoder == "first_input":
+            (started, _, _) = part.start(params, source)
+            np.testing.assert_allclose(decoded.first, started[0], rtol=1e-12)
+        elif zero_state:
+            assert decoded.first is None
+        else:
+            np.testing.assert_array_equal(decoded.first, state[-2])
+
+
+@every_decoder
+def test_padding_carries_the_state_through(decoder, rng):
+    part = DECODERS[decoder](recurrence("lstm"))
+    image = rng.standard_normal((N, W if decoder == "first_input" else P))
+    image = None if decoder == "initial_state" else image
+    state = tuple(rng.standard_normal((N, H)) for _ in range(part.num_states))
+    words = rng.standard_normal((N, T, W))
+    decoded, _ = part.forward(random_parameters(part, rng), words, Source(state, image), LENGTHS)
+    for row, length in zip(decoded.hidden, LENGTHS, strict=True):
+        padding = row[max(length - 1, 0) :]
+        np.testing.assert_array_equal(padding, np.broadcast_to(padding[0], padding.shape))
+        assert length < 2 or (row[length - 1] != row[length - 2]).all()
+
+
+@every_decoder
+@every_cell
+def test_a_decoder_decodes_as_it_trains(decoder, cell, rng):
+    part = DECODERS[decoder](recurrence(cell))
+    params = random_parameters(part, rng)
+    words = rng.standard_normal((N, T, W))
+    image = rng.standard_normal((N, W if decoder == "first_input" else P))
+    image = None if decoder == "initial_state" else image
+    state = tuple(rng.standard_normal((N, H)) for _ in range(part.num_states))
+    decoded, _ = part.forward(params, words, Source(state, image), None)
+    decoding = part.start(params, Source(state, image))
+    for t in range(T):
+        step, decoding = part.advance(words[:, t], decoding)
+        np.testing.assert_allclose(step.hidden, decoded.hidden[:, t], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("memory_dim", "target"), [(P, False), (0, True), (P, True)])
+def test_attentive_decoder(memory_dim, target, rng):
+    part = AttentiveDecoder(
+        recurrence("gru"),
+        W,
+        H,
+        memory_dim=memory_dim,
+        attention_dim=3,
+        selector=memory_dim > 0,
+        target=target,
+    )
+    inputs = {"words": rng.standard_normal((N, T, W)), "h0": rng.standard_normal((N, H))}
+    if memory_dim:
+        inputs["memory"] = rng.standard_normal((N, 2, P))
+    kinds = ["source"] * (memory_dim > 0) + ["target"] * target
+
+    def forward(params, words, h0, memory=None):
+        decoded, cache = part.forward(params, words, Source((h0,), memory=memory), LENGTHS)
+        assert list(decoded.weights) == kinds
+        return decoded.hidden, decoded.contexts, decoded.first, *decoded.weights.values(), cache
+
+    def backward(dhidden, dcontexts, dfirst, *rest):
+        *dweights, cache, grads = rest
+        ddecoded = Decoded(dhidden, dcontexts, dict(zip(kinds, dweights, strict=True)), dfirst)
+        dwords, dsource = part.backward(ddecoded, cache, grads)
+        return dwords, *dsource.state, *((dsource.memory,) if memory_dim else ())
+
+    assert_part(part, forward, backward, inputs, rng)
+    assert part.context_dim == memory_dim + H * target
+
+
+def test_attentive_decoder_decodes_as_it_trains(rng):
+    part = AttentiveDecoder(recurrence("lstm"), W, H, memory_dim=P, attention_dim=3, target=True)
+    params, words = random_parameters(part, rng), rng.standard_normal((N, T, W))
+    mask = np.array([[1, 1], [1, 0], [0, 1]], bool)
+    source = Source(
+        tuple(rng.standard_normal((N, H)) for _ in range(2)), memory=rng.standard_normal((N, 2, P)), mask=mask
+    )
+    decoded, _ = part.forward(params, words, source, None)
+    state = part.start(params, source)
+    for t in range(T):
+        step, state = part.advance(words[:, t], state)
+        np.testing.assert_allclose(step.hidden, decoded.hidden[:, t], rtol=1e-12)
+        np.testing.assert_allclose(step.contexts, decoded.contexts[:, t], rtol=1e-12)
+        np.testing.assert_allclose(state[1], decoded.weights["source"][:, t], rtol=1e-12)

@@ -1,0 +1,80 @@
+"""Encoders of images: gradients, and the outputs that a decoder gets."""
+
+import numpy as np
+import pytest
+
+from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder, Source
+
+from .checks import D, H, N, P, assert_part, dropout_rng, random_parameters
+
+
+@pytest.mark.parametrize("project_cell", [False, True])
+@pytest.mark.parametrize("activation", ["none", "tanh"])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_initial_state_encoder(project_cell, activation, dropout, rng):
+    part = InitialStateEncoder(D, H, 2, activation=activation, project_cell=project_cell, dropout=dropout)
+
+    def forward(params, features):
+        source, cache = part.forward(params, features, rng=dropout_rng())
+        assert source.image is source.memory is None
+        assert len(source.state) == 2
+        assert project_cell or not source.state[1].any()
+        assert not source.zero_state
+        return *source.state, cache
+
+    def backward(*arguments):
+        *dstate, cache, grads = arguments
+        return (part.backward(Source(tuple(dstate)), cache, grads),)
+
+    assert_part(part, forward, backward, {"features": rng.standard_normal((N, D))}, rng)
+
+
+def test_image_vector_encoder(rng):
+    part = ImageVectorEncoder(D, P, H, 2, dropout=0.3)
+
+    def forward(params, features):
+        source, cache = part.forward(params, features, rng=dropout_rng())
+        assert [array.shape for array in source.state] == [(N, H)] * 2
+        assert not np.any(source.state)
+        assert source.zero_state
+        return source.image, cache
+
+    def backward(dimage, cache, grads):
+        return (part.backward(Source((), dimage), cache, grads),)
+
+    assert_part(part, forward, backward, {"features": rng.standard_normal((N, D))}, rng)
+
+
+@pytest.mark.parametrize("global_dim", [None, P])
+def test_region_encoder(global_dim, rng):
+    part = RegionEncoder(InitialStateEncoder(global_dim or D, H, 1, activation="tanh"))
+    regions, vector = rng.standard_normal((N, 2, D)), rng.standard_normal((N, P))
+    features = regions if global_dim is None else (regions, vector)
+
+    def forward(params):
+        source, cache = part.forward(params, features, rng=dropout_rng())
+        np.testing.assert_array_equal(source.memory, regions)
+        assert source.image is None
+        return *source.state, cache
+
+    def backward(dstate, cache, grads):
+        assert part.backward(Source((dstate,)), cache, grads) is None
+        return ()
+
+    assert_part(part, forward, backward, {}, rng)
+
+
+def test_the_mean_of_the_regions_is_taken_after_dropout(rng):
+    part = RegionEncoder(InitialStateEncoder(D, H, 1), dropout=0.5)
+    params, regions = random_parameters(part, rng), rng.standard_normal((N, 2, D))
+    source, _ = part.forward(params, regions, rng=dropout_rng())
+    assert (source.memory == 0).any()
+    expected = source.memory.mean(axis=1) @ params["W_proj"] + params["b_proj"]
+    np.testing.assert_allclose(source.state[0], expected, rtol=1e-12)
+
+
+def test_options_that_do_not_fit():
+    with pytest.raises(ValueError, match="state_activation is 'relu', expected one of none, tanh"):
+        InitialStateEncoder(D, H, 1, activation="relu")
+    with pytest.raises(ValueError, match="project_cell is true, but the state of this cell is h alone"):
+        InitialStateEncoder(D, H, 1, project_cell=True)

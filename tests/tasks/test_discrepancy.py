@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from rnnlab.data import ParallelData
+from rnnlab.metrics import mean_centroid_distance, pointwise_distance
+from rnnlab.recipes.recipe import TranslationConfig
+from rnnlab.tasks import task_of
+from rnnlab.tasks.discrepancy import discrepancy
+
+LETTERS = "abc"
+
+
+@pytest.fixture
+def given(rng):
+    pairs = [(list(rng.choice(list(LETTERS), 3)), list(rng.choice(list(LETTERS), 2))) for _ in range(8)]
+    data = ParallelData({"train": pairs, "test": pairs[:5], "empty": []})
+    tables = {
+        "data": {"kind": "parallel", "directory": "x"},
+        "model": {"wordvec_dim": 4, "hidden_dim": 5},
+        "training": {"batch_size": 2},
+        "decoding": {"method": "beam", "beam_size": 2, "n_best": 2, "max_length": 4},
+    }
+    config = TranslationConfig.from_dict(tables)
+    return config, data, task_of(config).new_model(config, data)
+
+
+def test_states_and_distances(given):
+    config, data, model = given
+    found = discrepancy(config, data, model, "test")
+    assert found.teacher_forced.shape == found.free_running.shape == (5, 5)
+    source, target = data.batch("test", np.arange(5))
+    np.testing.assert_allclose(found.teacher_forced, model.last_states(source, target), rtol=1e-5)
+    assert found.mean_centroid == mean_centroid_distance(found.teacher_forced, found.free_running)
+    assert found.pointwise == pointwise_distance(found.teacher_forced, found.free_running)
+
+
+def test_the_first_sentences_alone(given):
+    few, whole = (discrepancy(*given, "test", first=first) for first in (3, None))
+    np.testing.assert_allclose(few.free_running, whole.free_running[:3], rtol=1e-5)
+
+
+def test_an_empty_split(given):
+    with pytest.raises(ValueError, match="discrepancy: empty is empty, expected at least one sentence"):
+        discrepancy(*given, "empty")

@@ -1,0 +1,71 @@
+"""The tests mirror the package: ``rnnlab/a/b.py`` is tested in ``tests/a/test_b.py``, or where this file says."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Modules without a test file of their name, and the file that tests them. Do not add to it: write a file.
+TESTED_IN = {
+    # re-exports, types and interfaces
+    "types": "test_layout",
+    "training/protocols": "training/test_solver",
+    "ops/*/lstm_steps": "ops/test_lstm_steps",
+    "ops/*/regularised": "ops/test_step_masks",
+    # all of these run through the same checks, one case each
+    "plain/*": "plain/test_layers",
+    "ops/numba/*": "ops/numba/test_primitives",
+    "layers/recurrent/*": "layers/recurrent/test_cell",
+    # the modules of cs231n are other names of what is tested elsewhere
+    "cs231n/*": "cs231n/test_course",
+    # parts of a whole that is tested
+    "data/caption_inputs": "tasks/test_captioning",
+    "data/translation_inputs": "tasks/test_translation",
+    "data/course": "data/test_captions",
+    "data/digits": "tasks/test_classification",
+    "data/fingerprint": "tasks/test_captioning",
+    "data/gzipped": "data/test_parallel_text",
+    "data/hdf5": "data/test_bad_files",
+    "data/scaling": "data/test_captions",
+    "data/split*": "data/test_captions",
+    "decoding/*": "decoding/test_beam",
+    "layers/parameters": "layers/test_checks",
+    "layers/attention/*": "layers/attention/test_decoder",
+    "metrics/library": "metrics/test_captions",
+    "models/base": "models/test_captioning",
+    "models/encoder_decoder": "models/test_translation",
+    "models/parts/*": "models/parts/test_parts",
+    "ops/numpy/attention": "ops/test_attention",
+    "tasks/discrepancy": "cli/test_discrepancy",
+    "tasks/task": "tasks/test_captioning",
+    "training/checkpointing": "training/test_resume",
+}
+
+
+def modules() -> list[str]:
+    """The modules of the package, as paths without suffix."""
+    paths = (path.relative_to(ROOT / "rnnlab") for path in (ROOT / "rnnlab").rglob("*.py"))
+    return sorted(path.with_suffix("").as_posix() for path in paths if not path.name.startswith("__"))
+
+
+def has_file(module: str) -> bool:
+    path = Path(module)
+    return (ROOT / "tests" / path.parent / f"test_{path.name}.py").is_file()
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_has_a_test_file(module):
+    if not has_file(module):
+        assert [pattern for pattern in TESTED_IN if fnmatch(module, pattern)], (
+            f"rnnlab/{module}.py has no test file: write {Path('tests', module).parent}/test_{Path(module).name}.py"
+        )
+
+
+@pytest.mark.parametrize("pattern", TESTED_IN)
+def test_the_files_of_the_exceptions_exist(pattern):
+    assert [module for module in modules() if fnmatch(module, pattern)]
+    assert (ROOT / "tests" / f"{TESTED_IN[pattern]}.py").is_file()

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from rnnlab.data import PixelData
+from rnnlab.models import SequenceClassifier
+from rnnlab.training import Solver, load_checkpoint
+from rnnlab.training.checkpointing import InDirectory, InMemory
+
+
+@pytest.fixture
+def solver(rng):
+    images = rng.integers(0, 256, (12, 2, 3)).astype(np.uint8)
+    data = PixelData(
+        {"train": (images, np.arange(12) % 3), "val": (images[:4], np.arange(4) % 3)}, num_classes=3
+    )
+
+    def make(**options):
+        return Solver(SequenceClassifier(3, 1, 4), data, num_epochs=2, batch_size=4, verbose=False, **options)
+
+    return make
+
+
+def test_without_a_directory_nothing_is_written(solver, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one = solver()
+    one.train()
+    assert isinstance(one._storage, InMemory)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_has_what_new_inputs_need(solver, tmp_path):
+    """Preprocessing and fingerprint are those of the data, in the best and in the last checkpoint."""
+    one = solver(run_dir=tmp_path / "run", config={"name": "x"})
+    one.train()
+    assert isinstance(one._storage, InDirectory)
+    for name in ("best.h5", "last.h5"):
+        checkpoint = load_checkpoint(tmp_path / "run" / name)
+        assert checkpoint.fingerprint == one.data.fingerprint()
+        assert checkpoint.preprocessing["white"] == 255
+        np.testing.assert_array_equal(checkpoint.preprocessing["permutation"], np.arange(6))
+        assert checkpoint.config == {"name": "x"}
+        assert checkpoint.vocabulary is None
+    np.testing.assert_array_equal(load_checkpoint(tmp_path / "run").parameters.flat, one.model.params.flat)
+
+
+def test_the_best_parameters_are_restored_from_either_storage(solver, tmp_path):
+    found = []
+    for run_dir in (None, tmp_path / "run"):
+        values = iter([1.0, 2.0])
+        one = solver(run_dir=run_dir, evaluate=lambda model, v=values: {"val_loss": next(v)})
+        one.train()
+        assert one.monitor.best_epoch == 1
+        found.append(one.model.params.flat.copy())
+    np.testing.assert_array_equal(*found)
