@@ -24,7 +24,7 @@ Pair = tuple[Words, Words]  # a source and a target
 
 LONG_PAIRS = ("drop", "cut")
 
-_WINDOW = 20  # batches: the pairs of this many batches are sorted by length, so that a batch has similar lengths
+_WINDOW = 20  # batches whose pairs are sorted by length together
 
 
 @dataclass(frozen=True)
