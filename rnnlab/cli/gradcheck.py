@@ -23,6 +23,11 @@ def add(commands: Any) -> None:
         help="check the cases whose names contain this, such as lstm or 'gru*step'",
     )
     check.add_argument(
+        "--cell",
+        metavar="NAME",
+        help="check a cell of your own, package.module:Name, alone and in every model, instead of the library",
+    )
+    check.add_argument(
         "--jobs",
         type=positive_integer,
         default=_processors(),
@@ -35,13 +40,14 @@ def add(commands: Any) -> None:
 
 
 def _gradcheck(options: argparse.Namespace) -> int:
-    names = case_names(options.only, seed=options.seed)
+    names = case_names(options.only, seed=options.seed, cell=options.cell)
     rows = check_all(
         only=options.only,
         jobs=options.jobs,
         tolerance=options.tolerance,
         seed=options.seed,
         device=options.device,
+        cell=options.cell,
     )
     failed, width = 0, max(map(len, names))
     # the bar shows the time left, on a terminal only

@@ -5,7 +5,7 @@ A layer's :class:`Case` names its forward, its backward and inputs drawn from a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -170,11 +170,17 @@ def _regularised_cases(name: str, cell: str | Cell, normal: Callable[..., Array]
         "DropConnect": {"weight_dropout": 0.3},
     }
     for kind, options in kinds.items():
-        try:
-            layers.Regularisation(**options).check("gradcheck", cell_for("gradcheck", cell))
-        except ValueError:
-            continue
-        yield _recurrent_case(f"{name}, {kind}", cell, normal, options, LENGTHS)
+        if _allows(cell, options):
+            yield _recurrent_case(f"{name}, {kind}", cell, normal, options, LENGTHS)
+
+
+def _allows(cell: str | Cell, options: dict[str, Any]) -> bool:
+    """Whether a cell may be regularised so."""
+    try:
+        layers.Regularisation(**options).check("gradcheck", cell_for("gradcheck", cell))
+    except ValueError:
+        return False
+    return True
 
 
 def _recurrent_case(
@@ -327,7 +333,9 @@ def _attentive_case(
     return Case(f"attentive, {name}, {score}, {parts}", forward, backward, inputs | params)
 
 
-def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
+def model_cases(
+    rng: np.random.Generator, cells: Sequence[str] = CELLS
+) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
     """Names, models under dropout and batches for them: every cell in everything that it can be part of."""
     words = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
     captions = np.array([[1, 4, 5, 4, 2], [1, 5, 2, 0, 0], [0, 0, 0, 0, 0]])
@@ -344,38 +352,41 @@ def model_cases(rng: np.random.Generator) -> Iterator[tuple[str, Any, tuple[Arra
     def captioner(cell: str, **options: Any) -> CaptioningRNN:
         return CaptioningRNN(words, D, 3, H, cell, feature_dropout=0.2, **common, **options)
 
-    for cell, image_input in product(CELLS, IMAGE_INPUTS):
+    for cell, image_input in product(cells, IMAGE_INPUTS):
         options: dict[str, Any] = {"image_input": image_input, "init_scale": 0.8}
         if image_input == "initial_state":
-            options |= {"state_activation": "tanh", "project_cell": cell == "lstm"}
+            options |= {
+                "state_activation": "tanh",
+                "project_cell": cell_for("model_cases", cell).num_states == 2,
+            }
         yield f"CaptioningRNN {cell} {image_input}", captioner(cell, **options), (image, captions)
     common["init_scale"] = 2.0  # vectors have to differ for it to matter where a model looks
     to_regions = {"attention": "additive", "doubly_stochastic": 0.5, "output": "deep"}
-    for cell in CELLS:
+    for cell in cells:
         name = f"CaptioningRNN {cell} attention to"
         yield f"{name} regions", captioner(cell, **to_regions, selector=True), (regions, captions)
         yield f"{name} its past", captioner(cell, target_attention=True), (image, captions)
         yield f"{name} both", captioner(cell, **to_regions, target_attention=True), (regions, captions)
-    for cell, target in product(CELLS, (False, True)):
+    for cell, target in product(cells, (False, True)):
         options = {"num_layers": 2, "layer_dropout": 0.2, "target_attention": target}
         name = f"Seq2Seq {cell} attention to {'both' if target else 'the source'}"
         yield name, Seq2Seq(words, words, 3, 2, cell, **common, **options), (source, captions)
-    regularisation = {"zoneout_h": 0.2, "recurrent_dropout": 0.2, "weight_dropout": 0.2}
-    for cell in CELLS:
-        yield (
-            f"CaptioningRNN {cell} regularised",
-            captioner(cell, regularisation=regularisation),
-            (image, captions),
-        )
+    for cell in cells:
+        regularisation = {"zoneout_h": 0.2, "recurrent_dropout": 0.2, "weight_dropout": 0.2}
+        if not _allows(cell, regularisation):
+            del regularisation["recurrent_dropout"]
+        regularised = captioner(cell, regularisation=regularisation)
+        yield f"CaptioningRNN {cell} regularised", regularised, (image, captions)
     arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}
-    for cell in CELLS:
+    for cell in cells:
         yield f"CaptioningRNN {cell} ARNet", captioner(cell, **arnet), (image, captions)
     arnet |= {"encoder_reconstruction": 0.2, "encoder_reconstructor_dim": A}
-    model = Seq2Seq(words, words, 3, 2, "lstm", **common, **arnet)
-    yield "Seq2Seq lstm ARNet on both sides", model, (source, captions)
+    cell = "lstm" if "lstm" in cells else cells[0]
+    model = Seq2Seq(words, words, 3, 2, cell, **common, **arnet)
+    yield f"Seq2Seq {cell} ARNet on both sides", model, (source, captions)
     del common["word_dropout"]
     labelled = rng.standard_normal((N, T, D)), np.array([1, 0, 2]), LENGTHS
-    for cell, readout in product(CELLS, READOUTS):
+    for cell, readout in product(cells, READOUTS):
         options = {"num_layers": 2, "readout": readout, "init_scale": 0.8}
         classifier = SequenceClassifier(3, D, H, cell, **common | options)
         yield f"SequenceClassifier {cell} {readout}", classifier, labelled

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from rnnlab.gradcheck.cases import Case, layer_cases, model_cases
+from rnnlab.gradcheck.cases import Case, cell_cases, layer_cases, model_cases
 from rnnlab.gradcheck.numeric import (
     check_model,
     eval_numerical_gradient_array,
@@ -42,20 +42,23 @@ class Row(NamedTuple):
     passed: bool
 
 
-def case_names(only: str | None = None, *, seed: int = 0) -> list[str]:
+def case_names(only: str | None = None, *, seed: int = 0, cell: str | None = None) -> list[str]:
     """The names of the layers and then of the models that are checked.
 
     Parameters
     ----------
     only : str, optional
         Those that contain this pattern, with the wildcards ``*``, ``?`` and ``[...]``; all if left out.
+    cell : str, optional
+        A cell of one's own, by a registered name or "package.module:Name": it is checked instead of the library,
+        over sequences, with regularisation and attention, and in every model.
 
     Raises
     ------
     ValueError
         If no name matches ``only``.
     """
-    return matching([case[0] for case in _cases(seed)], only, "gradcheck: only")
+    return matching([case[0] for case in _cases(seed, cell)], only, "gradcheck: only")
 
 
 def check_all(
@@ -65,6 +68,7 @@ def check_all(
     tolerance: float = 1e-7,
     seed: int = 0,
     device: str = "cpu",
+    cell: str | None = None,
 ) -> Iterator[Row]:
     """Check every layer and every model; yield one row each, in the order of :func:`case_names`.
 
@@ -82,6 +86,8 @@ def check_all(
     device : str
         Where the analytic gradients are computed. Numeric gradients of layers use forward passes on this
         device. On a GPU the gradients of models are compared with those of the CPU.
+    cell : str, optional
+        As for :func:`case_names`.
 
     Raises
     ------
@@ -89,9 +95,9 @@ def check_all(
         If no name matches ``only``.
     """
     ops_on(device)
-    wanted = set(case_names(only, seed=seed))
-    indices = [index for index, case in enumerate(_cases(seed)) if case[0] in wanted]
-    check = functools.partial(_check, tolerance=tolerance, seed=seed, device=device)
+    wanted = set(case_names(only, seed=seed, cell=cell))
+    indices = [index for index, case in enumerate(_cases(seed, cell)) if case[0] in wanted]
+    check = functools.partial(_check, tolerance=tolerance, seed=seed, device=device, cell=cell)
     jobs = min(jobs, len(indices)) if device == "cpu" else 1
     if jobs <= 1:
         yield from map(check, indices)
@@ -123,13 +129,16 @@ def _ignore_interrupts() -> None:
 
 
 @functools.cache
-def _cases(seed: int) -> list[tuple[Any, ...]]:
+def _cases(seed: int, cell: str | None) -> list[tuple[Any, ...]]:
     """A tuple for each case, which starts with its name: a Case, or the name, the model and the batch."""
+    if cell is not None:
+        rng = np.random.default_rng(seed)
+        return [*cell_cases(cell, rng), *model_cases(np.random.default_rng(seed), (cell,))]
     return [*layer_cases(np.random.default_rng(seed)), *model_cases(np.random.default_rng(seed))]
 
 
-def _check(index: int, *, tolerance: float, seed: int, device: str) -> Row:
-    case = _cases(seed)[index]
+def _check(index: int, *, tolerance: float, seed: int, device: str, cell: str | None) -> Row:
+    case = _cases(seed, cell)[index]
     if isinstance(case, Case):
         rng = np.random.default_rng([seed, index])
         return check_case(

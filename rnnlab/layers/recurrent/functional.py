@@ -52,7 +52,9 @@ class FunctionalCell:
     def forward(self, step: Step) -> None:
         """See :class:`~rnnlab.layers.recurrent.cell.PreparedCell`."""
         options = {} if step.masks is None else self._candidate_mask(step.read, step.masks)
-        found = self._cell.step_forward(step.gates, (step.read, *step.prev[1:]), self._params, **options)
+        # after dropout it lies in a workspace of all steps, and the cell's cache may hold it
+        read = step.read if step.read is step.prev[0] else step.read.copy()
+        found = self._cell.step_forward(step.gates, (read, *step.prev[1:]), self._params, **options)
         state, cache = self._unpacked("step_forward", found, ("next_state", "cache"))
         self._check_state("step_forward", "next_state", state, step.next)
         for k, (prev, now, new) in enumerate(zip(step.prev, step.next, state, strict=True)):

@@ -1,0 +1,45 @@
+import pytest
+
+from rnnlab.layers import register_cell
+from rnnlab.layers.recurrent.cell import cell_for
+from rnnlab.layers.recurrent.lstm import LSTM
+
+from .peephole import PeepholeLSTM
+
+
+def test_names_of_cells():
+    assert isinstance(cell_for("f", "lstm"), LSTM)
+    cell = PeepholeLSTM()
+    assert cell_for("f", cell) is cell
+    assert isinstance(cell_for("f", "rnnlab.layers.recurrent.lstm:LSTM"), LSTM)
+
+
+@pytest.mark.parametrize(
+    ("cell", "error", "message"),
+    [
+        ("lsmt", ValueError, "f: cell is 'lsmt', expected one of rnn, lstm, gru, simplified_gru, or 'package.mod"),
+        ("nowhere:Cell", ValueError, "f: cell is 'nowhere:Cell', which cannot be imported: No module named 'nowhere'"),
+        ("json:Missing", ValueError, "f: cell is 'json:Missing', which cannot be imported"),
+        ("json:dumps", TypeError, "f: cell is <function dumps.*, expected a rnnlab.layers.Cell"),
+        (3, ValueError, "f: cell is 3, expected one of"),
+    ],
+)  # fmt: skip
+def test_cells_that_there_are_not(cell, error, message):
+    with pytest.raises(error, match=message):
+        cell_for("f", cell)
+
+
+def test_what_cannot_be_registered():
+    with pytest.raises(ValueError, match="register_cell: name is 'my cell', expected an identifier"):
+        register_cell("my cell", PeepholeLSTM())
+    with pytest.raises(ValueError, match="register_cell: name is 'lstm', which LSTM has already"):
+        register_cell("lstm", PeepholeLSTM())
+    with pytest.raises(
+        TypeError, match=r"register_cell: cell is <class .*PeepholeLSTM'>, .*: give an object of the"
+    ):
+        register_cell("peephole", PeepholeLSTM)
+    broken = type("Broken", (PeepholeLSTM,), {"num_gates": 2.5})()
+    with pytest.raises(
+        TypeError, match=r"register_cell: cell has num_gates 2.5, expected an integer of at least 1"
+    ):
+        register_cell("broken", broken)
