@@ -24,7 +24,7 @@ Pair = tuple[Words, Words]  # a source and a target
 
 LONG_PAIRS = ("drop", "cut")
 
-_WINDOW = 20  # batches: among the pairs of so many, those of similar length form a batch
+_WINDOW = 20  # batches whose pairs are sorted by length together
 
 
 @dataclass(frozen=True)

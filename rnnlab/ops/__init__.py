@@ -133,8 +133,8 @@ def release_memory() -> int:
     """Free the host's memory that arrays no longer use and that is held for new arrays.
 
     The compiled kernels reuse the memory of arrays that are gone, about as much as a training step takes.
-    Call this after a large piece of work in a process that goes on with something else. CuPy frees its own by
-    ``cupy.get_default_memory_pool().free_all_blocks()``.
+    Call this after a large piece of work, in a process that continues with something else. CuPy's memory is
+    freed by ``cupy.get_default_memory_pool().free_all_blocks()``.
 
     Returns
     -------

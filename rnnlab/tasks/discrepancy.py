@@ -70,13 +70,13 @@ def discrepancy(
     if not indices.size:
         raise ValueError(f"discrepancy: {split} is empty, expected at least one sentence")
     options = replace(config.decoding, method="greedy", n_best=1)
-    size, forced, free = config.training.batch_size, [], []
+    size, teacher_forced, free_running = config.training.batch_size, [], []
     for some in np.split(indices, range(size, indices.size, size)):
         source, sentences = data.batch(split, some)
         found = [best for best, *_ in decode(model, source, options)]
-        forced.append(model.last_states(source, sentences))
-        free.append(model.last_states(source, _sentences(model, found)))
-    u, v = np.concatenate(forced), np.concatenate(free)
+        teacher_forced.append(model.last_states(source, sentences))
+        free_running.append(model.last_states(source, _sentences(model, found)))
+    u, v = np.concatenate(teacher_forced), np.concatenate(free_running)
     return Discrepancy(u, v, mean_centroid_distance(u, v), pointwise_distance(u, v))
 
 

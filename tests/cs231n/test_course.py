@@ -87,13 +87,13 @@ def test_a_small_model_overfits_small_data_and_captions_it(folder, capsys):
         data, split="train", batch_size=8, rng=np.random.default_rng(0)
     )
     sampled = decode_captions(model.sample(features), data["idx_to_word"])
-    told = [sentence.removesuffix(" <END>") for sentence in sampled]
+    written = [sentence.removesuffix(" <END>") for sentence in sampled]
     true = [
         sentence.removeprefix("<START> ").removesuffix(" <END>")
         for sentence in decode_captions(captions, data["idx_to_word"])
     ]
     assert (
-        sum(one == other for one, other in zip(told, true, strict=True)) >= 4
+        sum(one == other for one, other in zip(written, true, strict=True)) >= 4
     )  # five captions share a picture
     image = image_from_url(urls[0], image_dir=folder / "images")
     assert image.shape == (96, 96, 3)

@@ -2,10 +2,8 @@ import h5py
 import numpy as np
 import pytest
 
-from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.scaling import FeatureScaling, Scaling
-from rnnlab.data.vocabulary import Vocabulary
 
 
 @pytest.fixture
@@ -31,11 +29,6 @@ def test_saved_arrays_give_the_same_scaling(scaling):
     for name in scaling:
         np.testing.assert_array_equal(again[name].mean, scaling[name].mean)
         np.testing.assert_array_equal(again[name].std, scaling[name].std)
-    inputs = CaptionInputs.from_saved(["a", "b"], saved)
-    assert inputs.num_global_features == 3
-    assert inputs.vocabulary == Vocabulary(["a", "b"])
-    del saved["global_features_mean"]
-    assert CaptionInputs.from_saved(["a"], saved).num_global_features is None
 
 
 def test_lazy_features_stay_lazy(scaling, tmp_path, rng):

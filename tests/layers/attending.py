@@ -5,11 +5,27 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
+from hypothesis import strategies as st
 
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.plain.attentive import attentive_forward as plain_attentive_forward
 
 from .reference import CELLS, Cell
+
+SCORES = ["additive", "dot", "bilinear"]
+PARTS: dict[str, dict[str, Any]] = {
+    "source": {},
+    "selector": {"selector": True},
+    "target": {"source": False, "target": True},
+    "both": {"target": True, "selector": True},
+}
+RAGGED = [2, 4, 0]
+MASK = [[1, 0, 1], [0, 0, 0], [1, 1, 1]]
+
+every_cell = pytest.mark.parametrize("cell", [cell.name for cell in CELLS])
+every_score = pytest.mark.parametrize("score", SCORES)
+every_part = pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
 
 Array = Any
 
@@ -129,3 +145,36 @@ def batch(
         None if lengths is None else np.asarray(lengths, dtype=int),
         None if memory_mask is None else np.asarray(memory_mask, dtype=bool),
     )
+
+
+def options_of(parts: dict[str, Any], *, ragged: bool = True) -> dict[str, Any]:
+    """The options of the parts, with lengths, and with a mask if there is a source."""
+    if not ragged:
+        return parts
+    return parts | {"lengths": RAGGED} | ({"memory_mask": MASK} if parts.get("source", True) else {})
+
+
+@st.composite
+def any_batch(draw: st.DrawFn) -> tuple[Batch, np.random.Generator]:
+    """Any cell, score and parts; small and empty sizes, and any masks."""
+    N, T, L = draw(st.integers(1, 4)), draw(st.integers(1, 5)), draw(st.integers(1, 4))
+    source, target = draw(st.sampled_from([(True, False), (False, True), (True, True)]))
+    lengths = draw(st.none() | st.lists(st.integers(0, T), min_size=N, max_size=N))
+    masks = st.lists(st.lists(st.booleans(), min_size=L, max_size=L), min_size=N, max_size=N)
+    b = batch(
+        np.random.default_rng(draw(st.integers(0, 2**32 - 1))),
+        draw(st.sampled_from([cell.name for cell in CELLS])),
+        draw(st.sampled_from(SCORES)),
+        source=source,
+        selector=source and draw(st.booleans()),
+        target=target,
+        N=N,
+        T=T,
+        L=L,
+        H=draw(st.integers(1, 4)),
+        A=draw(st.integers(1, 4)),
+        C=draw(st.integers(1, 4)),
+        lengths=lengths,
+        memory_mask=draw(st.none() | masks) if source else None,
+    )
+    return b, np.random.default_rng(draw(st.integers(0, 2**32 - 1)))

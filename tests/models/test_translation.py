@@ -63,9 +63,21 @@ def batch():
     return np.array(source), np.array(target)
 
 
-@pytest.mark.parametrize("options", COMBINATIONS + SMOOTHED, ids=name_of)
+# every kind of part at least once; all combinations are checked along a random direction
+NUMBER_BY_NUMBER = [
+    {"cell_type": "rnn", "target_attention": True, "output": "linear"},
+    {"cell_type": "simplified_gru", "bidirectional": False, "num_layers": 2, "attention": None},
+    {"cell_type": "lstm", "bidirectional": False, "attention": "bilinear", "target_attention": True},
+    {"cell_type": "gru", "num_layers": 2, "label_smoothing": 0.2},
+    {"encoder_dim": 2, "attention": "dot", "output": "linear"},
+    {"encoder_dim": 3, "attention_dim": 5, "bidirectional": False},
+    {"regularisation": {"zoneout_h": 0.2, "recurrent_dropout": 0.3, "weight_dropout": 0.2}},
+]
+
+
+@pytest.mark.parametrize("options", NUMBER_BY_NUMBER, ids=name_of)
 def test_every_parameter(options):
-    # few units have few numbers, and need larger ones to attend; a size of the encoder belongs to H units
+    # 2 units make it fast, and larger weights let attention differ between slots; encoder_dim needs H units
     model = build(**options, **DROPOUT, **({} if "encoder_dim" in options else {"hidden_dim": 2}))
     model.params.flat[...] *= 2
     for row in check_model(model, batch(), seed=3, verbose=False):
@@ -89,13 +101,19 @@ def test_every_parameter_with_reconstruction():
     test_every_parameter(RECONSTRUCTING[1])
 
 
-@every_combination
-@pytest.mark.parametrize("average", ["batch", "token"])
-def test_along_a_random_direction(options, average, rng):
-    model = build(**options, loss_average=average)
-    _, grads = model.loss(*batch())
-    error = projected_check(lambda: model.loss(*batch())[0], model.params.flat, grads.flat, rng=rng)
-    assert error < 1e-7
+@pytest.mark.parametrize("options", COMBINATIONS + SMOOTHED, ids=name_of)
+@pytest.mark.parametrize(
+    "others", [{"loss_average": "batch"}, {"loss_average": "token"} | DROPOUT], ids=["batch", "token-dropout"]
+)
+def test_along_a_random_direction(options, others, rng):
+    model = build(**options, **others)
+
+    def loss():
+        return model.loss(*batch(), rng=np.random.default_rng(3) if "word_dropout" in others else None)
+
+    _, grads = loss()
+    assert all(grad.any() for grad in grads.values())
+    assert projected_check(lambda: loss()[0], model.params.flat, grads.flat, rng=rng) < 1e-7
 
 
 @every_combination

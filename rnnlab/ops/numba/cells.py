@@ -1,6 +1,6 @@
 """The recurrent cells' primitives as kernels: one pass over each row, which stays in the cache.
 
-The loops are masked apart, one equation each: a loop vectorises only if the compiler can check, before it
+Each equation has its own loop: a loop vectorises only if the compiler can check, before it
 starts, that what it writes is none of what it reads, and it gives up beyond a few arrays.
 """
 

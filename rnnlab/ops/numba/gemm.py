@@ -1,17 +1,16 @@
-"""Matrix products written as one small kernel: a tile of the result stays in registers over the whole sum.
+"""Matrix products by a kernel that holds a tile of the result in registers over the whole sum.
 
     out (n, G) = first + x (n, K) w (K, G)           first: nothing, out itself, or one row for all, (1, G)
 
-The weight is laid out in panels of as many columns as a few vector registers hold, (panels, K, columns), so
-that the innermost loop reads it from one end to the other. A tile is up to six rows of x times a panel: for
-each k it loads one line of the panel, broadcasts a number of each row, and has all products in flight that
-the processor can take (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication"). Few
-rows run as fast as many, which is what a recurrent step needs: libraries tuned for large products run at half
-of that.
+The weight is packed into panels, (panels, K, columns), with as many columns as a few vector registers hold, so
+that the innermost loop reads it sequentially. A tile is the product of up to six rows of x and a panel. For
+each k it loads one line of the panel, broadcasts one element of each row, and issues as many multiplications
+as the processor can run at once (Goto and van de Geijn 2008, "Anatomy of high-performance matrix
+multiplication"). Few rows run as fast as many, as a recurrent step needs. Libraries that are tuned for large
+products reach half of that speed.
 
-A weight that many products share is laid out once (:class:`Panels`). For a single product each thread
-lays out a piece at a time, which stays in its cache. Products that are thin in some direction have loops of
-their own.
+A weight of many products is prepacked once (:class:`Panels`). In a single product each thread packs one piece
+of a panel at a time, which stays in its cache. Products with few rows, columns or terms have their own loops.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ _DTYPES = tuple(map(np.dtype, DTYPES.values()))
 _DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
 _LINE = 64  # bytes: panels start on a line of the cache
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
-_FEW = 4  # rows or numbers to add up, below which laying out the weight is not worth it
+_FEW = 4  # rows or terms, below which packing the weight is not worth it
 
 
 class Panels:
-    """A weight (K, G), laid out. It is a copy: what happens to the weight afterwards does not show.
+    """A prepacked weight (K, G). It is a copy: later changes of the weight do not affect it.
 
     Raises
     ------
     TypeError
-        If it is not a matrix of float32 or float64, or has too few columns for it to pay.
+        If it is not a matrix of float32 or float64, or has too few columns to be worth packing.
     """
 
     def __init__(self, w: Array) -> None:
@@ -90,7 +89,7 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
 
 
 def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
-    """The same where laying out the weight does not pay: few rows, few numbers to add up, few columns."""
+    """The same for products with few rows, terms or columns, where packing the weight is not worth it."""
     sums = out if out.flags.c_contiguous else empty(out.shape, out.dtype)
     if first is not sums:
         sums[...] = 0 if first is None else _rows_of(first, out)[0]
@@ -132,14 +131,14 @@ def check(x: Array, w: Array | Panels, first: Array | None, out: Array) -> None:
 
 
 def _rows_of(first: Array | None, out: Array) -> tuple[Array, int]:
-    """Where the sums start, for the kernels: rows and how many they are, none if at zero."""
+    """The initial values of the sums as the kernels take them: rows and their number, 0 to start at zero."""
     if first is None:
         return out[:0], 0
     return (out if first is out else _contiguous(first)), first.shape[0]
 
 
 def _row_by_row(x: Array) -> Array:
-    """x with the numbers of a row side by side."""
+    """x with contiguous rows."""
     x = _writeable(x)
     if x.strides[1] == x.itemsize or x.shape[1] == 1:
         return x
@@ -153,12 +152,12 @@ def _contiguous(a: Array) -> Array:
 
 
 def _writeable(a: Array) -> Array:
-    """The same numbers in an array of the kind that kernels are compiled for."""
+    """The same elements in an array that kernels take."""
     return a if _plain(a) else _copy(a)
 
 
 def _plain(a: Array) -> bool:
-    """Whether it can be written, is aligned, and has its bytes in the processor's order."""
+    """Whether an array is writeable, aligned and in the processor's byte order."""
     return a.flags.writeable and a.flags.aligned and a.dtype.isnative
 
 
@@ -174,7 +173,7 @@ def _threads(multiplications: int) -> int:
 
 
 def _columns(dtype: np.dtype) -> int:
-    """Of a tile and a panel."""
+    """The number of columns of a tile and a panel."""
     return REGISTERS * VECTOR // dtype.itemsize
 
 
@@ -205,7 +204,7 @@ def _multiply_panels(x, panels, first, first_rows, threads, out):
     parallel_from=0,
 )
 def _multiply(x, w, pieces, first, first_rows, out):
-    """The same, w as it is; a thread lays it out in its own of the pieces, (threads, depth, columns)."""
+    """The same of a weight that is not packed; each thread packs into its own piece, (threads, depth, columns)."""
     threads, columns = pieces.shape[0], pieces.shape[2]
     panels = (w.shape[1] + columns - 1) // columns
     row_parts = _row_parts(x.shape[0], panels, threads)
@@ -269,7 +268,7 @@ def _lay_out(w, panels):
     parallel_from=0,
 )
 def _transpose(x, out):
-    """out = x, which lies column by column in memory."""
+    """out = x, which is contiguous by columns."""
     rows = x.shape[0]
     for block in prange((rows + _BLOCK - 1) // _BLOCK):
         top = block * _BLOCK
@@ -281,7 +280,7 @@ _BLOCK = 64  # rows of the result that are transposed together: a few lines of t
 
 @inlined
 def _row_parts(rows, panels, threads):
-    """Into how many parts the rows are cut, so that there is work for all threads."""
+    """The number of parts that the rows are split into, so that all threads have work."""
     if threads == 1 or panels >= 2 * threads:
         return 1
     return min(2 * threads, (rows + ROWS - 1) // ROWS)
@@ -305,7 +304,7 @@ def _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, e
         out_at = out.ctypes.data + row * out.strides[0] + left * itemsize
         first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
         if width == columns:
-            sum_up(
+            sum_up(  # type: ignore[call-arg]
                 piece, rows, depth, x_at, x.strides[0], piece.ctypes.data,
                 first_at, first_step, out_at, out.strides[0],
             )  # fmt: skip
@@ -316,7 +315,7 @@ def _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, e
                 for j in range(width):
                     edge[i, j] = first[row + i if first_step else 0, left + j]
         at, step = edge.ctypes.data, edge.strides[0]
-        sum_up(piece, rows, depth, x_at, x.strides[0], piece.ctypes.data, at, step, at, step)
+        sum_up(piece, rows, depth, x_at, x.strides[0], piece.ctypes.data, at, step, at, step)  # type: ignore[call-arg]
         for i in range(rows):
             for j in range(width):
                 out[row + i, left + j] = edge[i, j]
@@ -330,7 +329,7 @@ def _lay_out_piece(w, k, left, piece):
     if width == columns and w.strides[1] == w.itemsize:
         for i in range(depth):
             at = w.ctypes.data + (k + i) * w.strides[0] + left * w.itemsize
-            copy_line(piece, at, piece.ctypes.data + i * piece.strides[0])
+            copy_line(piece, at, piece.ctypes.data + i * piece.strides[0])  # type: ignore[call-arg]
         return
     _copy_transposed(w, k, left, piece[:, :width])
     for i in range(depth):
@@ -350,7 +349,7 @@ def _copy_transposed(x, top, left, out):
         for i in range(0, square_rows, lanes):
             source = x.ctypes.data + (top + i) * x.strides[0] + (left + j) * x.strides[1]
             target = out.ctypes.data + i * out.strides[0] + j * out.itemsize
-            transpose_square(out, source, x.strides[1], target, out.strides[0])
+            transpose_square(out, source, x.strides[1], target, out.strides[0])  # type: ignore[call-arg]
     for i in range(rows):
         for j in range(square_columns if i < square_rows else 0, columns):
             out[i, j] = x[top + i, left + j]

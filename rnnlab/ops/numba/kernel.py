@@ -1,18 +1,18 @@
-"""Kernels: loops over arrays that numba compiles when they are first needed and keeps on disk.
+"""Kernels: loops over arrays that numba compiles when they are first needed and caches on disk.
 
-    @kernel("T[:,::1], T[:,::1]", parallel_from=30_000)
-    def twice(x, out):
+    @kernel("T[:,::1], T[:,::1]", arguments="x (n, H); out! (n, H)", parallel_from=30_000)
+    def double(x, out):
         for row in prange(x.shape[0]):
             ...
 
-The signature names the dtype of all floating-point arguments T: there is a version for float32 and one for
-float64, and for each of them one on a single thread and, with ``parallel_from``, one whose outer loop, over
-``prange``, is shared among all threads. The second one is taken where the first argument has so many
-elements that it pays.
+T in the signature is the dtype of all floating-point arguments: each kernel has a version for float32 and one
+for float64. ``arguments`` declares the arrays (:mod:`rnnlab.ops.arguments`); a call checks them before it
+touches memory. With ``parallel_from`` there are a serial and a parallel version. The parallel one shares the
+loop over ``prange`` among all threads. It runs if the first argument has at least so many elements.
 
-Compiling takes a second or two a version. It happens once: the machine code is kept beside this file, or
-where that cannot be written, in the user's cache folder (numba's environment variable NUMBA_CACHE_DIR names
-another place). A change in any of the kernels' files makes it stale.
+Compiling a version takes 1 to 3 seconds, once. The machine code is cached beside this file, or in the user's
+cache folder if that one is read-only, or in the folder that NUMBA_CACHE_DIR names. It is compiled again after
+a change in one of the files of kernels.
 """
 
 from __future__ import annotations

@@ -144,16 +144,16 @@ _TANH = {types.float32: _tanh32, types.float64: _tanh64}
 _SIGMOID = {types.float32: _sigmoid(np.float32), types.float64: _sigmoid(np.float64)}
 
 
-@overload(exp, jit_options=_OPTIONS)
+@overload(exp, jit_options=_OPTIONS)  # type: ignore[arg-type]
 def _choose_exp(x):
     return _EXP.get(x)
 
 
-@overload(tanh, jit_options=_OPTIONS)
+@overload(tanh, jit_options=_OPTIONS)  # type: ignore[arg-type]
 def _choose_tanh(x):
     return _TANH.get(x)
 
 
-@overload(sigmoid, jit_options=_OPTIONS)
+@overload(sigmoid, jit_options=_OPTIONS)  # type: ignore[arg-type]
 def _choose_sigmoid(x):
     return _SIGMOID.get(x)

@@ -1,8 +1,8 @@
 """MKL's matrix product, from the ``mkl`` wheel.
 
-MKL works on OpenMP's threads as GNU made them. The Intel kind, its default, gives wrong products without a
-word where PyTorch has loaded GNU's before; a wrong product is worse than a slow one, so MKL is tried against
-NumPy before anything uses it.
+MKL uses the threads of GNU's OpenMP. With Intel's OpenMP, its default, products are wrong without an error in
+a process where PyTorch has loaded GNU's before. For this reason the first products of MKL are compared with
+NumPy's before it is used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MklUnavailableError(Exception):
 
 
 class Mkl:
-    """MKL, loaded, set to a number of threads, and tried.
+    """MKL, loaded, set to a number of threads, and tested.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Mkl:
 
 
 def _layout(a: Array) -> tuple[int, int]:
-    """How CBLAS is to read a matrix, and the elements from one line to the next, 0 if it cannot."""
+    """The layout of a matrix for CBLAS, and the elements from one line to the next, 0 if CBLAS cannot read it."""
     (rows, columns), (down, across), itemsize = a.shape, a.strides, a.itemsize
     if across == itemsize or columns == 1:
         step = _step(down, rows, columns, itemsize)

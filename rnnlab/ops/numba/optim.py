@@ -1,7 +1,7 @@
-"""The update rules over the flat buffer as kernels: one pass over memory, shared among the threads.
+"""The update rules of flat parameters as kernels: one pass over memory, shared among the threads.
 
-``w`` are the parameters, ``dw`` their gradient, which is multiplied by ``scale``: g = scale dw. Where a
-kernel takes a ``gain``, that is what g or g^2 is multiplied by, and holds the scale as well.
+``w`` are the parameters, ``dw`` their gradient, and g = scale dw. The ``gain`` of a kernel is the factor of dw
+or dw^2, with the scale included.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rnnlab.ops.numba.kernel import kernel, primitive, reduction
 from rnnlab.types import Array
 
 _PARALLEL_FROM = 1 << 18
-_BLOCK = 1 << 14  # numbers that are summed by themselves, so that the sum does not depend on the threads
+_BLOCK = 1 << 14  # elements per partial sum, so that the sum does not depend on the number of threads
 
 
 @primitive

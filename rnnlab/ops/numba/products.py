@@ -1,8 +1,8 @@
-"""Matrix products: which of the ways of multiplying serves which product.
+"""Matrix products: the choice between the kernels, MKL and NumPy.
 
-:mod:`~rnnlab.ops.numba.gemm` multiplies by a weight that was prepacked once, as in the steps of a sequence,
-and single products too. On other processors than AMD's Zen, MKL does the large ones where it is installed and
-works. NumPy does the rest: other dtypes, more axes.
+The kernels of :mod:`~rnnlab.ops.numba.gemm` compute products with prepacked weights and single products. MKL,
+where it is installed and works, computes large single products on processors other than AMD's Zen. NumPy
+computes ``matmul`` of other dtypes and of arrays with more than two axes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = [
     "prepacked",
     "verify",
 ]
-_LARGE = 1 << 26  # multiplications, from which MKL is at its best on the processors that it is made for
+_LARGE = 1 << 26  # multiplications, from which on MKL is faster than the kernels
 
 
 def _choose() -> tuple[Mkl | None, str]:
-    """MKL if large products are for it to do, and what is said of it."""
+    """MKL, if it computes the large products, and a description of the choice."""
     if binding.get_host_cpu_name().startswith("znver"):
         return None, "matrix products by kernels too"
     try:

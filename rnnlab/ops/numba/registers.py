@@ -1,7 +1,7 @@
-"""What :mod:`rnnlab.ops.numba.gemm` does in vector registers, in LLVM's own instructions.
+"""The operations of :mod:`rnnlab.ops.numba.gemm` on vector registers, as LLVM instructions.
 
-A tile of a product, up to six rows by the columns of a panel, is summed up without leaving the registers; and
-squares of numbers are transposed in them.
+A tile of a product, up to six rows by the columns of a panel, is summed in registers. Square blocks are
+transposed in registers.
 """
 
 from __future__ import annotations

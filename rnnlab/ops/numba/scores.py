@@ -85,7 +85,7 @@ def _log_softmax(scores, out):
 def _largest(x):
     most = x[0]
     for j in range(x.size):
-        most = maximum(most, x[j])
+        most = maximum(most, x[j])  # type: ignore[call-arg]
     return most
 
 

@@ -8,35 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnlab.gradcheck.numeric import projected_check
-from rnnlab.layers.attention.contexts import Context
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
-from rnnlab.layers.attention.decoding import attentive_start, attentive_step
-from rnnlab.ops import ops_for
 
-from ..attending import batch
-from ..reference import CupyArray, assert_gradients, assert_same, every_dtype, spoil
-
-CELLS = ["rnn", "lstm", "gru", "simplified_gru"]
-SCORES = ["additive", "dot", "bilinear"]
-PARTS = {
-    "source": {},
-    "selector": {"selector": True},
-    "target": {"source": False, "target": True},
-    "both": {"target": True, "selector": True},
-}
-RAGGED = [2, 4, 0]
-MASK = [[1, 0, 1], [0, 0, 0], [1, 1, 1]]
-
-every_cell = pytest.mark.parametrize("cell", CELLS)
-every_score = pytest.mark.parametrize("score", SCORES)
-every_part = pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
-
-
-def options_of(parts, *, ragged=True):
-    """Lengths, and a mask where there is a source."""
-    if not ragged:
-        return parts
-    return parts | {"lengths": RAGGED} | ({"memory_mask": MASK} if parts.get("source", True) else {})
+from ..attending import any_batch, batch, every_cell, every_part, every_score, options_of
+from ..reference import CELLS, CupyArray, assert_gradients, assert_same, every_dtype, spoil
 
 
 @every_cell
@@ -52,7 +27,12 @@ def test_it_is_the_equations(cell, score, parts, ragged, rng):
 
 @every_part
 @pytest.mark.parametrize(
-    ("cell", "score"), [*((cell, "additive") for cell in CELLS), ("gru", "dot"), ("gru", "bilinear")]
+    ("cell", "score"),
+    [
+        *((cell.name, "additive") for cell in CELLS),
+        ("gru", "dot"),
+        ("gru", "bilinear"),
+    ],
 )
 def test_gradients(cell, score, parts, rng):
     b = batch(rng, cell, score, H=3, C=2, **options_of(parts))
@@ -86,32 +66,6 @@ def direction_error(b, rng):
     return projected_check(value, flat, grad, rng=rng)
 
 
-@st.composite
-def any_batch(draw):
-    """Any cell, score and parts; batches, lengths and memories of one or none, and masks of all kinds."""
-    N, T, L = draw(st.integers(1, 4)), draw(st.integers(1, 5)), draw(st.integers(1, 4))
-    source, target = draw(st.sampled_from([(True, False), (False, True), (True, True)]))
-    lengths = draw(st.none() | st.lists(st.integers(0, T), min_size=N, max_size=N))
-    masks = st.lists(st.lists(st.booleans(), min_size=L, max_size=L), min_size=N, max_size=N)
-    b = batch(
-        np.random.default_rng(draw(st.integers(0, 2**32 - 1))),
-        draw(st.sampled_from(CELLS)),
-        draw(st.sampled_from(SCORES)),
-        source=source,
-        selector=source and draw(st.booleans()),
-        target=target,
-        N=N,
-        T=T,
-        L=L,
-        H=draw(st.integers(1, 4)),
-        A=draw(st.integers(1, 4)),
-        C=draw(st.integers(1, 4)),
-        lengths=lengths,
-        memory_mask=draw(st.none() | masks) if source else None,
-    )
-    return b, np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-
-
 @given(any_batch())
 @settings(max_examples=60)
 def test_any_batch_is_the_equations(drawn):
@@ -125,27 +79,6 @@ def test_any_batch_is_the_equations(drawn):
 @settings(max_examples=80)
 def test_gradients_of_any_batch(drawn):
     assert direction_error(*drawn) < 1e-7
-
-
-@given(any_batch())
-@settings(max_examples=40)
-def test_steps_are_the_sequence(drawn):
-    b, _ = drawn
-    b = b._replace(lengths=None)
-    a, T = b.arrays, b.arrays["x"].shape[1]
-    h, contexts, *rest, _ = b.forward()
-    state = attentive_start(
-        tuple(a[name] for name in b.state_names), a.get("memory"), {n: a[n] for n in b.param_names},
-        memory_mask=b.memory_mask, **b.options,
-    )  # fmt: skip
-    for t in range(T):
-        h_t, context_t, weights_t, state = attentive_step(a["x"][:, t], state)
-        np.testing.assert_allclose(h_t, h[:, t], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(context_t, contexts[:, t], rtol=1e-9, atol=1e-12)
-        for one, all_of_it in zip(weights_t.values(), rest, strict=False):
-            np.testing.assert_allclose(one, all_of_it[:, t, : one.shape[1]], rtol=1e-9, atol=1e-12)
-    finals = rest[-len(b.cell.states) :]
-    np.testing.assert_allclose(state[0], finals, rtol=1e-9, atol=1e-12)
 
 
 @given(any_batch(), st.integers(1, 3))
@@ -195,11 +128,11 @@ def test_outputs_and_gradients_may_be_overwritten_and_caches_are_apart(cell, par
     *outs, cache = b.forward()
     douts = [rng.standard_normal(out.shape) for out in outs]
     first = b.backward(*douts, cache)
-    kept = tuple(grad.copy() for grad in first)
+    saved = tuple(grad.copy() for grad in first)
     *other_outs, other_cache = other.forward()
     other.backward(*other_outs, other_cache)
     spoil(*first, *outs, *other_outs)
-    assert_same(b.backward(*douts, cache), kept)
+    assert_same(b.backward(*douts, cache), saved)
 
 
 @every_part
@@ -207,9 +140,9 @@ def test_a_backward_writes_into_nothing_it_is_given(parts, rng):
     b = batch(rng, **options_of(parts))
     *outs, cache = b.forward()
     watched = {**b.arrays, **{str(k): out for k, out in enumerate(outs)}}
-    kept = {name: array.copy() for name, array in watched.items()}
+    saved = {name: array.copy() for name, array in watched.items()}
     b.backward(*outs, cache)
-    for name, array in kept.items():
+    for name, array in saved.items():
         np.testing.assert_array_equal(watched[name], array, err_msg=name)
 
 
@@ -243,34 +176,6 @@ def test_gradients_are_added_into_arrays_that_are_given(cell, parts, rng):
     assert not into["other"].any()
 
 
-def test_gradients_of_outputs_may_be_left_out(rng):
-    b = batch(rng, **options_of(PARTS["both"]))
-    *outs, cache = b.forward()
-    nothing = [np.zeros_like(out) for out in outs[1:]]
-    dx, dstate, dmemory, dparams = attentive_backward(outs[0], None, cache)
-    assert_same((dx, *dstate, dmemory, *dparams.values()), b.backward(outs[0], *nothing, cache))
-
-
-def test_the_gradient_of_the_memory_may_be_left_out(rng):
-    b = batch(rng, **options_of(PARTS["both"]))
-    h, contexts, *_, cache = b.forward()
-    dx, _, dmemory, dparams = attentive_backward(h, contexts, cache, memory_gradient=False)
-    expected_dx, _, _, expected = attentive_backward(h, contexts, cache)
-    assert dmemory is None
-    assert_same((dx, *dparams.values()), (expected_dx, *expected.values()))
-
-
-def test_chunks_of_steps_make_no_difference(rng, monkeypatch):
-    b = batch(rng, **options_of(PARTS["both"]))
-    *outs, cache = b.forward()
-    grads = b.backward(*outs, cache)
-    for name in ("_CHUNK_ROWS", "_CHUNK_NUMBERS"):
-        monkeypatch.setattr(f"rnnlab.layers.recurrent.packing.{name}", 1)
-    *in_chunks, cache = b.forward()
-    for one, other in zip((*in_chunks, *b.backward(*outs, cache)), (*outs, *grads), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-13)
-
-
 @every_part
 @pytest.mark.parametrize(("N", "T", "L"), [(0, 3, 2), (2, 0, 2), (2, 3, 0), (0, 0, 0)])
 def test_nothing_to_do(parts, N, T, L, rng):
@@ -281,92 +186,6 @@ def test_nothing_to_do(parts, N, T, L, rng):
     for grad, array in zip(b.backward(*outs, cache), b.arrays.values(), strict=True):
         assert grad.shape == array.shape
         assert np.isfinite(grad).all()
-
-
-# ---------------------------------------------------------------- decoding
-
-
-def test_a_selector_of_nothing_has_no_gradient(rng, monkeypatch):
-    """Where there is no cell to select, in memory that holds other numbers."""
-    given = batch(rng, selector=True, L=0)
-    monkeypatch.setattr(ops_for(given.arrays["x"]), "empty", lambda shape, dtype: np.full(shape, 7, dtype))
-    *outs, cache = given.forward()
-    grads = dict(zip(given.arrays, given.backward(*map(np.ones_like, outs), cache), strict=True))
-    for name in ("selector_w", "selector_b", "source_Wq", "Wz"):
-        np.testing.assert_array_equal(grads[name], 0)
-
-
-@every_part
-def test_rows_of_a_decoding_state_may_be_taken_in_any_order(parts, rng):
-    """As beam search does: each row goes on from its own past, whatever becomes of others."""
-    from rnnlab.decoding.search import select
-
-    b = batch(rng, "gru", N=3, T=5, **(parts | ({"memory_mask": MASK} if parts.get("source", True) else {})))
-    a = b.arrays
-    params = {name: a[name] for name in b.param_names}
-    state = attentive_start((a["h0"],), a.get("memory"), params, memory_mask=b.memory_mask, **b.options)
-    sequences = np.arange(3)[:, None]  # of each row: its source, then the rows of x it has read
-    for t in range(5):
-        x = rng.standard_normal((len(sequences), 2))
-        a.setdefault("read", {})
-        h, _, _, advanced = attentive_step(x, state)
-        again = attentive_step(x, state)
-        assert_same(again[0], h)  # a state may be gone on from twice
-        a["read"] |= {(t, k): x[k] for k in range(len(x))}
-        sequences = np.concatenate([sequences, np.arange(len(x))[:, None]], axis=1)
-        rows = rng.integers(len(x), size=4)
-        state, sequences, h = select(advanced, rows), sequences[rows], h[rows]
-    read = a.pop("read")
-    for n, (source, *path) in enumerate(sequences):
-        alone = {"x": np.array([[read[t, k] for t, k in enumerate(path)]]), "h0": a["h0"][source][None]}
-        if "memory" in a:
-            alone["memory"] = a["memory"][source][None]
-        mask = None if b.memory_mask is None else b.memory_mask[source][None]
-        expected = b._replace(memory_mask=mask).forward(**alone)[0]
-        np.testing.assert_allclose(h[n], expected[0, -1], rtol=1e-10)
-
-
-def test_taking_rows_copies_neither_memory_nor_past(rng):
-    from rnnlab.decoding.search import select
-
-    b = batch(rng, "gru", target=True)
-    a = b.arrays
-    state = attentive_start((a["h0"],), a["memory"], {n: a[n] for n in b.param_names}, **b.options)
-    *_, state = attentive_step(a["x"][:, 0], state)
-    *_, state = attentive_step(a["x"][:, 1], state)
-    (taken_h,), origins, cells, history, past, decoder = select(state, np.array([1, 1, 0, 2, 2]))
-    assert past is state[4]
-    assert decoder is state[5]
-    assert taken_h.shape == (5, 4)
-    assert [each.shape for each in (origins, cells, history)] == [(5,), (5, 3), (5, 1)]
-    assert {each.dtype.kind for each in (origins, cells, history)} == {"i"}
-
-
-def test_copies_of_a_row_attend_once(rng, monkeypatch):
-    from rnnlab.decoding.search import select
-
-    b = batch(rng, "lstm", target=True, selector=True)
-    a = b.arrays
-    params = {name: a[name] for name in b.param_names}
-    state = attentive_start((a["h0"], a["c0"]), a["memory"], params, **b.options)
-    *_, state = attentive_step(a["x"][:, 0], state)
-    rows = np.array([2, 0, 2, 2, 0])
-    x = rng.standard_normal((5, 2))
-    *outs, copied = attentive_step(x, select(state, rows))
-    queries = []
-    attend = Context.step
-    monkeypatch.setattr(
-        Context, "step", lambda self, h, *rest: (queries.append(len(h)), attend(self, h, *rest))
-    )
-    attentive_step(x, select(state, rows))
-    assert queries == [2, 2]
-    for k, row in enumerate(rows):
-        h, context, weights, _ = attentive_step(x[k : k + 1], select(state, np.array([row])))
-        np.testing.assert_allclose(outs[0][k], h[0], rtol=1e-12)
-        np.testing.assert_allclose(outs[1][k], context[0], rtol=1e-12)
-        for name, each in weights.items():
-            np.testing.assert_allclose(outs[2][name][k], each[0], rtol=1e-12)
-    assert copied[4].states.shape[0] >= 2
 
 
 # ---------------------------------------------------------------- against PyTorch
@@ -436,7 +255,7 @@ def torch_attentive(torch, b, a, mask):
     return [torch.stack(each, 1) for each in outs.values()] + state
 
 
-# ---------------------------------------------------------------- what the door turns away
+# ---------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -471,7 +290,7 @@ def test_what_does_not_fit_is_named(change, message, rng):
         attentive_forward(**given | change)
 
 
-def test_backward_turns_away_gradients_that_do_not_fit(rng):
+def test_backward_refuses_gradients_that_do_not_fit(rng):
     b = batch(rng)
     h, contexts, _, _, _, cache = b.forward()
     with pytest.raises(ValueError, match="attentive_backward: dh gradient has shape"):

@@ -1,11 +1,10 @@
-"""Attention of one query, its selector and its penalty: the equations, numeric gradients, errors."""
+"""Attention of one query: the equations, numeric gradients, errors."""
 
 import re
 
 import numpy as np
 import pytest
 
-from rnnlab.layers import doubly_stochastic_loss, selector_backward, selector_forward
 from rnnlab.layers.attention.query import (
     attention_keys_backward,
     attention_keys_forward,
@@ -14,7 +13,6 @@ from rnnlab.layers.attention.query import (
     attention_step_forward,
 )
 from rnnlab.plain import attention as plain
-from rnnlab.plain.activation import sigmoid
 
 from ..reference import assert_gradients, assert_same, every_dtype, spoil
 
@@ -26,11 +24,11 @@ every_score = pytest.mark.parametrize("score", SCORES)
 every_mask = pytest.mark.parametrize("mask", [None, MASK], ids=["full", "masked"])
 
 
-def inputs(score, rng, n=N, cells=L):
+def inputs(score, rng, n=N, slots=L):
     """A query, a memory and the parameters of a score."""
     columns = H if score == "dot" else C
     shapes = attention_shapes(score, query_dim=H, memory_dim=columns, attention_dim=A)
-    arrays = {"query": (n, H), "memory": (n, cells, columns)} | shapes
+    arrays = {"query": (n, H), "memory": (n, slots, columns)} | shapes
     return {name: rng.standard_normal(shape) for name, shape in arrays.items()}
 
 
@@ -121,9 +119,9 @@ def test_outputs_and_gradients_may_be_overwritten(score, rng):
     *outs, caches = forward(**inputs(score, rng))
     douts = [rng.standard_normal(out.shape) for out in outs]
     first = backward(*douts, caches)
-    kept = tuple(grad.copy() for grad in first)
+    saved = tuple(grad.copy() for grad in first)
     spoil(*first, *outs)
-    assert_same(backward(*douts, caches), kept)
+    assert_same(backward(*douts, caches), saved)
 
 
 @every_score
@@ -145,58 +143,7 @@ def test_gradients_of_keys_are_added_into_arrays_that_are_given(rng):
         np.testing.assert_allclose(grad, 1 + expected[name])
 
 
-# ---------------------------------------------------------------- selector and penalty
-
-
-def test_selector(rng):
-    a = {
-        name: rng.standard_normal(shape)
-        for name, shape in {"context": (3, 4), "h": (3, 5), "w": (5,), "b": (1,)}.items()
-    }
-    scaled, _ = selector_forward(**a)
-    beta = sigmoid(a["h"] @ a["w"] + a["b"])
-    np.testing.assert_allclose(scaled, beta[:, None] * a["context"], rtol=1e-12)
-    assert_gradients(selector_forward, selector_backward, a, rng)
-    with pytest.raises(ValueError, match=re.escape("selector_forward: b has shape (5,), expected (1,)")):
-        selector_forward(a["context"], a["h"], a["w"], a["w"])
-
-
-@pytest.mark.parametrize("lengths", [None, np.array([2, 0, 4])], ids=["full", "ragged"])
-@pytest.mark.parametrize("mask", [None, np.array([[1, 0], [1, 1], [0, 0]])], ids=["all", "masked"])
-def test_doubly_stochastic_loss(lengths, mask, rng):
-    weights = rng.random((3, 4, 2))
-    loss, _ = doubly_stochastic_loss(weights, lengths, memory_mask=mask)
-    expected = 0.0
-    for n in range(3):
-        steps = 4 if lengths is None else lengths[n]
-        for i in range(2):
-            if steps and (mask is None or mask[n, i]):
-                expected += (1 - weights[n, :steps, i].sum()) ** 2
-    assert loss == pytest.approx(expected / 3)
-    assert isinstance(loss, float)
-    assert_gradients(
-        lambda weights: doubly_stochastic_loss(weights, lengths, memory_mask=mask),
-        lambda dloss, dweights: dloss * dweights,
-        {"weights": weights},
-        rng,
-    )
-
-
-def test_doubly_stochastic_loss_of_even_weights_is_zero():
-    loss, dweights = doubly_stochastic_loss(np.full((2, 4, 4), 0.25, np.float32))
-    assert loss == 0
-    assert dweights.dtype == np.float32
-    assert not dweights.any()
-
-
-@pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 2), (2, 3, 0)])
-def test_doubly_stochastic_loss_of_nothing(shape):
-    loss, dweights = doubly_stochastic_loss(np.zeros(shape))
-    assert loss == 0
-    assert dweights.shape == shape
-
-
-# ---------------------------------------------------------------- what the door turns away
+# ---------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -221,7 +168,7 @@ def test_what_does_not_fit_is_named(change, message, rng):
         attention_step_forward(**given | change)
 
 
-def test_backward_turns_away_gradients_that_do_not_fit(rng):
+def test_backward_refuses_gradients_that_do_not_fit(rng):
     a = inputs("additive", rng)
     keys, _ = attention_keys_forward(a["memory"], a)
     context, weights, cache = attention_step_forward(a["query"], keys, a["memory"], a)
@@ -232,18 +179,10 @@ def test_backward_turns_away_gradients_that_do_not_fit(rng):
 
 
 @pytest.mark.parametrize("score", ["additive", "dot", "bilinear"])
-def test_backward_of_keys_turns_away_gradients_that_do_not_fit(score, rng):
+def test_backward_of_keys_refuses_gradients_that_do_not_fit(score, rng):
     a = inputs(score, rng)
     keys, cache = attention_keys_forward(a["memory"], a, score=score)
     with pytest.raises(ValueError, match="attention_keys_backward: dkeys has shape"):
         attention_keys_backward(keys.swapaxes(0, 1), cache)
     with pytest.raises(TypeError, match="attention_keys_backward: dkeys has dtype float32"):
         attention_keys_backward(keys.astype(np.float32), cache)
-
-
-def test_penalty_turns_away_masks_that_do_not_fit():
-    weights = np.ones((2, 3, 4))
-    with pytest.raises(ValueError, match="doubly_stochastic_loss: memory_mask has shape"):
-        doubly_stochastic_loss(weights, memory_mask=np.ones((2, 3)))
-    with pytest.raises(ValueError, match="doubly_stochastic_loss: lengths holds numbers from 1 to 4"):
-        doubly_stochastic_loss(weights, np.array([1, 4]))

@@ -205,11 +205,11 @@ def test_inference_is_zoneouts_expectation(rate, rng):
 
 def attentive_inputs(cell, rng, *, target):
     shapes = attentive_shapes(
-        cell.name, input_dim=3, hidden_dim=5, attention_dim=4, memory_dim=6, target=target
+        cell.name, input_dim=2, hidden_dim=4, attention_dim=3, memory_dim=3, target=target
     )
-    arrays = {"x": rng.standard_normal((3, 4, 3))}
-    arrays |= {f"{name}0": rng.standard_normal((3, 5)) for name in cell.states}
-    arrays["memory"] = rng.standard_normal((3, 2, 6))
+    arrays = {"x": rng.standard_normal((3, 4, 2))}
+    arrays |= {f"{name}0": rng.standard_normal((3, 4)) for name in cell.states}
+    arrays["memory"] = rng.standard_normal((3, 2, 3))
     return arrays | {name: rng.standard_normal(shape) / 2 for name, shape in shapes.items()}
 
 

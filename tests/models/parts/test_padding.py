@@ -1,4 +1,6 @@
-"""A padded batch has the loss and the gradients of the batch."""
+"""Padded batches: the same losses and gradients as the batch, in few shapes."""
+
+import copy
 
 import numpy as np
 import pytest
@@ -11,12 +13,14 @@ from rnnlab.training.accumulation import parts_of
 
 from ..toys import batch, build
 
-NAMES = [name for name, _, _ in gradcheck_cases.model_cases(np.random.default_rng(0))]
+CASES = {name: case for name, *case in gradcheck_cases.model_cases(np.random.default_rng(0))}
+NAMES = list(CASES)
 
 
 def case_called(name):
-    cases = gradcheck_cases.model_cases(np.random.default_rng(0))
-    return next((model, batch) for each, model, batch in cases if each == name)
+    """A copy of the case's model, which a test may move to a device, and its batch."""
+    model, batch = CASES[name]
+    return copy.deepcopy(model), batch
 
 
 def padded_loss(model, batch, part_of=None, grads=None, rng=None):
@@ -72,10 +76,10 @@ def test_parts_add_up(name):
     tokens = len(batch[1]) if name.startswith("Seq") and np.ndim(batch[1]) == 1 else None
     expected, grads = model.loss(*batch)
     whole = len(batch[1]), tokens if tokens is not None else int(model.nll(*batch)[1])
-    room = model.params.zeros_like()
-    loss = sum(padded_loss(model, part, whole, room)[0] for part in parts_of(batch, 2))
+    gradients = model.params.zeros_like()
+    loss = sum(padded_loss(model, part, whole, gradients)[0] for part in parts_of(batch, 2))
     assert loss == pytest.approx(expected, rel=1e-12)
-    np.testing.assert_allclose(room.flat, grads.flat, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(gradients.flat, grads.flat, rtol=1e-9, atol=1e-12)
 
 
 EMPTY_SOURCES = [{}, {"bidirectional": False}, {"num_layers": 2, "encoder_reconstruction": 0.1}]
@@ -104,7 +108,7 @@ def test_batches_of_few_shapes(rng):
     assert model.padded(features[:1], captions[:1]).shape != shape
 
 
-def test_noise_is_drawn(rng):
+def test_dropout_is_drawn(rng):
     model = build(word_dropout=0.5)
     given = batch(rng)
     plain, noisy = (padded_loss(model, given, rng=r)[0] for r in (None, np.random.default_rng(0)))

@@ -1,4 +1,4 @@
-"""The last states of sentences: those that emit the last token, under teacher forcing and running free."""
+"""What captioning and translation share: last states, decoding steps and errors."""
 
 import numpy as np
 import pytest
@@ -13,8 +13,8 @@ LAST = [5, 2, 4, 2]  # steps of the toys' captions up to the last target
 
 
 @every_architecture
-def test_the_state_that_emits_the_last_token(options, rng):
-    """As decoding's step functions have it, and without dropout."""
+def test_last_states_predict_the_last_token(options, rng):
+    """The same states as by the step functions of decoding, and without dropout."""
     model = build(**options, **DROPOUT)
     features, captions = batch(rng, **options)
     features, captions = rows_of(features, slice(4)), captions[:4]
@@ -53,3 +53,22 @@ def test_every_sentence_needs_a_token(rng):
         build().last_states(features, captions)
     with pytest.raises(ValueError, match=r"Seq2Seq.last_states: sentences has shape \(2, 5\)"):
         build_seq2seq().last_states(pairs()[0], pairs()[1][:2])
+
+
+@every_architecture
+def test_steps_have_the_probabilities_of_the_loss(options, rng):
+    """The log-probabilities of ``advance`` along a caption sum up to its likelihood."""
+    model = build(**options)
+    features, captions = batch(rng, **options)
+    state, total = model.start(features), 0.0
+    for tokens, targets in zip(captions.T[:-1], captions.T[1:], strict=True):
+        log_probs, state = model.advance(state, tokens)
+        total -= log_probs[np.arange(len(targets)), targets][targets != NULL].sum()
+    assert total == pytest.approx(model.nll(features, captions)[0])
+
+
+def test_the_attention_of_a_state_needs_a_source(rng):
+    model, (features, _) = build(target_attention=True), batch(rng)
+    assert not model.attends_to_source
+    with pytest.raises(ValueError, match="CaptioningRNN: this model does not attend to its source"):
+        model.attention(model.start(features))

@@ -1,0 +1,114 @@
+"""Reading HDF5 and JSON: values, and errors that name file and field."""
+
+import h5py
+import numpy as np
+import pytest
+
+from rnnlab.data.hdf5 import get_dataset, open_hdf5, read_dataset, read_json, read_strings
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write fields to an HDF5 file and open it."""
+    opened = []
+
+    def write(attributes=None, **fields):
+        path = tmp_path / f"{len(opened)}.h5"
+        with h5py.File(path, "w") as file:
+            for name, values in fields.items():
+                file[name] = values
+                file[name].attrs.update(attributes or {})
+        opened.append(open_hdf5(path))
+        return opened[-1]
+
+    yield write
+    for file in opened:
+        file.close()
+
+
+def test_what_is_no_hdf5(tmp_path):
+    path = tmp_path / "x.h5"
+    with pytest.raises(FileNotFoundError, match="x.h5: found no such file, expected an HDF5 file"):
+        open_hdf5(path)
+    path.write_bytes(b"word " * 500)
+    with pytest.raises(OSError, match=r"x.h5: .* cannot read .* expected a complete HDF5 file"):
+        open_hdf5(path)
+
+
+def test_the_first_field_that_a_file_has(write):
+    file = write(idxes=[1, 2], other=[3])
+    assert get_dataset(file, "idxs", "idxes").name == "/idxes"
+    with pytest.raises(KeyError, match="found the fields idxes, other, expected idxs or rows"):
+        get_dataset(file, "idxs", "rows")
+
+
+def test_a_group_is_no_field(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["group/values"] = [1]
+        with pytest.raises(KeyError, match="found the fields group, expected group"):
+            get_dataset(file, "group")
+
+
+def test_bytes_are_offset_and_scaled(write):
+    values = np.array([[0, 255], [10, 1]], np.uint8)
+    found = read_dataset(write({"offset": np.array([1.0, -1.0]), "scale": 0.5}, x=values), "x")
+    np.testing.assert_array_equal(found, [[1, 126.5], [6, -0.5]])
+    assert found.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("stored", "read"), [(np.float16, np.float32), (np.float64, np.float64), (np.uint8, np.uint8)]
+)
+def test_only_half_precision_is_converted(write, stored, read):
+    found = read_dataset(write(x=np.arange(3, dtype=stored)), "x")
+    assert found.dtype == read
+    np.testing.assert_array_equal(found, [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"offset": 1.0}, "x: found only one of the attributes offset and scale, expected both or neither"),
+        (
+            {"offset": 0.0, "scale": np.ones(3)},
+            r"x: attribute scale: found \(3,\), expected \(2,\)",
+        ),
+    ],
+)
+def test_an_offset_and_a_scale_that_do_not_fit(write, attributes, message):
+    file = write(attributes, x=np.zeros((4, 2), np.uint8))
+    with pytest.raises(ValueError, match=message):
+        read_dataset(file, "x")
+
+
+def test_strings(write):
+    file = write(words=["a", "\u00e9"], numbers=[1], table=[["a"]])
+    assert read_strings(file, "words") == ("a", "\u00e9")
+    for field in ("numbers", "table"):
+        with pytest.raises(ValueError, match=f"0.h5: {field}: found .*, expected a list of strings"):
+            read_strings(file, field)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"words": [', "found text that is not JSON .* expected a JSON file"),
+        (b"\xff\xfe\x89HDF", "found text that is not JSON"),
+        (b"[1]", "found a JSON list, expected an object with words, numbers"),
+    ],
+)
+def test_what_is_no_json_object(tmp_path, content, message):
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"x.json: {message}"):
+        read_json(path, "words", "numbers")
+
+
+def test_fields_of_json(tmp_path):
+    path = tmp_path / "x.json"
+    with pytest.raises(FileNotFoundError, match="x.json: found no such file, expected a JSON file"):
+        read_json(path)
+    path.write_text('{"words": ["a"]}')
+    assert read_json(path, "words") == {"words": ["a"]}
+    with pytest.raises(KeyError, match="found the fields words, expected numbers"):
+        read_json(path, "words", "numbers")

@@ -1,0 +1,51 @@
+"""The doubly stochastic loss: its equation, numeric gradients, empty batches and errors."""
+
+import numpy as np
+import pytest
+
+from rnnlab.layers.attention.losses import doubly_stochastic_loss
+
+from ..reference import assert_gradients
+
+
+@pytest.mark.parametrize("lengths", [None, np.array([2, 0, 4])], ids=["full", "ragged"])
+@pytest.mark.parametrize("mask", [None, np.array([[1, 0], [1, 1], [0, 0]])], ids=["all", "masked"])
+def test_it_is_the_equation(lengths, mask, rng):
+    weights = rng.random((3, 4, 2))
+    loss, _ = doubly_stochastic_loss(weights, lengths, memory_mask=mask)
+    expected = 0.0
+    for n in range(3):
+        steps = 4 if lengths is None else lengths[n]
+        for i in range(2):
+            if steps and (mask is None or mask[n, i]):
+                expected += (1 - weights[n, :steps, i].sum()) ** 2
+    assert loss == pytest.approx(expected / 3)
+    assert isinstance(loss, float)
+    assert_gradients(
+        lambda weights: doubly_stochastic_loss(weights, lengths, memory_mask=mask),
+        lambda dloss, dweights: dloss * dweights,
+        {"weights": weights},
+        rng,
+    )
+
+
+def test_loss_of_even_weights_is_zero():
+    loss, dweights = doubly_stochastic_loss(np.full((2, 4, 4), 0.25, np.float32))
+    assert loss == 0
+    assert dweights.dtype == np.float32
+    assert not dweights.any()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 2), (2, 3, 0)])
+def test_loss_of_nothing(shape):
+    loss, dweights = doubly_stochastic_loss(np.zeros(shape))
+    assert loss == 0
+    assert dweights.shape == shape
+
+
+def test_masks_and_lengths_that_do_not_fit():
+    weights = np.ones((2, 3, 4))
+    with pytest.raises(ValueError, match="doubly_stochastic_loss: memory_mask has shape"):
+        doubly_stochastic_loss(weights, memory_mask=np.ones((2, 3)))
+    with pytest.raises(ValueError, match="doubly_stochastic_loss: lengths holds numbers from 1 to 4"):
+        doubly_stochastic_loss(weights, np.array([1, 4]))
