@@ -1,4 +1,4 @@
-"""The parallel versions of all kernels, in processes whose numbers of threads differ and that share one cache."""
+"""The parallel versions of all kernels, in processes with other numbers of threads that share one cache."""
 
 import os
 import subprocess
