@@ -100,8 +100,8 @@ class Regularisation(NamedTuple):
         if self.recurrent_dropout_on == "state" and cell.carries_h and not cell.is_prepared:
             raise ValueError(
                 f"{function}: recurrent_dropout_on is 'state', but the step functions of {name!r} "
-                "cannot tell what the recurrent weights read from the state that they carry; use zoneout_h or "
-                "weight_dropout"
+                "cannot tell what the recurrent weights read from the state that they carry: "
+                "use zoneout_h or weight_dropout"
             )
 
     @property
