@@ -93,7 +93,7 @@ def test_losses(module, dtype, smoothing, batch, seed):
     mask, exact = np.arange(T) < lengths[:, None], x.astype(np.float64)
     with primitives(module):
         found = layers.temporal_softmax_loss(x, y, mask, label_smoothing=smoothing)
-        of_rows = layers.softmax_loss(x[:, 0], y[:, 0], label_smoothing=smoothing)
+        of_rows = layers.softmax_loss(x[:, 0].copy(), y[:, 0], label_smoothing=smoothing)
     expected = PLAIN.temporal_softmax_loss(exact, y, mask, label_smoothing=smoothing)
     expected_of_rows = PLAIN.softmax_loss(exact[:, 0], y[:, 0], label_smoothing=smoothing)
     for (loss, dx), (wanted, dwanted) in ((found, expected), (of_rows, expected_of_rows)):

@@ -266,7 +266,7 @@ def test_stages_that_do_not_fit_the_model(tables, tmp_path, change, message):
 def test_a_weight_that_the_model_cannot_have(tables, tmp_path):
     tables["model"] |= {"attention": None}
     tables["data"] |= {"features": "pca"}
-    with pytest.raises(ValueError, match=r"stage\.1: .*doubly_stochastic is 0\.3, expected an attention"):
+    with pytest.raises(ValueError, match=r"stage\.1: .*doubly_stochastic is 0\.3, which needs attention"):
         train(tables | {"stage": STAGES[1:]}, tmp_path / "run")
 
 
