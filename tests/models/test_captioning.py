@@ -81,21 +81,6 @@ def test_label_smoothing_is_of_the_loss_alone(rng):
 
 
 @every_architecture
-def test_advance_over_a_caption_gives_its_likelihood(options, rng):
-    """Decoding, one step function at a time, computes what training does."""
-    model = build(**options)
-    features, captions = batch(rng, **options)
-    state = model.start(features)
-    total = 0.0
-    for tokens, targets in zip(captions.T, captions.T[1:], strict=False):
-        log_probs, state = model.advance(state, tokens)
-        np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1)
-        real = targets != NULL
-        total += log_probs[real, targets[real]].sum()
-    assert -total == pytest.approx(model.nll(features, captions)[0], rel=1e-12)
-
-
-@every_architecture
 def test_padding_changes_nothing(options, rng):
     model = build(**options)
     features, captions = batch(rng, **options)
