@@ -23,10 +23,10 @@ from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.classification import READOUTS
 from rnnlab.types import Array
 
-CELLS = ("rnn", "lstm", "gru", "simplified_gru")  # the library's own
-N, T, D, H, V = 3, 4, 5, 4, 6  # a batch of three, the shortest sequence empty
+CELLS = ("rnn", "lstm", "gru", "simplified_gru")  # the built-in cells
+N, T, D, H, V = 3, 4, 5, 4, 6  # three sequences, of which one is empty
 LENGTHS = np.array([2, T, 0])
-A, L = 2, 3  # attention to three cells, all of one sequence's masked
+A, L = 2, 3  # units of additive scores, slots of a memory; all slots of one sequence are masked
 MEMORY_MASK = np.array([[True, False, True], [False, False, False], [True, True, True]])
 
 
@@ -105,7 +105,7 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def cell_cases(cell: str | Cell, rng: np.random.Generator) -> Iterator[Case]:
-    """A cell of one's own: over sequences, with each regularisation that it allows, and with attention.
+    """The cases of one cell: over sequences, with each regularisation that it allows, and with attention.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def _attentive_case(
 def model_cases(
     rng: np.random.Generator, cells: Sequence[str] = CELLS
 ) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
-    """Names, models under dropout and batches for them: every cell in everything that it can be part of."""
+    """Names, models under dropout and batches for them: every cell in every kind of model."""
     words = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
     captions = np.array([[1, 4, 5, 4, 2], [1, 5, 2, 0, 0], [0, 0, 0, 0, 0]])
     image, regions = rng.standard_normal((N, D)), rng.standard_normal((N, L, D))
@@ -360,7 +360,7 @@ def model_cases(
                 "project_cell": cell_for("model_cases", cell).num_states == 2,
             }
         yield f"CaptioningRNN {cell} {image_input}", captioner(cell, **options), (image, captions)
-    common["init_scale"] = 2.0  # vectors have to differ for it to matter where a model looks
+    common["init_scale"] = 2.0  # larger vectors, so that the loss depends on the attention weights
     to_regions = {"attention": "additive", "doubly_stochastic": 0.5, "output": "deep"}
     for cell in cells:
         name = f"CaptioningRNN {cell} attention to"
