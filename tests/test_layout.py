@@ -15,7 +15,6 @@ TESTED_IN = {
     "types": "test_layout",
     "training/protocols": "training/test_solver",
     "ops/cuda/lstm_steps": "ops/test_lstm_steps",
-    "ops/numba/lstm_steps": "ops/test_lstm_steps",
     "ops/numpy/lstm_steps": "ops/test_lstm_steps",
     "ops/numpy/regularised": "ops/test_step_masks",
     # all of these run through the same checks, one case each
