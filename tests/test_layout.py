@@ -19,11 +19,12 @@ TESTED_IN = {
     "ops/numpy/regularised": "ops/test_step_masks",
     # all of these run through the same checks, one case each
     "plain/*": "plain/test_layers",
-    "layers/recurrent/*": "layers/recurrent/test_cell",
     # the modules of cs231n are other names of what is tested elsewhere
     "cs231n/*": "cs231n/test_course",
     # parts of a whole that is tested
-    "layers/attention/*": "layers/attention/test_decoder",
+    "layers/attention/scores": "layers/attention/test_query",
+    "layers/recurrent/primitive": "layers/recurrent/test_cell",
+    "layers/recurrent/sequence": "layers/recurrent/test_cell",
 }
 
 

@@ -47,7 +47,7 @@ def test_cells_in_half_precision(name, dtype, normal):
 @every_dtype
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", CELLS)
-def test_cells_do_not_swallow_what_is_not_finite(name, bad, dtype, normal):
+def test_nan_and_infinity_propagate(name, bad, dtype, normal):
     arguments = cell_arguments(name, 4, 20, normal)
     for k, array in enumerate(arguments):
         spoilt = [a.copy() for a in arguments]

@@ -22,7 +22,7 @@ def assert_product(actual, expected):
 
 
 @every_dtype
-def test_two_packed_weights_at_once(dtype, normal):
+def test_two_prepacked_weights_at_once(dtype, normal):
     """As in the GRU. The weights may change or go; panels are a copy."""
     x, w = normal(3, 8), normal(8, 150)
     saved = w.copy()
@@ -38,14 +38,14 @@ def test_two_packed_weights_at_once(dtype, normal):
 
 @every_dtype
 @pytest.mark.parametrize("rows", [1, 7, 300, 1000])
-def test_a_packed_weight_serves_any_number_of_rows(rows, dtype, normal):
+def test_a_prepacked_weight_serves_any_number_of_rows(rows, dtype, normal):
     w = normal(64, 96)
     weights, x, out = Panels(w), normal(rows, 64), np.empty((rows, 96), dtype)
     weights.multiply(x, None, out)
     assert_product(out, x @ w)
 
 
-def test_memory_of_packed_weights_is_used_again(rng):
+def test_memory_of_prepacked_weights_is_reused(rng):
     w = rng.standard_normal((80, 100)).astype(np.float32)
     places = set()
     for _ in range(200):
@@ -54,13 +54,13 @@ def test_memory_of_packed_weights_is_used_again(rng):
     assert len(places) <= 4
 
 
-def test_memory_of_a_packed_weight_in_use_is_not(rng):
+def test_memory_of_a_prepacked_weight_in_use_is_not_reused(rng):
     alive = [Panels(rng.standard_normal((80, 100)).astype(np.float32)) for _ in range(10)]
     assert len({weights._panels.ctypes.data for weights in alive}) == 10
 
 
 @every_dtype
-def test_nan_stays_and_old_results_do_not(dtype, normal):
+def test_nan_of_the_inputs_propagates_and_nan_of_the_output_does_not(dtype, normal):
     x, w = normal(3, 4), normal(4, 40)
     x[1, 2] = np.nan
     for product in (Panels(w).multiply, lambda x, first, out: multiply(x, w, first, out)):

@@ -32,7 +32,7 @@ def test_update_rules(name, size, scale, dtype, normal):
 
 @every_dtype
 @pytest.mark.parametrize("size", [0, 1, 70_001])
-def test_what_the_solver_asks_of_a_gradient(size, dtype, normal):
+def test_clipping_flushing_and_sums(size, dtype, normal):
     x = normal(size)
     assert_same("clip_values", [x, 0.5])
     assert_same("flush_subnormals", [x * np.finfo(dtype).tiny])
@@ -42,7 +42,7 @@ def test_what_the_solver_asks_of_a_gradient(size, dtype, normal):
 
 @every_dtype
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_sums_and_clipping_show_what_is_not_finite(bad, dtype, normal):
+def test_nan_and_infinity_propagate(bad, dtype, normal):
     x = normal(50_000)
     x[33_333] = bad
     assert not np.isfinite(numba_ops.sum_of_squares(x))

@@ -37,7 +37,7 @@ def test_softmax(smoothing, shape, dtype, integer, rng, normal):
 @every_dtype
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_softmax_does_not_swallow_what_is_not_finite(smoothing, bad, dtype, normal):
+def test_nan_and_infinity_propagate(smoothing, bad, dtype, normal):
     scores = normal(3, 40)
     scores[1, 17] = bad
     assert_same("softmax_cross_entropy", [scores, np.array([0, 1, 2]), 1.0, np.empty_like(scores), smoothing])
