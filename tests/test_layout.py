@@ -1,4 +1,4 @@
-"""The tests mirror the package: ``rnnlab/a/b.py`` is tested in ``tests/a/test_b.py``, or where this file says."""
+"""The tests mirror the package: ``rnnlab/a/b.py`` is tested in ``tests/a/test_b.py``, with few exceptions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def has_file(module: str) -> bool:
 def test_a_module_has_a_test_file(module):
     if not has_file(module):
         assert [pattern for pattern in TESTED_IN if fnmatch(module, pattern)], (
-            f"rnnlab/{module}.py has no test file: write {Path('tests', module).parent}/test_{Path(module).name}.py"
+            f"rnnlab/{module}.py has no test file: "
+            f"write {Path('tests', module).parent}/test_{Path(module).name}.py"
         )
 
 

@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
     check.add_argument(
         "--cell",
         metavar="NAME",
-        help="check a cell of your own, package.module:Name, alone and in every model, instead of the library",
+        help="check a cell of your own, package.module:Name, alone and in every model",
     )
     check.add_argument(
         "--jobs",

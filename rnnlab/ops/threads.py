@@ -1,8 +1,8 @@
 """The number of threads of all computations on the CPU.
 
-It is ``RNNLAB_NUM_THREADS``, else ``OMP_NUM_THREADS``, which most libraries obey, else the number of processors
-that this process may use. MKL and the compiled kernels share one pool of OpenMP threads, so that they never
-run more threads than this together. Without OpenMP they use one thread.
+It is ``RNNLAB_NUM_THREADS``, else ``OMP_NUM_THREADS``, which most libraries obey, else the number of
+processors that this process may use. MKL and the compiled kernels share one pool of OpenMP threads, so that
+they never run more threads than this together. Without OpenMP they use one thread.
 
 A process that is forked from this one, as :mod:`multiprocessing` does on Linux before Python 3.14, uses one
 thread: GNU's OpenMP ends a forked process that starts a parallel loop. Processes that are started anew, with

@@ -137,8 +137,8 @@ class ClassificationConfig(_Tables):
             if stage.training.scheduled_sampling is not None:
                 table = f"stage.{stage.number}" if self.stage else "training"
                 raise ValueError(
-                    f"{table}.scheduled_sampling is for models that write sentences, expected none in a recipe "
-                    f"of data.kind {self.data.kind!r}"
+                    f"{table}.scheduled_sampling is for models that write sentences, "
+                    f"expected none in a recipe of data.kind {self.data.kind!r}"
                 )
 
 

@@ -1,7 +1,9 @@
 import numpy as np
+import pytest
 
 from rnnlab import layers
 from rnnlab.gradcheck.cases import layer_cases, model_cases
+from rnnlab.gradcheck.side_effects import check_threads
 
 
 def test_every_public_layer_has_a_case():
@@ -22,3 +24,12 @@ def test_names_are_unique_and_the_seed_decides_the_inputs():
         for name, array in case.inputs.items():
             np.testing.assert_array_equal(array, same.inputs[name])
             assert array.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", [case.name for case in layer_cases(np.random.default_rng(0))])
+def test_one_cache_serves_several_threads(name):
+    """A backward that worked in arrays of its cache would give other gradients here."""
+    case = next(case for case in layer_cases(np.random.default_rng(0)) if case.name == name)
+    *outs, _ = case.forward(**case.inputs)
+    douts = tuple(np.cos(out) for out in outs)
+    assert check_threads(case.forward, case.backward, case.inputs, douts, repetitions=3) == []

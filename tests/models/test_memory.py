@@ -17,13 +17,13 @@ fused = pytest.mark.skipif(
 )
 
 
-def training_step(cell_type, image_input, N=25, T=16, V=600, H=256):
+def training_step(cell_type, image_input, N=25, T=16, V=600, H=256, W=128):
     words = ["<NULL>", "<START>", "<END>", *map(str, range(3, V))]
     dropout = {"feature_dropout": 0.3, "word_dropout": 0.5, "output_dropout": 0.5}
     model = CaptioningRNN(
         {word: index for index, word in enumerate(words)},
         128,
-        64,
+        W,
         H,
         cell_type,
         image_input=image_input,
@@ -47,7 +47,7 @@ def training_step(cell_type, image_input, N=25, T=16, V=600, H=256):
 @pytest.mark.parametrize("image_input", IMAGE_INPUTS)
 @pytest.mark.parametrize("cell_type", ["rnn", "lstm", "gru", "simplified_gru"])
 def test_a_training_step_allocates_no_arrays_of_activations(cell_type, image_input):
-    """Less than the smallest activations, 25 x 16 x 64 numbers: indices only, a few KB each."""
+    """Less than the smallest activations, 25 x 16 x 128 numbers: indices and leases, a few KB each."""
     step = training_step(cell_type, image_input)
     for _ in range(3):
         step()
@@ -60,7 +60,7 @@ def test_a_training_step_allocates_no_arrays_of_activations(cell_type, image_inp
         peak = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
-    assert peak < 100_000
+    assert peak < 150_000
 
 
 def test_two_live_caches(rng):

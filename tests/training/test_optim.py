@@ -192,7 +192,7 @@ def test_flush_leaves_other_numbers():
 
 
 def test_tiny_gradients_of_adam_count(rng):
-    """A parameter whose gradients are all tiny moves as in float64: the state is not set to zero too early."""
+    """A parameter whose gradients are all tiny moves as in float64: no state becomes zero too early."""
     dw = 10.0 ** rng.uniform(-32, -10, 500) * rng.choice([-1, 1], 500)
     results = []
     for dtype in (np.float32, np.float64):

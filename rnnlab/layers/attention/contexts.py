@@ -1,4 +1,4 @@
-"""Contexts in a recurrent cell: what attention adds between the steps of the loop over time, and its backward.
+"""Contexts in a recurrent cell: what attention adds between the steps of the loop, and its backward.
 
 :mod:`rnnlab.layers.attention.decoder` has the equations and runs a sequence,
 :mod:`rnnlab.layers.attention.decoding` one step at a time; the arithmetic of both is here.
@@ -43,7 +43,7 @@ class Attends(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """ "source" and "target", as far as there are, in the order of their contexts."""
+        """The names "source" and "target", as far as there are, in the order of their contexts."""
         return ("source",) * self.source + ("target",) * self.target
 
     def check(self, function: str) -> None:

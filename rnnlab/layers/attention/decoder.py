@@ -6,8 +6,8 @@
     t_t    attention of h_{t-1} to h_1 .. h_{t-1}, the target   Xia et al. 2017, eqs 6-7 and 10 (GRU)
 
 Any cell works, with source, target, or both. In the GRU the reset gate acts on h_{t-1} Wh of the candidate
-alone, not on the contexts (Xia et al. 2017, eq. 10). A selector beta_t = sigmoid(h_{t-1} . w + b) may scale z_t
-(Xu et al. 2015, section 4.2.1).
+alone, not on the contexts (Xia et al. 2017, eq. 10). A selector beta_t = sigmoid(h_{t-1} . w + b) may scale
+z_t (Xu et al. 2015, section 4.2.1).
 
 Parameters are a dict, and so are their gradients (:func:`attentive_shapes` lists them):
 

@@ -4,12 +4,13 @@ A decoding state is a tuple. A search may take rows of it by an index array, in 
 
     (recurrent state, origins, slots, history, past, decoder)
 
-The first four are arrays, or a tuple of them, with a row for each hypothesis; all hypotheses share the last two.
+The first four are arrays, or a tuple of them, with a row for each hypothesis. All hypotheses share the other
+two.
 
 - ``slots`` (n, L) are the rows of each hypothesis's source, and ``history`` (n, t) those of its past states.
   Hypotheses share memories, keys and past states, so that a search moves the last recurrent state alone.
-- ``origins`` (n,) tell which hypotheses are copies of one, as beams of one source often are. A step attends once
-  for all copies, since contexts depend on the state alone.
+- ``origins`` (n,) tell which hypotheses are copies of one, as the beams of a source may be. A step attends
+  once for all copies, since contexts depend on the state alone.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ def attentive_start(
     Parameters
     ----------
     state, memory, params, cell, score, memory_mask, selector, target, regularisation
-        As of :func:`~rnnlab.layers.attention.decoder.attentive_forward`. Later changes of the parameters have no
-        defined effect on the steps.
+        As of :func:`~rnnlab.layers.attention.decoder.attentive_forward`. Later changes of the parameters have
+        no defined effect on the steps.
 
     Returns
     -------

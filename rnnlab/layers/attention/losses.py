@@ -17,7 +17,7 @@ def doubly_stochastic_loss(
     mask: Array | None = None,
     memory_mask: Array | None = None,
 ) -> tuple[float, Array]:
-    """The penalty for rows of a memory that a sequence attends to more or less than once (Xu et al. 2015, eq. 14).
+    """The penalty for attending to a row of the memory more or less than once (Xu et al. 2015, eq. 14).
 
         loss = 1/N sum_n sum_i (1 - sum_t alpha_nti)^2
 

@@ -1,8 +1,8 @@
 """Scores, weights and contexts of attention: the arithmetic of one step, forward and backward.
 
-Queries are compared with *keys*, rows (R, A); the weights sum up a *memory*, rows (R, C). ``slots`` (n, L) lists
-the rows that each query may attend to, -1 for none. The memory of a source has its real rows one after another;
-that of a decoder's own states is the array that the loop writes them into.
+Queries are compared with *keys*, rows (R, A); the weights sum up a *memory*, rows (R, C). ``slots`` (n, L)
+lists the rows that each query may attend to, -1 for none. The memory of a source has its real rows one after
+another; that of a decoder's own states is the array that the loop writes them into.
 
     score      parameters                            query      key             score of a slot
     additive   Wq (H, A), Wm (C, A), b (A,), v (A,)  h Wq       s Wm + b        v . tanh(query + key)
@@ -86,7 +86,7 @@ class AttentionCache(NamedTuple):
         return self.slots[: rows.stop - rows.start, : t if self.grows else None]
 
     def at(self, rows: slice, t: int) -> tuple[Array, Array, Array, Workspace]:
-        """Keys, memory, slots and workspace of the queries of step t, which are these rows of the workspace."""
+        """Keys, memory, slots and workspace of the queries of step t, which are these rows."""
         slots = self.slots_at(rows, t)
         return self.keys, self.memory, slots, self.workspace.at(rows, slots.shape[1])
 
@@ -162,8 +162,8 @@ class AttentionBackward:
             return
         dquery = self.dquery[rows]
         ops.additive_attention_backward(
-            dcontext, workspace.query, cache.keys, cache.params["v"], cache.memory, slots, workspace.weights, dscores,
-            dquery, self.dkeys, self._dv[: h.shape[0]],
+            dcontext, workspace.query, cache.keys, cache.params["v"], cache.memory, slots, workspace.weights,
+            dscores, dquery, self.dkeys, self._dv[: h.shape[0]],
         )  # fmt: skip
         ops.matmul_add(dquery, self._from_query, dh)
 
@@ -261,7 +261,8 @@ class SourceRows(NamedTuple):
                 )
             if mask.dtype.kind not in "biu":
                 raise TypeError(
-                    f"{function}: memory_mask has dtype {mask.dtype}, expected booleans or integers on a device"
+                    f"{function}: memory_mask has dtype {mask.dtype}, "
+                    "expected booleans or integers on a device"
                 )
             places = ops.asarray(np.arange(1, N * L + 1).reshape(N, L))
             return cls(rows, ops.asarray(places * mask - 1, np.int64), None)

@@ -3,7 +3,7 @@
     beta = sigmoid(h . w + b)                           (N, 1)
     scaled = beta z                                     (N, C)
 
-Backward: dz = beta dscaled, and da = (dscaled . z) beta (1 - beta) goes to dh = da w, dw = h^T da, db = sum da.
+Backward, with da = (dscaled . z) beta (1 - beta): dz = beta dscaled, dh = da w, dw = h^T da, db = sum da.
 """
 
 from __future__ import annotations

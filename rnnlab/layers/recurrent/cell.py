@@ -1,16 +1,16 @@
 """The contract of a recurrent cell, and the registry of cells.
 
-A cell sees its input only through an affine map, so that the loop over time computes it for many steps at once:
+A cell sees its input only through an affine map, which the loop over time computes for many steps at once:
 
     a_t = x_t Wx + b                                     pre-activations, (n, G), G = num_gates H
     state_t, cache_t = step_forward(a_t, state_{t-1}, params)
 
-Attention adds its contexts to a_t, dropout acts on what the recurrent weights read, and zoneout mixes the state
-after a step with the one before: none of it is the cell's concern. A state is a tuple of arrays (n, H), the
-hidden state h first.
+Attention adds its contexts to a_t, dropout acts on what the recurrent weights read, and zoneout mixes the
+state after a step with the one before: none of it is the cell's concern. A state is a tuple of arrays (n, H),
+the hidden state h first.
 
 A cell of one's own is a subclass of :class:`Cell` with two methods in plain NumPy, ``step_forward`` and
-``step_backward``, which return new arrays. The library's own cells override :meth:`Cell.prepare` as well, which
+``step_backward``, which return new arrays. The library's own cells also override :meth:`Cell.prepare`, which
 gives the loop a version with prepacked weights and preallocated arrays.
 """
 
@@ -57,7 +57,8 @@ class PreparedCell(Protocol):
         step : Step
             As the forward left it; not written.
         dstate : arrays (n, H)
-            The gradient of ``step.next``. Leaves as that of ``step.prev``, but for what reaches it by ``dread``.
+            The gradient of ``step.next``. Leaves as that of ``step.prev``, but for what reaches it by
+            ``dread``.
         dread : (n, H)
             The gradient of ``step.read`` is added to it. It is ``dstate[0]`` itself where ``step.read`` is
             ``step.prev[0]``, unless zoneout is on.
@@ -76,7 +77,7 @@ class PreparedCell(Protocol):
 
 @runtime_checkable
 class ChunkedCell(PreparedCell, Protocol):
-    """A prepared cell that runs consecutive steps at once, where there is no dropout, zoneout or attention."""
+    """A prepared cell that runs many steps at once, without dropout, zoneout and attention."""
 
     def chunk_forward(self, gates: Array, states: State, saved: Array, steps: Sequence[Any]) -> None:
         """The forward of some steps, each (rows, before, after) in the arrays of the whole sequence."""
@@ -104,8 +105,8 @@ class Cell(ABC):
     num_states : int
         Arrays in a state: 1 for (h,), 2 for (h, c).
     carries_h : bool
-        Whether h_{t-1} reaches h_t by other ways than the recurrent weights, as in a GRU. Dropout of the state
-        needs to know: it acts on what the weights read alone.
+        Whether h_{t-1} reaches h_t by other ways than the recurrent weights, as in a GRU. Dropout of the
+        state needs to know: it acts on what the weights read alone.
     drops_candidate : bool
         Whether the step functions take ``candidate_mask`` (n, H), to multiply what is added to the state.
     forget_gate : int or None
@@ -173,7 +174,7 @@ class Cell(ABC):
         """
 
     def prepare(self, ops: Any, params: Params) -> PreparedCell | None:
-        """The cell with its weights prepacked for many steps; None for the loop to call the step functions."""
+        """The cell with its weights prepacked; None for the loop to call the step functions."""
         return None
 
     @property
@@ -235,8 +236,8 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
     function : str
         Named in the errors, and so is ``argument``, which may have another name there.
     cell : str or Cell
-        The name of a registered cell, "package.module:Name" of a :class:`Cell` or of a subclass of it that can be
-        called without arguments, or a cell.
+        The name of a registered cell, "package.module:Name" of a :class:`Cell` or of a subclass of it that
+        can be called without arguments, or a cell.
 
     Raises
     ------
@@ -252,8 +253,8 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
     if isinstance(cell, Cell):
         return cell
     raise ValueError(
-        f"{function}: {argument} is {cell!r}, expected one of {', '.join(_CELLS)}, or 'package.module:Name' of a "
-        "Cell; rnnlab.layers.register_cell adds a name"
+        f"{function}: {argument} is {cell!r}, expected one of {', '.join(_CELLS)}, "
+        "or 'package.module:Name' of a Cell; rnnlab.layers.register_cell adds a name"
     )
 
 

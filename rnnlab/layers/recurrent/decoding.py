@@ -1,4 +1,4 @@
-"""One step of a cell after another, for decoding: weights are prepacked once, and nothing is saved for a backward."""
+"""One step of a cell after another, for decoding: weights are prepacked once, nothing is saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library's own cells: prepared on the primitives of a library of arrays, their step functions made of that."""
+"""What the library's own cells share: step functions that follow from the prepared cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rnnlab.types import Array, State
 
 
 class PrimitiveCell(Cell):
-    """A cell of which :meth:`prepare` is written; its step functions follow from that."""
+    """A cell with a :meth:`prepare`, from which its step functions follow."""
 
     drops_candidate = True
 

@@ -11,8 +11,8 @@
 h~ and c~ are the cell's new state; m is 0 with probability p, else 1 / (1 - p). In inference nothing is
 dropped, and zoneout is its expectation, h_t = p h_{t-1} + (1 - p) h~_t. All of them can be combined.
 
-Backward, with dh_t the whole gradient with respect to h_t: dh~_t = (1 - d) dh_t, and d dh_t is added to dh_{t-1};
-a mask multiplies the gradient of what it multiplied.
+Backward, with dh_t the whole gradient with respect to h_t: dh~_t = (1 - d) dh_t, and d dh_t is added to
+dh_{t-1}; a mask multiplies the gradient of what it multiplied.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class Regularisation(NamedTuple):
             )
         if self.recurrent_dropout_on == "state" and cell.carries_h and not cell.is_prepared:
             raise ValueError(
-                f"{function}: recurrent_dropout_on is 'state', but the step functions of cell {name!r} cannot "
-                "tell what the recurrent weights read from the state that they carry; use zoneout_h or "
-                "weight_dropout"
+                f"{function}: recurrent_dropout_on is 'state', but the step functions of {name!r} "
+                "cannot tell what the recurrent weights read from the state that they carry: "
+                "use zoneout_h or weight_dropout"
             )
 
     @property
@@ -121,7 +121,7 @@ UNREGULARISED = Regularisation()
 class Draws(NamedTuple):
     """What one batch draws: streams of random numbers, from whose seeds every mask follows.
 
-    A backward makes the masks of its forward anew, so that a cache is never written and needs no memory for them.
+    A backward makes the masks of its forward again, so that a cache is never written and holds no masks.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Draws(NamedTuple):
         return cls(regularisation, ops.mask_seeds(rng, 4) if drawn else None)
 
     def state_mask(self, ops: Any, h0: Array) -> Array | None:
-        """The mask (N, H) of recurrent dropout on the state, the longest sequence first; None if there is none."""
+        """The mask (N, H) of recurrent dropout on the state, the longest sequence first, if there is one."""
         p, on = self.regularisation.recurrent_dropout, self.regularisation.recurrent_dropout_on
         if self.seeds is None or not p or on != "state":
             return None

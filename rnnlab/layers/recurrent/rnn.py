@@ -94,7 +94,7 @@ class RNN(PrimitiveCell):
 
 
 class PreparedRNN:
-    """See :class:`~rnnlab.layers.recurrent.cell.PreparedCell`; ``saved`` is h before zoneout, if there is any."""
+    """See :class:`~rnnlab.layers.recurrent.cell.PreparedCell`; ``saved`` is h before zoneout."""
 
     def __init__(self, ops: Any, Wh: Array) -> None:
         self._ops, self._product = ops, RecurrentProduct(ops, Wh)

@@ -115,7 +115,7 @@ class CellRun:
         return Step(gates, prev, after, saved, read, masks)
 
     def backward(self, step: Step, dstate: State, da: Array) -> None:
-        """Write da (n, G); ``dstate`` comes in as the gradient of ``step.next``, leaves as that of ``step.prev``."""
+        """Write da (n, G); turn ``dstate`` from the gradient of ``step.next`` into that of ``step.prev``."""
         dh = dread = dstate[0]
         apart = self._state_mask is not None and self._splits_read
         if apart:
@@ -130,7 +130,7 @@ class CellRun:
             dh += past
 
     def add_gradients(self, h: Array, saved: Any, da: Array, grads: Params, chunk: Chunk) -> None:
-        """Add the gradients of the recurrent parameters of a chunk; h (m, H) are the states before its steps."""
+        """Add the recurrent parameters' gradients of a chunk; h (m, H) are the states before its steps."""
         if self._state_mask is not None:
             h = h.copy()
             for rows, _, _ in chunk.steps:
@@ -180,7 +180,7 @@ def run_backward(
     dfinal: tuple[Array | None, ...],
     contexts: ContextsBackward | None = None,
 ) -> tuple[Array, State]:
-    """The backward loop: add the parameters' gradients into ``grads``, return those of x and the initial states."""
+    """The backward loop: add gradients into ``grads``; return those of x and of the initial states."""
     x, states, gates, saved, params, _, cell, draws, packing = cache
     ops, H, G = ops_for(dh, x), states[0].shape[1], params["Wx"].shape[1]
     if len(dfinal) != len(states):

@@ -2,12 +2,12 @@
 
     out (n, G) = first + x (n, K) w (K, G)           first: nothing, out itself, or one row for all, (1, G)
 
-The weight is packed into panels, (panels, K, columns), with as many columns as a few vector registers hold, so
-that the innermost loop reads it sequentially. A tile is the product of up to six rows of x and a panel. For
-each k it loads one line of the panel, broadcasts one element of each row, and issues as many multiplications
-as the processor can run at once (Goto and van de Geijn 2008, "Anatomy of high-performance matrix
-multiplication"). Few rows run as fast as many, as a recurrent step needs. Libraries that are tuned for large
-products reach half of that speed.
+The weight is packed into panels, (panels, K, columns), with as many columns as a few vector registers hold,
+so that the innermost loop reads it sequentially. A tile is the product of up to six rows of x and a panel.
+For each k it loads one line of the panel, broadcasts one element of each row, and issues as many
+multiplications as the processor can run at once (Goto and van de Geijn 2008, "Anatomy of high-performance
+matrix multiplication"). Few rows run as fast as many, as a recurrent step needs. Libraries that are tuned for
+large products reach half of that speed.
 
 A weight of many products is prepacked once (:class:`Panels`). In a single product each thread packs one piece
 of a panel at a time, which stays in its cache. Products with few rows, columns or terms have their own loops.
@@ -204,7 +204,7 @@ def _multiply_panels(x, panels, first, first_rows, threads, out):
     parallel_from=0,
 )
 def _multiply(x, w, pieces, first, first_rows, out):
-    """The same of a weight that is not packed; each thread packs into its own piece, (threads, depth, columns)."""
+    """The same of a weight that is not packed; each thread packs into its own of the pieces."""
     threads, columns = pieces.shape[0], pieces.shape[2]
     panels = (w.shape[1] + columns - 1) // columns
     row_parts = _row_parts(x.shape[0], panels, threads)

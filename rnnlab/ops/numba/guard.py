@@ -35,8 +35,8 @@ def guarded(
     declaration
         Of all its arrays.
     strided
-        The arrays whose elements may lie apart. If there are any, the function takes one argument more: whether
-        to skip the check of overlaps, which may find strided arrays to overlap that only interleave.
+        The arrays whose elements may lie apart. If there are any, the function takes one argument more:
+        whether to skip the check of overlaps, which may find strided arrays to overlap that only interleave.
     inlined
         The decorator for functions that kernels call.
     """

@@ -307,9 +307,9 @@ def _announce(folder: Path | None) -> None:
     missing = sum(not any(name in file for file in cached) for name in names)
     trouble = "" if folder else " They cannot be saved; set NUMBA_CACHE_DIR to a folder that can be written."
     print(
-        f"rnnlab: compiling kernels for this processor, once: {missing} of {len(names)} are missing, and each takes "
-        f"1 to 3 seconds when it is first needed. The command rnnlab kernels --warm-up compiles all of them, in "
-        f"about {max(1, round(missing / 30))} min.{trouble}",
+        f"rnnlab: compiling kernels for this processor, once: {missing} of {len(names)} are missing, "
+        "and each takes 1 to 3 seconds when it is first needed. The command rnnlab kernels --warm-up "
+        f"compiles all of them, in about {max(1, round(missing / 30))} min.{trouble}",
         file=sys.stderr,
         flush=True,
     )

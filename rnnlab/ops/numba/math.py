@@ -12,9 +12,9 @@ mathematical library element by element. So the functions are written out here, 
     sigmoid      absolute 1.8e-7   absolute 2.3e-16
     ===========  ================  ================
 
-except that exp gives 0 for results below twice the smallest normal number. tanh is exactly 1 where the nearest
-number of the dtype is 1, and sigmoid exactly 0 or 1 where tanh is -1 or 1: gradients of saturated units are
-zero. NaN gives NaN. The functions are called inside kernels only.
+except that exp gives 0 for results below twice the smallest normal number. tanh is exactly 1 where the
+nearest number of the dtype is 1, and sigmoid exactly 0 or 1 where tanh is -1 or 1: gradients of saturated
+units are zero. NaN gives NaN. The functions are called inside kernels only.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Mkl:
 
 
 def _layout(a: Array) -> tuple[int, int]:
-    """The layout of a matrix for CBLAS, and the elements from one line to the next, 0 if CBLAS cannot read it."""
+    """The layout of a matrix for CBLAS, and its leading dimension, 0 if CBLAS cannot read it."""
     (rows, columns), (down, across), itemsize = a.shape, a.strides, a.itemsize
     if across == itemsize or columns == 1:
         step = _step(down, rows, columns, itemsize)

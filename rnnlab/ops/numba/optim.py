@@ -1,7 +1,7 @@
 """The update rules of flat parameters as kernels: one pass over memory, shared among the threads.
 
-``w`` are the parameters, ``dw`` their gradient, and g = scale dw. The ``gain`` of a kernel is the factor of dw
-or dw^2, with the scale included.
+``w`` are the parameters, ``dw`` their gradient, and g = scale dw. The ``gain`` of a kernel is the factor of
+dw or dw^2, with the scale included.
 """
 
 from __future__ import annotations

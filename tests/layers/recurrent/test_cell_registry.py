@@ -17,13 +17,21 @@ def test_names_of_cells():
 @pytest.mark.parametrize(
     ("cell", "error", "message"),
     [
-        ("lsmt", ValueError, "f: cell is 'lsmt', expected one of rnn, lstm, gru, simplified_gru, or 'package.mod"),
-        ("nowhere:Cell", ValueError, "f: cell is 'nowhere:Cell', which cannot be imported: No module named 'nowhere'"),
+        (
+            "lsmt",
+            ValueError,
+            "f: cell is 'lsmt', expected one of rnn, lstm, gru, simplified_gru, or 'package.mod",
+        ),
+        (
+            "nowhere:Cell",
+            ValueError,
+            "f: cell is 'nowhere:Cell', which cannot be imported: No module named 'nowhere'",
+        ),
         ("json:Missing", ValueError, "f: cell is 'json:Missing', which cannot be imported"),
         ("json:dumps", TypeError, "f: cell is <function dumps.*, expected a rnnlab.layers.Cell"),
         (3, ValueError, "f: cell is 3, expected one of"),
     ],
-)  # fmt: skip
+)
 def test_cells_that_there_are_not(cell, error, message):
     with pytest.raises(error, match=message):
         cell_for("f", cell)

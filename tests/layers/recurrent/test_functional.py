@@ -1,4 +1,4 @@
-"""A cell from outside the package: its gradients everywhere, what its contract refuses, and training with it."""
+"""A cell from outside the package: its gradients, what its contract refuses, and training with it."""
 
 import re
 import shutil
@@ -82,8 +82,14 @@ def test_without_peepholes_it_is_the_lstm(regularisation, seed, dtype, rng):
     for cell in (PeepholeLSTM(), "lstm"):
         generator = None if seed is None else np.random.default_rng(seed)
         h, final, cache = recurrent_forward(
-            x, tuple(state), params, cell=cell, lengths=np.array([4, 2, 0]), regularisation=regularisation, rng=generator
-        )  # fmt: skip
+            x,
+            tuple(state),
+            params,
+            cell=cell,
+            lengths=np.array([4, 2, 0]),
+            regularisation=regularisation,
+            rng=generator,
+        )
         dx, dstate, dparams = recurrent_backward(np.cos(h), cache, dfinal=tuple(map(np.sin, final)))
         results.append([h, *final, dx, *dstate, *(dparams[name] for name in ("Wx", "Wh", "b"))])
     tolerance = 1e-10 if dtype == np.float64 else 1e-4
@@ -117,7 +123,9 @@ def test_forget_gates_start_at_the_bias(outside):
 @pytest.mark.parametrize("options", [{}, {"target_attention": True}], ids=str)
 def test_it_decodes_as_it_trains(outside, options, rng):
     words = {word: k for k, word in enumerate(["<NULL>", "<START>", "<END>", "a", "b", "c"])}
-    model = CaptioningRNN(words, D, 3, H, outside, dtype=np.float64, init_scale=1.5, initialisation="uniform", **options)  # fmt: skip
+    model = CaptioningRNN(
+        words, D, 3, H, outside, dtype=np.float64, init_scale=1.5, initialisation="uniform", **options
+    )
     features = rng.standard_normal((4, D))
     found = [best.tokens for (best,) in beam_search(model, features, beam_size=1, max_length=6)]
     assert found == [best.tokens for (best,) in greedy(model, features, max_length=6)]
@@ -144,9 +152,17 @@ def backward_with(change):
 @pytest.mark.parametrize(
     ("cell", "error", "message"),
     [
-        (backward_with(lambda da, dprev, dparams: (da, dprev)), ValueError, "returned a tuple of 2, expected da,"),
+        (
+            backward_with(lambda da, dprev, dparams: (da, dprev)),
+            ValueError,
+            "returned a tuple of 2, expected da,",
+        ),
         (backward_with(lambda da, dprev, dparams: None), ValueError, "returned a NoneType, expected da"),
-        (backward_with(lambda da, dprev, dparams: (da, dprev, None)), ValueError, "dparams is NoneType, expected"),
+        (
+            backward_with(lambda da, dprev, dparams: (da, dprev, None)),
+            ValueError,
+            "dparams is NoneType, expected",
+        ),
         (
             backward_with(lambda da, dprev, dparams: (da, dprev, {"Wh": dparams["Wh"]})),
             ValueError,
@@ -162,11 +178,23 @@ def backward_with(change):
             TypeError,
             "da has dtype float32, expected float64",
         ),
-        (backward_with(lambda da, dprev, dparams: (da, dprev[:1], dparams)), ValueError, "dprev_state is a tuple of 1"),
-        (broken(step_forward=lambda self, a, state, params: (state[0], None)), ValueError, "next_state is a ndarray"),
-        (broken(step_forward=lambda self, a, state, params: state[0]), ValueError, "returned a ndarray, expected next"),
+        (
+            backward_with(lambda da, dprev, dparams: (da, dprev[:1], dparams)),
+            ValueError,
+            "dprev_state is a tuple of 1",
+        ),
+        (
+            broken(step_forward=lambda self, a, state, params: (state[0], None)),
+            ValueError,
+            "next_state is a ndarray",
+        ),
+        (
+            broken(step_forward=lambda self, a, state, params: state[0]),
+            ValueError,
+            "returned a ndarray, expected next",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused(cell, error, message, rng):
     x, state = batch(rng)
 
@@ -207,7 +235,7 @@ class Leaky(Cell):
 
 def test_regularisation_that_step_functions_cannot_have():
     with pytest.raises(
-        ValueError, match="recurrent_dropout_on is 'state', but the step functions of cell 'Leaky'"
+        ValueError, match="recurrent_dropout_on is 'state', but the step functions of 'Leaky'"
     ):
         Regularisation(recurrent_dropout=0.1).check("f", Leaky())
     with pytest.raises(ValueError, match="zoneout_c is 0.1, but cell 'Leaky' has no cell state"):

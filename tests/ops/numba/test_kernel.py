@@ -108,8 +108,9 @@ def test_the_first_use_says_once_what_takes_so_long(capsys, cache, monkeypatch):
     doubled(np.float64, first)
     message = capsys.readouterr().err
     assert re.fullmatch(
-        r"rnnlab: compiling kernels for this processor, once: 2 of 2 are missing, and each takes 1 to 3 seconds "
-        r"when it is first needed. The command rnnlab kernels --warm-up compiles all of them, in about 1 min.\n",
+        r"rnnlab: compiling kernels for this processor, once: 2 of 2 are missing, and each takes 1 to 3 "
+        r"seconds when it is first needed. The command rnnlab kernels --warm-up compiles all of them, "
+        r"in about 1 min.\n",
         message,
     )
     assert str(cache) not in message  # no path of a machine in the outputs of a notebook
