@@ -15,20 +15,16 @@ TESTED_IN = {
     "types": "test_layout",
     "training/protocols": "training/test_solver",
     "ops/cuda/lstm_steps": "ops/test_lstm_steps",
-    "ops/numba/lstm_steps": "ops/test_lstm_steps",
-    "ops/numba/regularised": "ops/test_step_masks",
     "ops/numpy/lstm_steps": "ops/test_lstm_steps",
     "ops/numpy/regularised": "ops/test_step_masks",
     # all of these run through the same checks, one case each
     "plain/*": "plain/test_layers",
-    "ops/numba/*": "ops/numba/test_primitives",
-    "layers/recurrent/*": "layers/recurrent/test_cell",
     # the modules of cs231n are other names of what is tested elsewhere
     "cs231n/*": "cs231n/test_course",
     # parts of a whole that is tested
-    "layers/attention/*": "layers/attention/test_decoder",
-    "models/base": "models/test_captioning",
-    "models/encoder_decoder": "models/test_translation",
+    "layers/attention/scores": "layers/attention/test_query",
+    "layers/recurrent/primitive": "layers/recurrent/test_cell",
+    "layers/recurrent/sequence": "layers/recurrent/test_cell",
 }
 
 

@@ -216,8 +216,8 @@ def test_bad_file(shapes_copy, case):
     with pytest.raises(error, match=message) as caught:
         CaptionData.from_course(shapes_copy)
     if case != "features of another width":  # which names the splits
-        told = {"features too few": CAPTIONS}.get(case, name)
-        assert str(shapes_copy / told) in str(caught.value)
+        named = {"features too few": CAPTIONS}.get(case, name)
+        assert str(shapes_copy / named) in str(caught.value)
 
 
 def test_bad_files_are_found_when_read_lazily_too(shapes_copy):

@@ -81,21 +81,6 @@ def test_label_smoothing_is_of_the_loss_alone(rng):
 
 
 @every_architecture
-def test_advance_over_a_caption_gives_its_likelihood(options, rng):
-    """Decoding, one step function at a time, computes what training does."""
-    model = build(**options)
-    features, captions = batch(rng, **options)
-    state = model.start(features)
-    total = 0.0
-    for tokens, targets in zip(captions.T, captions.T[1:], strict=False):
-        log_probs, state = model.advance(state, tokens)
-        np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1)
-        real = targets != NULL
-        total += log_probs[real, targets[real]].sum()
-    assert -total == pytest.approx(model.nll(features, captions)[0], rel=1e-12)
-
-
-@every_architecture
 def test_padding_changes_nothing(options, rng):
     model = build(**options)
     features, captions = batch(rng, **options)
@@ -148,10 +133,10 @@ def test_float32_is_close_to_float64(options, rng):
 def test_loss_leaves_everything_as_it_was(rng):
     model = build(**DROPOUT)
     features, captions = batch(rng)
-    kept = [array.copy() for array in (features, captions, model.params.flat)]
+    saved = [array.copy() for array in (features, captions, model.params.flat)]
     model.loss(features, captions, rng=rng)
     model.nll(features, captions)
-    for array, before in zip((features, captions, model.params.flat), kept, strict=True):
+    for array, before in zip((features, captions, model.params.flat), saved, strict=True):
         np.testing.assert_array_equal(array, before)
 
 
@@ -181,18 +166,18 @@ def test_two_losses_share_no_memory(rng):
     model = build()
     given = batch(rng)
     _, first = model.loss(*given)
-    kept = first.flat.copy()
+    saved = first.flat.copy()
     _, second = model.loss(given[0] + 1, given[1])
     assert not np.shares_memory(first.flat, second.flat)
     assert not np.shares_memory(first.flat, model.params.flat)
-    np.testing.assert_array_equal(first.flat, kept)
+    np.testing.assert_array_equal(first.flat, saved)
 
 
 # ---------------------------------------------------------------- dropout
 
 
 @pytest.mark.parametrize("name", DROPOUT)
-def test_noise_comes_only_from_the_generator(name, rng):
+def test_dropout_is_drawn_from_the_generator_alone(name, rng):
     given = batch(rng)
     model, quiet = build(**{name: 0.5}), build()
     assert model.loss(*given)[0] == quiet.loss(*given)[0]
@@ -205,8 +190,8 @@ def test_noise_comes_only_from_the_generator(name, rng):
 def test_feature_dropout_is_dropout_of_the_features(rng):
     features, captions = batch(rng)
     dropped, _ = dropout_forward(features, 0.5, rng=np.random.default_rng(1))
-    noisy, _ = build(feature_dropout=0.5).loss(features, captions, rng=np.random.default_rng(1))
-    assert noisy == pytest.approx(build().loss(dropped, captions)[0])
+    loss, _ = build(feature_dropout=0.5).loss(features, captions, rng=np.random.default_rng(1))
+    assert loss == pytest.approx(build().loss(dropped, captions)[0])
 
 
 # ---------------------------------------------------------------- construction

@@ -63,6 +63,7 @@ def test_steps_have_the_probabilities_of_the_loss(options, rng):
     state, total = model.start(features), 0.0
     for tokens, targets in zip(captions.T[:-1], captions.T[1:], strict=True):
         log_probs, state = model.advance(state, tokens)
+        np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1)
         total -= log_probs[np.arange(len(targets)), targets][targets != NULL].sum()
     assert total == pytest.approx(model.nll(features, captions)[0])
 

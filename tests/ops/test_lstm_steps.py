@@ -23,7 +23,8 @@ def steps():
 
 
 def run(forward, x, Wh, h0, c0):
-    gates, h, c, tanh_c = x.copy(), np.full((N + M, H), np.nan), np.full((N + M, H), np.nan), np.empty((M, H))
+    gates, tanh_c = x.copy(), np.empty((M, H), x.dtype)
+    h, c = (np.full((N + M, H), np.nan, x.dtype) for _ in range(2))
     h[:N], c[:N] = h0, c0
     forward(gates, Wh, h, c, tanh_c, steps())
     return gates, h, c, tanh_c

@@ -1,14 +1,24 @@
-"""The parallel versions of all kernels, in processes with other numbers of threads that share one cache."""
+"""All kernels together: numeric gradients, and parallel versions.
+
+The processes of the parallel versions differ in their numbers of threads and share one cache.
+"""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
+
+import rnnlab.ops
+from rnnlab.gradcheck import run as gradcheck
+from rnnlab.gradcheck.cases import layer_cases
+from rnnlab.ops import numba as numba_ops
+from rnnlab.ops import numpy as numpy_ops
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ("-m", "tests.ops.numba.every_kernel")
@@ -90,3 +100,12 @@ def test_no_kernel_reads_the_number_of_threads():
     for value in vars(gemm).values():
         code = getattr(getattr(value, "py_func", None), "__code__", None)
         assert code is None or "_threads" not in code.co_names
+
+
+@pytest.mark.parametrize("ops", [numpy_ops, numba_ops], ids=["numpy", "fused"])
+def test_every_layer_against_numeric_gradients(ops, monkeypatch):
+    monkeypatch.setattr(rnnlab.ops, "_for_numpy", lambda: rnnlab.ops._Choice(ops, ""))
+    rng = np.random.default_rng(0)
+    rows = [gradcheck.check_case(case, tolerance=1e-7, rng=rng) for case in layer_cases(rng)]
+    assert len(rows) > 20
+    assert [row for row in rows if not row.error <= 1e-7] == []

@@ -1,6 +1,5 @@
 """Matrix products of all shapes and layouts, by whatever does them."""
 
-import gc
 from itertools import product
 
 import numpy as np
@@ -10,7 +9,6 @@ pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
 from rnnlab.ops.numba import products
-from rnnlab.ops.numba.gemm import Panels
 from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
 from rnnlab.ops.numba.products import affine, affine_into, matmul, matmul_add, matmul_into, prepacked
 
@@ -66,11 +64,6 @@ def within(a, where):
     return larger[where]
 
 
-@pytest.fixture
-def normal(rng, dtype):
-    return lambda *shape: rng.standard_normal(shape).astype(dtype)
-
-
 def assert_close(actual, expected):
     tolerance = TOLERANCE[expected.dtype.type]
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
@@ -114,16 +107,6 @@ def test_results_of_all_layouts(layout, dtype, normal):
             assert np.count_nonzero(out.base) <= np.count_nonzero(saved)  # nothing beside it was written
 
 
-@every_dtype
-def test_nan_stays_and_old_results_do_not(dtype, normal):
-    x, w = normal(3, 4), normal(4, 5)
-    x[1, 2] = np.nan
-    for weights in (w, prepacked(w)):
-        out = np.full((3, 5), np.nan, dtype)
-        matmul_into(x, weights, out)
-        np.testing.assert_array_equal(np.isnan(out).all(axis=1), [False, True, False])
-
-
 @pytest.mark.usefixtures("by")
 def test_other_dtypes_and_axes(rng):
     half = rng.standard_normal((3, 3)).astype(np.float16)
@@ -157,48 +140,6 @@ def test_shapes_that_do_not_fit():
         matmul_into(np.ones((3, 5), np.float32), prepacked(w), np.empty((3, 5), np.float32))
     with pytest.raises(TypeError, match="matmul_into: w has dtype float32, expected float64, the dtype of x"):
         matmul_into(np.ones((3, 5)), prepacked(w), np.empty((3, 60)))
-
-
-# ---------------------------------------------------------------- prepacked weights
-
-
-@every_dtype
-def test_two_packed_weights_at_once(dtype, normal):
-    """As in the GRU, and with the weights themselves long gone."""
-    x, w = normal(3, 8), normal(8, 150)
-    saved = w.copy()
-    left, right, again = prepacked(w[:, :90]), prepacked(w[:, 90:]), prepacked(w[:, :90])
-    w[...] = np.nan
-    del w
-    gc.collect()
-    for weights, part in ((left, saved[:, :90]), (right, saved[:, 90:]), (again, saved[:, :90])):
-        out = np.empty((3, part.shape[1]), dtype)
-        matmul_into(x, weights, out)
-        assert_close(out, x @ part)
-
-
-@every_dtype
-@pytest.mark.parametrize("rows", [1, 7, 300, 1000])
-def test_a_packed_weight_serves_any_number_of_rows(rows, dtype, normal):
-    w = normal(64, 96)
-    weights, x, out = prepacked(w), normal(rows, 64), np.empty((rows, 96), dtype)
-    matmul_into(x, weights, out)
-    assert_close(out, x @ w)
-
-
-def test_memory_of_packed_weights_is_used_again(rng):
-    w = rng.standard_normal((80, 100)).astype(np.float32)
-    places = set()
-    for _ in range(200):
-        forward, backward = prepacked(w), prepacked(w.T)
-        places |= {forward._panels.ctypes.data, backward._panels.ctypes.data}
-    assert len(places) <= 4
-
-
-def test_memory_of_a_packed_weight_in_use_is_not(rng):
-    alive = [prepacked(rng.standard_normal((80, 100)).astype(np.float32)) for _ in range(10)]
-    assert isinstance(alive[0], Panels)
-    assert len({weights._panels.ctypes.data for weights in alive}) == 10
 
 
 @pytest.mark.usefixtures("by")

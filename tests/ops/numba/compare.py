@@ -1,0 +1,60 @@
+"""Comparing compiled primitives with the reference."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+from rnnlab.ops import numba as numba_ops
+from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.numba import kernel
+
+from ..cases import SCRATCH, TOLERANCE, named
+
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def run(ops, name, arguments, options, view=np.copy):
+    """The result and the arrays, which the primitive may have written."""
+    arguments = [view(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    result = named(ops, name)(*arguments, **options)
+    arrays = [a for k, a in enumerate(arguments) if isinstance(a, np.ndarray) and k != SCRATCH.get(name)]
+    return [result, *arrays]
+
+
+def assert_same(name, arguments, options=None, view=np.copy):
+    options = options or {}
+    dtype = next(a.dtype.type for a in arguments if isinstance(a, np.ndarray))
+    with np.errstate(invalid="ignore", over="ignore"):
+        expected = run(numpy_ops, name, arguments, options)
+    actual = run(numba_ops, name, arguments, options, view)
+    for a, e in zip(actual, expected, strict=True):
+        if e is None:
+            assert a is None
+            continue
+        assert np.shape(a) == np.shape(e)
+        assert np.asarray(a).dtype == np.asarray(e).dtype
+        np.testing.assert_allclose(a, e, **TOLERANCE.get(dtype, {"rtol": 1e-2}))
+
+
+def strided(a):
+    """The same numbers, every second column of a wider array."""
+    wide = np.full((*a.shape[:-1], 2 * a.shape[-1]), 7, a.dtype)
+    wide[..., ::2] = a
+    return wide[..., ::2]
+
+
+def read_only(a):
+    copy = a.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def assert_same_arguments(name):
+    """The compiled primitive and the reference have the same arguments."""
+    fused = named(numba_ops, name).fused
+    function = fused.function if isinstance(fused, kernel.Kernel) else fused
+    expected = inspect.signature(named(numpy_ops, name)).parameters
+    assert list(inspect.signature(function).parameters) == list(expected)

@@ -1,0 +1,64 @@
+"""Compiled steps of the cells against the reference."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("threadpoolctl")
+
+from rnnlab.ops import numba as numba_ops
+from rnnlab.ops import numpy as numpy_ops
+
+from ..cases import CELLS, SHAPES, TOLERANCE, cell_arguments, named
+from .compare import assert_same, assert_same_arguments, every_dtype, strided
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_kernel_has_the_arguments_of_the_reference(name):
+    assert_same_arguments(name)
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", CELLS)
+def test_cells(name, shape, dtype, normal):
+    assert_same(name, cell_arguments(name, *shape, normal))
+
+
+@pytest.mark.usefixtures("lenient")
+@every_dtype
+@pytest.mark.parametrize("name", CELLS)
+def test_cells_on_arrays_that_no_kernel_takes(name, dtype, normal):
+    arguments = cell_arguments(name, 5, 7, normal)
+    assert_same(name, arguments, view=strided)
+    assert_same(name, arguments, view=lambda a: np.asfortranarray(a))
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("dtype", [np.float16])
+def test_cells_in_half_precision(name, dtype, normal):
+    for ops in (numpy_ops, numba_ops):
+        with pytest.raises(
+            TypeError, match=f"{name}: [a-z_]* has dtype float16, expected float32 or float64"
+        ):
+            named(ops, name)(*cell_arguments(name, 3, 5, normal))
+
+
+@every_dtype
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", CELLS)
+def test_nan_and_infinity_propagate(name, bad, dtype, normal):
+    arguments = cell_arguments(name, 4, 20, normal)
+    for k, array in enumerate(arguments):
+        spoilt = [a.copy() for a in arguments]
+        spoilt[k][array.shape[0] // 2, :: array.shape[1] // 9 + 1] = bad
+        assert_same(name, spoilt)
+
+
+@every_dtype
+def test_a_state_may_lie_in_one_array_with_the_next(dtype, normal):
+    states, gates, tanh_c = normal(9, 6), normal(3, 24), normal(3, 6)
+    expected = states.copy()
+    numpy_ops.lstm_forward(gates.copy(), expected[:3], expected[3:6], tanh_c.copy(), expected[6:])
+    numba_ops.lstm_forward(gates.copy(), states[:3], states[3:6], tanh_c, states[6:])
+    np.testing.assert_allclose(states, expected, **TOLERANCE[dtype])

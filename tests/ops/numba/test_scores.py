@@ -1,0 +1,63 @@
+"""Compiled softmax and its losses against the reference."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("threadpoolctl")
+
+from rnnlab.ops import numba as numba_ops
+
+from ..cases import TOLERANCE
+from .compare import assert_same, assert_same_arguments, every_dtype, read_only, strided
+
+
+def test_a_kernel_has_the_arguments_of_the_reference():
+    assert_same_arguments("log_softmax")
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(5, 7), (1, 1), (3, 1000), (64, 33), (0, 4)], ids=str)
+@pytest.mark.parametrize("integer", [np.int64, np.int32])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_softmax(smoothing, shape, dtype, integer, rng, normal):
+    scores, targets = 10 * normal(*shape), rng.integers(shape[1], size=shape[0]).astype(integer)
+    assert_same("softmax_cross_entropy", [scores, targets, 0.25, np.empty_like(scores), smoothing])
+    assert_same("log_softmax", [scores])
+    in_place, dscores = scores.copy(), np.empty_like(scores)
+    losses = numba_ops.softmax_cross_entropy(scores, targets, 0.25, dscores, smoothing)
+    np.testing.assert_allclose(
+        numba_ops.softmax_cross_entropy(in_place, targets, 0.25, in_place, smoothing),
+        losses,
+        **TOLERANCE[dtype],
+    )
+    np.testing.assert_allclose(in_place, dscores, **TOLERANCE[dtype])
+
+
+@every_dtype
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_nan_and_infinity_propagate(smoothing, bad, dtype, normal):
+    scores = normal(3, 40)
+    scores[1, 17] = bad
+    assert_same("softmax_cross_entropy", [scores, np.array([0, 1, 2]), 1.0, np.empty_like(scores), smoothing])
+    assert_same("log_softmax", [scores])
+
+
+@pytest.mark.usefixtures("lenient")
+@every_dtype
+def test_softmax_of_strided_scores(dtype, normal):
+    scores, targets = normal(4, 9), np.array([0, 8, 3, 3])
+    assert_same("softmax_cross_entropy", [scores, targets, 1.0, np.empty_like(scores), 0.1], view=strided)
+    assert_same("log_softmax", [scores], view=strided)
+    assert_same("log_softmax", [scores], view=read_only)
+
+
+@pytest.mark.parametrize("target", [-1, 9])
+def test_a_target_out_of_range(target):
+    scores = np.zeros((2, 9), np.float32)
+    with pytest.raises(
+        IndexError,
+        match=r"softmax_cross_entropy: targets has indices from -?\d to \d, expected indices from 0 to 8",
+    ):
+        numba_ops.softmax_cross_entropy(scores, np.array([0, target]), 1.0, scores)
