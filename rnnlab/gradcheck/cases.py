@@ -21,8 +21,10 @@ from rnnlab.layers.recurrent.cell import Cell, cell_for
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.captioning import IMAGE_INPUTS
 from rnnlab.models.classification import READOUTS
+from rnnlab.options import AttentionScore
 from rnnlab.types import Array
 
+BEYOND_ADDITIVE: tuple[AttentionScore, ...] = ("dot", "bilinear")
 CELLS = ("rnn", "lstm", "gru", "simplified_gru")  # the built-in cells
 N, T, D, H, V = 3, 4, 5, 4, 6  # three sequences, of which one is empty
 LENGTHS = np.array([2, T, 0])
@@ -96,7 +98,7 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
     for name in CELLS:
         for parts in ("source", "target", "selector and target"):
             yield _attentive_case(name, name, "additive", parts, normal)
-    for score in ("dot", "bilinear"):
+    for score in BEYOND_ADDITIVE:
         yield _attentive_case("gru", "gru", score, "source and target", normal)
     yield _arnet_case("arnet", normal, h0=True)
     yield _arnet_case("arnet, from a state of zeros", normal, h0=False)
@@ -216,7 +218,7 @@ def _recurrent_case(
     return Case(f"recurrent, {name}", forward, backward, inputs)
 
 
-def _attention_cases(score: str, normal: Callable[..., Array]) -> Iterator[Case]:
+def _attention_cases(score: AttentionScore, normal: Callable[..., Array]) -> Iterator[Case]:
     """Keys, one query, and the queries of states to those before them."""
     params = {
         name: normal(*shape)
@@ -286,7 +288,7 @@ def _arnet_case(name: str, normal: Callable[..., Array], *, h0: bool) -> Case:
 
 
 def _attentive_case(
-    name: str, cell: str | Cell, score: str, parts: str, normal: Callable[..., Array]
+    name: str, cell: str | Cell, score: AttentionScore, parts: str, normal: Callable[..., Array]
 ) -> Case:
     """A cell of two units that attends, through all its outputs."""
     states = [f"state{k}" for k in range(cell_for("gradcheck", cell).num_states)]

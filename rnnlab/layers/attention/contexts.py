@@ -26,6 +26,7 @@ from rnnlab.layers.parameters import select_params
 from rnnlab.layers.recurrent.cell import Cell
 from rnnlab.layers.recurrent.packing import Packing
 from rnnlab.ops import ops_for
+from rnnlab.options import AttentionScore
 from rnnlab.types import Array, State
 
 Params = Mapping[str, Array]
@@ -36,7 +37,7 @@ WEIGHTS = {"source": "Wz", "target": "Wt"}  # of the contexts, by what is attend
 class Attends(NamedTuple):
     """What a cell attends to, and how."""
 
-    score: str
+    score: AttentionScore
     source: bool
     selector: bool
     target: bool

@@ -43,6 +43,7 @@ from rnnlab.layers.recurrent.packing import Packing
 from rnnlab.layers.recurrent.regularisation import Draws, Random, Regularisation
 from rnnlab.layers.recurrent.sequence import RecurrentCache, run_backward, unroll
 from rnnlab.ops import ops_for
+from rnnlab.options import AttentionScore
 from rnnlab.types import Array, State
 
 
@@ -62,7 +63,7 @@ def attentive_shapes(
     hidden_dim: int,
     attention_dim: int,
     memory_dim: int | None = None,
-    score: str = "additive",
+    score: AttentionScore = "additive",
     selector: bool = False,
     target: bool = False,
 ) -> dict[str, tuple[int, ...]]:
@@ -93,7 +94,7 @@ def attentive_forward(
     params: Params,
     *,
     cell: str | Cell,
-    score: str = "additive",
+    score: AttentionScore = "additive",
     memory_mask: Array | None = None,
     lengths: Array | None = None,
     selector: bool = False,

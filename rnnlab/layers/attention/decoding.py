@@ -28,6 +28,7 @@ from rnnlab.layers.recurrent.cell import Cell, cell_for
 from rnnlab.layers.recurrent.decoding import RecurrentStep
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.ops import ops_for
+from rnnlab.options import AttentionScore
 from rnnlab.types import Array, State
 
 DecodingState = tuple[Any, ...]
@@ -52,7 +53,7 @@ def attentive_start(
     params: Params,
     *,
     cell: str | Cell,
-    score: str = "additive",
+    score: AttentionScore = "additive",
     memory_mask: Array | None = None,
     selector: bool = False,
     target: bool = False,

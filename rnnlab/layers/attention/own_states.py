@@ -35,6 +35,7 @@ from rnnlab.layers.checks import check_gradient, check_shapes
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.packing import Packing, as_rows
 from rnnlab.ops import ops_for
+from rnnlab.options import AttentionScore
 from rnnlab.types import Array
 
 
@@ -51,7 +52,7 @@ def target_attention_forward(
     h0: Array,
     params: Mapping[str, Array],
     *,
-    score: str = "additive",
+    score: AttentionScore = "additive",
     lengths: Array | None = None,
 ) -> tuple[Array, Array, TargetAttentionCache]:
     """The contexts of all steps, from given states.

@@ -45,6 +45,7 @@ from rnnlab.layers.attention.scores import (
 from rnnlab.layers.checks import as_mask, check_gradient, check_shapes
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.ops import ops_for
+from rnnlab.options import AttentionScore
 from rnnlab.types import Array
 
 
@@ -52,7 +53,7 @@ class KeysCache(NamedTuple):
     """What the backward of the keys needs."""
 
     memory: Array  # (N, L, C)
-    score: str
+    score: AttentionScore
     params: dict[str, Array]
 
 
@@ -64,7 +65,7 @@ class StepCache(NamedTuple):
 
 
 def attention_shapes(
-    score: str, *, query_dim: int, memory_dim: int, attention_dim: int
+    score: AttentionScore, *, query_dim: int, memory_dim: int, attention_dim: int
 ) -> dict[str, tuple[int, ...]]:
     """The shapes of an attention's parameters by their names.
 
@@ -84,7 +85,7 @@ def attention_shapes(
 
 
 def attention_keys_forward(
-    memory: Array, params: Mapping[str, Array], *, score: str = "additive"
+    memory: Array, params: Mapping[str, Array], *, score: AttentionScore = "additive"
 ) -> tuple[Array, KeysCache]:
     """The keys of a memory, which all queries to it share.
 
@@ -161,7 +162,7 @@ def attention_step_forward(
     memory: Array,
     params: Mapping[str, Array],
     *,
-    score: str = "additive",
+    score: AttentionScore = "additive",
     mask: Array | None = None,
     lengths: Array | None = None,
 ) -> tuple[Array, Array, StepCache]:

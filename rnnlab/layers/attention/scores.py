@@ -21,11 +21,12 @@ import numpy as np
 
 from rnnlab.layers.checks import as_mask
 from rnnlab.ops import ops_for
+from rnnlab.options import AttentionScore
 from rnnlab.types import Array
 
 Selector = tuple[Array, Array]
 
-SCORES = {
+SCORES: dict[AttentionScore, dict[str, str]] = {
     "additive": {"Wq": "H A", "Wm": "C A", "b": "A", "v": "A"},
     "dot": {},
     "bilinear": {"W": "H C"},
@@ -72,7 +73,7 @@ class Workspace(NamedTuple):
 class AttentionCache(NamedTuple):
     """What the backward of an attention needs."""
 
-    score: str
+    score: AttentionScore
     params: dict[str, Array]
     selector: Selector | None
     keys: Array  # (R, A)
@@ -95,7 +96,13 @@ class Attention:
     """The forward of a step; ``reused`` prepacks the weights for many steps, on the library of ``like``."""
 
     def __init__(
-        self, score: str, params: Mapping[str, Array], selector: Selector | None, *, reused: bool, like: Array
+        self,
+        score: AttentionScore,
+        params: Mapping[str, Array],
+        selector: Selector | None,
+        *,
+        reused: bool,
+        like: Array,
     ) -> None:
         self._ops = ops_for(like)
         self._selector = selector
@@ -186,7 +193,9 @@ class AttentionBackward:
 class Keys:
     """The projection of a memory's rows to keys, and its backward."""
 
-    def __init__(self, score: str, params: Mapping[str, Array], *, reused: bool, like: Array) -> None:
+    def __init__(
+        self, score: AttentionScore, params: Mapping[str, Array], *, reused: bool, like: Array
+    ) -> None:
         self._ops, self._score = ops_for(like), score
         self._pack = self._ops.prepacked if reused else _unchanged
         self._b = params.get("b")
@@ -278,7 +287,7 @@ class SourceRows(NamedTuple):
         return cls(rows, ops.asarray(np.arange(N * L).reshape(N, L)), None)
 
 
-def score_axes(function: str, score: str) -> dict[str, str]:
+def score_axes(function: str, score: AttentionScore) -> dict[str, str]:
     """The axes of a score's parameters, as :func:`~rnnlab.layers.checks.check_shapes` reads them.
 
     Raises

@@ -27,6 +27,7 @@ from rnnlab.layers.attention.decoding import attentive_start, attentive_step
 from rnnlab.models.parts.encoders import Random, Source
 from rnnlab.models.parts.recurrent_layer import Params, Recurrence, RecurrentLayer
 from rnnlab.ops import ops_for
+from rnnlab.options import AttentionScore
 from rnnlab.parameters import scoped
 from rnnlab.types import Array, Shapes, State
 
@@ -198,7 +199,7 @@ class AttentiveDecoder:
         *,
         memory_dim: int = 0,
         attention_dim: int,
-        score: str = "additive",
+        score: AttentionScore = "additive",
         selector: bool = False,
         target: bool = False,
         memory_gradient: bool = True,
