@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+
+from rnnlab.layers.attention.query import attention_shapes
+from rnnlab.layers.attention.scores import SCORES, Keys, SourceRows, Workspace, score_axes, selector_gate
+
+N, L, H, C, A = 3, 4, 5, 2, 6
+MASK = np.array([[1, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]], bool)
+
+every_score = pytest.mark.parametrize("score", SCORES)
+
+
+def parameters(score, rng):
+    shapes = attention_shapes(score, query_dim=H, memory_dim=H if score == "dot" else C, attention_dim=A)
+    return {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+
+
+@every_score
+@pytest.mark.parametrize("reused", [True, False])
+def test_keys_and_their_backward(score, reused, rng):
+    params = parameters(score, rng)
+    memory = rng.standard_normal((7, H if score == "dot" else C))
+    keys = Keys(score, params, reused=reused, like=memory)
+    made = keys.of(memory)
+    expected = {
+        "additive": lambda: memory @ params["Wm"] + params["b"],
+        "dot": lambda: memory,
+        "bilinear": lambda: memory @ params["W"].T,
+    }[score]()
+    np.testing.assert_allclose(made, expected, rtol=1e-12)
+    dkeys, dmemory = rng.standard_normal(made.shape), np.ones_like(memory)
+    keys.backward(dkeys, dmemory)
+    weight = {"additive": params.get("Wm", np.eye(1)).T, "dot": np.eye(H), "bilinear": params.get("W")}[score]
+    np.testing.assert_allclose(dmemory, 1 + dkeys @ weight, rtol=1e-12)
+    grads = {name: np.ones_like(array) for name, array in params.items()}
+    keys.add_gradients(memory, dkeys, grads)
+    if score == "additive":
+        np.testing.assert_allclose(grads["Wm"], 1 + memory.T @ dkeys, rtol=1e-12)
+        np.testing.assert_allclose(grads["b"], 1 + dkeys.sum(axis=0), rtol=1e-12)
+    elif score == "bilinear":
+        np.testing.assert_allclose(grads["W"], 1 + dkeys.T @ memory, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mask", [None, MASK, MASK.astype(int), np.ones((N, L), bool)])
+def test_rows_of_a_memory(mask, rng):
+    """Each slot names the row of its own vector; masked ones name none."""
+    memory = rng.standard_normal((N, L, C))
+    rows, slots, real = SourceRows.of("f", memory, mask)
+    given = np.ones((N, L), bool) if mask is None else mask.astype(bool)
+    assert len(rows) == given.sum()
+    np.testing.assert_array_equal(slots >= 0, given)
+    np.testing.assert_array_equal(rows[slots[given]], memory[given])
+    if given.all():
+        assert real is None
+    else:
+        np.testing.assert_array_equal(memory.reshape(-1, C)[real], rows)
+
+
+def test_a_mask_of_another_shape(rng):
+    with pytest.raises(ValueError, match=r"f: memory_mask has shape \(3, 3\), expected \(N, L\) = \(3, 4\)"):
+        SourceRows.of("f", rng.standard_normal((N, L, C)), np.ones((N, L - 1), bool))
+
+
+@pytest.mark.parametrize("selector", [True, False])
+@pytest.mark.parametrize("additive", [True, False])
+def test_a_workspace(additive, selector, rng):
+    keys, memory = rng.standard_normal((7, A)), rng.standard_normal((7, C))
+    workspace = Workspace.of(N, L, keys, memory, additive=additive, selector=selector)
+    assert (workspace.query is None) == (not additive)
+    assert (workspace.beta is None) == (not selector)
+    assert (workspace.context is workspace.attended) == (not selector)
+    assert not workspace.weights.any()
+    part = workspace.at(slice(1, 3), 2)
+    part.weights[...] = 1
+    assert workspace.weights.sum() == 4
+    assert part.context.shape == (2, C)
+
+
+def test_a_score_that_there_is_not():
+    assert score_axes("f", "dot") == {}
+    with pytest.raises(ValueError, match="f: score is 'cosine', expected one of additive, dot, bilinear"):
+        score_axes("f", "cosine")
+
+
+def test_a_selector_is_a_sigmoid(rng):
+    h, w, b = rng.standard_normal((N, H)), rng.standard_normal(H), np.array([0.3])
+    np.testing.assert_allclose(selector_gate(h, w, b)[:, 0], 1 / (1 + np.exp(-(h @ w + 0.3))), rtol=1e-12)

@@ -1,0 +1,130 @@
+import re
+
+import numpy as np
+import pytest
+
+from rnnlab.layers import recurrent_backward, recurrent_forward
+from rnnlab.layers.recurrent import packing
+from rnnlab.layers.recurrent.cell import cell_for
+
+N, T, D, H = 4, 7, 3, 5
+LENGTHS = np.array([7, 0, 3, 5])
+CELLS = ["rnn", "lstm", "gru", "simplified_gru"]
+REGULARISED = {"zoneout_h": 0.2, "recurrent_dropout": 0.3, "weight_dropout": 0.1}
+
+every_cell = pytest.mark.parametrize("cell", CELLS)
+
+
+def batch(rng, cell):
+    found = cell_for("f", cell)
+    params = {name: rng.standard_normal(shape) / 2 for name, shape in found.shapes(D, H).items()}
+    state = tuple(rng.standard_normal((N, H)) for _ in range(found.num_states))
+    return rng.standard_normal((N, T, D)), state, params
+
+
+def run(x, state, params, cell, **options):
+    """Outputs and all gradients."""
+    h, final, cache = recurrent_forward(x, state, params, cell=cell, rng=np.random.default_rng(3), **options)
+    dx, dstate, dparams = recurrent_backward(np.cos(h), cache, dfinal=tuple(map(np.sin, final)))
+    return [h, *final, dx, *dstate, *dparams.values()]
+
+
+@every_cell
+@pytest.mark.parametrize("regularisation", [{}, REGULARISED], ids=["plain", "regularised"])
+def test_chunks_change_nothing(cell, regularisation, rng, monkeypatch):
+    """Steps one chunk each, or all in one: the same masks, the same sums but for their order."""
+    arguments, results = batch(rng, cell), []
+    for rows in (1, 4, 1000):
+        monkeypatch.setattr(packing, "_CHUNK_ROWS", rows)
+        monkeypatch.setattr(packing, "_CHUNK_NUMBERS", 1)
+        results.append(run(*arguments, cell, lengths=LENGTHS, regularisation=regularisation))
+    for other in results[1:]:
+        for one, another in zip(results[0], other, strict=True):
+            np.testing.assert_allclose(one, another, rtol=1e-11, atol=1e-12)
+
+
+@every_cell
+def test_a_sequence_does_not_depend_on_the_others(cell, rng):
+    """Each sequence alone, cut to its length, in any order of the batch."""
+    x, state, params = batch(rng, cell)
+    h, final, _ = recurrent_forward(x, state, params, cell=cell, lengths=LENGTHS)
+    for n, length in enumerate(LENGTHS):
+        alone = tuple(each[n : n + 1] for each in state)
+        h_alone, final_alone, _ = recurrent_forward(x[n : n + 1, :length], alone, params, cell=cell)
+        np.testing.assert_allclose(h[n, :length], h_alone[0], rtol=1e-12)
+        for each, expected in zip(final, final_alone, strict=True):
+            np.testing.assert_allclose(each[n], expected[0], rtol=1e-12)
+    order = rng.permutation(N)
+    moved = tuple(each[order] for each in state)
+    h_moved, _, _ = recurrent_forward(x[order], moved, params, cell=cell, lengths=LENGTHS[order])
+    np.testing.assert_allclose(h_moved, h[order], rtol=1e-12)
+
+
+@every_cell
+def test_past_its_end_the_state_is_carried_through_and_x_is_not_read(cell, rng):
+    x, state, params = batch(rng, cell)
+    spoilt = x.copy()
+    spoilt[np.arange(T) >= LENGTHS[:, None]] = np.nan
+    for one, other in zip(
+        run(x, state, params, cell, lengths=LENGTHS),
+        run(spoilt, state, params, cell, lengths=LENGTHS),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@every_cell
+def test_a_mask_is_lengths(cell, rng):
+    arguments, mask = batch(rng, cell), np.arange(T) < LENGTHS[:, None]
+    for one, other in zip(
+        run(*arguments, cell, lengths=LENGTHS), run(*arguments, cell, mask=mask), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"state": ()}, ValueError, "recurrent_forward: state is a tuple of 0, expected a tuple of 2 arrays"),
+        ({"state": None}, ValueError, "recurrent_forward: state is a NoneType, expected a tuple of 2 arrays"),
+        ({"cell": "lsmt"}, ValueError, "recurrent_forward: cell is 'lsmt', expected one of rnn, lstm"),
+        ({"params": {}}, ValueError, "recurrent_forward: params has no Wx, Wh, b, expected Wx, Wh, b"),
+        ({"rng": 3}, TypeError, "recurrent_forward: rng is 3, expected a numpy Generator or None"),
+        ({"x": np.zeros((N, D))}, ValueError, "recurrent_forward: x has shape (4, 3), expected (N, T, D)"),
+        (
+            {"x": np.zeros((N, T, D + 1))},
+            ValueError,
+            "recurrent_forward: Wx has shape (3, 20), expected (D, 4H) = (4, 20)",
+        ),
+        (
+            {"x": np.zeros((N, T, D), np.float32)},
+            TypeError,
+            "recurrent_forward: h0 has dtype float64, expected float32 as x",
+        ),
+        ({"lengths": [1, 2, 3]}, ValueError, "recurrent_forward: lengths has shape (3,)"),
+        (
+            {"lengths": [1, 2, 3, 8]},
+            ValueError,
+            "recurrent_forward: lengths holds 8, expected numbers",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(change, error, message, rng):
+    x, state, params = batch(rng, "lstm")
+    arguments = {"x": x, "state": state, "params": params, "cell": "lstm"} | change
+    with pytest.raises(error, match=re.escape(message)):
+        recurrent_forward(**arguments)
+
+
+def test_gradients_that_do_not_fit(rng):
+    x, state, params = batch(rng, "lstm")
+    h, final, cache = recurrent_forward(x, state, params, cell="lstm")
+    for dh, dfinal, message in (
+        (h[:, :-1], None, "recurrent_backward: dh gradient has shape (4, 6, 5)"),
+        (h, final[:1], "recurrent_backward: dfinal has 1 arrays, expected 2"),
+        (h, (final[0], final[1][:2]), "recurrent_backward: the final state's gradient has shape (2, 5)"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            recurrent_backward(dh, cache, dfinal=dfinal)
+    with pytest.raises(ValueError, match="recurrent_backward: into: params has no Wh, b"):
+        recurrent_backward(h, cache, into={"Wx": np.zeros_like(params["Wx"])})
