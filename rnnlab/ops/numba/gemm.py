@@ -168,7 +168,7 @@ def _copy(a: Array) -> Array:
 
 
 def _threads(multiplications: int) -> int:
-    """The number of threads that share so many multiplications: all of them or one."""
+    """The number of threads that share this many multiplications: all of them or one."""
     return shared_by(multiplications, _PARALLEL_FROM)
 
 

@@ -29,7 +29,7 @@ def guarded(
     Parameters
     ----------
     body
-        ``function`` as numba's dispatcher with ``inline="always"``.
+        ``function`` as numba's dispatcher.
     function
         The kernel.
     declaration

@@ -8,7 +8,7 @@
 T in the signature is the dtype of all floating-point arguments: each kernel has a version for float32 and one
 for float64. ``arguments`` declares the arrays (:mod:`rnnlab.ops.arguments`); a call checks them before it
 touches memory. With ``parallel_from`` there are a serial and a parallel version. The parallel one shares the
-loop over ``prange`` among all threads. It runs if the first argument has at least so many elements.
+loop over ``prange`` among all threads. It runs if the first argument has at least this many elements.
 
 Compiling a version takes 1 to 3 seconds, once. The machine code is cached beside this file, or in the user's
 cache folder if that one is read-only, or in the folder that NUMBA_CACHE_DIR names. It is compiled again after
@@ -81,9 +81,8 @@ def _one_thread() -> None:
     _threads = 1
 
 
-if hasattr(
-    os, "register_at_fork"
-):  # GNU's OpenMP ends a process that was forked after its first parallel loop
+# GNU's OpenMP ends a process that was forked after its first parallel loop
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_one_thread)
 
 
@@ -165,7 +164,7 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> None:
         """Run the version for these arguments."""
-        if self.parallel_from is None:
+        if _threads == 1 or self.parallel_from is None:
             self.run(False, *arguments)
         else:
             self.run(shared_by(arguments[0].size, self.parallel_from) > 1, *arguments)
@@ -213,11 +212,12 @@ class Kernel:
         return f"{self.function.__name__}-{DTYPES[dtype]}-{mode}-{_digest()}"
 
     def _compile(self, dtype: str, parallel: bool) -> Any:
-        body = numba.njit(inline="always", **_OPTIONS)(self.function)
+        # called, not pasted: in the guard the compiler cannot tell the arrays apart, and loops stay scalar
+        body = numba.njit(parallel=parallel, **_OPTIONS)(self.function)
         guard = guarded(body, self.function, self.declaration, self._strided, inlined)
         # qualname is part of the name of the file in numba's cache, which does not tell options apart
         name = guard.__qualname__ = self.cache_name(dtype, parallel)
-        dispatcher = numba.njit(parallel=parallel, **_OPTIONS)(guard)
+        dispatcher = numba.njit(**_OPTIONS)(guard)
         try:
             dispatcher.enable_caching()
         except RuntimeError:  # numba finds no folder that it may write
@@ -245,38 +245,38 @@ def primitive(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     reference_module = importlib.import_module(function.__module__.replace(".numba.", ".numpy."))
     reference = getattr(reference_module, function.__name__)
-    named = named_errors(function, inspect.signature(reference))
+    signature, declaration = inspect.signature(reference), PRIMITIVES[function.__name__]
+    positional = isinstance(function, Kernel)
 
     @functools.wraps(reference)
     def choose(*arguments: Any, **options: Any) -> Any:
+        if options and positional:
+            arguments, options = signature.bind(*arguments, **options).args, {}
         try:
-            return named(*arguments, **options)
+            return function(*arguments, **options)
         except RefusedError:
+            declaration.check(function.__name__, signature.bind(*arguments, **options).arguments)
             if strict():
                 raise
+        except (TypeError, ValueError, IndexError, AttributeError):
+            declaration.check(function.__name__, signature.bind(*arguments, **options).arguments)
+            raise
         return reference(*arguments, **options)
 
     choose.fused = function  # type: ignore[attr-defined]
     return choose
 
 
-def named_errors(
-    function: Callable[..., Any], signature: inspect.Signature | None = None
-) -> Callable[..., Any]:
+def named_errors(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, with errors of wrong arguments that name it rather than a kernel that it calls."""
-    name = function.__name__
-    declaration = PRIMITIVES[name]
-    signature = signature or inspect.signature(function)
-    positional = isinstance(function, Kernel)
+    declaration, signature = PRIMITIVES[function.__name__], inspect.signature(function)
 
     @functools.wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
-        if options and positional:
-            arguments, options = signature.bind(*arguments, **options).args, {}
         try:
             return function(*arguments, **options)
         except (TypeError, ValueError, IndexError, AttributeError):
-            declaration.check(name, signature.bind(*arguments, **options).arguments)
+            declaration.check(function.__name__, signature.bind(*arguments, **options).arguments)
             raise
 
     return run
