@@ -242,7 +242,7 @@ class Solver:
         if len(solver.history) > solver.options.num_epochs:
             raise ValueError(
                 f"resume: num_epochs is {solver.options.num_epochs}, "
-                f"but {run.path} has {len(solver.history)} epochs already"
+                f"but {run.path} has {len(solver.history)} epochs already; a larger number trains on"
             )
         model.params.flat[...] = ops_for(model.params.flat).asarray(checkpoint.parameters.flat)
         return solver
@@ -285,17 +285,18 @@ class Solver:
         progress = make_progress(self.options)
         try:
             with Interrupt() as interrupt:
-                while not (self._finished or interrupt.requested):
+                while not (self.finished or interrupt.requested):
                     if self._train_epoch(progress, interrupt):
                         self._end_epoch(progress)
                 self.stop_requested = interrupt.requested
-                self.interrupted = self.stop_requested and not self._finished
+                self.interrupted = self.stop_requested and not self.finished
                 self._end(progress)
         finally:
             progress.close()
 
     @property
-    def _finished(self) -> bool:
+    def finished(self) -> bool:
+        """Whether all epochs are done, or ``patience`` is exhausted."""
         return self._state.order.epoch >= self.options.num_epochs or self.monitor.exhausted
 
     def _train_epoch(self, progress: Progress, interrupt: Interrupt) -> bool:
