@@ -16,6 +16,7 @@ gives the loop a version with prepacked weights and preallocated arrays.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -252,9 +253,11 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
         return _imported(f"{function}: {argument}", cell)
     if isinstance(cell, Cell):
         return cell
+    close = difflib.get_close_matches(cell.lower(), _CELLS, n=1) if isinstance(cell, str) else []
     raise ValueError(
         f"{function}: {argument} is {cell!r}, expected one of {', '.join(_CELLS)}, "
-        "or 'package.module:Name' of a Cell; rnnlab.layers.register_cell adds a name"
+        "or 'package.module:Name' of a Cell; "
+        + (f"did you mean {close[0]!r}?" if close else "rnnlab.layers.register_cell adds a name")
     )
 
 

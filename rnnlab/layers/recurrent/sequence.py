@@ -185,7 +185,10 @@ def run_backward(
     ops, H, G = ops_for(dh, x), states[0].shape[1], params["Wx"].shape[1]
     if len(dfinal) != len(states):
         raise ValueError(f"{function}: dfinal has {len(dfinal)} arrays, expected {len(states)}")
-    dstate = tuple(packing.incoming(function, H, None if k else dh, each, x) for k, each in enumerate(dfinal))
+    dstate = tuple(
+        packing.incoming(function, H, None if k else dh, each, x, f"dfinal[{k}]")
+        for k, each in enumerate(dfinal)
+    )
     run, workspace = CellRun(cell, draws, params, states[0][: len(x)]), draws.gradient_workspace(ops, grads)
     rows_x, rows_dh, to_x = as_rows(x), as_rows(dh), ops.prepacked(params["Wx"].T)
     dx, t = packing.unpacked(x.shape[2], x), len(packing.offsets) - 1

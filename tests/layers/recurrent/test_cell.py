@@ -302,13 +302,13 @@ def test_wrong_lengths_and_masks(cell, options, message, rng):
 @every_cell
 def test_backward_turns_away_gradients_that_do_not_fit(cell, rng):
     h, cache = cell.forward(**cell.inputs(rng))
-    message = f"{cell.name}_backward: dh gradient has shape (3, 3, 5) and dtype float64, expected (3, 4, 5)"
+    message = f"{cell.name}_backward: dh has shape (3, 3, 5), expected (3, 4, 5)"
     with pytest.raises(ValueError, match=re.escape(message)):
         cell.backward(h[:, 1:], cache)
-    with pytest.raises(ValueError, match=f"{cell.name}_backward: .* dtype float32, expected .* float64"):
+    with pytest.raises(TypeError, match=f"{cell.name}_backward: dh has dtype float32, expected float64"):
         cell.backward(h.astype(np.float32), cache)
-    for state in cell.states:
-        with pytest.raises(ValueError, match=re.escape(f"{cell.name}_backward: the final state's gradient")):
+    for k, state in enumerate(cell.states):
+        with pytest.raises(ValueError, match=re.escape(f"{cell.name}_backward: dfinal[{k}] has shape")):
             cell.backward(h, cache, **{f"dfinal_{state}": h[1:, 0]})
     with pytest.raises(TypeError, match="arrays of one library"):
         cell.backward(CupyArray(), cache)
