@@ -9,7 +9,7 @@ Attention adds its contexts to a_t, dropout acts on what the recurrent weights r
 state after a step with the one before: none of it is the cell's concern. A state is a tuple of arrays (n, H),
 the hidden state h first.
 
-A cell of one's own is a subclass of :class:`Cell` with two methods in plain NumPy, ``step_forward`` and
+A custom cell is a subclass of :class:`Cell` with two methods in plain NumPy, ``step_forward`` and
 ``step_backward``, which return new arrays. The library's own cells also override :meth:`Cell.prepare`, which
 gives the loop a version with prepacked weights and preallocated arrays.
 """
@@ -44,7 +44,7 @@ class PreparedCell(Protocol):
     """A cell with its weights prepacked for the many steps of one call."""
 
     def saved(self, rows: int, like: Array) -> Any:
-        """A workspace for ``Step.saved`` of so many rows, (rows, H) of the dtype of ``like``."""
+        """A workspace for ``Step.saved`` of this many rows, (rows, H) of the dtype of ``like``."""
 
     def forward(self, step: Step) -> None:
         """One step: write ``step.next``, ``step.saved``, and the activations into ``step.gates``."""
@@ -105,12 +105,13 @@ class Cell(ABC):
     num_states : int
         Arrays in a state: 1 for (h,), 2 for (h, c).
     carries_h : bool
-        Whether h_{t-1} reaches h_t by other ways than the recurrent weights, as in a GRU. Dropout of the
+        Whether h_{t-1} reaches h_t other than through the recurrent weights, as in a GRU. Dropout of the
         state needs to know: it acts on what the weights read alone.
     drops_candidate : bool
         Whether the step functions take ``candidate_mask`` (n, H), to multiply what is added to the state.
     forget_gate : int or None
-        The place of the forget gate among the gates, for ``forget_bias``; None if there is none.
+        The place of the forget gate, which keeps the state where it is 1, among the gates, for
+        ``forget_bias``; None if there is none.
     """
 
     num_gates: ClassVar[int] = 1
