@@ -73,8 +73,8 @@ class Solver:
     accumulate : int
         Compute the gradient of a batch in this many parts, one after another, for a single update. The loss
         and the gradient are the same up to rounding, with the activations of one part in memory. Dropout is
-        drawn for each part, so its masks differ from those of the whole batch. More than 1 needs a ``model.loss``
-        that takes ``part_of``; a batch of fewer examples has as many parts as examples.
+        drawn for each part, so its masks differ from those of the whole batch. More than 1 needs a
+        ``model.loss`` that takes ``part_of``; a batch of fewer examples has as many parts as examples.
     graphs : bool
         On a GPU, launch each step as a CUDA graph, captured at the second batch of a shape
         (:mod:`rnnlab.training.step_graphs`), which leaves the CPU next to idle. Sequences are padded to

@@ -57,11 +57,11 @@ class PreparedCell(Protocol):
         step : Step
             As the forward left it; not written.
         dstate : arrays (n, H)
-            The gradient of ``step.next``. Leaves as that of ``step.prev``, but for what reaches it by
+            The gradient of ``step.next``. Leaves as that of ``step.prev``, but for what reaches it through
             ``dread``.
         dread : (n, H)
-            The gradient of ``step.read`` is added to it. It is ``dstate[0]`` itself where ``step.read`` is
-            ``step.prev[0]``, unless zoneout is on.
+            The gradient of ``step.read`` is added to what is left of ``dstate[0]``: ``dread`` is that array,
+            unless dropout of the state is on and the cell carries h or has masks; then it is zeros.
         da : (n, G)
             Written: the gradient of the pre-activations.
 
@@ -110,8 +110,8 @@ class Cell(ABC):
     drops_candidate : bool
         Whether the step functions take ``candidate_mask`` (n, H), to multiply what is added to the state.
     forget_gate : int or None
-        The place of the forget gate, which keeps the state where it is 1, among the gates, for
-        ``forget_bias``; None if there is none.
+        The place among the gates of one that keeps the state where it is 1, for ``forget_bias``; None if
+        there is none.
     """
 
     num_gates: ClassVar[int] = 1
@@ -163,7 +163,7 @@ class Cell(ABC):
         dstate : tuple of arrays (n, H)
             The gradient of the loss with respect to ``next_state``. Not to be written.
         params : mapping of str to array
-            As of the forward.
+            As in the forward.
         cache : Any
 
         Returns
@@ -278,3 +278,8 @@ def _check_cell(function: str, cell: Any) -> None:
         value = getattr(cell, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise TypeError(f"{function} has {name} {value!r}, expected an integer of at least 1")
+    gate = cell.forget_gate
+    if gate is not None and (not isinstance(gate, int) or not 0 <= gate < cell.num_gates):
+        raise ValueError(
+            f"{function} has forget_gate {gate!r}, expected None or a place among its {cell.num_gates} gates"
+        )

@@ -24,7 +24,13 @@ from typing import Any, NamedTuple
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.recurrent.cell import Params, Step
 from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
-from rnnlab.layers.recurrent.sequence import RecurrentCache, course_gradients, run_backward, run_forward
+from rnnlab.layers.recurrent.sequence import (
+    RecurrentCache,
+    check_cache,
+    course_gradients,
+    run_backward,
+    run_forward,
+)
 from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
 
@@ -239,6 +245,7 @@ def lstm_backward(
     dx (N, T, D), dh0 (N, H), dWx (D, 4H), dWh (H, 4H), db (4H,)
         And dc0 (N, H) after them, if c0 was given to the forward.
     """
+    check_cache("lstm_backward", cache, LSTM)
     grads = course_gradients("lstm_backward", cache.params, into)
     dx, dstate = run_backward("lstm_backward", dh, cache, grads, dfinal=(dfinal_h, dfinal_c))
     gradients = dx, dstate[0], grads["Wx"], grads["Wh"], grads["b"]
