@@ -129,7 +129,7 @@ def resume(
     device : str
         "cpu", "gpu" or "gpu:N"; need not be the previous one.
     graphs : bool
-        As of :func:`train`; need not be the previous value.
+        As in :func:`train`; need not be the previous value.
 
     Returns
     -------

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from rnnlab.layers.recurrent import cell
+from rnnlab.training.optim import UPDATE_RULES
+from rnnlab.training.schedules import SCHEDULES
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (".", "docs", "benchmarks", "datasets")
 DOCUMENTS = sorted(path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
@@ -52,7 +56,10 @@ def test_links_lead_to_files_and_headings(document):
 
 @pytest.mark.parametrize("document", [path for path in DOCUMENTS if python_blocks(path)], ids=str)
 def test_python_runs(document, monkeypatch, tmp_path):
-    """From top to bottom in one namespace, in an empty directory, as a script of its own."""
+    """From top to bottom in one namespace, in an empty directory; names that it registers are forgotten."""
+    for registry in (UPDATE_RULES, SCHEDULES):
+        monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    monkeypatch.setattr(cell, "_CELLS", dict(cell._CELLS))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}

@@ -18,6 +18,7 @@ Each module here holds one command, or two that belong together. Its function ``
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, and 130 after
     Ctrl-C.
     """
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # for cells and rules of the user's, named "module:Object"
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     if rest and hasattr(options, "sentences") and not any(word.startswith("-") for word in rest):

@@ -106,13 +106,39 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield from _regularised_cases(name, name, normal)
 
 
+def check_cell(cell: str | Cell, rng: np.random.Generator) -> None:
+    """Check what numeric gradients in float64 do not see of a cell.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it does not work in float32, or ``carries_h`` is False and h_{t-1} reaches the next state other
+        than through its parameters: dropout of the state would drop that share too.
+    """
+    found = cell_for("check_cell", cell)
+    case = _recurrent_case(
+        "", cell, lambda *shape: rng.standard_normal(shape).astype(np.float32), {}, LENGTHS
+    )
+    *outs, cache = case.forward(**case.inputs)
+    case.backward(*outs, cache)
+    zeros = {name: np.zeros(shape) for name, shape in found.recurrent_shapes(H).items()}
+    a, state = rng.standard_normal((N, found.num_gates * H)), rng.standard_normal((found.num_states, N, H))
+    other = rng.standard_normal((N, H)), *state[1:]
+    ends = (found.step_forward(a, given, zeros)[0] for given in (tuple(state), other))
+    if not found.carries_h and any((one != two).any() for one, two in zip(*ends, strict=True)):
+        raise ValueError(
+            f"{type(found).__name__}: carries_h is False, but with recurrent parameters of zero the next "
+            "state depends on h_{t-1}, expected carries_h = True"
+        )
+
+
 def cell_cases(cell: str | Cell, rng: np.random.Generator) -> Iterator[Case]:
     """The cases of one cell: over sequences, with each regularisation that it allows, and with attention.
 
     Parameters
     ----------
     cell : str or Cell
-        As of :func:`~rnnlab.layers.recurrent_forward`.
+        As in :func:`~rnnlab.layers.recurrent_forward`.
     rng : numpy Generator
         Draws the inputs.
     """
@@ -120,6 +146,7 @@ def cell_cases(cell: str | Cell, rng: np.random.Generator) -> Iterator[Case]:
     def normal(*shape: int) -> Array:
         return rng.standard_normal(shape)
 
+    check_cell(cell, rng)
     name = cell if isinstance(cell, str) else type(cell).__name__
     yield _recurrent_case(name, cell, normal, {}, None)
     yield _recurrent_case(f"{name}, lengths", cell, normal, {}, LENGTHS)
@@ -374,9 +401,8 @@ def model_cases(
         name = f"Seq2Seq {cell} attention to {'both' if target else 'the source'}"
         yield name, Seq2Seq(words, words, 3, 2, cell, **common, **options), (source, captions)
     for cell in cells:
-        regularisation = {"zoneout_h": 0.2, "recurrent_dropout": 0.2, "weight_dropout": 0.2}
-        if not _allows(cell, regularisation):
-            del regularisation["recurrent_dropout"]
+        rates = {"zoneout_h": 0.2, "recurrent_dropout": 0.2, "weight_dropout": 0.2}
+        regularisation = {name: rate for name, rate in rates.items() if _allows(cell, {name: rate})}
         regularised = captioner(cell, regularisation=regularisation)
         yield f"CaptioningRNN {cell} regularised", regularised, (image, captions)
     arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}

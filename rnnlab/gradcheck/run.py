@@ -51,7 +51,7 @@ def case_names(only: str | None = None, *, seed: int = 0, cell: str | None = Non
     only : str, optional
         Those that contain this pattern, with the wildcards ``*``, ``?`` and ``[...]``; all if left out.
     cell : str, optional
-        A cell of one's own, by a registered name or "package.module:Name": it is checked instead of the
+        A custom cell, by a registered name or "package.module:Name": it is checked instead of the
         library, over sequences, with regularisation and attention, and in every model.
 
     Raises

@@ -51,7 +51,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         ValueError
             If the name is empty, has a colon, or is a built-in one.
         TypeError
-            If it is no class, or lacks a member of the contract.
+            If it is not a class, or lacks a member of the contract.
         """
         if not isinstance(name, str) or not name or ":" in name:
             raise ValueError(f"register: name is {name!r}, expected a string without a colon")
@@ -68,7 +68,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         ValueError
             If there is no such name, module or object.
         TypeError
-            If the object is no class, or lacks a member of the contract.
+            If the object is not a class, or lacks a member of the contract.
         """
         if isinstance(name, str) and name in self._classes:
             return self._classes[name]

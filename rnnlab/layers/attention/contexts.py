@@ -127,14 +127,14 @@ class Context:
         self._to_gates = self._ops.prepacked(params[WEIGHTS[name]])
 
     def cache(self, keys: Array, memory: Array, slots: Array, queries: int) -> AttentionCache:
-        """The cache of so many queries, whose slots are (N, L)."""
+        """The cache of this many queries, whose slots are (N, L)."""
         workspace = self.workspace(keys, memory, queries, slots.shape[1])
         return AttentionCache(
             self._score, self._params, self._selector, keys, memory, slots, workspace, self._grows
         )
 
     def workspace(self, keys: Array, memory: Array, queries: int, slots: int) -> Workspace:
-        """The arrays that so many queries write."""
+        """The arrays that this many queries write."""
         additive, selector = self._score == "additive", self._selector is not None
         return Workspace.of(queries, slots, keys, memory, additive=additive, selector=selector)
 

@@ -9,7 +9,7 @@ Attention adds its contexts to a_t, dropout acts on what the recurrent weights r
 state after a step with the one before: none of it is the cell's concern. A state is a tuple of arrays (n, H),
 the hidden state h first.
 
-A cell of one's own is a subclass of :class:`Cell` with two methods in plain NumPy, ``step_forward`` and
+A custom cell is a subclass of :class:`Cell` with two methods in plain NumPy, ``step_forward`` and
 ``step_backward``, which return new arrays. The library's own cells also override :meth:`Cell.prepare`, which
 gives the loop a version with prepacked weights and preallocated arrays.
 """
@@ -45,7 +45,7 @@ class PreparedCell(Protocol):
     """A cell with its weights prepacked for the many steps of one call."""
 
     def saved(self, rows: int, like: Array) -> Any:
-        """A workspace for ``Step.saved`` of so many rows, (rows, H) of the dtype of ``like``."""
+        """A workspace for ``Step.saved`` of this many rows, (rows, H) of the dtype of ``like``."""
 
     def forward(self, step: Step) -> None:
         """One step: write ``step.next``, ``step.saved``, and the activations into ``step.gates``."""
@@ -58,11 +58,11 @@ class PreparedCell(Protocol):
         step : Step
             As the forward left it; not written.
         dstate : arrays (n, H)
-            The gradient of ``step.next``. Leaves as that of ``step.prev``, but for what reaches it by
+            The gradient of ``step.next``. Leaves as that of ``step.prev``, but for what reaches it through
             ``dread``.
         dread : (n, H)
-            The gradient of ``step.read`` is added to it. It is ``dstate[0]`` itself where ``step.read`` is
-            ``step.prev[0]``, unless zoneout is on.
+            The gradient of ``step.read`` is added to what is left of ``dstate[0]``: ``dread`` is that array,
+            unless dropout of the state is on and the cell carries h or has masks; then it is zeros.
         da : (n, G)
             Written: the gradient of the pre-activations.
 
@@ -106,12 +106,13 @@ class Cell(ABC):
     num_states : int
         Arrays in a state: 1 for (h,), 2 for (h, c).
     carries_h : bool
-        Whether h_{t-1} reaches h_t by other ways than the recurrent weights, as in a GRU. Dropout of the
+        Whether h_{t-1} reaches h_t other than through the recurrent weights, as in a GRU. Dropout of the
         state needs to know: it acts on what the weights read alone.
     drops_candidate : bool
         Whether the step functions take ``candidate_mask`` (n, H), to multiply what is added to the state.
     forget_gate : int or None
-        The place of the forget gate among the gates, for ``forget_bias``; None if there is none.
+        The place among the gates of one that keeps the state where it is 1, for ``forget_bias``; None if
+        there is none.
     """
 
     num_gates: ClassVar[int] = 1
@@ -163,7 +164,7 @@ class Cell(ABC):
         dstate : tuple of arrays (n, H)
             The gradient of the loss with respect to ``next_state``. Not to be written.
         params : mapping of str to array
-            As of the forward.
+            As in the forward.
         cache : Any
 
         Returns
@@ -280,3 +281,8 @@ def _check_cell(function: str, cell: Any) -> None:
         value = getattr(cell, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise TypeError(f"{function} has {name} {value!r}, expected an integer of at least 1")
+    gate = cell.forget_gate
+    if gate is not None and (not isinstance(gate, int) or not 0 <= gate < cell.num_gates):
+        raise ValueError(
+            f"{function} has forget_gate {gate!r}, expected None or a place among its {cell.num_gates} gates"
+        )

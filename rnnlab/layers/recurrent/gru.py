@@ -21,7 +21,13 @@ from typing import Any, NamedTuple
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.recurrent.cell import Params, Step
 from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
-from rnnlab.layers.recurrent.sequence import RecurrentCache, course_gradients, run_backward, run_forward
+from rnnlab.layers.recurrent.sequence import (
+    RecurrentCache,
+    check_cache,
+    course_gradients,
+    run_backward,
+    run_forward,
+)
 from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
 
@@ -217,6 +223,7 @@ def gru_backward(
     -------
     dx (N, T, D), dh0 (N, H), dWx (D, 3H), dWh (H, 3H), db (3H,)
     """
+    check_cache("gru_backward", cache, GRU)
     grads = course_gradients("gru_backward", cache.params, into)
     dx, (dh0,) = run_backward("gru_backward", dh, cache, grads, dfinal=(dfinal_h,))
     return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]

@@ -1,11 +1,13 @@
 """LSTM without peepholes (cs231n, assignment 3; Chen, Dong and Li 2016, eq. 7).
 
-    i, f, o = sigmoid(x_t Wx + h_{t-1} Wh + b)          input, forget and output gate, each (N, H)
-    g       = tanh(x_t Wx + h_{t-1} Wh + b)             block input, (N, H)
+    i = sigmoid(x_t Wx_i + h_{t-1} Wh_i + b_i)          input gate, (N, H)
+    f = sigmoid(x_t Wx_f + h_{t-1} Wh_f + b_f)          forget gate, (N, H)
+    o = sigmoid(x_t Wx_o + h_{t-1} Wh_o + b_o)          output gate, (N, H)
+    g = tanh(x_t Wx_g + h_{t-1} Wh_g + b_g)             candidate, (N, H)
     c_t = f * c_{t-1} + i * g                           cell state, (N, H)
     h_t = o * tanh(c_t)                                 hidden state, (N, H)
 
-Backward, with dh_t and dc_t the whole gradients that reach h_t and c_t:
+Backward, with dh_t the whole gradient that reaches h_t, and dc_t at first without the share through h_t:
 
     dc_t += dh_t o (1 - tanh(c_t)^2)
     da_i = dc_t g i (1 - i)            da_f = dc_t c_{t-1} f (1 - f)
@@ -22,7 +24,13 @@ from typing import Any, NamedTuple
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.recurrent.cell import Params, Step
 from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
-from rnnlab.layers.recurrent.sequence import RecurrentCache, course_gradients, run_backward, run_forward
+from rnnlab.layers.recurrent.sequence import (
+    RecurrentCache,
+    check_cache,
+    course_gradients,
+    run_backward,
+    run_forward,
+)
 from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
 
@@ -237,6 +245,7 @@ def lstm_backward(
     dx (N, T, D), dh0 (N, H), dWx (D, 4H), dWh (H, 4H), db (4H,)
         And dc0 (N, H) after them, if c0 was given to the forward.
     """
+    check_cache("lstm_backward", cache, LSTM)
     grads = course_gradients("lstm_backward", cache.params, into)
     dx, dstate = run_backward("lstm_backward", dh, cache, grads, dfinal=(dfinal_h, dfinal_c))
     gradients = dx, dstate[0], grads["Wx"], grads["Wh"], grads["b"]

@@ -17,7 +17,13 @@ from typing import Any, NamedTuple
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.recurrent.cell import Params, Step
 from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
-from rnnlab.layers.recurrent.sequence import RecurrentCache, course_gradients, run_backward, run_forward
+from rnnlab.layers.recurrent.sequence import (
+    RecurrentCache,
+    check_cache,
+    course_gradients,
+    run_backward,
+    run_forward,
+)
 from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
 
@@ -195,6 +201,7 @@ def rnn_backward(
     -------
     dx (N, T, D), dh0 (N, H), dWx (D, H), dWh (H, H), db (H,)
     """
+    check_cache("rnn_backward", cache, RNN)
     grads = course_gradients("rnn_backward", cache.params, into)
     dx, (dh0,) = run_backward("rnn_backward", dh, cache, grads, dfinal=(dfinal_h,))
     return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]

@@ -334,6 +334,7 @@ def recurrent_backward(
         If a gradient or an array of ``into`` does not fit.
     """
     function = "recurrent_backward"
+    check_cache(function, cache)
     grads = gradients_of(function, cache.params, cache.x, into)
     finals = (None,) * len(cache.states) if dfinal is None else tuple(dfinal)
     dx, dstate = run_backward(function, dh, cache, grads, dfinal=finals)
@@ -362,6 +363,21 @@ def check_params(function: str, cell: Cell, x: Array, state: State, params: Para
 
 
 _NAMES = ("state[2]", "state[3]", "state[4]", "state[5]")  # of states beyond h and c
+
+
+def check_cache(function: str, cache: Any, cell: type | None = None) -> None:
+    """Check that a cache comes from the forward of a cell of this class, or of any.
+
+    Raises
+    ------
+    TypeError
+        If it does not.
+    """
+    if not isinstance(cache, RecurrentCache):
+        raise TypeError(f"{function}: cache is a {type(cache).__name__}, expected that of the forward")
+    if cell is not None and not isinstance(cache.cell, cell):
+        found = type(cache.cell).__name__
+        raise TypeError(f"{function}: cache is of the forward of {found}, expected that of {cell.__name__}")
 
 
 def course_gradients(

@@ -19,7 +19,13 @@ from typing import Any, NamedTuple
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.recurrent.cell import Params, Step
 from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
-from rnnlab.layers.recurrent.sequence import RecurrentCache, course_gradients, run_backward, run_forward
+from rnnlab.layers.recurrent.sequence import (
+    RecurrentCache,
+    check_cache,
+    course_gradients,
+    run_backward,
+    run_forward,
+)
 from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
 
@@ -212,6 +218,7 @@ def simplified_gru_backward(
     -------
     dx (N, T, D), dh0 (N, H), dWx (D, 2H), dWh (H, 2H), db (2H,)
     """
+    check_cache("simplified_gru_backward", cache, SimplifiedGRU)
     grads = course_gradients("simplified_gru_backward", cache.params, into)
     dx, (dh0,) = run_backward("simplified_gru_backward", dh, cache, grads, dfinal=(dfinal_h,))
     return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]

@@ -49,6 +49,9 @@ def test_what_cannot_be_registered():
         TypeError, match=r"register_cell: cell is <class .*PeepholeLSTM'>, .*: give an object of the"
     ):
         register_cell("peephole", PeepholeLSTM)
+    gateless = type("Gateless", (PeepholeLSTM,), {"forget_gate": 4})()
+    with pytest.raises(ValueError, match="has forget_gate 4, expected None or a place among its 4 gates"):
+        register_cell("gateless", gateless)
     broken = type("Broken", (PeepholeLSTM,), {"num_gates": 2.5})()
     with pytest.raises(
         TypeError, match=r"register_cell: cell has num_gates 2.5, expected an integer of at least 1"

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 from rnnlab import cli, layers, runs
 from rnnlab.decoding import beam_search, greedy
 from rnnlab.gradcheck import run as gradcheck
+from rnnlab.gradcheck.cases import check_cell
 from rnnlab.layers import Cell, Regularisation, recurrent_backward, recurrent_forward
+from rnnlab.layers.recurrent import cell as cells
 from rnnlab.models import CaptioningRNN
 from rnnlab.training import load_model
 
@@ -115,6 +118,66 @@ def test_forget_gates_start_at_the_bias(outside):
     model = CaptioningRNN(words, D, 3, H, outside, forget_bias=1.5)
     np.testing.assert_array_equal(model.params["b"], np.repeat([0, 1.5, 0, 0], H))
     assert model.params["W_peephole"].any()
+
+
+class Leaking64(PeepholeLSTM):
+    """Its state is float64 whatever comes in."""
+
+    def step_forward(self, a, state, params, **options):
+        (h, c), cache = super().step_forward(a, state, params, **options)
+        return (h.astype(np.float64), c), cache
+
+
+class Unnamed(Cell):
+    """A vanilla RNN whose weight has another name."""
+
+    def recurrent_shapes(self, hidden_dim):
+        return {"U": (hidden_dim, hidden_dim)}
+
+    def step_forward(self, a, state, params):
+        h = np.tanh(a + state[0] @ params["U"])
+        return (h,), (state[0], h)
+
+    def step_backward(self, dstate, params, cache):
+        da = dstate[0] * (1 - cache[1] ** 2)
+        return da, (da @ params["U"].T,), {"U": cache[0].T @ da}
+
+
+def test_what_numeric_gradients_do_not_see(monkeypatch, rng):
+    with pytest.raises((ValueError, TypeError), match=r"next_state\[0\] has dtype float64, expected float32"):
+        check_cell(Leaking64(), rng)
+    monkeypatch.setattr(Leaky, "carries_h", False)
+    with pytest.raises(ValueError, match="Leaky: carries_h is False, but .*, expected carries_h = True"):
+        check_cell(Leaky(), rng)
+
+
+def test_a_weight_of_another_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells, "_CELLS", dict(cells._CELLS))
+    layers.register_cell("unnamed", Unnamed())
+    rows = list(gradcheck.check_all(cell="unnamed", only="CaptioningRNN*regularised"))
+    assert [row.passed for row in rows] == [True]
+
+
+def test_a_cell_beside_the_recipe(tmp_path):
+    """The command finds a module in the current folder."""
+    shutil.copy(Path(__file__).with_name("peephole.py"), tmp_path / "cells_beside.py")
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; sys.path.pop(0); from rnnlab.cli import main; sys.exit(main())",
+    ]
+    arguments = [
+        "gradcheck",
+        "--cell",
+        "cells_beside:PeepholeLSTM",
+        "--only",
+        "recurrent*lengths",
+        "--jobs",
+        "1",
+    ]
+    done = subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "All 1 checks passed." in done.stdout
 
 
 # ---------------------------------------------------------------- decoding

@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from rnnlab.layers import recurrent_backward, recurrent_forward
+from rnnlab.layers import gru_backward, lstm_backward, lstm_forward, recurrent_backward, recurrent_forward
 from rnnlab.layers.recurrent import packing
 from rnnlab.layers.recurrent.cell import cell_for
 
@@ -128,3 +128,12 @@ def test_gradients_that_do_not_fit(rng):
             recurrent_backward(dh, cache, dfinal=dfinal)
     with pytest.raises(ValueError, match="recurrent_backward: into: params has no Wh, b"):
         recurrent_backward(h, cache, into={"Wx": np.zeros_like(params["Wx"])})
+
+
+def test_a_cache_of_another_forward(rng):
+    x, state, params = batch(rng, "lstm")
+    h, cache = lstm_forward(x, state[0], *params.values())
+    with pytest.raises(TypeError, match="gru_backward: cache is of the forward of LSTM, expected"):
+        gru_backward(h, cache)
+    with pytest.raises(TypeError, match="lstm_backward: cache is a ndarray, expected that of the forward"):
+        lstm_backward(h, x)
