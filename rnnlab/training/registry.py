@@ -75,9 +75,8 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         if not isinstance(name, str) or ":" not in name:
             close = difflib.get_close_matches(str(name), self._classes, n=1)
             raise ValueError(
-                f"{self._argument} is {name!r}, expected one of {', '.join(self._classes)}, "
-                "a registered name or 'package.module:Object'"
-                + (f"; did you mean {close[0]}?" if close else "")
+                f"{self._argument} is {name!r}, expected one of {', '.join(self._classes)} "
+                "or 'package.module:Object'" + (f"; did you mean {close[0]}?" if close else "")
             )
         module, _, attribute = name.partition(":")
         try:

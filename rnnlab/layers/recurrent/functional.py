@@ -38,8 +38,8 @@ class FunctionalCell:
     """A :class:`~rnnlab.layers.recurrent.cell.PreparedCell` made of ``step_forward`` and ``step_backward``.
 
     What they return is checked: a gradient that is missing or has another shape would silently train wrongly.
-    All of these errors are ValueErrors, also those of dtypes: they concern the cell, which a user names on the
-    command line.
+    All of these errors are ValueErrors, also those of dtypes: they concern the cell, which a user names on
+    the command line.
     """
 
     def __init__(self, cell: Cell, ops: Any, params: Params) -> None:
