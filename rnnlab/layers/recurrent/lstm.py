@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.checks import check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Params, Step
 from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
@@ -31,7 +31,6 @@ from rnnlab.layers.recurrent.sequence import (
     run_backward,
     run_forward,
 )
-from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
 
 
@@ -70,7 +69,7 @@ def lstm_step_forward(
     ValueError, TypeError
         If a shape or a dtype does not fit.
     """
-    ops = ops_for(x, prev_h, prev_c, Wx, Wh, b)
+    ops = ops_of("lstm_step_forward", x=x, prev_h=prev_h, prev_c=prev_c, Wx=Wx, Wh=Wh, b=b)
     check_shapes(
         "lstm_step_forward",
         x=(x, "N D"),
@@ -102,7 +101,7 @@ def lstm_step_backward(
     dx (N, D), dprev_h (N, H), dprev_c (N, H), dWx (D, 4H), dWh (H, 4H), db (4H,)
     """
     x, prev_h, prev_c, Wx, Wh, gates, tanh_c = cache
-    ops = ops_for(dnext_h, dnext_c, x)
+    ops = ops_of("lstm_step_backward", dnext_h=dnext_h, dnext_c=dnext_c, x=x)
     check_shapes("lstm_step_backward", c=(prev_c, "N H"), dnext_h=(dnext_h, "N H"), dnext_c=(dnext_c, "N H"))
     da = ops.empty(gates.shape, gates.dtype)
     dprev_c = dnext_c.copy()

@@ -277,8 +277,15 @@ def test_mixed_libraries(cell, name, rng):
 
 @every_cell
 def test_no_array_at_all(cell, rng):
-    with pytest.raises(TypeError, match=r"expected NumPy or CuPy arrays, got builtins.list"):
-        cell.forward(**cell.inputs(rng) | {"b": [0.0]})
+    for name in ("x", "h0", "b"):
+        message = f"^{cell.name}_forward: {name} is a list, expected a NumPy or CuPy array"
+        with pytest.raises(TypeError, match=message):
+            cell.forward(**cell.inputs(rng) | {name: [0.0]})
+    with pytest.raises(TypeError, match=f"^{cell.name}_step_forward: Wh is a list, expected a NumPy or"):
+        cell.step_forward(**cell.step_inputs(rng) | {"Wh": [0.0]})
+    _, cache = cell.forward(**cell.inputs(rng))
+    with pytest.raises(TypeError, match=f"^{cell.name}_backward: dh is a list, expected a NumPy or CuPy"):
+        cell.backward([0.0], cache)
 
 
 @every_cell
