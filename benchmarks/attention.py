@@ -53,7 +53,7 @@ def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], float]
 
 
 def batch(sizes: Sizes) -> tuple[Array, Array]:
-    """Features (N, L, D), and captions (N, T + 1) as of ``captioning``."""
+    """Features (N, L, D), and captions (N, T + 1) as in ``captioning``."""
     N, D = sizes.captions.N, sizes.captions.D
     features = np.random.default_rng(2).standard_normal((N, sizes.L, D), np.float32)
     return features, captioning.batch(sizes.captions)[1]

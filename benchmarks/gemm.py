@@ -14,7 +14,7 @@ SIDES = ("sgemm rnnlab", "sgemm numpy", "sgemm torch")
 
 
 def prepare(side: str, flops: int) -> Callable[[], object]:
-    """A product of about so many floating-point operations, 2 n^3, by one of the libraries."""
+    """A product of about this many floating-point operations, 2 n^3, by one of the libraries."""
     n = round((flops / 2) ** (1 / 3))
     a, b = np.random.default_rng(0).standard_normal((2, n, n)).astype(np.float32)
     if side == "sgemm torch":

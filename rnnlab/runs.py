@@ -129,7 +129,7 @@ def resume(
     device : str
         "cpu", "gpu" or "gpu:N"; need not be the previous one.
     graphs : bool
-        As of :func:`train`; need not be the previous value.
+        As in :func:`train`; need not be the previous value.
 
     Returns
     -------
@@ -191,11 +191,21 @@ def _train_stages(
             solver = Solver(model, data, **stage.options(), run_dir=directory, **common)
             if start is not None:
                 print(warm_start(start, model))
+        if solver.finished and stage.is_last:
+            print(_why_finished(solver))
         solver.train()
         start = checkpoint_of(directory)
         if solver.interrupted or (solver.stop_requested and not stage.is_last):
             return replace(run, model=model, inputs=_inputs(config, start), interrupted=True)
     return replace(run, model=model, inputs=None if start is None else _inputs(config, start))
+
+
+def _why_finished(solver: Solver) -> str:
+    done, asked = len(solver.history), solver.options.num_epochs
+    if done >= asked:
+        return f"{done} of {asked} epochs are done; --epochs N (num_epochs) trains on"
+    patience = solver.options.patience
+    return f"training has stopped early, after {done} of {asked} epochs: patience is {patience}"
 
 
 def _inputs(config: Recipe, checkpoint: Path) -> Any:

@@ -49,16 +49,22 @@ def _gradcheck(options: argparse.Namespace) -> int:
         device=options.device,
         cell=options.cell,
     )
-    failed, width = 0, max(map(len, names))
+    failed, width = 0, max(map(len, names)) + 2
     # the bar shows the time left, on a terminal only
     with tqdm(total=len(names), unit="case", disable=None, leave=False) as bar:
-        _print(f"{'layer or model':<{width}}{'error':>9}  worst")
-        for row in rows:
+        for k, row in enumerate(rows):
+            if not k:  # the first case may print that kernels are compiled, which belongs above the table
+                _print(f"{'layer or model':<{width}}{'error':>7}  check  gradients")
             _print(_line(row, width))
             bar.update()
             failed += not row.passed
     if failed:
         print(f"{failed} of {len(names)} checks failed: gradients are WRONG.")
+        if options.cell is not None:
+            print(
+                "An error in da or dprev_state spreads through the time steps to the gradients of the "
+                "parameters: check these two first."
+            )
         return 1
     print(f"All {len(names)} checks passed.")
     return 0
@@ -71,9 +77,10 @@ def _print(line: str) -> None:
 
 
 def _line(row: Row, width: int) -> str:
-    verdict = "ok" if row.passed else "WRONG"
-    touched = f"  writes into {', '.join(row.touched)}" if row.touched else ""
-    return f"{row.name:<{width}}{row.error:9.1e}  {row.worst:<22}{verdict}{touched}"
+    """The row's largest error, with the gradient that has it, or with all that are wrong."""
+    verdict, gradients = "ok" if row.passed else "WRONG", ", ".join(row.wrong or [row.worst])
+    touched = f"; writes into {', '.join(row.touched)}" if row.touched else ""
+    return f"{row.name:<{width}}{row.error:7.1e}  {verdict:<5}  {gradients}{touched}"
 
 
 def _processors() -> int:

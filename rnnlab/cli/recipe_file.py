@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnlab.recipes.recipe import Recipe, load_config
+from rnnlab.runs import holds_run
 
 
 def read_recipe(path: str, overrides: Sequence[str] = ()) -> Recipe:
@@ -16,10 +17,16 @@ def read_recipe(path: str, overrides: Sequence[str] = ()) -> Recipe:
     Raises
     ------
     FileNotFoundError
-        If there is no such file; suggests recipes of similar names in its folder and in ``recipes``.
+        If there is no such file; suggests recipes of similar names in its folder and in ``recipes``, and
+        ``--resume`` for the directory of a run.
     """
+    if holds_run(Path(path)):
+        raise FileNotFoundError(
+            f"recipe {path} is the directory of a run: resume it with rnnlab train --resume {path}, "
+            "or give the file of a recipe"
+        )
     if not Path(path).is_file():
-        kind = "is a directory, expected a recipe" if Path(path).is_dir() else "does not exist"
+        kind = "is a directory" if Path(path).is_dir() else "does not exist"
         raise FileNotFoundError(f"recipe {path} {kind}{_suggestion(path)}")
     return load_config(path, overrides)
 

@@ -37,7 +37,7 @@ def CaptioningSolver(
     lr_decay : float
         The learning rate is multiplied by it after every epoch.
     batch_size, num_epochs, print_every, verbose
-        As of :class:`~rnnlab.training.Solver`; the defaults are the course's.
+        As in :class:`~rnnlab.training.Solver`; the defaults are the course's.
     **options
         Any other option of :class:`~rnnlab.training.Solver`.
     """

@@ -104,7 +104,7 @@ def open_annotated(
     max_words : int
         Longer captions are cut.
     standardise, max_train
-        As of :class:`CaptionData`.
+        As in :class:`CaptionData`.
     lazy : bool
         Read features batch by batch, for files larger than memory.
 

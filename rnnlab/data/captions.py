@@ -103,7 +103,7 @@ class CaptionData(SplitData[CaptionSplit]):
             By default, the features of a folder are standardised, and those of a dictionary are not, because
             the dictionary's own features are also given to the model.
         max_train : int, optional
-            As of the constructor.
+            As in the constructor.
         name : str, optional
         lazy : bool
             Of a folder: read features from the file batch by batch, for files larger than memory.

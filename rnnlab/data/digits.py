@@ -22,7 +22,7 @@ def open_digits(*, permute_seed: int | None = None, max_train: int | None = None
     Parameters
     ----------
     permute_seed, max_train : int, optional
-        As of :class:`PixelData`.
+        As in :class:`PixelData`.
 
     Raises
     ------

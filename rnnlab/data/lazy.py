@@ -53,7 +53,7 @@ class LazyFeatures:
     Attributes
     ----------
     shape, dtype, ndim
-        As of an array.
+        As in an array.
     blocks : (num_images,) int
         The block of the file that each image is in.
     cached_blocks : int

@@ -79,7 +79,7 @@ def open_mnist(
     val_seed : int, optional
         The seed that draws them. By default they are the last ones.
     permute_seed, max_train : int, optional
-        As of :class:`PixelData`.
+        As in :class:`PixelData`.
 
     Raises
     ------

@@ -31,7 +31,7 @@ def prepare_annotated(
     Parameters
     ----------
     annotations, features, min_count, max_words
-        As of :func:`rnnlab.data.open_annotated`.
+        As in :func:`rnnlab.data.open_annotated`.
     out : path
         The folder.
     pca : int, optional

@@ -27,7 +27,7 @@ from rnnlab.types import Array
 
 DecodingState = Any
 
-# A search advances at most so many rows at a time, so that memory is bounded and scores stay in the cache.
+# A search advances at most this many rows at a time, so that memory is bounded and scores stay in the cache.
 ROWS = 512
 
 

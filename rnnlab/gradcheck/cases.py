@@ -138,7 +138,7 @@ def cell_cases(cell: str | Cell, rng: np.random.Generator) -> Iterator[Case]:
     Parameters
     ----------
     cell : str or Cell
-        As of :func:`~rnnlab.layers.recurrent_forward`.
+        As in :func:`~rnnlab.layers.recurrent_forward`.
     rng : numpy Generator
         Draws the inputs.
     """

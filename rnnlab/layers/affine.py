@@ -8,8 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from rnnlab.layers.checks import check_shapes, gradient_arrays
-from rnnlab.ops import ops_for
+from rnnlab.layers.checks import check_shapes, gradient_arrays, ops_of
 from rnnlab.types import Array
 
 
@@ -43,7 +42,7 @@ def affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, AffineCache]:
     TypeError
         If an array is not float32 or float64, or the dtypes differ.
     """
-    ops = ops_for(x, w, b)
+    ops = ops_of("affine_forward", x=x, w=w, b=b)
     rows = x.reshape(x.shape[0], prod(x.shape[1:]))
     check_shapes("affine_forward", x=(rows, "N D"), w=(w, "D M"), b=(b, "M"))
     return ops.affine(rows, w, b), AffineCache(x, w, b)
@@ -70,7 +69,7 @@ def affine_backward(
         If dout or ``into`` has a wrong shape or dtype.
     """
     x, w, _ = cache
-    ops = ops_for(dout, x)
+    ops = ops_of("affine_backward", dout=dout, x=x)
     rows = x.reshape(x.shape[0], w.shape[0])
     check_shapes("affine_backward", x=(rows, "N D"), w=(w, "D M"), dout=(dout, "N M"))
     dw, db = gradient_arrays("affine_backward", {"dw": w.shape, "db": w.shape[1:]}, w, into)
@@ -100,7 +99,7 @@ def temporal_affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, Affine
     TypeError
         If an array is not float32 or float64, or the dtypes differ.
     """
-    ops = ops_for(x, w, b)
+    ops = ops_of("temporal_affine_forward", x=x, w=w, b=b)
     check_shapes("temporal_affine_forward", x=(x, "N T D"), w=(w, "D M"), b=(b, "M"))
     N, T, D = x.shape
     return ops.affine(x.reshape(N * T, D), w, b).reshape(N, T, w.shape[1]), AffineCache(x, w, b)

@@ -13,8 +13,34 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.ops import ops_for
+from rnnlab.ops import Primitives, ops_for
 from rnnlab.types import Array
+
+
+def ops_of(function: str, /, **arrays: Array) -> Primitives:
+    """The module of primitives for the library of these arrays, as :func:`~rnnlab.ops.ops_for`.
+
+    Parameters
+    ----------
+    function : str
+        The name of the calling function, for the errors.
+    **arrays : array
+        The arguments of the function, by their names.
+
+    Raises
+    ------
+    TypeError
+        If an argument is no NumPy or CuPy array, or the arrays are of different libraries.
+    """
+    try:
+        return ops_for(*arrays.values())
+    except TypeError as error:
+        for name, array in arrays.items():
+            if type(array).__module__.partition(".")[0] not in ("numpy", "cupy"):
+                raise TypeError(
+                    f"{function}: {name} is a {type(array).__name__}, expected a NumPy or CuPy array"
+                ) from None
+        raise TypeError(f"{function}: {error}") from None
 
 
 def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, int]:

@@ -47,6 +47,12 @@ def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
     }
     regularisation = Regularisation.of(constructor["regularisation"])._asdict()
     options |= {"dtype": np.dtype(constructor["dtype"]).name, "regularisation": regularisation}
+    cell_type = options.get("cell_type", "")
+    if not isinstance(cell_type, str):
+        raise ValueError(
+            f"{model.__name__}: cell_type is {cell_type!r}, expected a name: register it with "
+            "rnnlab.layers.register_cell, or name it 'package.module:Name'"
+        )
     check_options(model.__name__, model, options)
     return options
 

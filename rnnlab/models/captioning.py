@@ -257,7 +257,7 @@ class CaptioningRNN(EncoderDecoder):
         Parameters
         ----------
         features, captions
-            As of :meth:`loss`.
+            As in :meth:`loss`.
 
         Returns
         -------
@@ -337,7 +337,7 @@ class CaptioningRNN(EncoderDecoder):
     # ------------------------------------------------------------------ decoding
 
     def start(self, features: Features) -> Any:
-        """The decoding state of each image before <START> is read; features as of :meth:`loss`."""
+        """The decoding state of each image before <START> is read; features as in :meth:`loss`."""
         return self._start(self._inputs("start", features)[0])
 
     def sample(self, features: Features, max_length: int = 30) -> Array:
@@ -346,7 +346,7 @@ class CaptioningRNN(EncoderDecoder):
         Parameters
         ----------
         features
-            As of :meth:`loss`.
+            As in :meth:`loss`.
         max_length : int
             Maximum number of tokens of a caption, <END> included.
 

@@ -242,7 +242,7 @@ class SequenceClassifier(Model):
         Parameters
         ----------
         x, labels, lengths, part_of
-            As of :meth:`loss`.
+            As in :meth:`loss`.
 
         Raises
         ------
@@ -279,7 +279,7 @@ class SequenceClassifier(Model):
         Parameters
         ----------
         x, labels, lengths
-            As of :meth:`loss`.
+            As in :meth:`loss`.
 
         Returns
         -------

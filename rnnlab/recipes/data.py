@@ -84,7 +84,7 @@ class KarpathyData:
     min_count
         Least occurrences in the training captions of a word in the vocabulary.
     max_words
-        Longer captions are cut to so many words.
+        Longer captions are cut to this many words.
     standardise
         Scale every feature to mean 0 and standard deviation 1.
     max_train
@@ -126,7 +126,7 @@ class CocoData:
     min_count
         Least occurrences in the training captions of a word in the vocabulary.
     max_words
-        Longer captions are cut to so many words.
+        Longer captions are cut to this many words.
     standardise
         Scale every feature to mean 0 and standard deviation 1.
     max_train

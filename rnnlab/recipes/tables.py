@@ -101,7 +101,7 @@ class DecodingConfig:
     min_length
         The fewest words in a sentence.
     no_repeat_ngram
-        No sequence of so many words occurs twice in a sentence; 0 allows all.
+        No sequence of this many words occurs twice in a sentence; 0 allows all.
     forbid_unknown
         Never write <UNK>.
     beam_size

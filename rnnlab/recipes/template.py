@@ -93,6 +93,12 @@ def _toml(value: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    """A description without the markup of docstrings."""
+    """A description without the markup of docstrings, and with TOML's values instead of Python's."""
     text = re.sub(r":\w+:`~?([^`]+)`", lambda match: match[1].rpartition(".")[2], text)
-    return text.replace("``", "")
+    text = re.sub(r"``\{(.+?)\}``", lambda match: f"{{ {_inline(match[1])} }}", text)
+    return re.sub(r"\bNone\b", '"none"', text).replace("``", "")
+
+
+def _inline(items: str) -> str:
+    """The items of a dictionary display as those of an inline table."""
+    return re.sub(r'"(\w+)": ', r"\1 = ", items)

@@ -153,9 +153,9 @@ class TranslationTask(Task):
         Parameters
         ----------
         config, data, model, split, decoding, evaluation
-            As of :meth:`Task.evaluate`.
+            As in :meth:`Task.evaluate`.
         lexicon : mapping of str to str, optional
-            As of :func:`translate`.
+            As in :func:`translate`.
 
         Raises
         ------

@@ -170,7 +170,7 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
     Parameters
     ----------
     path : path
-        A checkpoint or a run directory, as of :func:`load_checkpoint`.
+        A checkpoint or a run directory, as in :func:`load_checkpoint`.
     known : mapping of str to class, optional
         Classes by name in addition to those of :mod:`rnnlab.models`; each has ``from_config(config)``.
 

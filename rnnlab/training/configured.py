@@ -48,7 +48,7 @@ def make(argument: str, registry: Registry[T], config: Mapping[str, Any]) -> T:
     ValueError
         If there is no such name, the class has no such option or lacks one, or one is out of its range.
     TypeError
-        If the object of that name is no class with the contract of the registry.
+        If the object of that name is not a class with the contract of the registry.
     """
     if not isinstance(config, Mapping):
         raise ValueError(

@@ -19,7 +19,7 @@ class Trained:
     ----------
     params : Parameters
     patterns : sequence of str, optional
-        As of :mod:`fnmatch`: ``["W_vocab", "*_source*"]``. All parameters train if left out.
+        As in :mod:`fnmatch`: ``["W_vocab", "*_source*"]``. All parameters train if left out.
 
     Attributes
     ----------

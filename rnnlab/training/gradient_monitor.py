@@ -68,7 +68,7 @@ class HostMonitor:
         self.scale = 1.0
 
     def record(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
-        """As of :class:`GradientMonitor`; raises the error that :meth:`read` would raise."""
+        """As in :class:`GradientMonitor`; raises the error that :meth:`read` would raise."""
         loss, norm, options = float(loss), gradient_norm(grads), self._options
         check_iteration(iteration, loss, norm, params, grads)
         self._recorded.append((loss, norm))
@@ -82,11 +82,11 @@ class HostMonitor:
         """Nothing: the update is complete."""
 
     def drop_after(self, count: int) -> None:
-        """As of :class:`GradientMonitor`."""
+        """As in :class:`GradientMonitor`."""
         del self._recorded[count:]
 
     def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
-        """As of :class:`GradientMonitor`."""
+        """As in :class:`GradientMonitor`."""
         recorded, self._recorded = self._recorded, []
         return recorded
 
@@ -102,7 +102,7 @@ class DeviceMonitor:
         self.keep_alive, self.drop_after = self._in_use.hold, self._log.forget_after
 
     def record(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
-        """As of :class:`GradientMonitor`; ``scale`` is an array () on the device."""
+        """As in :class:`GradientMonitor`; ``scale`` is an array () on the device."""
         sum_of_squares = ops_for(grads.flat).sum_of_squares
         squares, clipped = sum_of_squares(grads.flat), None
         if self._clip_value is not None:
@@ -111,7 +111,7 @@ class DeviceMonitor:
         self.scale = self._log.look(loss, squares, clipped)
 
     def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
-        """As of :class:`GradientMonitor`."""
+        """As in :class:`GradientMonitor`."""
         recorded = self._log.read()
         for k, (loss, norm) in enumerate(recorded):
             if not (math.isfinite(loss) and math.isfinite(norm)):

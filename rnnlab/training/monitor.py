@@ -57,9 +57,9 @@ class Monitor:
     ----------
     name : str
     patience : int, optional
-        After so many epochs in a row without a better value :attr:`exhausted` is true; never if None.
+        After this many epochs in a row without a better value :attr:`exhausted` is true; never if None.
     mode : "min" or "max", optional
-        As of :func:`mode_of`.
+        As in :func:`mode_of`.
 
     Attributes
     ----------

@@ -6,7 +6,7 @@ The arithmetic of each is a primitive of :mod:`rnnlab.ops`, of the same name, ov
 >>> rule = make_update_rule("adam", {"learning_rate": 5e-3})
 >>> rule.step(params.flat, grads.flat)                               # doctest: +SKIP
 
-The hyperparameters have the names and, except in Adadelta, the defaults of cs231n. A rule of one's own is a
+The hyperparameters have the names and, except in Adadelta, the defaults of cs231n. A custom rule is a
 subclass of :class:`~rnnlab.training.update_rule.UpdateRule`; :func:`register_update_rule` gives it a name.
 """
 
@@ -39,7 +39,7 @@ class PrimitiveRule(UpdateRule):
     primitive: ClassVar[str]
 
     def update(self, w: Array, dw: Array, *state: Array, learning_rate: float, scale: float) -> None:
-        """Update parameters and state in place, as of :class:`UpdateRule`."""
+        """Update parameters and state in place, as in :class:`UpdateRule`."""
         ops = ops_for(w)
         numbers = self._numbers() | {"learning_rate": learning_rate, "scale": scale}
         getattr(ops, self.primitive)(w, dw, *state, **numbers)
@@ -174,7 +174,7 @@ def register_update_rule(name: str, rule: type[Rule]) -> None:
     ValueError
         If the name is a built-in one, is empty or has a colon.
     TypeError
-        If ``rule`` is no class with these members.
+        If ``rule`` is not a class with these members.
     """
     UPDATE_RULES.register(name, rule)
 

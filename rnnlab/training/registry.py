@@ -51,7 +51,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         ValueError
             If the name is empty, has a colon, or is a built-in one.
         TypeError
-            If it is no class, or lacks a member of the contract.
+            If it is not a class, or lacks a member of the contract.
         """
         if not isinstance(name, str) or not name or ":" in name:
             raise ValueError(f"register: name is {name!r}, expected a string without a colon")
@@ -68,16 +68,15 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         ValueError
             If there is no such name, module or object.
         TypeError
-            If the object is no class, or lacks a member of the contract.
+            If the object is not a class, or lacks a member of the contract.
         """
         if isinstance(name, str) and name in self._classes:
             return self._classes[name]
         if not isinstance(name, str) or ":" not in name:
             close = difflib.get_close_matches(str(name), self._classes, n=1)
             raise ValueError(
-                f"{self._argument} is {name!r}, expected one of {', '.join(self._classes)}, "
-                "a registered name or 'package.module:Object'"
-                + (f"; did you mean {close[0]}?" if close else "")
+                f"{self._argument} is {name!r}, expected one of {', '.join(self._classes)} "
+                "or 'package.module:Object'" + (f"; did you mean {close[0]}?" if close else "")
             )
         module, _, attribute = name.partition(":")
         try:

@@ -7,7 +7,7 @@ after every epoch, with whether the monitored metric improved. Iterations and ep
 >>> [schedule.multiplier(iteration=0, epoch=epoch) for epoch in range(5)]
 [1.0, 1.0, 1.0, 0.7, 0.7]
 
-A schedule of one's own is a dataclass that inherits from :class:`Schedule`; :func:`register_schedule` gives
+A custom schedule is a dataclass that inherits from :class:`Schedule`; :func:`register_schedule` gives
 it a name.
 """
 
@@ -189,7 +189,7 @@ def register_schedule(name: str, schedule: type[LearningRateSchedule]) -> None:
     ValueError
         If the name is a built-in one, is empty or has a colon.
     TypeError
-        If ``schedule`` is no class with these members.
+        If ``schedule`` is not a class with these members.
     """
     SCHEDULES.register(name, schedule)
 

@@ -64,17 +64,17 @@ class Solver:
         true one: ``{"name": "constant", "value": 0.25}``. The name is constant, linear, epoch_fraction or
         inverse_sigmoid (:mod:`rnnlab.training.sampling_schedules`). Passed to ``model.loss`` as ``sampling``.
     trains : sequence of str, optional
-        Patterns, as of :mod:`fnmatch`, of the names of the parameters that train; the others are frozen. All
+        Patterns, as in :mod:`fnmatch`, of the names of the parameters that train; the others are frozen. All
         train if left out.
     num_epochs : int
         Number of passes over the training examples.
     batch_size : int
         Number of examples in a batch.
     accumulate : int
-        Compute the gradient of a batch in so many parts, one after another, for a single update. The loss and
-        the gradient are the same up to rounding, with the activations of one part in memory. Dropout is drawn
-        for each part, so its masks differ from those of the whole batch. More than 1 needs a ``model.loss``
-        that takes ``part_of``; a batch of fewer examples has as many parts as examples.
+        Compute the gradient of a batch in this many parts, one after another, for a single update. The loss
+        and the gradient are the same up to rounding, with the activations of one part in memory. Dropout is
+        drawn for each part, so its masks differ from those of the whole batch. More than 1 needs a
+        ``model.loss`` that takes ``part_of``; a batch of fewer examples has as many parts as examples.
     graphs : bool
         On a GPU, launch each step as a CUDA graph, captured at the second batch of a shape
         (:mod:`rnnlab.training.step_graphs`), which leaves the CPU next to idle. Sequences are padded to
@@ -90,10 +90,10 @@ class Solver:
     monitor : str
         The metric by which the best epoch is chosen.
     monitor_mode : "min" or "max", optional
-        Whether the least or the greatest value of the monitored metric is best. Known for the metrics in
-        :data:`rnnlab.training.monitor.MODES`, required for others.
+        Whether the least or the greatest value of the monitored metric is best. Known for val_loss,
+        val_perplexity, val_accuracy, BLEU, BLEU-1 to BLEU-4, ROUGE-L, CIDEr and METEOR, required for others.
     patience : int, optional
-        Stop after so many epochs in a row without a better value of the monitored metric.
+        Stop after this many epochs in a row without a better value of the monitored metric.
     restore_best : bool
         Whether to end with the parameters of the best epoch rather than of the last one, if there is
         validation.
@@ -242,7 +242,7 @@ class Solver:
         if len(solver.history) > solver.options.num_epochs:
             raise ValueError(
                 f"resume: num_epochs is {solver.options.num_epochs}, "
-                f"but {run.path} has {len(solver.history)} epochs already"
+                f"but {run.path} has {len(solver.history)} epochs already; a larger number trains on"
             )
         model.params.flat[...] = ops_for(model.params.flat).asarray(checkpoint.parameters.flat)
         return solver
@@ -285,17 +285,18 @@ class Solver:
         progress = make_progress(self.options)
         try:
             with Interrupt() as interrupt:
-                while not (self._finished or interrupt.requested):
+                while not (self.finished or interrupt.requested):
                     if self._train_epoch(progress, interrupt):
                         self._end_epoch(progress)
                 self.stop_requested = interrupt.requested
-                self.interrupted = self.stop_requested and not self._finished
+                self.interrupted = self.stop_requested and not self.finished
                 self._end(progress)
         finally:
             progress.close()
 
     @property
-    def _finished(self) -> bool:
+    def finished(self) -> bool:
+        """Whether all epochs are done, or ``patience`` is exhausted."""
         return self._state.order.epoch >= self.options.num_epochs or self.monitor.exhausted
 
     def _train_epoch(self, progress: Progress, interrupt: Interrupt) -> bool:

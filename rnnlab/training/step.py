@@ -103,7 +103,9 @@ class Update:
         return self._monitor.read_every
 
     def prepared(self, batch: tuple[Array, ...], tokens: int) -> Prepared:
-        """A batch of so many tokens in the form that an update takes; may run in another thread, ahead of it.
+        """A batch of this many tokens in the form that an update takes.
+
+        It may run in another thread, ahead of the update.
 
         Raises
         ------

@@ -1,6 +1,6 @@
 """The contract of an update rule, and the base class of rules.
 
-A rule changes the parameters ``w`` (P,) in place, given their gradient ``dw`` (P,). A rule of one's own is a
+A rule changes the parameters ``w`` (P,) in place, given their gradient ``dw`` (P,). A custom rule is a
 dataclass that inherits from :class:`UpdateRule`: its fields are hyperparameters, its ``slots`` are arrays of
 state, and its ``update`` is the arithmetic.
 

@@ -23,7 +23,7 @@ def test_an_interrupted_command_ends_quietly(run, capsys, monkeypatch):
         (["train"], "either a recipe or --resume"),
         (["train", "nowhere.toml"], "recipe nowhere.toml does not exist"),
         (["data", "info", "nowhere.toml"], "recipe nowhere.toml does not exist"),
-        (["train", "RUN"], "is a directory, expected a recipe"),
+        (["train", "RUN"], "is the directory of a run: resume it with rnnlab train --resume RUN, or give"),
         (["train", "TYPO"], "did you mean RECIPE?"),
         (["train", "RECIPE", "--set", "model.hiden_dim=3"], "did you mean hidden_dim"),
         (["train", "--resume", "RUN", "--set", "model.hidden_dim=3"], "are for a new run"),

@@ -7,6 +7,9 @@ def test_a_recipe_is_suggested_from_the_folder_of_recipes(tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     assert cli.main(["train", "shapes"]) == 2
     assert "recipe shapes does not exist, expected a TOML file such as" in capsys.readouterr().err
+    (tmp_path / "runs").mkdir()
+    assert cli.main(["train", "runs"]) == 2
+    assert "recipe runs is a directory, expected a TOML file such as" in capsys.readouterr().err
     (tmp_path / "recipes").mkdir()
     for name in ("shapes", "multi30k"):
         (tmp_path / "recipes" / f"{name}.toml").touch()

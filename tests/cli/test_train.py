@@ -32,6 +32,25 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
     np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
 
 
+def test_resuming_a_finished_run_says_that_nothing_is_trained(recipe, run, capsys):
+    before = load_checkpoint(run / "last.h5").parameters.flat
+    for epochs in ([], ["--epochs", "2"]):
+        assert cli.main(["train", "--resume", str(run), *epochs, "--no-progress"]) == 0
+        first, *_ = capsys.readouterr().out.splitlines()
+        assert first == "2 of 2 epochs are done; --epochs N (num_epochs) trains on"
+    np.testing.assert_array_equal(load_checkpoint(run / "last.h5").parameters.flat, before)
+
+
+def test_resuming_a_run_without_patience_left_says_so(recipe, tmp_path, capsys):
+    arguments = ["--set", "training.patience=1", "--set", "training.monitor_mode='max'", "--no-progress"]
+    out = tmp_path / "early"
+    assert cli.main(["train", str(recipe), "--out", str(out), "--epochs", "5", *arguments]) == 0
+    capsys.readouterr()
+    assert cli.main(["train", "--resume", str(out), "--no-progress"]) == 0
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert first == "training has stopped early, after 2 of 5 epochs: patience is 1"
+
+
 def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypatch):
     interrupted = dataclasses.replace(runs.load_run(run), interrupted=True)
     monkeypatch.setattr(runs, "train", lambda *_, **__: interrupted)

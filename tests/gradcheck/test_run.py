@@ -1,5 +1,6 @@
 """The command that checks every gradient must pass, cover every layer, and see what is wrong."""
 
+import multiprocessing
 import os
 
 import numpy as np
@@ -10,6 +11,8 @@ from rnnlab.gradcheck import cases as gradcheck_cases
 from rnnlab.gradcheck import run as gradcheck
 from rnnlab.gradcheck.cases import CELLS
 from rnnlab.models.captioning import IMAGE_INPUTS
+
+ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # as in rnnlab.ops.numba.kernel
 
 
 def test_every_layer_and_model_passes():
@@ -32,9 +35,7 @@ def test_rows_do_not_depend_on_the_other_cases_or_on_the_processes(monkeypatch):
 
 
 def test_a_pattern_that_matches_nothing():
-    with pytest.raises(
-        ValueError, match=r"gradcheck: only is 'lsmt_step', which matches no name, .*lstm_step"
-    ):
+    with pytest.raises(ValueError, match=r"^only is 'lsmt_step', which matches no name, .*lstm_step"):
         gradcheck.case_names("lsmt_step")
     with pytest.raises(ValueError, match="matches no name"):
         next(gradcheck.check_all(only="transformer"))
@@ -54,3 +55,14 @@ def test_a_wrong_layer_does_not_pass(rng, backward, error):
     row = gradcheck.check_case(case, tolerance=1e-7, rng=rng)
     assert not row.passed
     assert row.touched == ([] if error == "gradient" else [error])
+    assert row.wrong == ["x"]
+
+
+def test_one_process_alone_says_that_kernels_are_compiled(monkeypatch):
+    monkeypatch.setattr(gradcheck.signal, "signal", lambda *_: None)
+    monkeypatch.setenv(ANNOUNCED, "")
+    first_alone = multiprocessing.get_context("spawn").Semaphore(1)
+    gradcheck._start(first_alone)
+    assert not os.environ[ANNOUNCED]
+    gradcheck._start(first_alone)
+    assert os.environ[ANNOUNCED]

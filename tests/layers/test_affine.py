@@ -105,6 +105,12 @@ def test_wrong_gradients(name, rng):
 
 
 @every_affine
+def test_a_list_is_named(name, rng):
+    with pytest.raises(TypeError, match=f"^{name}_forward: b is a list, expected a NumPy or CuPy array"):
+        LAYERS[name][0](**inputs(rng, 3, 4, 5) | {"b": [0.0]})
+
+
+@every_affine
 def test_mixed_libraries(name, rng):
     with pytest.raises(TypeError, match="arrays of one library"):
         LAYERS[name][0](**inputs(rng, 3, 4, 5) | {"w": CupyArray()})

@@ -160,7 +160,7 @@ def press():
 
 @contextmanager
 def acting_at(method, call, action):
-    """Within, the solvers act before so many calls of a method of theirs."""
+    """Within, the solvers act before this many calls of a method of theirs."""
     calls, original = [], getattr(Solver, method)
 
     def acting(solver, *arguments):

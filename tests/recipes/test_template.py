@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 from itertools import pairwise
 
@@ -43,6 +44,27 @@ def test_help_and_expectation():
     ) in text
     assert "# The update rule: a built-in one" in text
     assert "regularisation.zoneout_h = 0.0" in text
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_the_values_in_the_help_are_toml(kind):
+    text = " ".join(line.removeprefix("# ") for line in template(kind).splitlines())
+    assert not re.search(r"\b(None|True|False|MODES)\b", text)
+    examples = re.findall(r"\{.*?\}", text)
+    assert '{ name = "exponential", decay = 0.95 }' in examples
+    for example in examples:
+        assert tomllib.loads(f"key = {example}")["key"]["name"]
+
+
+def test_none_in_the_help_is_the_value_of_toml():
+    text = template("shapes")
+    assert '# Score of the attention to the L regions of the image, "none" for no attention.' in text
+
+
+def test_keys_of_one_kind_have_help_of_their_own():
+    text = " ".join(line.removeprefix("# ") for line in template("shapes").splitlines())
+    assert "Probability that a unit of the hidden state keeps its value." in text
+    assert "Probability that a unit of an LSTM's cell state keeps its value." in text
 
 
 def test_an_unknown_kind():

@@ -128,7 +128,9 @@ def test_a_run_without_the_name_says_so(tmp_path):
     UPDATE_RULES._classes = dict(UPDATE_RULES._built_in)
     data = make_data()
     model = make_model(data, dtype=np.float64, output_dropout=0.2)
-    with pytest.raises(ValueError, match="update_rule is 'lion', expected one of sgd, .* a registered name"):
+    with pytest.raises(
+        ValueError, match="update_rule is 'lion', expected one of sgd, .* or 'package.module:"
+    ):
         Solver.resume(tmp_path / "run", model, data)
     UPDATE_RULES._classes = registry
 

@@ -63,10 +63,10 @@ def open_shapes(
     global_features : {"pca"}, optional
         With local features: additionally the vector of each image.
     standardise : bool
-        As of :class:`~rnnlab.data.CaptionData`. Off by default: models learn faster from principal components
+        As in :class:`~rnnlab.data.CaptionData`. Off by default: models learn faster from principal components
         of one common scale.
     max_train : int, optional
-        As of :class:`~rnnlab.data.CaptionData`.
+        As in :class:`~rnnlab.data.CaptionData`.
 
     Returns
     -------

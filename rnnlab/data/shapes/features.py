@@ -53,7 +53,7 @@ def see(pictures: np.ndarray) -> Blobs:
     away = np.hypot(dx, dy) + 0.04
     place = np.stack([2 * x - 1, 2 * y - 1, dx / away, dy / away], axis=1)
 
-    width = np.sqrt(area / blob.max(axis=(1, 2)))  # as of a channel tuned to exactly this hue
+    width = np.sqrt(area / blob.max(axis=(1, 2)))  # like a channel tuned to exactly this hue
     alike = resemblance(silhouettes(blob, x, y, width))
     kind = np.concatenate([np.ones((len(area), 1)), 4 * width[:, None], alike], axis=1)
     described = []

@@ -21,7 +21,7 @@ from rnnlab.layers.attention.scores import (
     Workspace,
     score_axes,
 )
-from rnnlab.layers.checks import check_gradient, check_shapes
+from rnnlab.layers.checks import check_gradient, check_shapes, ops_of
 from rnnlab.layers.parameters import select_params
 from rnnlab.layers.recurrent.cell import Cell
 from rnnlab.layers.recurrent.packing import Packing
@@ -86,7 +86,7 @@ def check_inputs(
         arguments["memory"] = (memory, "N L H" if attends.score == "dot" else "N L C")
     axes |= _attention_axes(attends, G)
     arguments |= {name: (array, axes[name]) for name, array in own.items() if name in axes}
-    ops_for(*(array for array, _ in arguments.values()))
+    ops_of(function, **{name: array for name, (array, _) in arguments.items()})
     H = check_shapes(function, **arguments)["H"]
     for name, shape in cell.recurrent_shapes(H).items():
         if own[name].shape != shape or own[name].dtype != state[0].dtype:
@@ -127,14 +127,14 @@ class Context:
         self._to_gates = self._ops.prepacked(params[WEIGHTS[name]])
 
     def cache(self, keys: Array, memory: Array, slots: Array, queries: int) -> AttentionCache:
-        """The cache of so many queries, whose slots are (N, L)."""
+        """The cache of this many queries, whose slots are (N, L)."""
         workspace = self.workspace(keys, memory, queries, slots.shape[1])
         return AttentionCache(
             self._score, self._params, self._selector, keys, memory, slots, workspace, self._grows
         )
 
     def workspace(self, keys: Array, memory: Array, queries: int, slots: int) -> Workspace:
-        """The arrays that so many queries write."""
+        """The arrays that this many queries write."""
         additive, selector = self._score == "additive", self._selector is not None
         return Workspace.of(queries, slots, keys, memory, additive=additive, selector=selector)
 

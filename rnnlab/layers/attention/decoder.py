@@ -11,7 +11,7 @@ z_t (Xu et al. 2015, section 4.2.1).
 
 Parameters are a dict, and so are their gradients (:func:`attentive_shapes` lists them):
 
-    Wx (D, G), b (G,), Wh (H, G), ...          as of the cell
+    Wx (D, G), b (G,), Wh (H, G), ...          as in the cell
     Wz (C, G), source_Wq, source_Wm, ...       with a source; after "source_" the names of the score's
     selector_w (H,), selector_b (1,)           with a selector
     Wt (H, G), target_Wq, target_Wm, ...       with a target

@@ -64,7 +64,7 @@ def attentive_start(
     Parameters
     ----------
     state, memory, params, cell, score, memory_mask, selector, target, regularisation
-        As of :func:`~rnnlab.layers.attention.decoder.attentive_forward`. Later changes of the parameters have
+        As in :func:`~rnnlab.layers.attention.decoder.attentive_forward`. Later changes of the parameters have
         no defined effect on the steps.
 
     Returns

@@ -47,7 +47,7 @@ class Workspace(NamedTuple):
     def of(
         cls, rows: int, slots: int, keys: Array, memory: Array, *, additive: bool, selector: bool
     ) -> Workspace:
-        """Arrays for so many queries with so many slots each; the weights are zero."""
+        """Arrays for this many queries with this many slots each; the weights are zero."""
         ops, dtype = ops_for(memory), memory.dtype
         attended = ops.empty((rows, memory.shape[1]), dtype)
         return cls(
@@ -214,7 +214,7 @@ class Keys:
         return keys
 
     def workspace(self, rows: int, memory: Array) -> Array:
-        """An array for the keys of so many rows; the memory itself for dot scores."""
+        """An array for the keys of this many rows; the memory itself for dot scores."""
         return memory if self._w is None else self._ops.empty((rows, self._w.shape[1]), memory.dtype)
 
     def write(self, memory: Array, keys: Array) -> None:

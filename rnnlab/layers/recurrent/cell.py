@@ -9,13 +9,14 @@ Attention adds its contexts to a_t, dropout acts on what the recurrent weights r
 state after a step with the one before: none of it is the cell's concern. A state is a tuple of arrays (n, H),
 the hidden state h first.
 
-A cell of one's own is a subclass of :class:`Cell` with two methods in plain NumPy, ``step_forward`` and
+A custom cell is a subclass of :class:`Cell` with two methods in plain NumPy, ``step_forward`` and
 ``step_backward``, which return new arrays. The library's own cells also override :meth:`Cell.prepare`, which
 gives the loop a version with prepacked weights and preallocated arrays.
 """
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ class PreparedCell(Protocol):
     """A cell with its weights prepacked for the many steps of one call."""
 
     def saved(self, rows: int, like: Array) -> Any:
-        """A workspace for ``Step.saved`` of so many rows, (rows, H) of the dtype of ``like``."""
+        """A workspace for ``Step.saved`` of this many rows, (rows, H) of the dtype of ``like``."""
 
     def forward(self, step: Step) -> None:
         """One step: write ``step.next``, ``step.saved``, and the activations into ``step.gates``."""
@@ -105,7 +106,7 @@ class Cell(ABC):
     num_states : int
         Arrays in a state: 1 for (h,), 2 for (h, c).
     carries_h : bool
-        Whether h_{t-1} reaches h_t by other ways than the recurrent weights, as in a GRU. Dropout of the
+        Whether h_{t-1} reaches h_t other than through the recurrent weights, as in a GRU. Dropout of the
         state needs to know: it acts on what the weights read alone.
     drops_candidate : bool
         Whether the step functions take ``candidate_mask`` (n, H), to multiply what is added to the state.
@@ -163,7 +164,7 @@ class Cell(ABC):
         dstate : tuple of arrays (n, H)
             The gradient of the loss with respect to ``next_state``. Not to be written.
         params : mapping of str to array
-            As of the forward.
+            As in the forward.
         cache : Any
 
         Returns
@@ -253,9 +254,11 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
         return _imported(f"{function}: {argument}", cell)
     if isinstance(cell, Cell):
         return cell
+    close = difflib.get_close_matches(cell.lower(), _CELLS, n=1) if isinstance(cell, str) else []
     raise ValueError(
         f"{function}: {argument} is {cell!r}, expected one of {', '.join(_CELLS)}, "
-        "or 'package.module:Name' of a Cell; rnnlab.layers.register_cell adds a name"
+        "or 'package.module:Name' of a Cell; "
+        + (f"did you mean {close[0]!r}?" if close else "rnnlab.layers.register_cell adds a name")
     )
 
 

@@ -1,4 +1,4 @@
-"""The loop's view of a cell that is given by its step functions alone, as a cell of one's own is."""
+"""The loop's view of a cell that is given by its step functions alone, as a custom cell is."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ class StepCache:
 class FunctionalCell:
     """A :class:`~rnnlab.layers.recurrent.cell.PreparedCell` made of ``step_forward`` and ``step_backward``.
 
-    What they return is checked: a gradient that is missing or has another shape would train wrongly without a
-    word.
+    What they return is checked: a gradient that is missing or has another shape would silently train wrongly.
+    All of these errors are ValueErrors, also those of dtypes: they concern the cell, which a user names on
+    the command line.
     """
 
     def __init__(self, cell: Cell, ops: Any, params: Params) -> None:
@@ -136,4 +137,6 @@ class FunctionalCell:
             found = f"of shape {array.shape}" if hasattr(array, "shape") else f"a {type(array).__name__}"
             raise ValueError(f"{self._name}.{function}: {name} is {found}, expected shape {like.shape}")
         if array.dtype != like.dtype:
-            raise TypeError(f"{self._name}.{function}: {name} has dtype {array.dtype}, expected {like.dtype}")
+            raise ValueError(
+                f"{self._name}.{function}: {name} has dtype {array.dtype}, expected {like.dtype}"
+            )

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.checks import check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Params, Step
 from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
@@ -28,7 +28,6 @@ from rnnlab.layers.recurrent.sequence import (
     run_backward,
     run_forward,
 )
-from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
 
 
@@ -64,7 +63,7 @@ def gru_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
     ValueError, TypeError
         If a shape or a dtype does not fit.
     """
-    ops = ops_for(x, prev_h, Wx, Wh, b)
+    ops = ops_of("gru_step_forward", x=x, prev_h=prev_h, Wx=Wx, Wh=Wh, b=b)
     check_shapes(
         "gru_step_forward",
         x=(x, "N D"),
@@ -90,7 +89,7 @@ def gru_step_backward(dnext_h: Array, cache: GRUStepCache) -> tuple[Array, Array
     dx (N, D), dprev_h (N, H), dWx (D, 3H), dWh (H, 3H), db (3H,)
     """
     x, prev_h, Wx, Wh, gates, reset_h = cache
-    ops = ops_for(dnext_h, x)
+    ops = ops_of("gru_step_backward", dnext_h=dnext_h, x=x)
     check_shapes("gru_step_backward", h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
     step = Step(gates, (prev_h,), (prev_h,), reset_h, prev_h)
     da, (dprev_h,), grads = GRU().step_backward((dnext_h,), {"Wh": Wh}, step)

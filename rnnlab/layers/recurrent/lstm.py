@@ -1,11 +1,13 @@
 """LSTM without peepholes (cs231n, assignment 3; Chen, Dong and Li 2016, eq. 7).
 
-    i, f, o = sigmoid(x_t Wx + h_{t-1} Wh + b)          input, forget and output gate, each (N, H)
-    g       = tanh(x_t Wx + h_{t-1} Wh + b)             block input, (N, H)
+    i = sigmoid(x_t Wx_i + h_{t-1} Wh_i + b_i)          input gate, (N, H)
+    f = sigmoid(x_t Wx_f + h_{t-1} Wh_f + b_f)          forget gate, (N, H)
+    o = sigmoid(x_t Wx_o + h_{t-1} Wh_o + b_o)          output gate, (N, H)
+    g = tanh(x_t Wx_g + h_{t-1} Wh_g + b_g)             candidate, (N, H)
     c_t = f * c_{t-1} + i * g                           cell state, (N, H)
     h_t = o * tanh(c_t)                                 hidden state, (N, H)
 
-Backward, with dh_t and dc_t the whole gradients that reach h_t and c_t:
+Backward, with dh_t the whole gradient that reaches h_t, and dc_t at first without the share through h_t:
 
     dc_t += dh_t o (1 - tanh(c_t)^2)
     da_i = dc_t g i (1 - i)            da_f = dc_t c_{t-1} f (1 - f)
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.checks import check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Params, Step
 from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
@@ -29,7 +31,6 @@ from rnnlab.layers.recurrent.sequence import (
     run_backward,
     run_forward,
 )
-from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
 
 
@@ -68,7 +69,7 @@ def lstm_step_forward(
     ValueError, TypeError
         If a shape or a dtype does not fit.
     """
-    ops = ops_for(x, prev_h, prev_c, Wx, Wh, b)
+    ops = ops_of("lstm_step_forward", x=x, prev_h=prev_h, prev_c=prev_c, Wx=Wx, Wh=Wh, b=b)
     check_shapes(
         "lstm_step_forward",
         x=(x, "N D"),
@@ -100,7 +101,7 @@ def lstm_step_backward(
     dx (N, D), dprev_h (N, H), dprev_c (N, H), dWx (D, 4H), dWh (H, 4H), db (4H,)
     """
     x, prev_h, prev_c, Wx, Wh, gates, tanh_c = cache
-    ops = ops_for(dnext_h, dnext_c, x)
+    ops = ops_of("lstm_step_backward", dnext_h=dnext_h, dnext_c=dnext_c, x=x)
     check_shapes("lstm_step_backward", c=(prev_c, "N H"), dnext_h=(dnext_h, "N H"), dnext_c=(dnext_c, "N H"))
     da = ops.empty(gates.shape, gates.dtype)
     dprev_c = dnext_c.copy()

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import as_mask
+from rnnlab.layers.checks import as_mask, check_gradient
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -185,20 +185,24 @@ class Packing(NamedTuple):
         return out
 
     def incoming(
-        self, function: str, H: int, dstates: Array | None, dfinal: Array | None, like: Array
+        self,
+        function: str,
+        H: int,
+        dstates: Array | None,
+        dfinal: Array | None,
+        like: Array,
+        name: str = "dfinal",
     ) -> Array:
         """The gradient of the last real state of each sequence before the backward loop: (N, H), sorted.
 
         It is the sum of the gradients of its copies in padding, from ``dstates`` (N, T, H), and of the final
-        state, ``dfinal`` (N, H). Either may be None. The array is new: the loop overwrites it.
+        state, ``dfinal`` (N, H). Either may be None. The array is new: the loop overwrites it. ``name`` is
+        what errors call ``dfinal``.
         """
         (N, T), ops = self.shape, ops_for(like)
-        for name, gradient, expected in (("dh", dstates, (N, T, H)), ("the final state's", dfinal, (N, H))):
-            if gradient is not None and (gradient.shape != expected or gradient.dtype != like.dtype):
-                raise ValueError(
-                    f"{function}: {name} gradient has shape {gradient.shape} and dtype {gradient.dtype}, "
-                    f"expected {expected} and {like.dtype}"
-                )
+        for each, gradient, expected in (("dh", dstates, (N, T, H)), (name, dfinal, (N, H))):
+            if gradient is not None:
+                check_gradient(function, gradient, expected, like.dtype, each)
         out = ops.zeros((N, H), like.dtype)
         if dfinal is not None:
             ops.take(dfinal, self.order, out)

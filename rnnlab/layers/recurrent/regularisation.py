@@ -39,14 +39,17 @@ class Regularisation(NamedTuple):
 
     Attributes
     ----------
-    zoneout_h, zoneout_c : float
-        A unit of the hidden state, or of an LSTM's cell state, keeps its value.
+    zoneout_h : float
+        Probability that a unit of the hidden state keeps its value.
+    zoneout_c : float
+        Probability that a unit of an LSTM's cell state keeps its value.
     recurrent_dropout : float
-        A unit is dropped from what ``recurrent_dropout_on`` names.
+        Probability of dropping a unit from what ``recurrent_dropout_on`` names.
     recurrent_dropout_on : "state" or "candidate"
-        What the recurrent weights read, or what a step adds to the state.
+        What is dropped: units of the state that the recurrent weights read, or of the candidate that a step
+        adds.
     weight_dropout : float
-        A weight of Wh is dropped.
+        Probability of dropping a weight of Wh.
     """
 
     zoneout_h: Probability = 0.0

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.checks import check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Params, Step
 from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
@@ -24,7 +24,6 @@ from rnnlab.layers.recurrent.sequence import (
     run_backward,
     run_forward,
 )
-from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
 
 
@@ -59,7 +58,7 @@ def rnn_step_forward(x: Array, prev_h: Array, Wx: Array, Wh: Array, b: Array) ->
     ValueError, TypeError
         If a shape or a dtype does not fit.
     """
-    ops = ops_for(x, prev_h, Wx, Wh, b)
+    ops = ops_of("rnn_step_forward", x=x, prev_h=prev_h, Wx=Wx, Wh=Wh, b=b)
     check_shapes(
         "rnn_step_forward", x=(x, "N D"), prev_h=(prev_h, "N H"), Wx=(Wx, "D H"), Wh=(Wh, "H H"), b=(b, "H")
     )
@@ -81,7 +80,7 @@ def rnn_step_backward(dnext_h: Array, cache: RNNStepCache) -> tuple[Array, Array
     dx (N, D), dprev_h (N, H), dWx (D, H), dWh (H, H), db (H,)
     """
     x, prev_h, Wx, Wh, h = cache
-    ops = ops_for(dnext_h, x)
+    ops = ops_of("rnn_step_backward", dnext_h=dnext_h, x=x)
     check_shapes("rnn_step_backward", h=(h, "N H"), dnext_h=(dnext_h, "N H"))
     da = ops.empty(h.shape, h.dtype)
     ops.rnn_backward(dnext_h, h, da)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rnnlab.layers.checks import check_rng, check_shapes, gradient_arrays
+from rnnlab.layers.checks import check_rng, check_shapes, gradient_arrays, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Params, Step, cell_for
 from rnnlab.layers.recurrent.functional import FunctionalCell
@@ -182,10 +182,13 @@ def run_backward(
 ) -> tuple[Array, State]:
     """The backward loop: add gradients into ``grads``; return those of x and of the initial states."""
     x, states, gates, saved, params, _, cell, draws, packing = cache
-    ops, H, G = ops_for(dh, x), states[0].shape[1], params["Wx"].shape[1]
+    ops, H, G = ops_of(function, dh=dh, x=x), states[0].shape[1], params["Wx"].shape[1]
     if len(dfinal) != len(states):
         raise ValueError(f"{function}: dfinal has {len(dfinal)} arrays, expected {len(states)}")
-    dstate = tuple(packing.incoming(function, H, None if k else dh, each, x) for k, each in enumerate(dfinal))
+    dstate = tuple(
+        packing.incoming(function, H, None if k else dh, each, x, f"dfinal[{k}]")
+        for k, each in enumerate(dfinal)
+    )
     run, workspace = CellRun(cell, draws, params, states[0][: len(x)]), draws.gradient_workspace(ops, grads)
     rows_x, rows_dh, to_x = as_rows(x), as_rows(dh), ops.prepacked(params["Wx"].T)
     dx, t = packing.unpacked(x.shape[2], x), len(packing.offsets) - 1
@@ -236,7 +239,7 @@ def run_forward(
 
     ``given`` are the first arrays of the initial state; those that are left out are zeros.
     """
-    ops = ops_for(x, *given, *params.values())
+    ops = ops_of(function, **{**params, "x": x, **dict(zip(_STATES, given, strict=False))})
     check_params(function, cell, x, given, params)
     packing = Packing.of(function, x.shape[:2], lengths=lengths, mask=mask, like=x)
     draws = Draws.of(regularisation, rng, ops)
@@ -347,7 +350,7 @@ def check_params(function: str, cell: Cell, x: Array, state: State, params: Para
         If one does not fit.
     """
     G = "H" if cell.num_gates == 1 else f"{cell.num_gates}H"
-    states = {name: (array, "N H") for name, array in zip(("h0", "c0", *_NAMES), state, strict=False)}
+    states = {name: (array, "N H") for name, array in zip(_STATES, state, strict=False)}
     known = {"Wx": f"D {G}", "Wh": f"H {G}", "b": G}
     arrays = {name: (array, known[name]) for name, array in params.items() if name in known}
     sizes = check_shapes(function, x=(x, "N T D"), **states, **arrays)
@@ -359,7 +362,7 @@ def check_params(function: str, cell: Cell, x: Array, state: State, params: Para
             raise TypeError(f"{function}: {name} has dtype {array.dtype}, expected {x.dtype} as x")
 
 
-_NAMES = ("state[2]", "state[3]", "state[4]", "state[5]")  # of states beyond h and c
+_STATES = ("h0", "c0", "state[2]", "state[3]", "state[4]", "state[5]")
 
 
 def check_cache(function: str, cache: Any, cell: type | None = None) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.checks import check_shapes, ops_of
 from rnnlab.layers.recurrent.cell import Params, Step
 from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
@@ -26,7 +26,6 @@ from rnnlab.layers.recurrent.sequence import (
     run_backward,
     run_forward,
 )
-from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
 
 
@@ -63,7 +62,7 @@ def simplified_gru_step_forward(
     ValueError, TypeError
         If a shape or a dtype does not fit.
     """
-    ops = ops_for(x, prev_h, Wx, Wh, b)
+    ops = ops_of("simplified_gru_step_forward", x=x, prev_h=prev_h, Wx=Wx, Wh=Wh, b=b)
     check_shapes(
         "simplified_gru_step_forward",
         x=(x, "N D"),
@@ -94,7 +93,7 @@ def simplified_gru_step_backward(
     dx (N, D), dprev_h (N, H), dWx (D, 2H), dWh (H, 2H), db (2H,)
     """
     x, prev_h, Wx, Wh, gates = cache
-    ops = ops_for(dnext_h, x)
+    ops = ops_of("simplified_gru_step_backward", dnext_h=dnext_h, x=x)
     check_shapes("simplified_gru_step_backward", h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
     da = ops.empty(gates.shape, gates.dtype)
     dprev_h = dnext_h.copy()

@@ -90,7 +90,7 @@ class FirstInputDecoder(RecurrentDecoder):
     def forward(
         self, params: Params, words: Array, source: Source, lengths: Array | None, rng: Random = None
     ) -> tuple[Decoded, Any]:
-        """As of :class:`RecurrentDecoder`. The hidden state after the image is ``first``."""
+        """As in :class:`RecurrentDecoder`. The hidden state after the image is ``first``."""
         N, T, W = words.shape
         inputs = ops_for(words).empty((N, T + 1, W), words.dtype)
         inputs[:, 0], inputs[:, 1:] = source.image, words
@@ -100,7 +100,7 @@ class FirstInputDecoder(RecurrentDecoder):
         return Decoded(_copy(decoded.hidden[:, 1:]), first=_copy(decoded.hidden[:, 0])), cache
 
     def backward(self, ddecoded: Decoded, cache: Any, grads: Params) -> tuple[Array, Source]:
-        """As of :class:`RecurrentDecoder`."""
+        """As in :class:`RecurrentDecoder`."""
         N, T, H = ddecoded.hidden.shape
         dall = ops_for(ddecoded.hidden).empty((N, T + 1, H), ddecoded.hidden.dtype)
         dall[:, 0] = 0 if ddecoded.first is None else ddecoded.first
@@ -221,7 +221,7 @@ class AttentiveDecoder:
         self._memory_gradient = memory_gradient
 
     def shapes(self) -> Shapes:
-        """As of :func:`~rnnlab.layers.attention.decoder.attentive_shapes`."""
+        """As in :func:`~rnnlab.layers.attention.decoder.attentive_shapes`."""
         return self._shapes
 
     def forward(

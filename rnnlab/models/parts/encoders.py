@@ -157,7 +157,7 @@ class RegionEncoder:
         self.initial_state, self.dropout = initial_state, dropout
 
     def shapes(self) -> Shapes:
-        """As of :class:`InitialStateEncoder`."""
+        """As in :class:`InitialStateEncoder`."""
         return self.initial_state.shapes()
 
     def forward(

@@ -38,7 +38,7 @@ class Reconstructor:
         self._detach_target, self._prefix = detach_target, prefix
 
     def shapes(self) -> Shapes:
-        """As of :func:`~rnnlab.layers.arnet.arnet_shapes`, with the prefix."""
+        """As in :func:`~rnnlab.layers.arnet.arnet_shapes`, with the prefix."""
         return self._shapes
 
     def loss(

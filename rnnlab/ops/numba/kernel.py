@@ -295,7 +295,7 @@ _ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # set in the environment, which child p
 
 
 def _announce(folder: Path | None) -> None:
-    """Say once in a tree of processes why the first call takes so long.
+    """Say why the first calls take so long, once for a process and the processes that it starts.
 
     ``folder`` is where compiled kernels are cached, None if they cannot be.
     """
@@ -305,14 +305,18 @@ def _announce(folder: Path | None) -> None:
     names = [each.cache_name(*version) for each in _KERNELS for version in each.versions()]
     cached = [path.name for path in folder.glob("*.nbi")] if folder and folder.is_dir() else []
     missing = sum(not any(name in file for file in cached) for name in names)
-    trouble = "" if folder else " They cannot be saved; set NUMBA_CACHE_DIR to a folder that can be written."
-    print(
-        f"rnnlab: compiling kernels for this processor, once: {missing} of {len(names)} are missing, "
-        "and each takes 1 to 3 seconds when it is first needed. The command rnnlab kernels --warm-up "
-        f"compiles all of them, in about {max(1, round(missing / 30))} min.{trouble}",
-        file=sys.stderr,
-        flush=True,
-    )
+    work = f"{missing} of {len(names)} still to come, 1 to 3 seconds each"
+    if folder:
+        notice = (
+            f"compiling kernels as they are needed and saving them: {work}; rnnlab kernels --warm-up "
+            f"compiles all of them now, in about {max(1, round(missing / 30))} min"
+        )
+    else:
+        notice = (
+            f"compiling kernels as they are needed: {work}; they cannot be saved: "
+            "set NUMBA_CACHE_DIR to a folder that can be written"
+        )
+    print(f"rnnlab: {notice}", file=sys.stderr, flush=True)
 
 
 @functools.cache

@@ -293,7 +293,7 @@ def test_what_does_not_fit_is_named(change, message, rng):
 def test_backward_refuses_gradients_that_do_not_fit(rng):
     b = batch(rng)
     h, contexts, _, _, _, cache = b.forward()
-    with pytest.raises(ValueError, match="attentive_backward: dh gradient has shape"):
+    with pytest.raises(ValueError, match="attentive_backward: dh has shape"):
         attentive_backward(h[:, 1:], None, cache)
     with pytest.raises(ValueError, match="attentive_backward: dcontexts has shape"):
         attentive_backward(h, contexts[:, :, 1:], cache)

@@ -30,6 +30,9 @@ def test_names_of_cells():
         ("json:Missing", ValueError, "f: cell is 'json:Missing', which cannot be imported"),
         ("json:dumps", TypeError, "f: cell is <function dumps.*, expected a rnnlab.layers.Cell"),
         (3, ValueError, "f: cell is 3, expected one of"),
+        ("lsmt", ValueError, r"f: cell is 'lsmt', .* of a Cell; did you mean 'lstm'\?"),
+        ("LSTM", ValueError, r"did you mean 'lstm'\?"),
+        ("tree", ValueError, "of a Cell; rnnlab.layers.register_cell adds a name"),
     ],
 )
 def test_cells_that_there_are_not(cell, error, message):

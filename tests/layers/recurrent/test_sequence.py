@@ -120,9 +120,9 @@ def test_gradients_that_do_not_fit(rng):
     x, state, params = batch(rng, "lstm")
     h, final, cache = recurrent_forward(x, state, params, cell="lstm")
     for dh, dfinal, message in (
-        (h[:, :-1], None, "recurrent_backward: dh gradient has shape (4, 6, 5)"),
+        (h[:, :-1], None, "recurrent_backward: dh has shape (4, 6, 5)"),
         (h, final[:1], "recurrent_backward: dfinal has 1 arrays, expected 2"),
-        (h, (final[0], final[1][:2]), "recurrent_backward: the final state's gradient has shape (2, 5)"),
+        (h, (final[0], final[1][:2]), "recurrent_backward: dfinal[1] has shape (2, 5), expected (4, 5)"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             recurrent_backward(dh, cache, dfinal=dfinal)
