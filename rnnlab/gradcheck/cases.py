@@ -1,13 +1,12 @@
-"""The cases of :mod:`rnnlab.gradcheck.run`: all layers and models, with all options that change a gradient.
+"""The layers that :mod:`rnnlab.gradcheck.run` checks, with every option that changes a gradient.
 
 A layer's :class:`Case` names its forward, its backward and inputs drawn from a seeded generator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +17,6 @@ from rnnlab.layers.attention.decoder import attentive_shapes
 from rnnlab.layers.attention.query import attention_shapes
 from rnnlab.layers.attention.scores import SCORES
 from rnnlab.layers.recurrent.cell import Cell, cell_for
-from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.models.captioning import IMAGE_INPUTS
-from rnnlab.models.classification import READOUTS
 from rnnlab.options import AttentionScore
 from rnnlab.types import Array
 
@@ -199,11 +195,11 @@ def _regularised_cases(name: str, cell: str | Cell, normal: Callable[..., Array]
         "DropConnect": {"weight_dropout": 0.3},
     }
     for kind, options in kinds.items():
-        if _allows(cell, options):
+        if allows(cell, options):
             yield _recurrent_case(f"{name}, {kind}", cell, normal, options, LENGTHS)
 
 
-def _allows(cell: str | Cell, options: dict[str, Any]) -> bool:
+def allows(cell: str | Cell, options: dict[str, Any]) -> bool:
     """Whether a cell may be regularised so."""
     try:
         layers.Regularisation(**options).check("gradcheck", cell_for("gradcheck", cell))
@@ -360,61 +356,3 @@ def _attentive_case(
 
     params = {name: normal(*shape) / 2 for name, shape in shapes.items()}
     return Case(f"attentive, {name}, {score}, {parts}", forward, backward, inputs | params)
-
-
-def model_cases(
-    rng: np.random.Generator, cells: Sequence[str] = CELLS
-) -> Iterator[tuple[str, Any, tuple[Array, ...]]]:
-    """Names, models under dropout and batches for them: every cell in every kind of model."""
-    words = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"])}
-    captions = np.array([[1, 4, 5, 4, 2], [1, 5, 2, 0, 0], [0, 0, 0, 0, 0]])
-    image, regions = rng.standard_normal((N, D)), rng.standard_normal((N, L, D))
-    source = np.array([[4, 5, 5, 2], [5, 2, 0, 0], [2, 0, 0, 0]])
-    common: dict[str, Any] = {
-        "dtype": np.float64,
-        "word_dropout": 0.2,
-        "output_dropout": 0.2,
-        "initialisation": "uniform",
-        "rng": rng,
-    }
-
-    def captioner(cell: str, **options: Any) -> CaptioningRNN:
-        return CaptioningRNN(words, D, 3, H, cell, feature_dropout=0.2, **common, **options)
-
-    for cell, image_input in product(cells, IMAGE_INPUTS):
-        options: dict[str, Any] = {"image_input": image_input, "init_scale": 0.8}
-        if image_input == "initial_state":
-            options |= {
-                "state_activation": "tanh",
-                "project_cell": cell_for("model_cases", cell).num_states == 2,
-            }
-        yield f"CaptioningRNN {cell} {image_input}", captioner(cell, **options), (image, captions)
-    common["init_scale"] = 2.0  # larger vectors, so that the loss depends on the attention weights
-    to_regions = {"attention": "additive", "doubly_stochastic": 0.5, "output": "deep"}
-    for cell in cells:
-        name = f"CaptioningRNN {cell} attention to"
-        yield f"{name} regions", captioner(cell, **to_regions, selector=True), (regions, captions)
-        yield f"{name} its past", captioner(cell, target_attention=True), (image, captions)
-        yield f"{name} both", captioner(cell, **to_regions, target_attention=True), (regions, captions)
-    for cell, target in product(cells, (False, True)):
-        options = {"num_layers": 2, "layer_dropout": 0.2, "target_attention": target}
-        name = f"Seq2Seq {cell} attention to {'both' if target else 'the source'}"
-        yield name, Seq2Seq(words, words, 3, 2, cell, **common, **options), (source, captions)
-    for cell in cells:
-        rates = {"zoneout_h": 0.2, "recurrent_dropout": 0.2, "weight_dropout": 0.2}
-        regularisation = {name: rate for name, rate in rates.items() if _allows(cell, {name: rate})}
-        regularised = captioner(cell, regularisation=regularisation)
-        yield f"CaptioningRNN {cell} regularised", regularised, (image, captions)
-    arnet: dict[str, Any] = {"reconstruction": 0.3, "reconstructor_dim": A}
-    for cell in cells:
-        yield f"CaptioningRNN {cell} ARNet", captioner(cell, **arnet), (image, captions)
-    arnet |= {"encoder_reconstruction": 0.2, "encoder_reconstructor_dim": A}
-    cell = "lstm" if "lstm" in cells else cells[0]
-    model = Seq2Seq(words, words, 3, 2, cell, **common, **arnet)
-    yield f"Seq2Seq {cell} ARNet on both sides", model, (source, captions)
-    del common["word_dropout"]
-    labelled = rng.standard_normal((N, T, D)), np.array([1, 0, 2]), LENGTHS
-    for cell, readout in product(cells, READOUTS):
-        options = {"num_layers": 2, "readout": readout, "init_scale": 0.8}
-        classifier = SequenceClassifier(3, D, H, cell, **common | options)
-        yield f"SequenceClassifier {cell} {readout}", classifier, labelled

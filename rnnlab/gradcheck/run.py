@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from rnnlab.gradcheck.cases import Case, cell_cases, layer_cases, model_cases
+from rnnlab.gradcheck.cases import Case, cell_cases, layer_cases
+from rnnlab.gradcheck.model_cases import model_cases
 from rnnlab.gradcheck.numeric import (
     check_model,
     eval_numerical_gradient_array,

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from rnnlab import layers
-from rnnlab.gradcheck.cases import layer_cases, model_cases
+from rnnlab.gradcheck.cases import layer_cases
+from rnnlab.gradcheck.model_cases import model_cases
 from rnnlab.gradcheck.side_effects import check_threads
 
 

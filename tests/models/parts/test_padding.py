@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from rnnlab.gradcheck import cases as gradcheck_cases
+from rnnlab.gradcheck.model_cases import model_cases
 from rnnlab.models import Seq2Seq
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import gpu_training, ops_for
@@ -13,7 +13,7 @@ from rnnlab.training.accumulation import parts_of
 
 from ..toys import batch, build
 
-CASES = {name: case for name, *case in gradcheck_cases.model_cases(np.random.default_rng(0))}
+CASES = {name: case for name, *case in model_cases(np.random.default_rng(0))}
 NAMES = list(CASES)
 
 
