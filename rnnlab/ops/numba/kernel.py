@@ -324,11 +324,13 @@ def _digest() -> str:
     """Of everything that machine code depends on and that numba's own key leaves out.
 
     Numba looks at the file of the kernel itself, the signature and the processor that it compiles for. This
-    adds the other files with functions and constants of kernels, and the sizes of vector registers.
+    adds the other files with functions and constants of kernels, and what depends on the processor.
     """
-    from rnnlab.ops.numba import registers  # imports numba, which has to wait for import_numba
+    from rnnlab.ops.numba import math, registers  # import numba, which has to wait for import_numba
 
     folder = Path(__file__).parent
     paths = [*sorted(folder.glob("*.py")), folder.parent / "numpy" / "masks.py"]
     content = b"".join(path.read_bytes() for path in paths)
-    return hashlib.sha256(content + f"{registers.VECTOR} {registers.REGISTERS}".encode()).hexdigest()[:8]
+    return hashlib.sha256(
+        content + f"{registers.VECTOR} {registers.REGISTERS} {math.BOUND}".encode()
+    ).hexdigest()[:8]

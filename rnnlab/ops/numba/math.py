@@ -12,9 +12,9 @@ mathematical library element by element. So the functions are written out here, 
     sigmoid      absolute 1.8e-7   absolute 2.3e-16
     ===========  ================  ================
 
-except that exp gives 0 for results below twice the smallest normal number. tanh is exactly 1 where the
-nearest number of the dtype is 1, and sigmoid exactly 0 or 1 where tanh is -1 or 1: gradients of saturated
-units are zero. NaN gives NaN. The functions are called inside kernels only.
+except that exp gives 0 for results below twice the smallest normal number. tanh of float32 is exactly +-1
+from +-8 on, and sigmoid exactly 0 or 1 from +-16 on: gradients of saturated units are zero. NaN gives NaN.
+The functions are called inside kernels only.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-__all__ = ["exp", "maximum", "sigmoid", "tanh"]
+__all__ = ["BOUND", "exp", "maximum", "sigmoid", "tanh"]
 
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}  # a b + c in one instruction; x / 0 is inf
 
@@ -91,16 +91,17 @@ def _exp(
     return exp
 
 
-def _tanh32(x):
-    """Eigen's quotient of polynomials up to +-7.9, from there a line to exactly +-1 at +-9.011.
+# Eigen's quotient is exactly 1 here, with products and sums rounded together or one by one. Inputs are
+# bounded, not results: a result that is selected by the input becomes a branch, and no loop vectorises.
+_FMA = binding.get_host_cpu_features().get("fma")
+BOUND = np.float32(7.99881172180175781 if _FMA else 7.90531110763549805)
 
-    From 9.011 on float32's nearest number is +-1; the line is within an ulp of the tangent. Only minima and
-    maxima are selected: a constant that is selected by x becomes a branch, and the loop does not vectorise.
-    """
-    one, bound = np.float32(1), np.float32(7.90531110763549805)
-    near = -bound if x < -bound else x
-    near = bound if near > bound else near
-    s = near * near
+
+def _tanh32(x):
+    """Eigen's quotient of polynomials; it is exactly +-1 at the bounds, and so beyond them."""
+    x = -BOUND if x < -BOUND else x
+    x = BOUND if x > BOUND else x
+    s = x * x
     p = s * np.float32(-2.76076847742355e-16) + np.float32(2.00018790482477e-13)
     p = s * p + np.float32(-8.60467152213735e-11)
     p = s * p + np.float32(5.12229709037114e-08)
@@ -110,9 +111,7 @@ def _tanh32(x):
     q = s * np.float32(1.19825839466702e-06) + np.float32(1.18534705686654e-04)
     q = s * q + np.float32(2.26843463243900e-03)
     q = s * q + np.float32(4.89352518554385e-03)
-    y = near * (p / q) + (x - near) * np.float32(2.75e-7)
-    y = one if y > one else y
-    return -one if y < -one else y
+    return x * (p / q)
 
 
 def _tanh64(x):
