@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from types import ModuleType
@@ -45,6 +46,8 @@ def test_streams_and_events(device):
 
 
 def test_device(device):
+    gc.collect()
+    device.get_default_memory_pool().free_all_blocks()  # what other tests have left to it
     with device.cuda.Device(0) as here:
         assert here.id == 0
         free, total = here.mem_info
