@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import sys
 from types import ModuleType
@@ -46,12 +45,17 @@ def test_streams_and_events(device):
 
 
 def test_device(device):
-    gc.collect()
-    device.get_default_memory_pool().free_all_blocks()  # what other tests have left to it
+    pool = device.get_default_memory_pool()
     with device.cuda.Device(0) as here:
         assert here.id == 0
+        pool.free_all_blocks()
         free, total = here.mem_info
-        assert 0 < free <= total
+        assert free <= total
+        array = device.zeros(4 << 20)
+        assert here.mem_info == (free - array.nbytes, total)
+        del array
+        pool.free_all_blocks()
+        assert here.mem_info == (free, total)
         assert here.attributes["MultiProcessorCount"] > 0
     assert device.zeros(1).device.id == 0
     assert device.cuda.runtime.getDeviceCount() > 0
