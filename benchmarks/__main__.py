@@ -36,6 +36,7 @@ SUITES = (
     "target_attention",
     "regularisation",
     "arnet",
+    "review",
     "pmnist",
     "latency",
     "memory",

@@ -2,11 +2,12 @@
 
 It is the peak of the resident memory during three steps minus the resident memory before them, when the
 libraries are imported, their kernels loaded by a step of a tiny model, and the model made. The first step
-makes the gradients and Adam's state. Only on Linux, where /proc has these numbers.
+makes the gradients and Adam's state. Only on Linux with glibc.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,7 @@ def prepare(side: str, sizes: captioning.Sizes) -> Callable[[], object]:
 def measure(work: Callable[[], object]) -> float:
     """Megabytes by which the resident memory grew at its peak."""
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # memory that is free already, such as that of the drawn weights
     before = _resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     work()

@@ -46,6 +46,7 @@ class Run:
     interrupted: bool = False  # whether Ctrl-C ended the training
     # What new inputs need, from the checkpoint: CaptionInputs, TranslationInputs or PixelInputs.
     inputs: Any = None
+    members: tuple[Path, ...] = ()  # the directories of an ensemble (rnnlab.ensembles)
 
 
 def train(
@@ -185,10 +186,14 @@ def _train_stages(
         stage.prepare(model)
         if config.stage:
             print(stage.describe(model))
+        trained, objective = task_of(config).training_data(config, data), None
+        if stage.self_critical is not None:
+            trained, objective = task_of(config).self_critical(data, stage.self_critical)
+        common["objective"] = objective
         if (directory / "last.h5").exists():
-            solver = Solver.resume(directory, model, data, **common, **(changes if stage.is_last else {}))
+            solver = Solver.resume(directory, model, trained, **common, **(changes if stage.is_last else {}))
         else:
-            solver = Solver(model, data, **stage.options(), run_dir=directory, **common)
+            solver = Solver(model, trained, **stage.options(), run_dir=directory, **common)
             if start is not None:
                 print(warm_start(start, model))
         if solver.finished and stage.is_last:

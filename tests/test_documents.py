@@ -96,3 +96,8 @@ def test_a_dead_link_is_found(tmp_path, monkeypatch):
     assert anchors(Path("page.md")) == {"a-heading-one"}
     with pytest.raises(AssertionError, match="gone.md"):
         test_links_lead_to_files_and_headings(Path("page.md"))
+
+
+def test_every_recipe_is_listed():
+    listed = set(re.findall(r"`([a-z0-9_]+)`", read(Path("docs/recipes.md")).partition("## The recipes")[2]))
+    assert {path.stem for path in ROOT.glob("recipes/*.toml")} <= listed

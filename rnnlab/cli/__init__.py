@@ -2,10 +2,10 @@
 
 rnnlab train RECIPE [--set key=value ...] [--out DIR]      train the model that a recipe describes
 rnnlab train --resume DIR                                  resume a run
-rnnlab caption RUN IMAGES_OR_SPLIT                         caption images
-rnnlab translate RUN SENTENCE ... | --file FILE            translate sentences
+rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by one run or an ensemble
+rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
-rnnlab evaluate RUN --split val --beam 3 --json FILE       score captions, translations or classes
+rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score captions, translations or classes
 rnnlab discrepancy RUN --picture FILE                      compare teacher-forced and free-running states
 rnnlab gradcheck                                           check every gradient against a numeric one
 rnnlab kernels [--warm-up]                                 show which kernels compute here, and compile them

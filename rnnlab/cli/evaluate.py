@@ -1,16 +1,21 @@
-"""``rnnlab evaluate``: score captions or translations against references, or classes against labels."""
+"""``rnnlab evaluate``: score captions or translations against references, or classes against labels.
+
+Several runs are scored as one ensemble.
+"""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from rnnlab import runs
 from rnnlab.cli.device_option import add_device
+from rnnlab.cli.run_arguments import RUNS_HELP, add_average, open_runs
 from rnnlab.cli.search_options import add_search, given_search, search_options
 from rnnlab.decoding import read_lexicon
-from rnnlab.metrics import METRICS
+from rnnlab.metrics import METRICS, TRANSLATION_METRICS
 from rnnlab.recipes.recipe import ClassificationConfig, Config, Recipe, TranslationConfig
 from rnnlab.reporting.scores import scores_table, write_scores
 from rnnlab.runs import Run
@@ -21,14 +26,18 @@ def add(commands: Any) -> None:
     """Add the command's arguments."""
     evaluate = commands.add_parser("evaluate", help="score captions, translations or classes")
     evaluate.set_defaults(run=_evaluate)
-    evaluate.add_argument("run_directory", metavar="RUN", help="a run directory")
+    evaluate.add_argument("run_directories", nargs="+", metavar="RUN", help=RUNS_HELP)
     add_device(evaluate)
+    add_average(evaluate)
     evaluate.add_argument("--split", help="a split of the data, such as val (default: the recipe's)")
     evaluate.add_argument(
         "--json", metavar="FILE", help="write the scores and the scored sentences or classes as JSON"
     )
     evaluate.add_argument(
-        "--metrics", nargs="+", choices=list(METRICS), help="the scores (default: the recipe's)"
+        "--metrics",
+        nargs="+",
+        choices=list(dict.fromkeys([*METRICS, *TRANSLATION_METRICS])),
+        help="the scores (default: the recipe's); CS-k, keystrokes that completion saves, of translations",
     )
     evaluate.add_argument("--tokenizer", choices=["simple", "ptb"], help="ptb is that of COCO and needs Java")
     evaluate.add_argument("--lexicon", metavar="FILE", help="replace <UNK> as rnnlab translate does")
@@ -36,13 +45,14 @@ def add(commands: Any) -> None:
 
 
 # The task of each option, except the options of a search.
-_FOR: dict[str, type[Recipe]] = {"metrics": Config, "tokenizer": Config, "lexicon": TranslationConfig}
+_FOR: dict[str, type[Recipe]] = {"tokenizer": Config, "lexicon": TranslationConfig}
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    run = runs.load_run(options.run_directory, device=options.device)
-    given = {key: value for key in _FOR if (value := getattr(options, key)) is not None}
-    for key in given:
+    run = open_runs(options.run_directories, options)
+    given = {key: value for key in ("metrics", *_FOR) if (value := getattr(options, key)) is not None}
+    _check_metrics(run, given.get("metrics", ()))
+    for key in given.keys() & _FOR.keys():
         if not isinstance(run.config, _FOR[key]):
             makes = next(task.makes for task in TASKS if task.recipe is _FOR[key])
             raise ValueError(f"--{key} is for {makes}, but {_model_of(run)}")
@@ -59,10 +69,18 @@ def _evaluate(options: argparse.Namespace) -> int:
     evaluation = dataclasses.replace(run.config.evaluation, **given)
     split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)
-    print(scores_table(result))
+    print(scores_table(result, run))
     if options.json:
         write_scores(options.json, result, run, split)
     return 0
+
+
+def _check_metrics(run: Run, metrics: Sequence[str]) -> None:
+    """Check that the task of a run has these metrics."""
+    for metric in metrics:
+        if metric not in task_of(run.config).metrics:
+            makes = " and ".join(task.makes for task in TASKS if metric in task.metrics)
+            raise ValueError(f"--metrics {metric} is for {makes}, but {_model_of(run)}")
 
 
 def _model_of(run: Run) -> str:

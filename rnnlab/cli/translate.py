@@ -10,13 +10,13 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.cli.device_option import add_device
+from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data.parallel_text import read_lines
 from rnnlab.decoding import read_lexicon, write_lexicon
 from rnnlab.recipes.recipe import TranslationConfig
 from rnnlab.reporting.translations import alignment_picture, translations_text
-from rnnlab.runs import Run
 from rnnlab.tasks import translation
 
 
@@ -24,8 +24,9 @@ def add(commands: Any) -> None:
     """Add the commands' arguments."""
     translate = commands.add_parser("translate", help="translate sentences")
     translate.set_defaults(run=_translate)
-    translate.add_argument("run_directory", metavar="RUN", help="a run directory")
+    translate.add_argument("run_directory", metavar="RUN", help=f"{RUNS_HELP}: RUN RUN ... SENTENCE ...")
     add_device(translate)
+    add_average(translate)
     translate.add_argument(
         "sentences",
         nargs="*",
@@ -59,7 +60,11 @@ def add(commands: Any) -> None:
 
 
 def _translate(options: argparse.Namespace) -> int:
-    run, config = _translator(options, with_data=False)
+    directories, options.sentences = leading_runs(options.run_directory, options.sentences)
+    run = open_runs(directories, options, with_data=False)
+    config = recipe_of(run, TranslationConfig)
+    if options.show_attention:
+        check_attends(run, "--show-attention", "its source")
     if options.sentences and options.file:
         raise ValueError("give either sentences or --file")
     sources = [run.inputs.tokenize(line) for line in _lines(options)]
@@ -112,13 +117,9 @@ def _lines(options: argparse.Namespace) -> Sequence[str]:
 
 
 def _lexicon(options: argparse.Namespace) -> int:
-    run, config = _translator(options)
+    run = runs.load_run(options.run_directory, device=options.device)
+    config = recipe_of(run, TranslationConfig)
     found = translation.lexicon(run.model, run.data, batch_size=config.training.batch_size)
     write_lexicon(options.file, found)
     print(f"{options.file}: {len(found):,} source words")
     return 0
-
-
-def _translator(options: argparse.Namespace, *, with_data: bool = True) -> tuple[Run, TranslationConfig]:
-    run = runs.load_run(options.run_directory, with_data=with_data, device=options.device)
-    return run, recipe_of(run, TranslationConfig)

@@ -3,6 +3,8 @@
 vocabulary     words and their tokens
 splits         CaptionSplit: features, captions, and the image of each caption
 captions       CaptionData, captioned images for the solver
+by_image       CaptionedImages, the same with an example for each image
+caption_groups CaptionGroups, the same with an example for an image with several of its captions
 scaling        the scaling of features, which a checkpoint saves
 fingerprint    hashes that tell data sets apart
 coco, course   the course's dictionary of arrays, and its files
@@ -19,6 +21,8 @@ shapes         the built-in data
 """
 
 from rnnlab.data.annotations import open_annotated, open_features, read_coco, read_features, read_karpathy
+from rnnlab.data.by_image import CaptionedImages
+from rnnlab.data.caption_groups import CaptionGroups
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.coco import decode_captions, load_coco_data, sample_coco_minibatch
 from rnnlab.data.digits import open_digits
@@ -43,7 +47,9 @@ from rnnlab.data.vocabulary import Vocabulary, tokenize
 __all__ = [
     "PCA",
     "CaptionData",
+    "CaptionGroups",
     "CaptionSplit",
+    "CaptionedImages",
     "LazyFeatures",
     "ParallelData",
     "ParallelSplit",

@@ -165,7 +165,7 @@ class CaptionData(SplitData[CaptionSplit]):
     @staticmethod
     def num_tokens(batch: tuple[Any, np.ndarray]) -> int:
         """The number of tokens that a model predicts in ``batch``: words and <END>."""
-        return int(np.count_nonzero(batch[1][:, 1:] != NULL))
+        return int(np.count_nonzero(batch[1][..., 1:] != NULL))
 
     @property
     def in_memory(self) -> bool:

@@ -67,6 +67,7 @@ def open_mnist(
     num_val: int = 5000,
     val_seed: int | None = None,
     permute_seed: int | None = None,
+    pool: int = 1,
     max_train: int | None = None,
 ) -> PixelData:
     """The images of a folder with the four files of MNIST.
@@ -78,7 +79,7 @@ def open_mnist(
         The number of training images that form the split ``val`` instead of being trained on.
     val_seed : int, optional
         The seed that draws them. By default they are the last ones.
-    permute_seed, max_train : int, optional
+    permute_seed, pool, max_train : int, optional
         As in :class:`PixelData`.
 
     Raises
@@ -87,7 +88,7 @@ def open_mnist(
         If there is no folder, or one of the files is missing.
     OSError, ValueError
         As :func:`read_idx`; if there are not as many labels as images, or one is not from 0 to 9; if
-        ``num_val`` is not less than the number of training images.
+        ``num_val`` is not less than the number of training images; if ``pool`` does not divide the sizes.
     """
     folder = Path(directory)
     if not folder.is_dir():
@@ -107,6 +108,7 @@ def open_mnist(
         name=folder.resolve().name,
         num_classes=NUM_CLASSES,
         permute_seed=permute_seed,
+        pool=pool,
         max_train=max_train,
     )
 

@@ -3,6 +3,9 @@
 sequential    the pixels row by row, from the top left
 permuted      in an order that is drawn once from a seed and is the same for all images (Le et al. 2015):
               neighbours in the image are far apart in the sequence
+
+Images may be reduced first: with ``pool`` P, a step reads the mean of P x P pixels, and a sequence is P**2
+times shorter.
 """
 
 from __future__ import annotations
@@ -20,6 +23,27 @@ from rnnlab.data.split_data import SplitData, batches
 Labelled = tuple[np.ndarray, np.ndarray]  # images (N, height, width) uint8 and labels (N,) integers
 
 
+def pooled(images: np.ndarray, pool: int) -> np.ndarray:
+    """The means of blocks of ``pool`` x ``pool`` pixels, rounded to bytes.
+
+    Parameters
+    ----------
+    images : (N, height, width) uint8
+    pool : int
+        Divides height and width.
+
+    Returns
+    -------
+    (N, height / pool, width / pool) uint8
+    """
+    if pool == 1:
+        return images
+    N, height, width = images.shape
+    blocks = images.reshape(N, height // pool, pool, width // pool, pool)
+    sums = blocks.sum(axis=(2, 4), dtype=np.int32)
+    return ((2 * sums + pool**2) // (2 * pool**2)).astype(np.uint8)  # a half is rounded up
+
+
 @dataclass(frozen=True, eq=False)
 class PixelInputs:
     """What new images need before a model can classify them, from the checkpoint alone.
@@ -29,19 +53,24 @@ class PixelInputs:
     white : int
         The byte that becomes 1.0.
     image_shape : (height, width)
+        Before pooling.
     permutation : (T,) integers
         The pixel, counted row by row, that is read at each step.
+    pool : int
+        A pixel that is read is the mean of ``pool`` x ``pool`` pixels of the image.
     """
 
     white: int
     image_shape: tuple[int, ...]
     permutation: np.ndarray
+    pool: int = 1
 
     @classmethod
     def from_saved(cls, preprocessing: Mapping[str, Any]) -> Self:
         """From the field ``preprocessing`` of a checkpoint."""
         shape = tuple(preprocessing["image_shape"])
-        return cls(preprocessing["white"], shape, preprocessing["permutation"])
+        pool = preprocessing.get("pool", 1)
+        return cls(preprocessing["white"], shape, preprocessing["permutation"], pool)
 
     def sequences(self, images: np.ndarray) -> np.ndarray:
         """Images (N, height, width) uint8 as sequences of pixels (N, T, 1) float32 in [0, 1].
@@ -54,7 +83,7 @@ class PixelInputs:
         if images.dtype != np.uint8 or images.shape[1:] != self.image_shape:
             expected = f"uint8 (N, {', '.join(map(str, self.image_shape))})"
             raise mismatch("PixelInputs: images", f"{images.dtype} {images.shape}", expected)
-        pixels = images.reshape(len(images), -1)[:, self.permutation]
+        pixels = pooled(images, self.pool).reshape(len(images), -1)[:, self.permutation]
         return pixels[:, :, None] / np.float32(self.white)
 
 
@@ -90,6 +119,9 @@ class PixelData(SplitData[PixelSplit]):
         The byte that becomes 1.0.
     permute_seed : int, optional
         The seed of the order of the pixels. By default they are read row by row.
+    pool : int
+        Read the means of blocks of ``pool`` x ``pool`` pixels, rounded to bytes, instead of the pixels. Must
+        divide height and width.
     max_train : int, optional
         Use only this number of training images, drawn with seed 0.
 
@@ -116,10 +148,11 @@ class PixelData(SplitData[PixelSplit]):
         num_classes: int = 10,
         white: int = 255,
         permute_seed: int | None = None,
+        pool: int = 1,
         max_train: int | None = None,
     ) -> None:
         self.name, self.num_classes, self.white = name, num_classes, white
-        self.permute_seed = permute_seed
+        self.permute_seed, self.pool = permute_seed, pool
         if max_train is not None and max_train < 1:
             raise ValueError(f"PixelData: max_train is {max_train}, expected at least 1")
         if "train" not in images or not len(images["train"][0]):
@@ -128,12 +161,17 @@ class PixelData(SplitData[PixelSplit]):
         self.image_shape: tuple[int, ...] = images["train"][0].shape[1:]
         for split, (some, labels) in images.items():
             self._check(split, some, labels)
-        T = int(np.prod(self.image_shape))
+        if pool < 1 or any(size % pool for size in self.image_shape):
+            sizes = " x ".join(map(str, self.image_shape))
+            raise ValueError(f"PixelData: pool is {pool}, expected a common divisor of the sizes {sizes}")
+        T = int(np.prod(self.image_shape)) // pool**2
         self.permutation = np.arange(T)
         if permute_seed is not None:
             self.permutation = np.random.default_rng(permute_seed).permutation(T)
         self.splits = {
-            split: PixelSplit(some.reshape(len(some), T)[:, self.permutation], labels.astype(np.int64))
+            split: PixelSplit(
+                pooled(some, pool).reshape(len(some), T)[:, self.permutation], labels.astype(np.int64)
+            )
             for split, (some, labels) in images.items()
         }
         train = self.splits["train"]
@@ -167,12 +205,13 @@ class PixelData(SplitData[PixelSplit]):
         return len(batch[1])
 
     def preprocessing(self) -> dict[str, Any]:
-        """The entries that a checkpoint saves for new images: white, shape and order of the pixels."""
-        return {
+        """The entries that a checkpoint saves for new images: white, shape, order of the pixels, pooling."""
+        saved = {
             "white": self.white,
             "image_shape": list(self.image_shape),
             "permutation": self.permutation.astype(np.int64),
         }
+        return saved if self.pool == 1 else saved | {"pool": self.pool}
 
     def fingerprint(self) -> Fingerprint:
         """Sizes and hashes of the labels and of a sample of the images, for :meth:`Solver.resume`."""
@@ -183,9 +222,10 @@ class PixelData(SplitData[PixelSplit]):
 
     def describe(self) -> str:
         """A text for people: the sequences, and the number of images of each class in each split."""
-        height, width = self.image_shape
+        height, width = (size // self.pool for size in self.image_shape)
         order = "row by row" if self.permute_seed is None else f"permuted with seed {self.permute_seed}"
-        lines = [f"{self.name}: {height} x {width} images, {height * width} pixels each, {order}"]
+        means = "" if self.pool == 1 else f" of means of {self.pool} x {self.pool} pixels"
+        lines = [f"{self.name}: {height} x {width} images{means}, {height * width} pixels each, {order}"]
         lines.append(f"{'split':<8}{'images':>9}" + "".join(f"{c:>8}" for c in range(self.num_classes)))
         for name, split in self.splits.items():
             counts = np.bincount(split.labels, minlength=self.num_classes)

@@ -1,57 +1,111 @@
-"""Several models as one: the mean of their probabilities (Sutskever, Vinyals and Le 2014)."""
+"""Several models as one: the average of their distributions at every step.
+
+    p(w | w_1 ... w_{t-1}) = 1/K sum_k p_k(w | w_1 ... w_{t-1})                 "probabilities"
+    log p = 1/K sum_k log p_k - log Z                                           "log_probabilities"
+
+The first is the mixture of the members (Sutskever, Vinyals and Le 2014). The second is their geometric mean,
+which Z normalises: a word needs the support of all members. All members read the same words.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from rnnlab.decoding.search import DecodingState, StepModel, attends
+from rnnlab.decoding.teacher_forcing import sentences_nll
+from rnnlab.ops import ops_for
 from rnnlab.types import Array
+
+Average: TypeAlias = Literal["probabilities", "log_probabilities"]
+AVERAGES: tuple[Average, ...] = get_args(Average)
 
 
 class Ensemble:
-    """A model whose probability of a token is the mean of its members'.
+    """A model whose distribution of the next token is the average of its members'.
 
     Parameters
     ----------
     models : sequence of StepModel
-        At least one. All of them read the same source and have the same vocabulary.
+        At least one. All of them have the same vocabulary.
+    average : "probabilities" or "log_probabilities", keyword only, as below
+        What is averaged; log-probabilities are normalised again.
+    num_arrays : sequence of int, optional
+        For models that read different features of the same images: the number of arrays that each model
+        reads. The source is then a tuple of all these arrays, those of the first model first. By default all
+        models read the same source.
 
     Attributes
     ----------
     models : tuple of StepModel
-    start_token, end_token : int
+    average : str
+    start_token, end_token, null_token : int
+    word_to_idx, source_word_to_idx : dict of str to int, or None
+        The vocabularies, as far as the members have them.
     attention : function or None
-        The mean of the members' attention, if all of them attend.
+        The mean of the attention of those members that attend to their source; None if none does.
 
     Raises
     ------
     ValueError
-        If there is no model, or their ``start_token``, ``end_token`` or ``word_to_idx`` differ.
+        If there is no model, an option is invalid, or two models differ in ``start_token``, ``end_token``,
+        ``word_to_idx`` or ``source_word_to_idx``.
     """
 
-    def __init__(self, models: Sequence[StepModel]) -> None:
+    def __init__(
+        self,
+        models: Sequence[StepModel],
+        *,
+        average: Average = "probabilities",
+        num_arrays: Sequence[int] | None = None,
+    ) -> None:
         self.models = tuple(models)
         if not self.models:
             raise ValueError("Ensemble: models is empty, expected at least one")
-        for name in ("start_token", "end_token", "word_to_idx"):
+        check_average("Ensemble", average)
+        if num_arrays is not None and (len(num_arrays) != len(self.models) or min(num_arrays) < 1):
+            raise ValueError(
+                f"Ensemble: num_arrays is {list(num_arrays)}, "
+                f"expected {len(self.models)} numbers of at least 1, one for each model"
+            )
+        for name in ("start_token", "end_token", "word_to_idx", "source_word_to_idx"):
             first, *others = (getattr(model, name, None) for model in self.models)
             for k, other in enumerate(others, 1):
                 if other != first:
                     raise ValueError(
                         f"Ensemble: models[{k}] has another {name} than models[0], expected one vocabulary"
                     )
+        self.average, self._num_arrays = average, num_arrays
         self.start_token, self.end_token = self.models[0].start_token, self.models[0].end_token
-        all_attend = all(map(attends, self.models))
-        self.attention: Callable[[DecodingState], Array] | None = self._attention if all_attend else None
+        self.null_token: Any = getattr(self.models[0], "null_token", None)
+        self.word_to_idx: Any = getattr(self.models[0], "word_to_idx", None)
+        self.source_word_to_idx: Any = getattr(self.models[0], "source_word_to_idx", None)
+        self._attending = [k for k, model in enumerate(self.models) if attends(model)]
+        self.attention: Callable[[DecodingState], Array] | None = self._attention if self._attending else None
 
     def start(self, source: Any) -> DecodingState:
-        """The members' states before the first token."""
-        return tuple(model.start(source) for model in self.models)
+        """The members' states before the first token.
+
+        Raises
+        ------
+        ValueError
+            If the source is not a tuple of ``sum(num_arrays)`` arrays, where ``num_arrays`` is given.
+        """
+        if self._num_arrays is None:
+            return tuple(model.start(source) for model in self.models)
+        wanted = sum(self._num_arrays)
+        if not isinstance(source, tuple) or len(source) != wanted:
+            found = f"{len(source)} arrays" if isinstance(source, tuple) else type(source).__name__
+            raise ValueError(f"Ensemble: source is {found}, expected a tuple of {wanted} arrays")
+        states, arrays = [], iter(source)
+        for model, count in zip(self.models, self._num_arrays, strict=True):
+            own = tuple(next(arrays) for _ in range(count))
+            states.append(model.start(own if count > 1 else own[0]))
+        return tuple(states)
 
     def advance(self, state: DecodingState, tokens: Array) -> tuple[Array, DecodingState]:
         """Log-probabilities (N, V) of the token after ``tokens`` (N,), and the members' states after them.
@@ -69,12 +123,64 @@ class Ensemble:
                     f"Ensemble: models[{k}] has {each.shape[1]} words, models[0] {log_probs[0].shape[1]}, "
                     "expected one vocabulary"
                 )
-        return _log_mean(log_probs), tuple(part for _, part in advanced)
+        return averaged(log_probs, self.average), tuple(part for _, part in advanced)
+
+    def nll(self, source: Any, sentences: Array) -> tuple[float, int]:
+        """The negative log-likelihood of a batch under the averaged distributions.
+
+        Parameters
+        ----------
+        source : as :meth:`start` takes it, N rows
+        sentences : (N, L) integers
+            ``<START>``, the words, ``<END>``, then padding.
+
+        Returns
+        -------
+        total : float
+            Summed over all real tokens, in nats.
+        tokens : int
+            Number of real tokens. exp(total / tokens) is the perplexity.
+        """
+        return sentences_nll(self, source, sentences, null_token=self.null_token)
 
     def _attention(self, state: DecodingState) -> Array:
-        """The mean of the members' attention (N, L)."""
-        weights = [model.attention(part) for model, part in zip(self.models, state, strict=True)]  # type: ignore[attr-defined]
+        """The mean of the attention (N, L) of the members that attend."""
+        weights = [self.models[k].attention(state[k]) for k in self._attending]  # type: ignore[attr-defined]
+        for k, each in zip(self._attending, weights, strict=True):
+            if each.shape != weights[0].shape:
+                raise ValueError(
+                    f"Ensemble: models[{k}] attends to {each.shape[1]} vectors, "
+                    f"models[{self._attending[0]}] to {weights[0].shape[1]}: their attention has no mean"
+                )
         return sum(weights[1:], weights[0]) / len(weights)
+
+
+def check_average(function: str, average: str) -> None:
+    """Raise ValueError if ``average`` is not one of ``AVERAGES``."""
+    if average not in AVERAGES:
+        raise ValueError(f"{function}: average is {average!r}, expected one of {', '.join(AVERAGES)}")
+
+
+def averaged(log_probs: Sequence[Array], average: Average) -> Array:
+    """The average of distributions.
+
+    Parameters
+    ----------
+    log_probs : sequence of arrays (N, V)
+        Log-probabilities, which may be minus infinity. They are not changed.
+    average : "probabilities" or "log_probabilities"
+
+    Returns
+    -------
+    (N, V)
+        Its log-probabilities. Those of a single distribution are returned as they are.
+    """
+    if len(log_probs) == 1:
+        return log_probs[0]
+    if average == "log_probabilities":
+        mean = sum(log_probs[1:], log_probs[0]) / len(log_probs)
+        return ops_for(mean).log_softmax(mean)
+    return _log_mean(log_probs)
 
 
 def _log_mean(log_probs: Sequence[Array]) -> Array:

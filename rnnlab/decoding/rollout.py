@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,7 @@ def sample(
     source: Any,
     *,
     rng: np.random.Generator,
+    count: int = 1,
     max_length: int = 30,
     min_length: int = 0,
     temperature: float = 1.0,
@@ -99,6 +101,8 @@ def sample(
         The argument of ``model.start``, N rows.
     rng : numpy Generator
         A sentence depends on it and on the row of its source, not on the other sources.
+    count : int
+        The number of sentences for each row of ``source``, which is read once.
     max_length, min_length : int
         The most and the fewest words in a sentence.
     temperature : float > 0
@@ -118,7 +122,7 @@ def sample(
 
     Returns
     -------
-    list of N lists of one Hypothesis
+    list of N lists of ``count`` Hypothesis
         ``log_prob`` is the model's own, at temperature 1. A sentence after which no token is allowed is
         returned unfinished.
 
@@ -142,8 +146,11 @@ def sample(
     if not 0 < top_p <= 1:
         raise ValueError(f"sample: top_p is {top_p}, expected a number in (0, 1]")
     check_count("sample", "top_k", top_k, 0)
+    check_count("sample", "count", count, 1)
     attention = attention_of("sample", model, return_alignments)
     state = model.start(source)
+    if count > 1:
+        state = select(state, np.repeat(np.arange(num_rows(state)), count))
     N, seed = num_rows(state), int(rng.integers(2**63))
 
     def choose(log_probs: Array, sources: Array, step: int) -> tuple[Array, Array]:
@@ -152,7 +159,8 @@ def sample(
         tokens = draw_tokens(_likely(log_probs, temperature, top_k, top_p), uniform)
         return tokens, log_probs[np.arange(len(tokens)), tokens]
 
-    return _rollout(model, state, constraints, attention, choose)
+    found = _rollout(model, state, constraints, attention, choose)
+    return [list(chain.from_iterable(found[row : row + count])) for row in range(0, N, count)]
 
 
 def _best(log_probs: Array, sources: Array, step: int) -> tuple[Array, Array]:

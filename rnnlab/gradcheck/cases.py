@@ -16,7 +16,9 @@ from rnnlab.layers.arnet import arnet_shapes
 from rnnlab.layers.attention.decoder import attentive_shapes
 from rnnlab.layers.attention.query import attention_shapes
 from rnnlab.layers.attention.scores import SCORES
+from rnnlab.layers.discriminative import discriminative_shapes
 from rnnlab.layers.recurrent.cell import Cell, cell_for
+from rnnlab.layers.review import review_shapes
 from rnnlab.options import AttentionScore
 from rnnlab.types import Array
 
@@ -25,6 +27,12 @@ CELLS = ("rnn", "lstm", "gru", "simplified_gru")  # the built-in cells
 N, T, D, H, V = 3, 4, 5, 4, 6  # three sequences, of which one is empty
 LENGTHS = np.array([2, T, 0])
 A, L = 2, 3  # units of additive scores, slots of a memory; all slots of one sequence are masked
+REVIEWERS: dict[str, dict[str, bool]] = {  # the rows of Jiang, Ma and Lu (2020), table 4
+    "all connections": {},
+    "without intra-block connections": {"intra": False},
+    "without inter-block connections": {"inter": False},
+    "without both": {"inter": False, "intra": False},
+}
 MEMORY_MASK = np.array([[True, False, True], [False, False, False], [True, True, True]])
 
 
@@ -98,8 +106,12 @@ def layer_cases(rng: np.random.Generator) -> Iterator[Case]:
         yield _attentive_case("gru", "gru", score, "source and target", normal)
     yield _arnet_case("arnet", normal, h0=True)
     yield _arnet_case("arnet, from a state of zeros", normal, h0=False)
+    yield _review_case("review, Review Net", normal, blocks=1, intra=False)
+    for kind, options in REVIEWERS.items():
+        yield _review_case(f"review, {kind}", normal, blocks=2, **options)
     for name in CELLS:
         yield from _regularised_cases(name, name, normal)
+    yield _discriminative_case(normal)
 
 
 def check_cell(cell: str | Cell, rng: np.random.Generator) -> None:
@@ -308,6 +320,47 @@ def _arnet_case(name: str, normal: Callable[..., Array], *, h0: bool) -> Case:
 
     inputs = {"h": normal(N, T, H)} | ({"h0": normal(N, H)} if h0 else {})
     return Case(name, forward, backward, inputs | {key: normal(*s) for key, s in arnet_shapes(H, A).items()})
+
+
+def _review_case(name: str, normal: Callable[..., Array], **options: Any) -> Case:
+    """A reviewer of two units and two steps a block, with dropout, through all its outputs."""
+    H, options = 2, {"steps": 2} | options
+    shapes = review_shapes(memory_dim=D, hidden_dim=H, attention_dim=A, **options)
+
+    def forward(memory: Array, h0: Array, c0: Array, **params: Array) -> tuple[Any, ...]:
+        thoughts, final, _, cache = layers.review_forward(
+            memory,
+            (h0, c0),
+            params,
+            memory_mask=MEMORY_MASK,
+            dropout=0.3,
+            rng=np.random.default_rng(1),
+            **options,
+        )
+        return *thoughts, *final, cache
+
+    def backward(*douts: Any) -> tuple[Array, ...]:
+        *dthoughts, dh, dc, cache = douts
+        dmemory, dstate, dparams = layers.review_backward(dthoughts, (dh, dc), cache)
+        return dmemory, *dstate, *dparams.values()
+
+    inputs = {"memory": normal(N, L, D), "h0": normal(N, H), "c0": normal(N, H)}
+    return Case(name, forward, backward, inputs | {key: normal(*shape) for key, shape in shapes.items()})
+
+
+def _discriminative_case(normal: Callable[..., Array]) -> Case:
+    """Three samples: with a word that is listed twice, without a word, and with all words."""
+    words = np.array([[2, -1, 2, 4, -1], [-1, -1, -1, -1, -1], [4, 3, 2, 1, 0]])
+
+    def forward(thoughts: Array, W: Array) -> tuple[Any, ...]:
+        return layers.discriminative_forward(thoughts, words, {"W": W})
+
+    def backward(dloss: float, cache: Any) -> tuple[Array, ...]:
+        dthoughts, dparams = layers.discriminative_backward(dloss, cache)
+        return dthoughts, *dparams.values()
+
+    inputs = {"thoughts": normal(N, L, H), "W": normal(*discriminative_shapes(H, V - 1)["W"])}
+    return Case("discriminative", forward, backward, inputs)
 
 
 def _attentive_case(

@@ -66,6 +66,17 @@ def model_cases(
     cell = "lstm" if "lstm" in cells else cells[0]
     model = Seq2Seq(words, words, 3, 2, cell, **common, **arnet)
     yield f"Seq2Seq {cell} ARNet on both sides", model, (source, captions)
+    reviewer: dict[str, Any] = {
+        "attention": "additive",
+        "reviewer": {"blocks": 2, "steps": 2, "dropout": 0.2},
+        "discriminative": 2.0,
+    }
+    common["init_scale"] = 1.5  # larger weights saturate the thought vectors
+    for cell in cells:
+        captioning = captioner(cell, **reviewer, target_attention=True, output="deep")
+        yield f"CaptioningRNN {cell} reviewer", captioning, (regions, captions)
+        translating = Seq2Seq(words, words, 3, 2, cell, **common, **reviewer)
+        yield f"Seq2Seq {cell} reviewer", translating, (source, captions)
     del common["word_dropout"]
     labelled = rng.standard_normal((N, T, D)), np.array([1, 0, 2]), LENGTHS
     for cell, readout in product(cells, READOUTS):

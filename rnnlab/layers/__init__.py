@@ -26,6 +26,12 @@ from rnnlab.layers.attention.query import (
     attention_step_forward,
 )
 from rnnlab.layers.attention.selector import selector_backward, selector_forward
+from rnnlab.layers.discriminative import (
+    discriminative_backward,
+    discriminative_forward,
+    discriminative_shapes,
+    frequent_words,
+)
 from rnnlab.layers.dropout import dropout_backward, dropout_forward
 from rnnlab.layers.embedding import word_embedding_backward, word_embedding_forward
 from rnnlab.layers.recurrent.cell import Cell, cell_names, register_cell
@@ -40,6 +46,7 @@ from rnnlab.layers.recurrent.simplified_gru import (
     simplified_gru_step_backward,
     simplified_gru_step_forward,
 )
+from rnnlab.layers.review import review_backward, review_forward, review_shapes
 from rnnlab.layers.softmax import softmax_loss, temporal_softmax_loss
 
 __all__ = [
@@ -61,9 +68,13 @@ __all__ = [
     "attentive_start",
     "attentive_step",
     "cell_names",
+    "discriminative_backward",
+    "discriminative_forward",
+    "discriminative_shapes",
     "doubly_stochastic_loss",
     "dropout_backward",
     "dropout_forward",
+    "frequent_words",
     "gru_backward",
     "gru_forward",
     "gru_step_backward",
@@ -77,6 +88,9 @@ __all__ = [
     "register_cell",
     "relu_backward",
     "relu_forward",
+    "review_backward",
+    "review_forward",
+    "review_shapes",
     "rnn_backward",
     "rnn_forward",
     "rnn_step_backward",

@@ -1,25 +1,33 @@
-"""Scores of captions, translations and classes, perplexity, and distances between states."""
+"""Scores of captions, translations and classes, saved keystrokes, perplexity, distances of states."""
 
 from rnnlab.metrics.captions import METRICS, CaptionScores, Metric, score_captions
+from rnnlab.metrics.cider_d import CiderD
 from rnnlab.metrics.classification import accuracy, confusion_matrix
 from rnnlab.metrics.discrepancy import mean_centroid_distance, pointwise_distance
 from rnnlab.metrics.java import JavaError, check_java, ptb_tokenizer
+from rnnlab.metrics.keystrokes import KeystrokeScores, PrefixIndex, keystrokes
 from rnnlab.metrics.library import CAPTION_SCORERS, TRANSLATION_SCORERS
 from rnnlab.metrics.perplexity import perplexity
-from rnnlab.metrics.translation import TranslationScores, corpus_bleu
+from rnnlab.metrics.translation import TRANSLATION_METRICS, TranslationMetric, TranslationScores, corpus_bleu
 
 __all__ = [
     "CAPTION_SCORERS",
     "METRICS",
+    "TRANSLATION_METRICS",
     "TRANSLATION_SCORERS",
     "CaptionScores",
+    "CiderD",
     "JavaError",
+    "KeystrokeScores",
     "Metric",
+    "PrefixIndex",
+    "TranslationMetric",
     "TranslationScores",
     "accuracy",
     "check_java",
     "confusion_matrix",
     "corpus_bleu",
+    "keystrokes",
     "mean_centroid_distance",
     "perplexity",
     "pointwise_distance",

@@ -14,10 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rnnlab.metrics.library import TRANSLATION_SCORERS
 
 Words = Sequence[str]
+
+TranslationMetric = Literal["BLEU", "CS-k"]
+
+# The metrics of translations, and the scores that each of them gives. CS-k is in rnnlab.metrics.keystrokes.
+TRANSLATION_METRICS: dict[TranslationMetric, tuple[str, ...]] = {
+    "BLEU": ("BLEU", "precision-1", "precision-2", "precision-3", "precision-4", "brevity", "length"),
+    "CS-k": ("CS-1", "CS-2", "CS-3", "CS-4", "CS-5"),
+}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from rnnlab.models.captioning import CaptioningRNN
 from rnnlab.models.classification import SequenceClassifier
+from rnnlab.models.classifier_ensemble import ClassifierEnsemble
 from rnnlab.models.translation import Seq2Seq
 
-__all__ = ["CaptioningRNN", "Seq2Seq", "SequenceClassifier"]
+__all__ = ["CaptioningRNN", "ClassifierEnsemble", "Seq2Seq", "SequenceClassifier"]

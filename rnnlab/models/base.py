@@ -10,6 +10,7 @@ import numpy as np
 from rnnlab.layers.checks import check_probability, check_real, check_weight
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.padding import Padded
+from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.ops import device_of, ops_for, ops_on
 from rnnlab.options import Stored, check_options
 from rnnlab.parameters import Parameters
@@ -22,7 +23,16 @@ RegularisationOptions: TypeAlias = Annotated[
     Mapping[str, Any] | Regularisation | None, Stored(Regularisation)
 ]
 
-LOSSES = ("reconstruction", "encoder_reconstruction", "label_smoothing", "doubly_stochastic")
+# Likewise ``reviewer``.
+ReviewerChoice: TypeAlias = Annotated[Mapping[str, Any] | ReviewerOptions | None, Stored(ReviewerOptions)]
+
+LOSSES = (
+    "reconstruction",
+    "encoder_reconstruction",
+    "label_smoothing",
+    "doubly_stochastic",
+    "discriminative",
+)
 
 
 def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,6 +57,8 @@ def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
     }
     regularisation = Regularisation.of(constructor["regularisation"])._asdict()
     options |= {"dtype": np.dtype(constructor["dtype"]).name, "regularisation": regularisation}
+    if "reviewer" in options:
+        options["reviewer"] = ReviewerOptions.of(model.__name__, constructor["reviewer"])._asdict()
     cell_type = options.get("cell_type", "")
     if not isinstance(cell_type, str):
         raise ValueError(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab import decoding
-from rnnlab.models.base import BatchSize, RegularisationOptions, arguments_of
+from rnnlab.models.base import BatchSize, RegularisationOptions, ReviewerChoice, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.parts.captioning import (
     IMAGE_INPUTS,
@@ -23,10 +23,12 @@ from rnnlab.models.parts.captioning import (
     build_output,
     check_options,
 )
+from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.initialisation import set_forget_bias
 from rnnlab.models.parts.reconstruction import decoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence
+from rnnlab.models.parts.reviewer import build_reviewer
 from rnnlab.options import (
     AttentionScore,
     CellType,
@@ -92,6 +94,10 @@ class CaptioningRNN(EncoderDecoder):
     target_attention : bool
         Whether to attend to the decoder's own past states (Xia et al. 2017), with or without ``attention``,
         with its score, or the additive one.
+    reviewer : mapping, optional
+        With ``attention``: a Review Net or Recurrent Nested Model between regions and decoder, with
+        ``blocks``, ``steps``, ``inter``, ``intra`` and ``dropout``; see
+        :class:`~rnnlab.models.parts.reviewer.ReviewerOptions`. The decoder then attends to thought vectors.
     output : "linear" or "deep"
         Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
     doubly_stochastic : float >= 0
@@ -105,6 +111,15 @@ class CaptioningRNN(EncoderDecoder):
         weight of its loss is 0.
     detach_target : bool
         Whether the states that ARNet reconstructs are constants to its loss; in the paper they are not.
+    discriminative : float >= 0
+        Weight of discriminative supervision (Jiang, Ma and Lu 2020, eqs 9-10), which needs a ``reviewer``:
+        thought vectors predict the most frequent words of a sentence, by a multi-label margin loss that is a
+        mean over the batch. Not part of :meth:`nll`. It is also an attribute, which may change between two
+        calls of :meth:`loss`.
+    discriminative_words : int, optional
+        k, the number of words that it predicts, 1,000 (or the vocabulary) if left out. They are those after
+        the special words of ``word_to_idx``, whose words should be in the order of frequency. If it is given,
+        the model has the word scores even where the weight is 0.
     label_smoothing : float in [0, 1)
         Share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "batch" or "token"
@@ -157,11 +172,14 @@ class CaptioningRNN(EncoderDecoder):
         attention_dim: Count | None = None,
         selector: bool = False,
         target_attention: bool = False,
+        reviewer: ReviewerChoice = None,
         output: Output = "linear",
         doubly_stochastic: NotNegative = 0.0,
         reconstruction: NotNegative = 0.0,
         reconstructor_dim: Count | None = None,
         detach_target: bool = False,
+        discriminative: NotNegative = 0.0,
+        discriminative_words: Count | None = None,
         label_smoothing: Probability = 0.0,
         loss_average: LossAverage = "batch",
         forget_bias: Number = 0.0,
@@ -176,10 +194,18 @@ class CaptioningRNN(EncoderDecoder):
         self.input_dim, self.cell_type, self.attention_score = input_dim, cell_type, attention
         self.global_dim = global_dim
         V, recurrence = len(word_to_idx), Recurrence.of("CaptioningRNN", self._options)
-        decoder = build_decoder(recurrence, self._options)
+        reviewer_part = build_reviewer(
+            "CaptioningRNN",
+            self._options,
+            memory_dim=input_dim,
+            num_states=recurrence.cell.num_states,
+            memory_gradient=False,
+        )
+        decoder = build_decoder(recurrence, reviewer_part, self._options)
         super().__init__(
             word_to_idx,
-            build_encoder(recurrence.cell.num_states, decoder.num_states, self._options),
+            build_encoder(reviewer_part.num_states, decoder.num_states, self._options),
+            reviewer_part,
             WordEmbedding(V, wordvec_dim, dropout=word_dropout),
             decoder,
             build_output(decoder.context_dim, V, self._options),
@@ -188,6 +214,10 @@ class CaptioningRNN(EncoderDecoder):
             doubly_stochastic=doubly_stochastic,
             reconstruction=reconstruction,
             reconstructor=decoder_reconstructor("CaptioningRNN", self._options),
+            discriminative=discriminative,
+            discriminator=build_discriminator(
+                "CaptioningRNN", word_to_idx, reviewer_part.blocks, self._options
+            ),
             initialisation=initialisation,
             init_scale=init_scale,
             dtype=dtype,
@@ -199,6 +229,7 @@ class CaptioningRNN(EncoderDecoder):
     def __repr__(self) -> str:
         names = ["cell_type", "image_input", "input_dim", "wordvec_dim", "hidden_dim"]
         names += [name for name in ("attention", "target_attention") if self._options[name]]
+        names += ["reviewer"] if self.reviewer.blocks else []
         options = ", ".join(f"{name}={self._options[name]!r}" for name in names)
         sizes = f"{len(self.word_to_idx):,} words, {self.params.flat.size:,} {self.dtype} parameters"
         return f"CaptioningRNN({options}; {sizes})"
@@ -214,15 +245,17 @@ class CaptioningRNN(EncoderDecoder):
         grads: Parameters | None = None,
         sampling: float = 0.0,
         part_of: BatchSize | None = None,
+        sentence_weights: Array | None = None,
+        sentence_lengths: Array | None = None,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
         Parameters
         ----------
         features : (N, D); (N, L, D) with ``attention``; a tuple of that and (N, G) with ``global_dim``
-        captions : (N, L) integers in [0, V)
+        captions : (N, L) integers in [0, V), or (N, S, L)
             The decoder reads all tokens of a row except the last and predicts all except the first.
-            ``<NULL>`` is not scored.
+            ``<NULL>`` is not scored. S captions of each image are N S examples; it is encoded once.
         rng : numpy Generator, optional
             Draws the masks of dropout and zoneout. Without it there is no dropout and no zoneout.
         grads : Parameters, optional
@@ -234,6 +267,12 @@ class CaptioningRNN(EncoderDecoder):
             The numbers of examples and tokens of the batch that this one is a part of. Losses are then
             averaged over that batch, and gradients are added into ``grads``, so that the losses and gradients
             of the parts add up to those of the batch.
+        sentence_weights : (N,) or (N, S) floats, optional
+            Factors of the sentences' losses, which may be negative. The sum over the tokens is divided by the
+            same number as without them. They weight the cross-entropy alone, not the other losses.
+        sentence_lengths : (N,) or (N, S) integers, optional
+            The number of tokens after the first that are scored in each row, ``<NULL>`` among them. By
+            default ``<NULL>`` is padding wherever it is.
 
         Returns
         -------
@@ -248,7 +287,10 @@ class CaptioningRNN(EncoderDecoder):
             If a shape or a dtype does not fit.
         """
         features, rows = self._inputs("loss", features)
-        forced = self._teacher_forced("loss", "captions", captions, rows)
+        weights, lengths = sentence_weights, sentence_lengths
+        forced = self._teacher_forced(
+            "loss", "captions", captions, rows, lengths=lengths, sentence_weights=weights, several=True
+        )
         return self._loss(features, forced, rng, grads, sampling, part_of)
 
     def nll(self, features: Features, captions: Array) -> tuple[float, int]:

@@ -1,38 +1,42 @@
 """The base class of models that generate sentences: training with teacher forcing, and decoding steps.
 
-    source   = encoder(inputs)
+    source   = encoder(inputs), then reviewer(source) if there is one
     words    = embedding(tokens)
     decoded  = decoder(words, source)
     scores   = output(hidden, contexts, words)          at real targets only
     loss     = softmax cross-entropy (label smoothing) + doubly stochastic attention + ARNet
+               + discriminative supervision of the reviewer's thought vectors
 
 A subclass chooses the parts and checks the inputs of its encoder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rnnlab.decoding.search import num_rows, select
 from rnnlab.layers.attention.losses import doubly_stochastic_loss
 from rnnlab.layers.checks import check_rng
 from rnnlab.layers.softmax import loss_divisor
-from rnnlab.models.base import BatchSize, Model, averaging_size
+from rnnlab.models.base import BatchSize, averaging_size
+from rnnlab.models.inference import Inference
 from rnnlab.models.parts.decoders import Decoded
+from rnnlab.models.parts.discriminator import Discriminator, check_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.encoders import Random, Source
 from rnnlab.models.parts.initialisation import initialise
-from rnnlab.models.parts.output import OutputInputs
-from rnnlab.models.parts.output_loss import output_loss, output_nll
+from rnnlab.models.parts.output_loss import output_loss
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor, check_reconstructor
+from rnnlab.models.parts.repeats import Repeats
+from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
 from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places, sampled_inputs
-from rnnlab.models.parts.teacher_forcing import TeacherForced, check_sentences
+from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.models.parts.vocabulary import check_vocabulary
-from rnnlab.ops import ops_for
 from rnnlab.options import Initialisation, LossAverage
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
@@ -45,14 +49,14 @@ class LossScales(NamedTuple):
     share: float  # the part's share of the batch's examples: scales losses that are means over examples
 
 
-class EncoderDecoder(Model):
+class EncoderDecoder(Inference):
     """Encoder, word vectors, decoder and output as one model.
 
     Parameters
     ----------
     word_to_idx : mapping of str to int
         The vocabulary of the sentences. Padding is ``<NULL>``; decoding needs ``<START>`` and ``<END>``.
-    encoder, embedding, decoder, output : parts
+    encoder, reviewer, embedding, decoder, output : parts
         :mod:`rnnlab.models.parts.encoders` describes the interface of a part.
     loss_average : "batch" or "token"
     label_smoothing : float in [0, 1)
@@ -64,11 +68,14 @@ class EncoderDecoder(Model):
         The ARNet of the decoder's hidden states.
     encoder_reconstruction, encoder_reconstructor
         The same for the memory of a token encoder.
+    discriminative : float
+        Weight of the loss of ``discriminator``; 0 for no such loss.
+    discriminator : Discriminator or None
+        The scores of frequent words from thought vectors.
     initialisation, init_scale, rng, dtype, device
         Initialisation, dtype and device of the parameters.
     """
 
-    _inputs: Callable[..., tuple[Any, int]]  # (function, source) -> the encoder's checked inputs, N
     _padded_inputs: Callable[[Any], dict[str, Array]]  # the encoder's inputs -> their arrays, padded
     _inputs_of_padded: Callable[[Mapping[str, Array]], Any]  # those arrays on the device -> inputs
 
@@ -76,6 +83,7 @@ class EncoderDecoder(Model):
         self,
         word_to_idx: Mapping[str, int],
         encoder: Any,
+        reviewer: Reviewer | NoReviewer,
         embedding: WordEmbedding,
         decoder: Any,
         output: Any,
@@ -91,6 +99,8 @@ class EncoderDecoder(Model):
         rng: np.random.Generator | int,
         device: str,
         encoder_reconstruction: float = 0.0,
+        discriminative: float = 0.0,
+        discriminator: Discriminator | None = None,
         encoder_reconstructor: EncoderReconstructor | None = None,
     ) -> None:
         name = type(self).__name__
@@ -100,7 +110,8 @@ class EncoderDecoder(Model):
         self.null_token = self.word_to_idx["<NULL>"]
         self.start_token: Any = self.word_to_idx.get("<START>")  # None if the vocabulary has no <START>
         self.end_token: Any = self.word_to_idx.get("<END>")
-        self.encoder, self.embedding, self.decoder, self.output = encoder, embedding, decoder, output
+        self.encoder, self.reviewer, self.embedding = encoder, reviewer, embedding
+        self.decoder, self.output = decoder, output
         self.loss_average = loss_average
         self.label_smoothing, self.doubly_stochastic = label_smoothing, doubly_stochastic
         self.reconstruction, self.reconstructor = reconstruction, reconstructor
@@ -108,8 +119,10 @@ class EncoderDecoder(Model):
             encoder_reconstruction,
             encoder_reconstructor,
         )
+        self.discriminative, self.discriminator = discriminative, discriminator
         shapes: dict[str, tuple[int, ...]] = {}
-        for part in (encoder, embedding, decoder, output, reconstructor, encoder_reconstructor):
+        parts = (encoder, reviewer, embedding, decoder, output, reconstructor, encoder_reconstructor)
+        for part in (*parts, discriminator):
             if part is not None:
                 shapes |= part.shapes()
         self.params = Parameters(shapes, dtype)
@@ -137,7 +150,8 @@ class EncoderDecoder(Model):
         if rng is not None and sampling:
             forced = self._with_samples(inputs, forced, sampling, rng)
         scales = self._loss_scales(forced, part_of)
-        grads, forced = self._gradients_workspace(grads, part_of), forced.on(self._ops)
+        forced = forced.scaled(scales.divisor, self.dtype).on(self._ops)
+        grads = self._gradients_workspace(grads, part_of)
         return self._ops.scalar(self._teacher_forced_loss(inputs, forced, scales, grads, rng)), grads
 
     def _teacher_forced_loss(
@@ -145,7 +159,10 @@ class EncoderDecoder(Model):
     ) -> float:
         """The loss. The gradient of every parameter is added into ``grads``."""
         params = self.params
-        source, encoded = self.encoder.forward(params, inputs, rng=rng)
+        encoder_source, encoded = self.encoder.forward(params, inputs, rng=rng)
+        (source, thoughts, _), reviewed = self.reviewer.forward(params, encoder_source, rng=rng)
+        repeats = Repeats(source, len(forced.inputs))
+        source = repeats.forward(source)
         words, embedded = self.embedding.forward(params, forced.inputs, rng=rng, checked=forced.is_padded)
         decoded, cache = self.decoder.forward(params, words, source, forced.lengths, rng)
         loss, ddecoded, dscored = self._score(decoded, words, source, forced, scales, grads, rng)
@@ -154,11 +171,23 @@ class EncoderDecoder(Model):
         if dscored is not None:
             dwords += dscored
         self.embedding.backward(dwords, embedded, grads)
+        dthoughts: Sequence[Array | None] = [None] * len(thoughts)
+        if self.discriminative:
+            term, drepeated = check_discriminator(self).loss(
+                params,
+                list(map(repeats.repeated, thoughts)),
+                forced,
+                weight=self.discriminative * scales.share,
+                grads=grads,
+            )
+            loss += term
+            dthoughts = list(map(repeats.summed, drepeated))
+        dsource = self.reviewer.backward(repeats.backward(dsource), dthoughts, reviewed, grads)
         if self.encoder_reconstruction:
             weight = self.encoder_reconstruction * scales.share
             term, dmemory = check_reconstructor(
                 self, "encoder_reconstruction", self.encoder_reconstructor
-            ).loss(params, source.memory, inputs, weight=weight, grads=grads)
+            ).loss(params, encoder_source.memory, inputs, weight=weight, grads=grads)
             loss += term
             if dsource.memory is not None:
                 dmemory += dsource.memory
@@ -166,12 +195,20 @@ class EncoderDecoder(Model):
         self.encoder.backward(dsource, encoded, grads)
         return loss
 
-    def padded(self, inputs: Any, tokens: Array, *, part_of: BatchSize | None = None) -> Padded:
+    def padded(
+        self,
+        inputs: Any,
+        tokens: Array,
+        *,
+        part_of: BatchSize | None = None,
+        sentence_weights: Array | None = None,
+        sentence_lengths: Array | None = None,
+    ) -> Padded:
         """Pad a batch for :meth:`padded_loss`, which needs its arrays on the model's device.
 
         Parameters
         ----------
-        inputs, tokens, part_of
+        inputs, tokens, part_of, sentence_weights, sentence_lengths
             As the arguments of :meth:`loss`.
 
         Raises
@@ -180,7 +217,10 @@ class EncoderDecoder(Model):
             As :meth:`loss`.
         """
         inputs, rows = self._inputs("loss", inputs)
-        forced = self._teacher_forced("loss", "tokens", tokens, rows)
+        weights, lengths = sentence_weights, sentence_lengths
+        forced = self._teacher_forced(
+            "loss", "tokens", tokens, rows, lengths=lengths, sentence_weights=weights, several=True
+        )
         scales = self._loss_scales(forced, part_of)
         arrays = forced.padded(scales.divisor, self.null_token, self.dtype)
         return Padded(self._padded_inputs(inputs) | arrays, scales.share, self._loss_weights)
@@ -202,7 +242,9 @@ class EncoderDecoder(Model):
         places, points = choose_places(real, sampling, rng)
         if not places.any():
             return forced
-        return forced._replace(inputs=sampled_inputs(self, self._start(inputs), tokens, places, points))
+        state = self._start(inputs)
+        state = select(state, np.repeat(np.arange(N := num_rows(state)), len(tokens) // N))
+        return forced._replace(inputs=sampled_inputs(self, state, tokens, places, points))
 
     def _loss_scales(self, forced: TeacherForced, part_of: BatchSize | None) -> LossScales:
         """The scales of a batch, or of a part of a batch."""
@@ -257,104 +299,3 @@ class EncoderDecoder(Model):
             loss += term
             dhidden += dstates
         return loss, Decoded(dhidden, dcontexts, dweights, dfirst), dwords
-
-    def _nll(self, inputs: Any, forced: TeacherForced) -> tuple[float, int]:
-        """The negative log-likelihood of a batch in nats, and its number of real targets."""
-        params, forced = self.params, forced.on(self._ops)
-        source, _ = self.encoder.forward(params, inputs)
-        words, _ = self.embedding.forward(params, forced.inputs)
-        decoded, _ = self.decoder.forward(params, words, source, forced.lengths)
-        output_inputs = self._output_inputs(decoded, words, forced)
-        return output_nll(self.output, params, output_inputs, forced.targets), forced.num_targets
-
-    def _align(self, inputs: Any, forced: TeacherForced) -> Array:
-        """The attention weights (N, T, L) over the source under teacher forcing."""
-        if not self.attends_to_source:
-            raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
-        return self._ops.asnumpy(self._decoded(inputs, forced).weights["source"])
-
-    def _decoded(self, inputs: Any, forced: TeacherForced) -> Decoded:
-        """The decoder's outputs under teacher forcing, without dropout and zoneout."""
-        source, _ = self.encoder.forward(self.params, inputs)
-        words, _ = self.embedding.forward(self.params, forced.inputs)
-        return self.decoder.forward(self.params, words, source, forced.lengths)[0]
-
-    def last_states(self, source: Any, sentences: Array) -> Array:
-        """The hidden state that predicts the last token of each sentence, under teacher forcing.
-
-        There is no dropout and no zoneout. For a sentence that the model generated, it is the hidden state
-        from which it generated the last token.
-
-        Parameters
-        ----------
-        source : as :meth:`start` takes it, N rows
-        sentences : (N, L) integers
-            ``<START>``, the words, ``<END>``, then ``<NULL>``; ``<END>`` may be missing.
-
-        Returns
-        -------
-        (N, H)
-
-        Raises
-        ------
-        IndexError, ValueError, TypeError
-            If a shape, a dtype or a token does not fit, or a sentence has no token after its first.
-        """
-        inputs, N = self._inputs("last_states", source)
-        forced = self._teacher_forced("last_states", "sentences", sentences, N)
-        if not forced.lengths.all():
-            row = int(np.flatnonzero(forced.lengths == 0)[0])
-            raise ValueError(
-                f"{type(self).__name__}.last_states: sentence {row} has no token after its first"
-            )
-        hidden, T = self._decoded(inputs, forced).hidden, forced.inputs.shape[1]
-        last = self._ops.asarray(np.arange(N) * T + forced.lengths - 1)
-        return self._ops.asnumpy(forced._replace(real=last).gather(hidden))
-
-    def _output_inputs(self, decoded: Decoded, words: Array, forced: TeacherForced) -> OutputInputs:
-        """The inputs of the output layer at the real targets."""
-        hidden = forced.gather(decoded.hidden)
-        if not self.output.is_deep:
-            return OutputInputs(hidden)
-        contexts = None if decoded.contexts is None else forced.gather(decoded.contexts)
-        return OutputInputs(hidden, contexts, forced.gather(words))
-
-    def _teacher_forced(self, function: str, name: str, tokens: Array, rows: int) -> TeacherForced:
-        """Check sentences (N, L) and split them into inputs and targets."""
-        function, words = f"{type(self).__name__}.{function}", self.embedding.vocabulary_size
-        return TeacherForced.of(check_sentences(function, name, tokens, rows, words), self.null_token)
-
-    # ------------------------------------------------------------------ decoding
-
-    def _start(self, inputs: Any) -> Any:
-        source, _ = self.encoder.forward(self.params, inputs)
-        return self.decoder.start(self.params, source)
-
-    def read(self, state: Any, tokens: Array) -> tuple[OutputInputs, Any]:
-        """Read one token per row, (N,). Return the output layer's inputs and the next state."""
-        words, _ = self.embedding.forward(self.params, tokens)
-        decoded, state = self.decoder.advance(words, state)
-        return OutputInputs(decoded.hidden, decoded.contexts, words), state
-
-    def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:
-        """Read one token per row, (N,). Return log-probabilities (N, V) and the next state."""
-        output_inputs, state = self.read(state, tokens)
-        scores, _ = self.output.forward(self.params, output_inputs)
-        return ops_for(scores).log_softmax(scores), state
-
-    @property
-    def attends_to_source(self) -> bool:
-        """Whether the decoder attends to the source, which :meth:`attention` needs."""
-        return getattr(self.decoder, "attends_to_source", False)
-
-    def attention(self, state: Any) -> Array:
-        """The attention weights (N, L) over the source at the step that led to a state.
-
-        Raises
-        ------
-        ValueError
-            If the model does not attend to its source.
-        """
-        if not self.attends_to_source:
-            raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
-        return state[1]

@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 
 from rnnlab.layers.checks import as_tokens
-from rnnlab.models.base import BatchSize, RegularisationOptions, arguments_of
+from rnnlab.models.base import BatchSize, RegularisationOptions, ReviewerChoice, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder
+from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.initialisation import set_forget_bias
 from rnnlab.models.parts.output import DeepOutput, LinearOutput
 from rnnlab.models.parts.padding import rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence
+from rnnlab.models.parts.reviewer import build_reviewer
 from rnnlab.models.parts.token_encoder import SourceBatch, TokenEncoder
 from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import (
@@ -71,6 +73,10 @@ class Seq2Seq(EncoderDecoder):
         Units of additive scores, ``hidden_dim`` if left out.
     target_attention : bool
         Whether to attend to the decoder's own past states as well (Xia et al. 2017).
+    reviewer : mapping, optional
+        With ``attention``: a Review Net or Recurrent Nested Model between encoder and decoder, with
+        ``blocks``, ``steps``, ``inter``, ``intra`` and ``dropout``; see
+        :class:`~rnnlab.models.parts.reviewer.ReviewerOptions`. The decoder then attends to thought vectors.
     output : "linear" or "deep"
         Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
     word_dropout : float in [0, 1)
@@ -93,6 +99,15 @@ class Seq2Seq(EncoderDecoder):
         reads in that direction.
     encoder_reconstructor_dim : int, optional
         Units of the encoder's ARNets, ``encoder_dim`` if left out.
+    discriminative : float >= 0
+        Weight of discriminative supervision (Jiang, Ma and Lu 2020, eqs 9-10), which needs a ``reviewer``:
+        thought vectors predict the most frequent words of a sentence, by a multi-label margin loss that is a
+        mean over the batch. Not part of :meth:`nll`. It is also an attribute, which may change between two
+        calls of :meth:`loss`.
+    discriminative_words : int, optional
+        k, the number of words that it predicts, 1,000 (or the vocabulary) if left out. They are those after
+        the special words of ``word_to_idx``, whose words should be in the order of frequency. If it is given,
+        the model has the word scores even where the weight is 0.
     label_smoothing : float in [0, 1)
         Share of a token's probability that the loss spreads over all words (Szegedy et al. 2016).
     loss_average : "token" or "batch"
@@ -139,6 +154,7 @@ class Seq2Seq(EncoderDecoder):
         attention: AttentionScore | None = "additive",
         attention_dim: Count | None = None,
         target_attention: bool = False,
+        reviewer: ReviewerChoice = None,
         output: Output = "deep",
         word_dropout: Probability = 0.0,
         layer_dropout: Probability = 0.0,
@@ -148,6 +164,8 @@ class Seq2Seq(EncoderDecoder):
         encoder_reconstruction: NotNegative = 0.0,
         encoder_reconstructor_dim: Count | None = None,
         detach_target: bool = False,
+        discriminative: NotNegative = 0.0,
+        discriminative_words: Count | None = None,
         label_smoothing: Probability = 0.0,
         loss_average: LossAverage = "token",
         forget_bias: Number = 0.0,
@@ -161,12 +179,19 @@ class Seq2Seq(EncoderDecoder):
         check_vocabulary("Seq2Seq", "source_word_to_idx", source_word_to_idx)
         self.source_word_to_idx = dict(source_word_to_idx)
         recurrence, V = Recurrence.of("Seq2Seq", self._options), len(word_to_idx)
+        reviewer_part = build_reviewer(
+            "Seq2Seq",
+            self._options,
+            memory_dim=(encoder_dim or hidden_dim) * (2 if bidirectional else 1),
+            num_states=recurrence.cell.num_states,
+            memory_gradient=True,
+        )
         encoder = TokenEncoder(
             recurrence,
             len(source_word_to_idx),
             wordvec_dim,
             encoder_dim or hidden_dim,
-            decoder_states=recurrence.cell.num_states,
+            decoder_states=reviewer_part.num_states,
             decoder_dim=hidden_dim,
             num_layers=num_layers,
             bidirectional=bidirectional,
@@ -179,7 +204,7 @@ class Seq2Seq(EncoderDecoder):
                 recurrence,
                 wordvec_dim,
                 hidden_dim,
-                memory_dim=encoder.memory_dim if attention else 0,
+                memory_dim=reviewer_part.memory_dim if attention else 0,
                 attention_dim=attention_dim or hidden_dim,
                 score=attention or "additive",
                 target=target_attention,
@@ -187,6 +212,7 @@ class Seq2Seq(EncoderDecoder):
         super().__init__(
             word_to_idx,
             encoder,
+            reviewer_part,
             WordEmbedding(V, wordvec_dim, dropout=word_dropout),
             decoder,
             DeepOutput(hidden_dim, decoder.context_dim, wordvec_dim, V, dropout=output_dropout)
@@ -197,6 +223,8 @@ class Seq2Seq(EncoderDecoder):
             doubly_stochastic=0.0,
             reconstruction=reconstruction,
             reconstructor=decoder_reconstructor("Seq2Seq", self._options),
+            discriminative=discriminative,
+            discriminator=build_discriminator("Seq2Seq", word_to_idx, reviewer_part.blocks, self._options),
             initialisation=initialisation,
             init_scale=init_scale,
             dtype=dtype,
@@ -222,6 +250,8 @@ class Seq2Seq(EncoderDecoder):
         grads: Parameters | None = None,
         sampling: float = 0.0,
         part_of: BatchSize | None = None,
+        sentence_weights: Array | None = None,
+        sentence_lengths: Array | None = None,
     ) -> tuple[float, Parameters]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
@@ -229,8 +259,9 @@ class Seq2Seq(EncoderDecoder):
         ----------
         source : (N, L) integers
             Sentences of the source, then ``<NULL>``.
-        target : (N, M) integers
-            ``<START>``, the words, ``<END>``, then ``<NULL>``.
+        target : (N, M) integers, or (N, S, M)
+            ``<START>``, the words, ``<END>``, then ``<NULL>``. S sentences of each source are N S
+            examples; it is encoded once.
         rng : numpy Generator, optional
             Draws the masks of dropout and zoneout. Without it there is no dropout and no zoneout.
         grads : Parameters, optional
@@ -242,6 +273,12 @@ class Seq2Seq(EncoderDecoder):
             The numbers of examples and tokens of the batch that this one is a part of. Losses are then
             averaged over that batch, and gradients are added into ``grads``, so that the losses and gradients
             of the parts add up to those of the batch.
+        sentence_weights : (N,) or (N, S) floats, optional
+            Factors of the sentences' losses, which may be negative. The sum over the tokens is divided by the
+            same number as without them. They weight the cross-entropy alone, not the other losses.
+        sentence_lengths : (N,) or (N, S) integers, optional
+            The number of tokens after the first that are scored in each row, ``<NULL>`` among them. By
+            default ``<NULL>`` is padding wherever it is.
 
         Returns
         -------
@@ -256,7 +293,10 @@ class Seq2Seq(EncoderDecoder):
             If a shape or a dtype does not fit.
         """
         batch, rows = self._inputs("loss", source)
-        forced = self._teacher_forced("loss", "target", target, rows)
+        weights, lengths = sentence_weights, sentence_lengths
+        forced = self._teacher_forced(
+            "loss", "target", target, rows, lengths=lengths, sentence_weights=weights, several=True
+        )
         return self._loss(batch, forced, rng, grads, sampling, part_of)
 
     def nll(self, source: Array, target: Array) -> tuple[float, int]:

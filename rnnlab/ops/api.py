@@ -126,6 +126,22 @@ class Primitives(Protocol):
         are minus infinity. ``scores`` is overwritten.
         """
 
+    def max_pool(self, x: Array, values: Array) -> Array:
+        """Write the maximum over the L slots of x (n, L, V) to ``values`` (n, V); return its slots (n, V).
+
+        Of equal numbers the first counts. NaN counts as the largest. L is at least 1.
+        """
+
+    def max_pool_gradient(self, dvalues: Array, slots: Array, dx: Array) -> None:
+        """Backward of :meth:`max_pool`: ``dx`` (n, L, V) is ``dvalues`` in its slots and zero elsewhere."""
+
+    def multilabel_margin(self, scores: Array, words: Array, scale: float, dscores: Array) -> Array:
+        """The sum of max(0, 1 - (s_j - s_i)) over words j and other columns i, (M, V) (M, K) -> (M,).
+
+        Each row of ``words`` lists columns, -1 for none; one that is listed twice counts once. ``dscores``
+        gets the gradient of each row's loss times ``scale``.
+        """
+
     # ------------------------------------------------------------ recurrent steps
 
     def rnn_forward(self, a: Array, h: Array) -> None:
@@ -280,19 +296,9 @@ class Primitives(Protocol):
         """
 
     def additive_attention_backward(
-        self,
-        dcontext: Array,
-        query: Array,
-        keys: Array,
-        v: Array,
-        memory: Array,
-        slots: Array,
-        weights: Array,
-        dscores: Array,
-        dquery: Array,
-        dkeys: Array,
-        dv: Array,
-    ) -> None:
+        self, dcontext: Array, query: Array, keys: Array, v: Array, memory: Array, slots: Array,
+        weights: Array, dscores: Array, dquery: Array, dkeys: Array, dv: Array,
+    ) -> None:  # fmt: skip
         """Add to dquery (n, A), dkeys (R, A) and dv (n, A), the share of each query.
 
         ``dscores`` (n, L) comes in as the gradient of the weights and leaves as that of the scores. No two
@@ -305,17 +311,9 @@ class Primitives(Protocol):
         """Write the weights softmax(query . key) and the context, as :meth:`additive_attention_forward`."""
 
     def dot_attention_backward(
-        self,
-        dcontext: Array,
-        query: Array,
-        keys: Array,
-        memory: Array,
-        slots: Array,
-        weights: Array,
-        dscores: Array,
-        dquery: Array,
-        dkeys: Array,
-    ) -> None:
+        self, dcontext: Array, query: Array, keys: Array, memory: Array, slots: Array,
+        weights: Array, dscores: Array, dquery: Array, dkeys: Array,
+    ) -> None:  # fmt: skip
         """Add to dquery (n, A) and dkeys (R, A); the rest as :meth:`additive_attention_backward`."""
 
     def attention_memory_gradient(

@@ -316,6 +316,9 @@ PRIMITIVES: dict[str, Declaration] = {
         "softmax_cross_entropy": "scores (M, V); targets (M,) 0..V; dscores! (M, V) = scores",
         "log_softmax": "scores (M, V)",
         "top": "scores! (n, V)",
+        "max_pool": "x (n, L, V); values! (n, V)",
+        "max_pool_gradient": "dvalues (n, V); slots (n, V) 0..L; dx! (n, L, V)",
+        "multilabel_margin": "scores (M, V); words (M, K) -1..V; dscores! (M, V)",
         # steps of recurrent cells
         "rnn_forward": "a (n, H); h! (n, H) = a",
         "rnn_backward": "dh (n, H); h (n, H); da! (n, H) = dh",

@@ -12,6 +12,7 @@ FILES = (
     "cells.cu",
     "lstm_steps.cu",
     "scores.cu",
+    "margin.cu",
     "attention.cu",
     "optim.cu",
 )

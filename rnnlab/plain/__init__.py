@@ -9,6 +9,7 @@ time. Read a layer here to understand it. To use it, take the function of the sa
     3. attention, target_attention, attentive        a memory, the decoder's own past, a cell that attends
     4. lrcn, beam                                    a captioning decoder, and the search for a caption
     5. dropout, regularisation, arnet                dropout, zoneout, reconstruction of the previous state
+    6. review, discriminative                        LSTMs between encoder and decoder, and a loss for them
 
 All layers follow one pattern. ``out, cache = f_forward(x, ...)`` computes the layer. Given ``dout``, the
 gradient of the loss with respect to ``out``, ``f_backward(dout, cache)`` returns the gradients with respect

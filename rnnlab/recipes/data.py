@@ -28,6 +28,9 @@ class ShapesData:
         Scale every feature to mean 0 and standard deviation 1.
     max_train
         Number of training captions to use; all if left out.
+    captions_per_image
+        Train on images with this many of their captions, each image encoded once; training.batch_size then
+        counts images. If left out, each caption is an example of its own.
     """
 
     kind: Literal["shapes"]
@@ -36,6 +39,7 @@ class ShapesData:
     global_features: Literal["pca"] | None = None
     standardise: bool = False
     max_train: Count | None = None
+    captions_per_image: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,9 @@ class CourseData:
         Scale every feature to mean 0 and standard deviation 1.
     max_train
         Number of training captions to use; all if left out.
+    captions_per_image
+        Train on images with this many of their captions, each image encoded once; training.batch_size then
+        counts images. If left out, each caption is an example of its own.
     lazy
         Read features from the file batch by batch, for files larger than memory.
     """
@@ -64,6 +71,7 @@ class CourseData:
     global_features: Literal["pca", "full"] | None = None
     standardise: bool = True
     max_train: Count | None = None
+    captions_per_image: Count | None = None
     lazy: bool = False
 
 
@@ -89,6 +97,9 @@ class KarpathyData:
         Scale every feature to mean 0 and standard deviation 1.
     max_train
         Number of training captions to use; all if left out.
+    captions_per_image
+        Train on images with this many of their captions, each image encoded once; training.batch_size then
+        counts images. If left out, each caption is an example of its own.
     lazy
         Read features from the file batch by batch, for files larger than memory.
     """
@@ -102,6 +113,7 @@ class KarpathyData:
     max_words: Count = 20
     standardise: bool = True
     max_train: Count | None = None
+    captions_per_image: Count | None = None
     lazy: bool = False
 
 
@@ -131,6 +143,9 @@ class CocoData:
         Scale every feature to mean 0 and standard deviation 1.
     max_train
         Number of training captions to use; all if left out.
+    captions_per_image
+        Train on images with this many of their captions, each image encoded once; training.batch_size then
+        counts images. If left out, each caption is an example of its own.
     lazy
         Read features from the file batch by batch, for files larger than memory.
     """
@@ -146,6 +161,7 @@ class CocoData:
     max_words: Count = 20
     standardise: bool = True
     max_train: Count | None = None
+    captions_per_image: Count | None = None
     lazy: bool = False
 
 
@@ -226,6 +242,8 @@ class MnistTable:
         Folder of the four files.
     permute_seed
         Seed of the order of the pixels, one order for all images; row by row if left out.
+    pool
+        Read the means of blocks of pool x pool pixels, rounded to bytes; 2 makes 14 x 14 pixels of 28 x 28.
     num_val
         Number of training images in the split "val".
     val_seed
@@ -237,6 +255,7 @@ class MnistTable:
     kind: Literal["mnist"]
     directory: EnvPath
     permute_seed: Natural | None = None
+    pool: Count = 1
     num_val: Count = 5000
     val_seed: Natural | None = None
     max_train: Count | None = None

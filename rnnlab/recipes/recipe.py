@@ -104,6 +104,12 @@ class Config(_Tables):
     def __post_init__(self) -> None:
         scores = [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
         _check_monitors(self, [*_OF_SENTENCES, *scores], _MORE)
+        for stage in self.stages():
+            if stage.self_critical is not None and stage.training.monitor in _OF_SENTENCES:
+                raise ValueError(
+                    f"stage.{stage.number}.monitor is {stage.training.monitor!r}, expected a score such as "
+                    "CIDEr with self_critical: the likelihood falls while the reward rises" + _MORE
+                )
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,7 @@ class TranslationConfig(_Tables):
 
     def __post_init__(self) -> None:
         _check_monitors(self, [*_OF_SENTENCES, *self.evaluation.each_epoch], _MORE)
+        _check_no_self_critical(self)
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,7 @@ class ClassificationConfig(_Tables):
 
     def __post_init__(self) -> None:
         _check_monitors(self, ["val_loss", "val_accuracy"])
+        _check_no_self_critical(self)
         for stage in self.stages():
             if stage.training.scheduled_sampling is not None:
                 table = f"stage.{stage.number}" if self.stage else "training"
@@ -178,6 +186,15 @@ def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None
             table = f"stage.{stage.number}" if recipe.stage else "training"
             raise ValueError(
                 f"{table}.monitor is {stage.training.monitor!r}, expected one of {', '.join(metrics)}{hint}"
+            )
+
+
+def _check_no_self_critical(recipe: Any) -> None:
+    for stage in recipe.stages():
+        if stage.self_critical is not None:
+            raise ValueError(
+                f"stage.{stage.number}.self_critical is for models that caption images, "
+                f"expected none in a recipe of data.kind {recipe.data.kind!r}"
             )
 
 

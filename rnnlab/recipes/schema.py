@@ -79,6 +79,11 @@ class Place:
     def __truediv__(self, name: object) -> Place:
         return dataclasses.replace(self, key=f"{self.key}.{name}" if self.key else str(name))
 
+    def of_unknown(self) -> Place:
+        """The place of an unknown key: the command line also if it sets a key below this one."""
+        through = any(key.startswith(f"{self.key}.") for key in self.overrides)
+        return dataclasses.replace(self, overrides=[self.key]) if through else self
+
     def __str__(self) -> str:
         overridden = any(f"{self.key}.".startswith(f"{key}.") for key in self.overrides)
         source = "--set" if overridden else self.source
@@ -99,7 +104,7 @@ def from_table(schema: type[T], table: Any, place: Place) -> T:
     annotations = get_type_hints(schema, include_extras=True)
     for key in table:
         if key not in fields:
-            raise ConfigError(f"{place / key} is unknown; {suggestion(key, list(fields))}")
+            raise ConfigError(f"{(place / key).of_unknown()} is unknown; {suggestion(key, list(fields))}")
     for name, field in fields.items():
         if name not in table and _is_required(field):
             raise ConfigError(f"{place / name} is missing, expected {expected(annotations[name])}")

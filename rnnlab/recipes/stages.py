@@ -14,17 +14,20 @@ from typing import Any
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.base import LOSSES
 from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, with_keys
-from rnnlab.recipes.tables import NOT_IN_RECIPES, TrainingConfig
+from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalConfig, TrainingConfig
 from rnnlab.training import Solver
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.protocols import Model
+from rnnlab.training.self_critical import WITHOUT_TARGETS
 from rnnlab.training.step import check_sampled
 
 _MODELS = (CaptioningRNN, Seq2Seq, SequenceClassifier)
 _ARGUMENTS = {name: each for model in _MODELS for name, each in arguments_of(model).items()}
 
 # Keys of [training] that are the same in all stages.
-_OF_ALL_STAGES = ("trains", "batch_size", "accumulate", "restore_best", "checkpoint_every", "prefetch")
+_OF_ALL_STAGES = ("trains", "restore_best", "checkpoint_every", "prefetch")
+
+_OF_STAGES = ("trains", "losses", "self_critical")  # keys that [training] does not have
 
 
 @with_keys({name: _ARGUMENTS[name] for name in LOSSES}, unset=True)
@@ -41,6 +44,7 @@ class StageConfig(Table):
 
     trains: list[str] = field(default_factory=lambda: ["*"])  # patterns of names of parameters
     losses: LossWeights = field(default_factory=LossWeights)
+    self_critical: SelfCriticalConfig | None = None  # train for CIDEr-D of sampled captions
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,9 @@ class Stage:
         Patterns of the names of the parameters that train.
     losses : dict of str to float
         Weights to set on the model.
+    self_critical : SelfCriticalConfig or None
+        The options of self-critical training, where the stage trains for a reward. The model's losses that
+        the stage does not set are then 0.
     """
 
     number: int
@@ -63,6 +70,7 @@ class Stage:
     training: TrainingConfig
     trains: list[str]
     losses: dict[str, float]
+    self_critical: SelfCriticalConfig | None = None
 
     @property
     def is_last(self) -> bool:
@@ -81,6 +89,10 @@ class Stage:
 
     def prepare(self, model: Any) -> None:
         """Set the weights of the model's losses."""
+        if self.self_critical is not None:
+            for name in LOSSES:
+                if hasattr(model, name):
+                    setattr(model, name, 0.0)
         for name, weight in self.losses.items():
             setattr(model, name, weight)
 
@@ -91,6 +103,9 @@ class Stage:
         if trained.frozen:
             said = f"{len(trained.names)} of {len(model.params)} parameters train: {', '.join(trained.names)}"
         weights = "".join(f"; {name} = {weight:g}" for name, weight in self.losses.items())
+        if self.self_critical is not None:
+            table = self.self_critical
+            weights += f"; self-critical: {table.samples} samples, baseline {table.baseline}"
         return f"Stage {self.number} of {self.count}: {said}{weights}."
 
 
@@ -106,7 +121,7 @@ def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[S
         return [Stage(1, 1, training, ["*"], {})]
     stages = []
     for number, table in enumerate(tables, start=1):
-        changes = {name: value for name, value in _given(table).items() if name not in ("trains", "losses")}
+        changes = {name: value for name, value in _given(table).items() if name not in _OF_STAGES}
         if number > 1:
             changes["warm_start"] = None
         if changes.get("update_rule", training.update_rule) == training.update_rule:
@@ -115,10 +130,28 @@ def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[S
             changes.setdefault("monitor_mode", None)
         try:
             trained = training.with_changes(**changes)
+            _check_self_critical(table, trained)
         except (ValueError, TypeError) as error:
             raise type(error)(f"stage.{number}.{error}") from error
-        stages.append(Stage(number, len(tables), trained, table.trains, _given(table.losses)))
+        losses = _given(table.losses)
+        stages.append(Stage(number, len(tables), trained, table.trains, losses, table.self_critical))
     return stages
+
+
+def _check_self_critical(table: StageConfig, training: TrainingConfig) -> None:
+    """Raise ValueError if keys of a stage contradict its self-critical training."""
+    if table.self_critical is None:
+        return
+    if training.scheduled_sampling is not None:
+        raise ValueError(
+            "scheduled_sampling is given, expected 'none' with self_critical, which samples whole captions"
+        )
+    for name, weight in _given(table.losses).items():
+        if weight and name not in WITHOUT_TARGETS:
+            raise ValueError(
+                f"losses.{name} is {weight}, expected none with self_critical: it is a loss of true "
+                "captions, and there are only sampled ones"
+            )
 
 
 def check_stages(stages: Sequence[Stage], model: Any) -> None:

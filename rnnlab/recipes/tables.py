@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from rnnlab.layers.recurrent.cell import cell_for
-from rnnlab.metrics import METRICS, Metric
+from rnnlab.metrics import METRICS, Metric, TranslationMetric
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.options import Count, Natural, NotNegative, Positive, Range
 from rnnlab.recipes.derived import Table, derived_from
 from rnnlab.recipes.schema import EnvPath
-from rnnlab.training import Solver
+from rnnlab.training import SelfCritical, Solver
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import make_schedule
+from rnnlab.training.self_critical import check_baseline
 
 
 class _ModelTable(Table):
@@ -50,6 +51,7 @@ class ClassifierConfig(_ModelTable):
 NOT_IN_RECIPES = (
     "model",
     "data",
+    "objective",
     "evaluate",
     "config",
     "device",
@@ -78,6 +80,14 @@ class TrainingConfig(Table):
         make_schedule(self.schedule)
         if self.scheduled_sampling is not None:
             make_sampling_schedule(self.scheduled_sampling)
+
+
+@derived_from(SelfCritical, without=("reward",))
+class SelfCriticalConfig(Table):
+    """Keyword arguments of :class:`rnnlab.training.SelfCritical`; the reward is CIDEr-D."""
+
+    def __post_init__(self) -> None:
+        check_baseline(self.baseline, self.samples)
 
 
 # The keys of [decoding] that only one method has, named as the arguments of its function.
@@ -180,12 +190,14 @@ class EvaluationConfig:
 
 @dataclass(frozen=True)
 class TranslationEvaluationConfig:
-    """Which translations are scored, by BLEU and perplexity.
+    """Which translations are scored, and how. Perplexity is always computed.
 
     Attributes
     ----------
     split
         The split that is translated and scored after training, one of the data's.
+    metrics
+        Scores to compute: "BLEU" of the translations, "CS-k" for the keystrokes that completion saves.
     each_epoch
         Scores of greedy translations of the validation split after every epoch, for training.monitor.
     max_sentences
@@ -193,6 +205,7 @@ class TranslationEvaluationConfig:
     """
 
     split: str = "test"
+    metrics: list[TranslationMetric] = field(default_factory=lambda: ["BLEU"])
     each_epoch: list[Literal["BLEU"]] = field(default_factory=list)
     max_sentences: Count | None = None
 

@@ -15,10 +15,16 @@ from rnnlab.tasks import classification
 from rnnlab.tasks.task import Evaluation
 
 
-def scores_table(evaluation: Evaluation) -> str:
-    """The scores of a split, one per line, with notes; for classes also the confusion matrix."""
+def scores_table(evaluation: Evaluation, run: Run | None = None) -> str:
+    """The scores of a split, one per line, with notes; for classes also the confusion matrix.
+
+    The scores of an ensemble ``run`` have a note that says so.
+    """
     lines = [f"{name:<12}{value:>10}" for name, value in evaluation.rows()]
     lines += [f"note: {note}" for note in evaluation.notes()]
+    if run is not None and run.members:
+        averaged = run.model.average.replace("_", "-")
+        lines.append(f"note: an ensemble of {len(run.members)} runs, the mean of their {averaged}")
     if isinstance(evaluation, classification.Evaluation):
         lines += ["", confusion_text(evaluation.confusion)]
     return "\n".join(lines)
@@ -37,10 +43,16 @@ def confusion_text(confusion: np.ndarray) -> str:
 
 
 def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run, split: str) -> None:
-    """Write the scores and all captions, translations or classes as JSON."""
+    """Write the scores and all captions, translations or classes as JSON.
+
+    The key ``run`` has the directory of the run; ``runs`` and ``average`` describe an ensemble instead.
+    """
+    source: dict[str, Any] = {"run": os.fspath(run.directory)}
+    if run.members:
+        source = {"runs": list(map(os.fspath, run.members)), "average": run.model.average}
     report: dict[str, Any] = {
         "rnnlab": rnnlab.__version__,
-        "run": os.fspath(run.directory),
+        **source,
         "split": split,
         **evaluation.report(),
     }

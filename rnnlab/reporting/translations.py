@@ -23,12 +23,15 @@ def translations_text(translations: Sequence[Sequence[Translation]]) -> str:
 
 
 def with_references(evaluated: Evaluation, count: int) -> str:
-    """The first ``count`` sources, each with its translation and the first of its references."""
+    """The first ``count`` sources, each with its translation, if it has one, and its first reference."""
     blocks = []
-    for source, (best, *_), references in zip(
-        evaluated.sources[:count], evaluated.translations, evaluated.references, strict=False
+    for k, (source, references) in enumerate(
+        zip(evaluated.sources[:count], evaluated.references, strict=False)
     ):
-        rows = {"source": source, "translation": best.words, "reference": references[0]}
+        rows = {"source": source}
+        if evaluated.translations is not None:
+            rows["translation"] = evaluated.translations[k][0].words
+        rows["reference"] = references[0]
         blocks.append("\n".join(f"{name:<13}{' '.join(words)}" for name, words in rows.items()))
     return "\n\n".join(blocks)
 

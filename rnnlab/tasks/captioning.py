@@ -9,11 +9,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rnnlab.data import CaptionData, open_annotated, open_shapes, read_coco, read_karpathy, tokenize
+from rnnlab.data import (
+    CaptionData,
+    CaptionedImages,
+    CaptionGroups,
+    open_annotated,
+    open_shapes,
+    read_coco,
+    read_karpathy,
+    tokenize,
+)
 from rnnlab.data.caption_inputs import CaptionInputs
-from rnnlab.decoding import Hypothesis
+from rnnlab.data.joint import JointCaptionData, JointCaptionInputs
+from rnnlab.decoding import Ensemble, Hypothesis
+from rnnlab.decoding.ensemble import Average
 from rnnlab.metrics import (
     CAPTION_SCORERS,
+    METRICS,
     CaptionScores,
     check_java,
     perplexity,
@@ -30,9 +42,12 @@ from rnnlab.recipes.recipe import (
     KarpathyData,
     ShapesData,
 )
+from rnnlab.recipes.tables import SelfCriticalConfig
+from rnnlab.tasks.ensembles import Combined, Member, check_same_words
+from rnnlab.tasks.rewards import cider_d_reward
 from rnnlab.tasks.search import decode
 from rnnlab.tasks.task import Task, chosen_on, limited
-from rnnlab.training import Checkpoint, validation_loss
+from rnnlab.training import Checkpoint, SelfCritical, validation_loss
 
 TOKENIZERS = {
     "ptb": "PTB, the protocol of the COCO evaluation",
@@ -120,13 +135,15 @@ def _open_coco(table: CocoData) -> CaptionData:
 
 
 def _options(table: Any) -> dict[str, Any]:
-    return {key: value for key, value in asdict(table).items() if key != "kind"}
+    """The keys of a table [data] that say how to open the data; the others say how to train on them."""
+    return {key: value for key, value in asdict(table).items() if key not in ("kind", "captions_per_image")}
 
 
 class Captioning(Task):
     """The task of :class:`rnnlab.recipes.recipe.Config`."""
 
     recipe, does, makes, command = Config, "captions", "captions", "caption"
+    metrics = tuple(METRICS)
     openers: ClassVar = {
         ShapesData: _open_shapes,
         CourseData: _open_course,
@@ -145,9 +162,34 @@ class Captioning(Task):
             rng=np.random.default_rng(config.training.seed),
         )
 
+    def training_data(self, config: Config, data: CaptionData) -> CaptionData | CaptionGroups:
+        """See :meth:`Task.training_data`: with ``captions_per_image``, images with several captions each."""
+        count = config.data.captions_per_image
+        return data if count is None else CaptionGroups(data, count)
+
     def inputs(self, config: Config, checkpoint: Checkpoint) -> CaptionInputs:
         """See :meth:`Task.inputs`."""
         return CaptionInputs.from_saved(checkpoint.vocabulary or [], checkpoint.preprocessing)
+
+    def check_ensemble(self, members: Sequence[Member]) -> None:
+        """See :meth:`Task.check_ensemble`: captions have one vocabulary."""
+        check_same_words(members, "vocabulary", lambda inputs: inputs.vocabulary)
+
+    def combined(self, members: Sequence[Member], average: Average) -> Combined:
+        """See :meth:`Task.combined`. Each model reads the features of its own data.
+
+        Without data all models read the same features, each on its own scale.
+        """
+        models, first = [member.model for member in members], members[0]
+        if all(member.data is first.data for member in members) and first.data is not None:
+            return Combined(Ensemble(models, average=average), first.inputs, first.data)
+        inputs = JointCaptionInputs({member.name: member.inputs for member in members})
+        if first.data is None:
+            _check_same_features(members)
+            data = None
+        else:
+            data = JointCaptionData({member.name: member.data for member in members})
+        return Combined(Ensemble(models, average=average, num_arrays=inputs.num_arrays), inputs, data)
 
     def epoch_scores(
         self, config: Config, data: CaptionData
@@ -169,9 +211,16 @@ class Captioning(Task):
             scored = score_captions(
                 written(captions, data), images.references[:count], tokenize=tokenize, metrics=metrics
             )
-            return validation_loss(model, data, config.training.batch_size) | scored.corpus
+            return validation_loss(model, data, _batch_size(config)) | scored.corpus
 
         return scores
+
+    def self_critical(
+        self, data: CaptionData, options: SelfCriticalConfig
+    ) -> tuple[CaptionedImages, SelfCritical]:
+        """See :meth:`Task.self_critical`. The reward is CIDEr-D."""
+        images = CaptionedImages(data)
+        return images, SelfCritical(cider_d_reward(images), **asdict(options))
 
     def evaluate(
         self,
@@ -202,7 +251,7 @@ class Captioning(Task):
             check_java('evaluation.tokenizer = "ptb"')
         images, training = data.split(split), config.training
         count = limited(evaluation.max_images, images.num_images)
-        captions_perplexity = _perplexity(data, model, split, count, training.batch_size)
+        captions_perplexity = _perplexity(data, model, split, count, _batch_size(config))
         captions = decode(model, images.model_inputs, decoding, rng=training.seed, first=count)
         sentences = written(captions, data)
         references = images.references[:count]
@@ -240,6 +289,30 @@ def check_features(config: Config, data: CaptionData) -> None:
             f"data.features has a grid of shape {shape} for each image, and model.attention is not set, "
             "expected one vector (D,): set model.attention, or data.features to one vector for each image"
         )
+
+
+def _batch_size(config: Config) -> int:
+    """The number of captions in a batch: that of validation too, which reads captions one by one."""
+    return config.training.batch_size * (config.data.captions_per_image or 1)
+
+
+def _check_same_features(members: Sequence[Member]) -> None:
+    """Check that the models of members read the same kind of features, which one file can have."""
+    first, *others = members
+    for member in others:
+        if _reads(member.model) != _reads(first.model):
+            raise ValueError(
+                f"{member.name} reads {_reads(member.model)}, and {first.name} {_reads(first.model)}: "
+                "one file of features does not serve both; name a split or images instead, of which each "
+                "run has its own features"
+            )
+
+
+def _reads(model: CaptioningRNN) -> str:
+    """The features that a model reads, in words."""
+    shape = "one vector" if model.attention_score is None else "a grid of vectors"
+    beside = "" if model.global_dim is None else f" and a vector of {model.global_dim} numbers"
+    return f"{shape} of {model.input_dim} numbers{beside} of each image"
 
 
 def written(captions: Sequence[Sequence[Hypothesis]], data: CaptionData | CaptionInputs) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -10,12 +10,14 @@ import numpy as np
 
 from rnnlab.data import PixelData, open_digits, open_mnist
 from rnnlab.data.pixels import PixelInputs
+from rnnlab.decoding.ensemble import Average
 from rnnlab.layers import softmax_loss
 from rnnlab.metrics import accuracy, confusion_matrix
-from rnnlab.models import SequenceClassifier
+from rnnlab.models import ClassifierEnsemble, SequenceClassifier
 from rnnlab.ops import ops_for
 from rnnlab.recipes.data import DigitsTable, MnistTable
 from rnnlab.recipes.recipe import ClassificationConfig, ClassificationEvaluationConfig
+from rnnlab.tasks.ensembles import Combined, Member, check_same
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint
 
@@ -86,6 +88,21 @@ class Classification(Task):
         """See :meth:`Task.inputs`."""
         return PixelInputs.from_saved(checkpoint.preprocessing)
 
+    def check_ensemble(self, members: Sequence[Member]) -> None:
+        """See :meth:`Task.check_ensemble`: the images have the same size, and their pixels the same order."""
+        check_same(members, "size of images", lambda inputs: inputs.image_shape)
+        check_same(members, "white", lambda inputs: inputs.white)
+        check_same(members, "order of the pixels", lambda inputs: tuple(inputs.permutation.tolist()))
+
+    def combined(self, members: Sequence[Member], average: Average) -> Combined:
+        """See :meth:`Task.combined`. The data are those of the first run."""
+        first, *others = members
+        for member in others:
+            if member.data is not first.data:
+                _check_same_images(member, first)
+        model = ClassifierEnsemble([member.model for member in members], average=average)
+        return Combined(model, first.inputs, first.data)
+
     def epoch_scores(
         self, config: ClassificationConfig, data: PixelData
     ) -> Callable[[SequenceClassifier], dict[str, float]]:
@@ -133,3 +150,18 @@ class Classification(Task):
             accuracy(labels, predictions),
             confusion_matrix(labels, predictions, data.num_classes),
         )
+
+
+def _check_same_images(member: Member, first: Member) -> None:
+    """Check that the data of two runs have the same splits, except the one that their models learned from."""
+    for name, expected in first.data.splits.items():
+        found = member.data.splits.get(name)
+        if name != "train" and (
+            found is None
+            or not np.array_equal(found.labels, expected.labels)
+            or not np.array_equal(found.pixels, expected.pixels)
+        ):
+            raise ValueError(
+                f"{member.name}: data: found {'no' if found is None else 'another'} split {name}, "
+                f"expected that of {first.name}: the models of an ensemble read the same images"
+            )

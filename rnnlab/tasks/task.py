@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from rnnlab.training import Checkpoint
+from rnnlab.decoding.ensemble import Average
+from rnnlab.recipes.tables import SelfCriticalConfig
+from rnnlab.tasks.ensembles import Combined, Member
+from rnnlab.training import Checkpoint, SelfCritical
 
 
 class Evaluation(Protocol):
@@ -38,6 +41,8 @@ class Task:
         The class of its recipes.
     does, makes, command : str
         For messages: a model of this task ``does`` and ``makes`` something, by a command of ``rnnlab``.
+    metrics : tuple of str
+        The scores that ``evaluation.metrics`` of a recipe chooses from; empty if there is no choice.
     writes_sentences : bool
         Whether its models search for sentences, by the table [decoding] of a recipe.
     """
@@ -46,6 +51,7 @@ class Task:
     does: ClassVar[str]
     makes: ClassVar[str]
     command: ClassVar[str]
+    metrics: ClassVar[tuple[str, ...]] = ()
     writes_sentences: ClassVar[bool] = True
 
     # evaluate(config, data, model, split, **options) -> Evaluation; the recipe has the options by default.
@@ -68,8 +74,32 @@ class Task:
         """
         raise NotImplementedError
 
+    def training_data(self, config: Any, data: Any) -> Any:
+        """The data as the solver reads them: by default the data themselves."""
+        return data
+
     def inputs(self, config: Any, checkpoint: Checkpoint) -> Any:
         """What new inputs of a trained model need, from its checkpoint alone."""
+        raise NotImplementedError
+
+    def check_ensemble(self, members: Sequence[Member]) -> None:
+        """Compare what the checkpoints of runs say about their inputs, before data are opened.
+
+        Raises
+        ------
+        ValueError
+            If models cannot form an ensemble. The message names two runs and what differs.
+        """
+        raise NotImplementedError
+
+    def combined(self, members: Sequence[Member], average: Average) -> Combined:
+        """Two or more runs, of which :meth:`check_ensemble` has been called, as one model.
+
+        Raises
+        ------
+        ValueError
+            If their data cannot be read by one ensemble. The message names two runs and what differs.
+        """
         raise NotImplementedError
 
     def epoch_scores(self, config: Any, data: Any) -> Callable[[Any], dict[str, float]] | None:
@@ -79,6 +109,16 @@ class Task:
         ------
         ImportError, JavaError
             If what computes the scores is not installed: before training, not after the first epoch.
+        """
+        raise NotImplementedError
+
+    def self_critical(self, data: Any, options: SelfCriticalConfig) -> tuple[Any, SelfCritical]:
+        """The data and the objective of self-critical training.
+
+        Raises
+        ------
+        ValueError
+            If the data have no references.
         """
         raise NotImplementedError
 

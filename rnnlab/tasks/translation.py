@@ -11,8 +11,17 @@ import numpy as np
 from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
 from rnnlab.data.parallel import Words, pad, source_row
 from rnnlab.data.translation_inputs import TranslationInputs
-from rnnlab.decoding import Hypothesis, build_lexicon, replace_unknown
-from rnnlab.metrics import TRANSLATION_SCORERS, TranslationScores, corpus_bleu, perplexity
+from rnnlab.decoding import Ensemble, Hypothesis, Prediction, build_lexicon, replace_unknown, teacher_forced
+from rnnlab.decoding.ensemble import Average
+from rnnlab.metrics import (
+    TRANSLATION_METRICS,
+    TRANSLATION_SCORERS,
+    KeystrokeScores,
+    TranslationScores,
+    corpus_bleu,
+    keystrokes,
+    perplexity,
+)
 from rnnlab.models import Seq2Seq
 from rnnlab.recipes.recipe import (
     DecodingConfig,
@@ -21,9 +30,12 @@ from rnnlab.recipes.recipe import (
     TranslationConfig,
     TranslationEvaluationConfig,
 )
+from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_words
 from rnnlab.tasks.search import decode
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint, validation_loss
+
+_SCORED_AT_ONCE = 64  # targets whose words are predicted together
 
 
 class Translation(NamedTuple):
@@ -41,51 +53,63 @@ class Evaluation:
     ----------
     split : str
     sources : list of sequences of str
-    translations : list of list of Translation
-        One list per source, best first.
+    translations : list of list of Translation, or None
+        One list per source, best first. None if no metric needs them.
     references : list of list of sequences of str
         One list of human translations per source.
     perplexity : float
         Of the references under the model. A word that the vocabulary lacks counts as <UNK>.
-    scores : TranslationScores
-        Of the best translations.
+    scores : TranslationScores or None
+        BLEU of the best translations, if it is one of the metrics.
+    keystrokes : KeystrokeScores or None
+        CS-1 to CS-5 of the first reference of each source, if "CS-k" is one of the metrics.
     """
 
     split: str
     sources: list[Words]
-    translations: list[list[Translation]]
+    translations: list[list[Translation]] | None
     references: list[list[Words]]
     perplexity: float
-    scores: TranslationScores
+    scores: TranslationScores | None
+    keystrokes: KeystrokeScores | None = None
+
+    def corpus(self) -> dict[str, float]:
+        """All scores of the split by name, perplexity first."""
+        parts = [each.corpus for each in (self.scores, self.keystrokes) if each is not None]
+        return {"perplexity": self.perplexity} | {
+            name: score for part in parts for name, score in part.items()
+        }
 
     def rows(self) -> list[tuple[str, str]]:
         """The table of the scores: names and numbers."""
-        rows = [("sentences", f"{len(self.sources):,}"), ("perplexity", f"{self.perplexity:.3f}")]
-        return rows + [(name, f"{score:.2f}") for name, score in self.scores.corpus.items()]
+        numbers = [
+            (name, f"{score:.{3 if name == 'perplexity' else 2}f}") for name, score in self.corpus().items()
+        ]
+        return [("sentences", f"{len(self.sources):,}"), *numbers]
 
     def notes(self) -> list[str]:
-        """The signature of BLEU."""
-        return [f"BLEU: {self.scores.signature}", *chosen_on(self.split)]
+        """The signature of BLEU, the number of characters of CS-k, and whether the split chose the epoch."""
+        notes = [] if self.scores is None else [f"BLEU: {self.scores.signature}"]
+        if self.keystrokes is not None:
+            notes.append(
+                f"CS-k: of {self.keystrokes.characters:,} characters of the references, under teacher forcing"
+            )
+        return [*notes, *chosen_on(self.split)]
 
     def report(self) -> dict[str, Any]:
         """The scores, and each translation with its references, as JSON can hold them."""
-        sentences = [
-            {
-                "source": " ".join(source),
-                "translation": " ".join(best.words),
-                "references": [" ".join(words) for words in references],
-            }
-            for source, (best, *_), references in zip(
-                self.sources, self.translations, self.references, strict=True
-            )
+        sentences: list[dict[str, Any]] = [
+            {"source": " ".join(source), "references": [" ".join(words) for words in references]}
+            for source, references in zip(self.sources, self.references, strict=True)
         ]
-        corpus = {"perplexity": self.perplexity, **self.scores.corpus}
-        return {
-            "corpus": corpus,
-            "signature": self.scores.signature,
-            "notes": self.notes(),
-            "sentences": sentences,
-        }
+        if self.translations is not None:
+            for entry, (best, *_) in zip(sentences, self.translations, strict=True):
+                entry["translation"] = " ".join(best.words)
+        if self.keystrokes is not None:
+            for k, entry in enumerate(sentences):
+                entry["scores"] = {name: some[k] for name, some in self.keystrokes.sentences.items()}
+        signature = {} if self.scores is None else {"signature": self.scores.signature}
+        return {"corpus": self.corpus(), **signature, "notes": self.notes(), "sentences": sentences}
 
 
 def _open_parallel(table: ParallelTable) -> ParallelData:
@@ -104,6 +128,7 @@ class TranslationTask(Task):
     """The task of :class:`rnnlab.recipes.recipe.TranslationConfig`."""
 
     recipe, does, makes, command = TranslationConfig, "translates", "translations", "translate"
+    metrics = tuple(TRANSLATION_METRICS)
     openers: ClassVar = {ParallelTable: _open_parallel, HabeasTable: _open_habeas}
 
     def new_model(self, config: TranslationConfig, data: ParallelData) -> Seq2Seq:
@@ -118,6 +143,21 @@ class TranslationTask(Task):
     def inputs(self, config: TranslationConfig, checkpoint: Checkpoint) -> TranslationInputs:
         """See :meth:`Task.inputs`."""
         return TranslationInputs.from_saved(checkpoint.vocabulary or [], checkpoint.preprocessing)
+
+    def check_ensemble(self, members: Sequence[Member]) -> None:
+        """See :meth:`Task.check_ensemble`: both vocabularies and the tokenizer are the same."""
+        check_same_words(members, "source vocabulary", lambda inputs: inputs.source_vocabulary)
+        check_same_words(members, "vocabulary", lambda inputs: inputs.vocabulary)
+        check_same(members, "tokenizer", lambda inputs: inputs.tokenizer)
+
+    def combined(self, members: Sequence[Member], average: Average) -> Combined:
+        """See :meth:`Task.combined`. The data are those of the first run."""
+        first, *others = members
+        for member in others:
+            if member.data is not first.data:
+                _check_same_pairs(member, first)
+        model = Ensemble([member.model for member in members], average=average)
+        return Combined(model, first.inputs, first.data)
 
     def epoch_scores(
         self, config: TranslationConfig, data: ParallelData
@@ -148,7 +188,9 @@ class TranslationTask(Task):
         evaluation: TranslationEvaluationConfig | None = None,
         lexicon: Mapping[str, str] | None = None,
     ) -> Evaluation:
-        """Translate a split and score the translations against its references.
+        """Score a split, by translations of its sources or under teacher forcing.
+
+        The sources are translated only if ``evaluation.metrics`` has BLEU.
 
         Parameters
         ----------
@@ -160,24 +202,38 @@ class TranslationTask(Task):
         Raises
         ------
         ImportError
-            If the extra ``translation`` is not installed.
+            If BLEU is a metric and the extra ``translation`` is not installed.
         KeyError
             If the data have no such split.
         """
-        TRANSLATION_SCORERS.require()
         decoding, evaluation = decoding or config.decoding, evaluation or config.evaluation
+        if "BLEU" in evaluation.metrics:
+            TRANSLATION_SCORERS.require()
         pairs, training = data.split(split), config.training
         count = limited(evaluation.max_sentences, len(pairs))
         sources, references = pairs.source[:count], pairs.references[:count]
-        translations = translate(model, sources, decoding, lexicon=lexicon, rng=training.seed)
-        return Evaluation(
-            split,
-            sources,
-            translations,
-            references,
-            _perplexity(data, model, split, count, training.batch_size),
-            corpus_bleu(best_words(translations), references),
-        )
+        translations, bleu, saved = None, None, None
+        if "BLEU" in evaluation.metrics:
+            translations = translate(model, sources, decoding, lexicon=lexicon, rng=training.seed)
+            bleu = corpus_bleu(best_words(translations), references)
+        if "CS-k" in evaluation.metrics:
+            words = data.vocabulary.idx_to_word
+            saved = keystrokes(_predictions(data, model, split, count), pairs.target[:count], words)
+        nll = _perplexity(data, model, split, count, training.batch_size)
+        return Evaluation(split, sources, translations, references, nll, bleu, saved)
+
+
+def _check_same_pairs(member: Member, first: Member) -> None:
+    """Check that the data of two runs have the same splits, except the one that their models learned from."""
+    for name, expected in first.data.splits.items():
+        found = member.data.splits.get(name)
+        if name != "train" and (
+            found is None or (found.source, found.target) != (expected.source, expected.target)
+        ):
+            raise ValueError(
+                f"{member.name}: data: found {'no' if found is None else 'another'} split {name}, "
+                f"expected that of {first.name}: the models of an ensemble read the same sentences"
+            )
 
 
 def translate(
@@ -290,3 +346,14 @@ def _perplexity(data: ParallelData, model: Seq2Seq, split: str, count: int, size
     batches = np.split(np.arange(count), range(size, count, size))
     totals = [model.nll(*data.batch(split, indices)) for indices in batches]
     return perplexity(sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals))
+
+
+def _predictions(data: ParallelData, model: Any, split: str, count: int) -> Iterator[Prediction]:
+    """The distributions of the words of the first ``count`` targets of a split, with its rows."""
+    lengths = [len(row) for row in data.split(split).target_rows[:count]]
+    for indices in np.split(
+        np.argsort(lengths, kind="stable"), range(_SCORED_AT_ONCE, count, _SCORED_AT_ONCE)
+    ):
+        source, target = data.batch(split, indices)
+        for predicted in teacher_forced(model, source, target, null_token=model.null_token):
+            yield predicted._replace(rows=indices[predicted.rows])

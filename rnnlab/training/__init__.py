@@ -16,6 +16,7 @@ from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.optim import UPDATE_RULES, make_update_rule, register_update_rule
 from rnnlab.training.sampling_schedules import SAMPLING_SCHEDULES, make_sampling_schedule
 from rnnlab.training.schedules import SCHEDULES, Schedule, make_schedule, register_schedule
+from rnnlab.training.self_critical import SelfCritical
 from rnnlab.training.solver import Solver
 from rnnlab.training.update_rule import UpdateRule
 from rnnlab.training.validation import validation_loss
@@ -29,6 +30,7 @@ __all__ = [
     "CheckpointError",
     "NonFiniteError",
     "Schedule",
+    "SelfCritical",
     "Solver",
     "UpdateRule",
     "WarmStart",

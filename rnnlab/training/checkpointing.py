@@ -81,6 +81,8 @@ class InDirectory:
         Saved with the run.
     own_evaluate : bool
         Whether ``Solver.resume`` needs the argument ``evaluate``.
+    objective : dict or None
+        The options of the objective.
     """
 
     def __init__(
@@ -91,10 +93,12 @@ class InDirectory:
         options: Options,
         state: TrainingState,
         config: dict[str, Any] | None,
+        *,
         own_evaluate: bool,
+        objective: dict[str, Any] | None,
     ) -> None:
         self._run, self._model, self._options, self._state = run, model, options, state
-        self._config, self._own_evaluate = config, own_evaluate
+        self._config, self._own_evaluate, self._objective = config, own_evaluate, objective
         vocabulary = getattr(data, "vocabulary", None)
         self._data = {
             "vocabulary": None if vocabulary is None else list(vocabulary.idx_to_word),
@@ -115,6 +119,7 @@ class InDirectory:
                 "model": model,
                 "num_parameters": int(self._model.params.flat.size),
                 "solver": self._options.to_dict(),
+                "objective": self._objective,
             }
         )
 
@@ -140,7 +145,11 @@ class InDirectory:
     def _write(self, path: os.PathLike[str]) -> None:
         model, state = self._model, self._state.save()
         check_parameters(self._state.iteration, model.params)
-        state["solver"] |= {"options": self._options.to_dict(), "own_evaluate": self._own_evaluate}
+        state["solver"] |= {
+            "options": self._options.to_dict(),
+            "own_evaluate": self._own_evaluate,
+            "objective": self._objective,
+        }
         described = describe_model(model)
         checkpoint = Checkpoint(model.params, described, config=self._config, **self._data, **state)
         save_checkpoint(path, checkpoint)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass
@@ -15,17 +16,35 @@ class EpochTotals:
     gradient_norm: float = 0.0
     tokens: int = 0
     seconds: float = 0.0
+    sums: dict[str, float] = field(default_factory=dict)  # of what an objective measures
 
     def add(
-        self, *, loss: float, averaged_over: int, gradient_norm: float, tokens: int, seconds: float
+        self,
+        *,
+        loss: float,
+        averaged_over: int,
+        gradient_norm: float,
+        tokens: int,
+        seconds: float,
+        measured: Mapping[str, float] | None = None,
     ) -> None:
-        """Add an iteration, whose ``loss`` is a mean over ``averaged_over`` examples or tokens."""
+        """Add an iteration, whose ``loss`` is a mean over ``averaged_over`` examples or tokens.
+
+        ``measured`` are numbers of the iteration by name, such as its mean reward.
+        """
         self.iterations += 1
         self.loss += loss
         self.loss_of_tokens += loss * averaged_over
         self.gradient_norm += gradient_norm
         self.tokens += tokens
         self.seconds += seconds
+        for name, value in (measured or {}).items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+
+    @property
+    def means(self) -> dict[str, float]:
+        """What an objective measures: means over the iterations."""
+        return {name: total / self.iterations for name, total in self.sums.items()}
 
     @property
     def loss_per_token(self) -> float:
@@ -45,4 +64,5 @@ class EpochTotals:
             "gradient_norm": self.gradient_norm / self.iterations,
             "seconds": self.seconds,
             "tokens_per_second": self.tokens_per_second,
+            **self.means,
         }

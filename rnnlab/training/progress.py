@@ -131,4 +131,5 @@ def _format(metrics: Mapping[str, float]) -> str:
 
 
 def _format_totals(totals: EpochTotals) -> str:
-    return f"{totals.loss_per_token:.3f} per token, {totals.tokens_per_second:,.0f} tokens/s"
+    means = "".join(f"{name} {mean:.3f}, " for name, mean in totals.means.items())
+    return f"{totals.loss_per_token:.3f} per token, {means}{totals.tokens_per_second:,.0f} tokens/s"

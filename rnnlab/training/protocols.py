@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from typing import Any, Protocol
+from collections.abc import Callable, Container, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -43,8 +43,45 @@ class Model(Protocol):
         ...
 
 
+class Rollout(NamedTuple):
+    """A batch that an objective has made by the model itself."""
+
+    arrays: tuple[Any, ...]  # arguments of the model's loss, with as many rows as the batch of the data
+    options: Mapping[str, Array]  # keyword arguments of the loss, with as many rows
+    examples: int  # number of sentences, over which the loss is averaged
+    tokens: int  # number of target tokens
+    means: Mapping[str, float]  # columns of the history, averaged over the iterations of an epoch
+
+
+class Objective(Protocol):
+    """What a model is trained for, if not for the likelihood of the batches of the data."""
+
+    @property
+    def config(self) -> Callable[[], dict[str, Any]]:
+        """``config()``: the options as JSON can hold them; a run resumes with equal ones only."""
+        ...
+
+    @property
+    def check(self) -> Callable[[Any], None]:
+        """``check(model)``: raises ValueError or TypeError if the model cannot be trained for it."""
+        ...
+
+    @property
+    def dropout(self) -> bool:
+        """Whether the loss has the model's dropout and zoneout."""
+        ...
+
+    def __call__(self, model: Any, batch: tuple[Array, ...], rng: np.random.Generator) -> Rollout:
+        """From a batch of the data to the batch of the loss, by the model as it is at this iteration."""
+        ...
+
+
 class Data(Protocol):
-    """A data set with a split "train" and, for validation, "val"."""
+    """A data set with a split "train" and, for validation, "val".
+
+    Where a row of a batch is several examples, such as an image with five captions, the data also have
+    ``num_examples(batch)``, the number that the loss is averaged over.
+    """
 
     @property
     def splits(self) -> Container[str]:

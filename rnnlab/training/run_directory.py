@@ -38,16 +38,21 @@ def checkpoint_of(directory: str | os.PathLike[str]) -> Path:
     ------
     FileNotFoundError
         If there is none.
+    NotADirectoryError
+        If ``directory`` is a file, such as the checkpoint itself.
     """
     directory = Path(directory)
+    if directory.is_file():
+        run = directory.parent
+        hint = f": give {run}, whose best checkpoint is read" if holds_run(run) else ""
+        raise NotADirectoryError(f"{directory} is a file, expected the directory of a run{hint}")
     for name in ("best.h5", "last.h5"):
         if (directory / name).exists():
             return directory / name
     stages = sorted(stage.name for stage in directory.glob("stage*") if holds_run(stage))
     hint = f"; its last stage has not begun, {directory / stages[-1]} has the latest" if stages else ""
     raise FileNotFoundError(
-        f"{directory} holds no run: found neither best.h5 nor last.h5, "
-        f"expected the directory of a run, or a checkpoint{hint}"
+        f"{directory} holds no run: found neither best.h5 nor last.h5, expected the directory of a run{hint}"
     )
 
 

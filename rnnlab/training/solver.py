@@ -20,16 +20,15 @@ from typing import Any
 
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, Mode, Natural, Positive, UpdateRuleName
-from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
 from rnnlab.training.checkpointing import InDirectory, InMemory, Storage
-from rnnlab.training.compatibility import check_data, check_model
 from rnnlab.training.interrupt import Interrupt
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
 from rnnlab.training.prefetch import prefetched
 from rnnlab.training.progress import Progress, make_progress
-from rnnlab.training.protocols import Array, Data, Model
+from rnnlab.training.protocols import Array, Data, Model, Objective
+from rnnlab.training.resuming import load_saved_run
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step import Prepared, Update
@@ -47,6 +46,10 @@ class Solver:
     data : Data
         Has ``splits``, ``epoch(split, batch_size, rng)``, ``batch(split, indices)`` and
         ``num_tokens(batch)``. A "train" split is required; a "val" split is validated on after every epoch.
+        Where a row of a batch is several examples, it also has ``num_examples(batch)``.
+    objective : Objective, optional
+        Makes the batches of the loss from those of the data, by the model itself:
+        :class:`~rnnlab.training.SelfCritical`. If left out, the loss is that of the data.
     device : str, optional
         Where to train: "cpu", "gpu" or "gpu:N". The model is moved there and stays there. The model's own
         device if left out. Checkpoints are the same files on every device.
@@ -81,7 +84,7 @@ class Solver:
         multiples of 8 steps; losses and gradients are the same up to rounding, dropout draws other masks. Not
         with ``scheduled_sampling`` or an update rule that is not built in.
     clip_norm : float, optional
-        Scale a gradient of a larger Euclidean norm down to this norm.
+        Scale a gradient of a larger Euclidean norm down to it.
     clip_value : float, optional
         Clip every element of the gradient to [-clip_value, clip_value], before ``clip_norm``.
     evaluate : callable, optional
@@ -107,7 +110,7 @@ class Solver:
     config : mapping, optional
         Anything that JSON can hold, saved with the run.
     seed : int
-        Seed of the order of the data, of dropout, and in recipes of the initial parameters.
+        Seed of the data's order, dropout, samples, and in recipes of the initial parameters.
     verbose : bool
         Whether to print.
     print_every : int
@@ -137,6 +140,7 @@ class Solver:
         model: Model,
         data: Data,
         *,
+        objective: Objective | None = None,
         device: str | None = None,
         update_rule: UpdateRuleName = "adam",
         optim_config: Mapping[str, Any] | None = None,
@@ -172,7 +176,7 @@ class Solver:
         self.model, self.data = model, data
         self.interrupted = self.stop_requested = False
         self._state = TrainingState(self.options, data)
-        self._update = Update(model, self.options)
+        self._update, self._objective = Update(model, self.options, objective), objective
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor)
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
@@ -189,6 +193,7 @@ class Solver:
         model: Model,
         data: Data,
         *,
+        objective: Objective | None = None,
         device: str | None = None,
         evaluate: Evaluate | None = None,
         config: Mapping[str, Any] | None = None,
@@ -204,6 +209,8 @@ class Solver:
             Of the same configuration; its parameters are overwritten.
         data : Data
             The same data.
+        objective : Objective, optional
+            As in the constructor, with the same options.
         device : str, optional
             As in the constructor; may differ from the run's device.
         evaluate : callable, optional
@@ -222,21 +229,13 @@ class Solver:
             If the checkpoint is damaged, or is not of this model.
         ValueError
             If a change is of another option, ``num_epochs`` is less than the epochs trained, or ``evaluate``
-            is missing.
+            or the objective is not that of the run.
         """
         run = RunDirectory(run_dir, resume=True)
-        checkpoint = load_checkpoint(run.last)
-        for name in ("options", "own_evaluate"):
-            if name not in checkpoint.solver:
-                raise CheckpointError(run.last, f"solver: {name}", "nothing", "the state of a training run")
-        if checkpoint.solver["own_evaluate"] and evaluate is None:
-            raise ValueError("resume: this run was evaluated by a function of its own, pass it as evaluate")
-        check_model(run.last, checkpoint, model)
-        check_data(run.last, checkpoint, data, same=True)
+        checkpoint = load_saved_run(run.last, model, data, evaluate=evaluate, objective=objective)
         options = with_changes(checkpoint.solver["options"], changes)
-        solver = cls(
-            model, data, device=device, evaluate=evaluate, config=config or checkpoint.config, **options
-        )
+        given: dict[str, Any] = {"objective": objective, "device": device, "evaluate": evaluate}
+        solver = cls(model, data, config=config or checkpoint.config, **given, **options)
         solver._keep_in(run)
         solver._state.load(run.last, checkpoint, model.params.flat)
         if len(solver.history) > solver.options.num_epochs:
@@ -257,10 +256,10 @@ class Solver:
         """A row for every epoch.
 
         Columns: epoch, iteration, train_loss, train_loss_per_token, gradient_norm, seconds,
-        tokens_per_second, learning_rate, sampling where it is scheduled, and the metrics. Loss and norm are
-        means over the iterations, the norm before clipping; rate and sampling are the last iteration's. The
-        loss per token is in the unit of val_loss, but it is measured while the parameters change,
-        with dropout, and includes ARNet's loss, label smoothing and the doubly stochastic loss.
+        tokens_per_second, what the objective measures, learning_rate, sampling where it is scheduled, and the
+        metrics. Loss, norm before clipping and the objective's are means over the iterations; rate and
+        sampling are the last iteration's. The loss per token is in the unit of val_loss, but it is measured
+        while the parameters change, with dropout, and includes all losses of the model.
         """
         return self._state.history
 
@@ -329,15 +328,18 @@ class Solver:
     def _prepare(self, indices: Array) -> Prepared:
         """A batch in the form that the update takes."""
         batch = self.data.batch("train", indices)
-        return self._update.prepared(batch, self.data.num_tokens(batch))
+        tokens = self.data.num_tokens(batch) if self._objective is None else 0  # not yet sampled
+        count = getattr(self.data, "num_examples", None)
+        return self._update.prepared(batch, tokens, len(batch[-1]) if count is None else count(batch))
 
     def _iterate(self, batch: Prepared, started: float) -> None:
         """Update by a batch; ``started`` is when the wait for it began."""
-        self._update(batch, self._state)
+        batch = self._update(batch, self._state)
         self._state.count(
             averaged_over=batch.tokens if self._averages_tokens else batch.examples,
             tokens=batch.tokens,
             seconds=time.perf_counter() - started,
+            measured=batch.means,
         )
 
     def _read_results(self, progress: Progress, total: int) -> None:
@@ -387,5 +389,12 @@ class Solver:
     def _keep_in(self, run: RunDirectory) -> None:
         """Write checkpoints, history and loss curve to a directory from now on."""
         self._storage = InDirectory(
-            run, self.model, self.data, self.options, self._state, self._config, self._own_evaluate
+            run,
+            self.model,
+            self.data,
+            self.options,
+            self._state,
+            self._config,
+            own_evaluate=self._own_evaluate,
+            objective=None if self._objective is None else self._objective.config(),
         )

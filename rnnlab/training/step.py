@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from rnnlab.ops import device_of, ops_on
 from rnnlab.parameters import Parameters
@@ -14,7 +16,7 @@ from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import gradient_monitor
 from rnnlab.training.optim import make_update_rule, runs_on_device
 from rnnlab.training.options import Options
-from rnnlab.training.protocols import Array, Model
+from rnnlab.training.protocols import Array, Model, Objective
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs
 
@@ -30,6 +32,15 @@ def _check_takes(model: Model, keyword: str, reason: str) -> None:
     arguments = inspect.signature(model.loss).parameters
     if keyword not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
         raise TypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
+
+
+def check_objective(model: Model, options: Options, objective: Objective) -> None:
+    """Raise ValueError or TypeError if a model cannot be trained for an objective."""
+    if options.scheduled_sampling is not None:
+        raise ValueError(
+            "scheduled_sampling is given, expected none with an objective, which samples whole sentences"
+        )
+    objective.check(model)
 
 
 def check_device_of_graphs(device: str) -> None:
@@ -65,6 +76,8 @@ class Prepared(NamedTuple):
     examples: int
     tokens: int
     parts: Sequence[Any] | None  # padded, where steps are launched as CUDA graphs
+    options: Mapping[str, Array] = {}  # of the loss, with a row for each example
+    means: Mapping[str, float] = {}  # what the objective measured
 
 
 class Update:
@@ -74,6 +87,8 @@ class Update:
     ----------
     model : Model
     options : Options
+    objective : Objective, optional
+        Makes the batches of the loss from those of the data.
 
     Raises
     ------
@@ -84,12 +99,14 @@ class Update:
         takes no ``part_of``.
     """
 
-    def __init__(self, model: Model, options: Options) -> None:
+    def __init__(self, model: Model, options: Options, objective: Objective | None = None) -> None:
         self._trained = Trained(model.params, options.trains)
         check_sampled(model, options.scheduled_sampling)
         if options.accumulate > 1:
             _check_takes(model, "part_of", f"accumulate is {options.accumulate}")
-        self._model, self._options = model, options
+        if objective is not None:
+            check_objective(model, options, objective)
+        self._model, self._options, self._objective = model, options, objective
         self._grads = model.params.zeros_like()
         self._monitor = gradient_monitor(model.params, options)
         self._graphs: StepGraphs | None = None
@@ -102,8 +119,8 @@ class Update:
         """The most updates between two calls of :meth:`read`."""
         return self._monitor.read_every
 
-    def prepared(self, batch: tuple[Array, ...], tokens: int) -> Prepared:
-        """A batch of this many tokens in the form that an update takes.
+    def prepared(self, batch: tuple[Array, ...], tokens: int, examples: int) -> Prepared:
+        """A batch of this many tokens and examples in the form that an update takes.
 
         It may run in another thread, ahead of the update.
 
@@ -113,15 +130,13 @@ class Update:
             If it does not fit into the memory of the device.
         """
         ops_on(device_of(self._model.params.flat))  # makes the device current in this thread
-        examples, parts = len(batch[-1]), None
         model: Any = self._model
+        parts = None
         try:
             if hasattr(model, "prefetch"):
                 batch = model.prefetch(batch)
-            if self._options.graphs:
-                whole = parts_of(batch, self._options.accumulate)
-                padded = (model.padded(*part, part_of=(examples, tokens)) for part in whole)
-                parts = [model.prefetch_padded(part) for part in padded]
+            if self._options.graphs and self._objective is None:
+                parts = self._padded_parts(Prepared(batch, examples, tokens, None))
         except MemoryError as error:
             raise MemoryError(
                 f"out of memory: {error}; for a batch of {examples} examples and {tokens} tokens: a smaller "
@@ -129,8 +144,32 @@ class Update:
             ) from error
         return Prepared(batch, examples, tokens, parts)
 
-    def __call__(self, batch: Prepared, state: TrainingState) -> None:
-        """Update by a batch.
+    def _padded_parts(self, batch: Prepared) -> list[Any]:
+        """The parts of a batch, padded and on the device."""
+        model: Any = self._model
+        padded = (
+            model.padded(*arrays, part_of=(batch.examples, batch.tokens), **options)
+            for arrays, options in self._parts(batch)
+        )
+        return [model.prefetch_padded(part) for part in padded]
+
+    def _parts(self, batch: Prepared) -> Iterator[tuple[tuple[Array, ...], dict[str, Array]]]:
+        """The arguments of the loss for each part of a batch."""
+        names = tuple(batch.options)
+        whole = (*batch.arrays, *batch.options.values())
+        for part in parts_of(whole, self._options.accumulate):
+            arrays = part[: len(batch.arrays)]
+            yield arrays, dict(zip(names, part[len(arrays) :], strict=True))
+
+    def _rolled_out(self, batch: Prepared, rng: np.random.Generator) -> Prepared:
+        """The batch that the objective makes of one of the data."""
+        assert self._objective is not None
+        arrays, options, examples, tokens, means = self._objective(self._model, batch.arrays, rng)
+        made = Prepared(arrays, examples, tokens, None, options, means)
+        return made._replace(parts=self._padded_parts(made)) if self._options.graphs else made
+
+    def __call__(self, batch: Prepared, state: TrainingState) -> Prepared:
+        """Update by a batch. Returns it, or the one that the objective has made of it.
 
         Raises
         ------
@@ -142,6 +181,8 @@ class Update:
         """
         restore = state.snapshot()
         try:
+            if self._objective is not None:
+                batch = self._rolled_out(batch, state.rng)
             if batch.parts is None:
                 self._apply(*self._gradient(batch, state), state)
             else:
@@ -151,6 +192,7 @@ class Update:
             self._monitor.drop_after(state.unread)
             raise self._out_of_memory(batch, state, error) from error
         self._monitor.keep_alive(batch)
+        return batch
 
     def _apply(self, loss: Any, grads: Parameters, state: TrainingState) -> None:
         """Record and clip the gradient, and call the update rule."""
@@ -174,7 +216,7 @@ class Update:
     def _padded_step(self, parts: Sequence[Any], state: TrainingState) -> None:
         """The whole step on padded parts, without waiting for the device."""
         model: Any = self._model
-        grads, rng = self._grads, state.rng
+        grads, rng = self._grads, self._rng(state)
         grads.flat[...] = 0
         loss = sum(model.padded_loss(part, rng=rng, grads=grads) for part in parts)
         self._apply(loss, grads, state)
@@ -202,12 +244,18 @@ class Update:
 
     def _gradient(self, batch: Prepared, state: TrainingState) -> tuple[Any, Parameters]:
         """The loss of a batch and its gradient, in parts if ``accumulate`` is above 1."""
-        options: dict[str, Any] = {"rng": state.rng, "grads": self._grads}
+        options: dict[str, Any] = {"rng": self._rng(state), "grads": self._grads}
         if state.sampling is not None:
             options["sampling"] = state.sampling
         if self._options.accumulate == 1:
-            return self._model.loss(*batch.arrays, **options)
+            return self._model.loss(*batch.arrays, **options, **batch.options)
         options["part_of"] = (batch.examples, batch.tokens)
         self._grads.flat[...] = 0
-        parts = parts_of(batch.arrays, self._options.accumulate)
-        return sum(self._model.loss(*part, **options)[0] for part in parts), self._grads
+        losses = (
+            self._model.loss(*arrays, **options, **weights)[0] for arrays, weights in self._parts(batch)
+        )
+        return sum(losses), self._grads
+
+    def _rng(self, state: TrainingState) -> np.random.Generator | None:
+        """The generator of dropout, None if the objective asks for a loss without it."""
+        return state.rng if self._objective is None or self._objective.dropout else None

@@ -1,4 +1,18 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks is not installed
+
+from benchmarks import making
+from tests.benchmarks.small_table import ROOT, FakeCommand
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """The command, which trains nothing; the working directory is the project's."""
+    fake = FakeCommand()
+    monkeypatch.setattr(making, "rnnlab", fake)
+    monkeypatch.chdir(ROOT)
+    return fake

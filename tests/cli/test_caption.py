@@ -1,5 +1,7 @@
 """``rnnlab caption``: splits, images by name, files of features, n-best lists and pictures."""
 
+import shutil
+
 import h5py
 
 from rnnlab import cli
@@ -40,3 +42,50 @@ def test_sampling_follows_its_seed(run, capsys):
         cli.main(["caption", str(run), "val", "--method", "sample", "--seed", seed])
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1] != printed[2]
+
+
+def test_several_runs_are_an_ensemble(run, second_run, attending_run, capsys):
+    """By name and by split, with different features for each model."""
+    runs = [str(run), str(second_run), str(attending_run)]
+    assert cli.main(["caption", *runs, "val", "--beam", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 10
+    assert cli.main(["caption", *runs, "val_00003.png", "val_00001.png", "--beam", "2"]) == 0
+    assert capsys.readouterr().out.splitlines() == [lines[3], lines[1]]
+
+
+def test_the_attention_of_an_ensemble_is_that_of_the_models_that_attend(
+    run, second_run, attending_run, tmp_path, capsys
+):
+    picture = tmp_path / "attention.png"
+    options = ["val_00003.png", "--show-attention", str(picture)]
+    assert cli.main(["caption", str(run), str(attending_run), *options]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    capsys.readouterr()
+    assert cli.main(["caption", str(run), str(second_run), *options]) == 2
+    assert f"none of the models of {run}, {second_run} attends to regions" in capsys.readouterr().err
+    assert cli.main(["caption", str(run), *options]) == 2
+    assert capsys.readouterr().err == (
+        f"rnnlab caption: --show-attention: the model of {run} does not attend to regions; "
+        "it was trained with model.attention = none\n"
+    )
+
+
+def test_an_ensemble_captions_a_features_file(run, second_run, attending_run, shapes, tmp_path, capsys):
+    cli.main(["caption", str(run), str(second_run), "val", "--method", "greedy"])
+    expected = capsys.readouterr().out
+    with h5py.File(shapes / "val2014_vgg16_fc7_pca.h5") as source, h5py.File(tmp_path / "f.h5", "w") as file:
+        file["features"] = source["features"][...]
+        file["filenames"] = [f"val_{number:05}.png" for number in range(10)]
+    file = [str(tmp_path / "f.h5"), "--method", "greedy"]
+    assert cli.main(["caption", str(run), str(second_run), *file]) == 0
+    assert capsys.readouterr().out == expected
+    assert cli.main(["caption", str(run), str(attending_run), *file]) == 2
+    assert "one file of features does not serve both" in capsys.readouterr().err
+
+
+def test_a_split_is_no_run_even_if_a_run_has_its_name(run, tmp_path, monkeypatch, capsys):
+    shutil.copytree(run, tmp_path / "val")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["caption", str(run), "val"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 10

@@ -25,3 +25,32 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
     assert all(
         len(image["references"]) == 5 and 0 <= image["scores"]["BLEU-1"] <= 1 for image in report["images"]
     )
+
+
+@needs_scorers
+def test_several_runs_are_an_ensemble(run, second_run, attending_run, tmp_path, capsys):
+    path, paths = tmp_path / "scores.json", [str(run), str(second_run), str(attending_run)]
+    assert cli.main(["evaluate", *paths, "--max-images", "4", "--json", str(path)]) == 0
+    printed, report = capsys.readouterr().out, json.loads(path.read_text())
+    assert "note: an ensemble of 3 runs, the mean of their probabilities" in printed
+    assert report["runs"] == paths
+    assert report["average"] == "probabilities"
+    assert "run" not in report
+    assert len(report["images"]) == 4
+    options = ["--average", "log_probabilities", "--max-images", "4", "--json", str(path)]
+    assert cli.main(["evaluate", *paths, *options]) == 0
+    assert "the mean of their log-probabilities" in capsys.readouterr().out
+    other = json.loads(path.read_text())
+    assert other["average"] == "log_probabilities"
+    assert other["corpus"]["perplexity"] != report["corpus"]["perplexity"]
+
+
+@needs_scorers
+def test_the_score_of_an_ensemble_is_that_of_its_captions(run, second_run, tmp_path, capsys):
+    """``caption`` writes the captions that ``evaluate`` scores."""
+    path, paths = tmp_path / "scores.json", [str(run), str(second_run)]
+    assert cli.main(["evaluate", *paths, "--split", "val", "--json", str(path)]) == 0
+    capsys.readouterr()
+    assert cli.main(["caption", *paths, "val"]) == 0
+    images = json.loads(path.read_text())["images"]
+    assert capsys.readouterr().out.splitlines() == [f"{one['name']}: {one['caption']}" for one in images]

@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -194,6 +195,21 @@ def test_evaluate(task, trained, tmp_path, on_both):
     cpu, gpu = on_both("evaluate", trained(task), "--split", "test", "--json", scores)
     assert_close(cpu, gpu)
     assert json.loads(scores.read_text())
+
+
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        pytest.param("captioning", ["--average", "log_probabilities"], marks=needs_scorers),
+        pytest.param("translation", ["--metrics", "CS-k"]),
+        pytest.param("classification", [], marks=needs_digits),
+    ],
+)
+def test_evaluate_an_ensemble(task, options, trained, tmp_path, on_both):
+    again = shutil.copytree(trained(task), tmp_path / "again")
+    cpu, gpu = on_both("evaluate", trained(task), again, "--split", "test", *options)
+    assert "an ensemble of 2 runs" in cpu
+    assert_close(cpu, gpu)
 
 
 @pytest.mark.parametrize("task", ["captioning", "translation"])

@@ -55,6 +55,15 @@ def test_n_best_translations_and_a_picture(run, tmp_path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_picture_of_attention_needs_a_model_that_attends(run, tmp_path, capsys):
+    out = tmp_path / "plain"
+    command = ["train", str(run.with_name("letters.toml")), "--out", str(out), "--no-progress"]
+    assert cli.main([*command, "--epochs", "1", "--set", "model.attention=none"]) == 0
+    capsys.readouterr()
+    assert cli.main(["translate", str(out), "a b c", "--show-attention", str(tmp_path / "picture.png")]) == 2
+    assert f"--show-attention: the model of {out} does not attend to its source" in capsys.readouterr().err
+
+
 def test_a_picture_for_each_of_several_sentences(run, tmp_path):
     (tmp_path / "sentences").write_text("a b c\n\nd e\n")
     options = ["--file", str(tmp_path / "sentences"), "--show-attention", str(tmp_path / "attention.png")]
@@ -72,3 +81,30 @@ def test_empty_sentences_and_unknown_words_are_reported(run, capsys):
         "rnnlab translate: sentence 2 is empty",
         "rnnlab translate: sentence 3: read as <UNK>: zebra, yak",
     ]
+
+
+@pytest.fixture(scope="module")
+def second_run(run):
+    out = run.with_name("second")
+    command = ["train", str(run.with_name("letters.toml")), "--out", str(out), "--no-progress"]
+    assert cli.main([*command, "--epochs", "1", "--set", "training.seed=1"]) == 0
+    return out
+
+
+def test_several_runs_are_an_ensemble(run, second_run, tmp_path, capsys, monkeypatch):
+    picture = tmp_path / "attention.png"
+    runs = [str(run), str(second_run)]
+    assert cli.main(["translate", *runs, "a b c", "d e"]) == 0
+    expected = capsys.readouterr().out
+    assert len(expected.splitlines()) == 2
+    monkeypatch.setattr("sys.stdin", io.StringIO("a b c\nd e\n"))
+    assert cli.main(["translate", *runs]) == 0
+    assert capsys.readouterr().out == expected
+    options = ["a b c", "--max-length", "8", "d e"]
+    assert cli.main(["translate", *runs, *options]) == 0
+    assert capsys.readouterr().out == expected
+    assert cli.main(["translate", *runs, "a b c", "--show-attention", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    capsys.readouterr()
+    assert cli.main(["translate", *runs[::-1], "a b c", "d e"]) == 0
+    assert capsys.readouterr().out == expected

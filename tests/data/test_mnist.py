@@ -67,6 +67,8 @@ def test_or_those_that_a_seed_draws(folder):
 def test_options_of_the_data_reach_them(folder):
     data = open_mnist(folder, num_val=4, permute_seed=2, max_train=5)
     assert (len(data.split("train")), data.permute_seed) == (5, 2)
+    with pytest.raises(ValueError, match="pool is 2, expected a common divisor of the sizes 2 x 3"):
+        open_mnist(folder, num_val=4, pool=2)
 
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"

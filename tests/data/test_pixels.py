@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from rnnlab.data import PixelData, open_digits
+from rnnlab.data.pixels import PixelInputs
 from rnnlab.data.prepare import describe
 
 
@@ -41,6 +42,35 @@ def test_one_permutation_for_all_images(images):
     again, other = PixelData(images, permute_seed=3), PixelData(images, permute_seed=4)
     np.testing.assert_array_equal(again.permutation, permuted.permutation)
     assert (other.permutation != permuted.permutation).any()
+
+
+def test_pooling_reads_the_means_of_blocks(rng):
+    pictures = np.array([[[0, 2, 255, 255], [4, 4, 255, 254], [0, 0, 9, 9], [0, 1, 9, 10]]], np.uint8)
+    data = PixelData({"train": (pictures, np.array([1]))}, pool=2)
+    assert data.split("train").pixels.tolist() == [[3, 255, 0, 9]]  # 2.5, 254.75, 0.25, 9.25
+    x, _ = data.batch("train", np.array([0]))
+    assert x.shape == (1, 4, 1)
+    inputs = PixelInputs.from_saved(data.preprocessing())
+    np.testing.assert_array_equal(inputs.sequences(pictures), x)
+    assert "2 x 2 images of means of 2 x 2 pixels, 4 pixels each" in data.describe()
+
+
+def test_new_images_are_pooled_and_permuted_like_the_data(rng):
+    images = {"train": made(6, rng, (4, 6)), "val": made(2, rng, (4, 6))}
+    data = PixelData(images, pool=2, permute_seed=1)
+    plain = PixelData(images, pool=2)
+    np.testing.assert_array_equal(data.split("val").pixels, plain.split("val").pixels[:, data.permutation])
+    inputs = PixelInputs.from_saved(data.preprocessing())
+    x, _ = data.batch("val", np.arange(2))
+    np.testing.assert_array_equal(inputs.sequences(images["val"][0]), x)
+    assert "pool" not in PixelData(images).preprocessing()  # as checkpoints had it before there was a pool
+
+
+@pytest.mark.parametrize("pool", [0, 3, 4])
+def test_pool_must_divide_the_sizes(images, pool):
+    images = {"train": (np.zeros((2, 4, 6), np.uint8), np.zeros(2, int))}
+    with pytest.raises(ValueError, match=rf"PixelData: pool is {pool}, expected a common divisor .* 4 x 6"):
+        PixelData(images, pool=pool)
 
 
 def test_max_train_keeps_some_training_images_and_all_others(images):

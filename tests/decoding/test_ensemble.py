@@ -63,7 +63,68 @@ def test_attention_is_averaged(rng):
         np.testing.assert_array_equal(hypothesis.alignment, expected)
 
 
-def test_attention_needs_all_models(rng):
-    models = [AttendingModel.random(rng), TableModel.random(rng)]
+def test_attention_is_that_of_the_members_that_attend(rng):
+    models = [TableModel.random(rng), AttendingModel.random(rng), AttendingModel.random(rng)]
+    options = {"max_length": 4, "forbid": (START,), "return_alignments": True}
+    for source, (hypothesis,) in enumerate(beam_search(Ensemble(models), SOURCE, **options)):
+        expected = AttendingModel.expected(source, hypothesis)
+        np.testing.assert_array_equal(hypothesis.alignment, expected)
+
+
+def test_attention_needs_a_model_that_attends(rng):
+    models = [TableModel.random(rng), TableModel.random(rng)]
     with pytest.raises(ValueError, match="return_alignments is True, but this Ensemble does not attend"):
         greedy(Ensemble(models), SOURCE, return_alignments=True)
+
+
+def test_attention_to_different_numbers_of_vectors_has_no_mean(rng):
+    models = [TableModel.random(rng), AttendingModel.random(rng), AttendingModel.random(rng)]
+    models[2].attention = lambda state: AttendingModel.attention(models[2], state)[:, :2]
+    with pytest.raises(ValueError, match=r"models\[2\] attends to 2 vectors, models\[1\] to 3"):
+        greedy(Ensemble(models), SOURCE, return_alignments=True)
+
+
+def test_log_probabilities_are_averaged_and_normalised(rng):
+    models = [TableModel.random(rng, words=3) for _ in range(3)]
+    for model in models:
+        model.table[:, :, :, 3] = -np.inf  # for all of them
+    models[0].table[0, :, :, 2] = -np.inf  # for one of them, so that the ensemble never chooses it
+    mean = np.mean([model.table for model in models], axis=0)
+    mean -= np.log(np.exp(mean).sum(axis=-1, keepdims=True))
+    options = {"beam_size": 4, "n_best": 4, "max_length": 3}
+    ensemble = Ensemble(models, average="log_probabilities")
+    found, expected = (beam_search(model, SOURCE, **options) for model in (ensemble, TableModel(mean)))
+    for one, other in zip(found, expected, strict=True):
+        assert_same_hypotheses(one, other)
+
+
+def test_each_model_reads_its_own_arrays(rng):
+    class Reading(TableModel):
+        def start(self, source):
+            self.read = source
+            return super().start(source[0] if isinstance(source, tuple) else source)
+
+    models = [Reading.random(rng) for _ in range(3)]
+    ensemble = Ensemble(models, num_arrays=[1, 2, 1])
+    arrays = tuple(np.array(source) for source in ([0, 1], [1, 2], [7, 7], [2, 0]))
+    alone = [model.table[source[0], 0, START] for model, source in zip(models, [[0], [1], [2]], strict=True)]
+    log_probs, _ = ensemble.advance(ensemble.start(arrays), np.array([START, START]))
+    np.testing.assert_allclose(log_probs[0], np.log(np.mean(np.exp(alone), axis=0)))
+    assert [type(model.read) for model in models] == [np.ndarray, tuple, np.ndarray]
+    assert models[1].read[1] is arrays[2]
+    with pytest.raises(ValueError, match="source is 2 arrays, expected a tuple of 4 arrays"):
+        ensemble.start(arrays[:2])
+    with pytest.raises(ValueError, match="source is ndarray, expected a tuple of 4 arrays"):
+        ensemble.start(arrays[0])
+
+
+@pytest.mark.parametrize("num_arrays", [[1], [1, 0]])
+def test_numbers_of_arrays_that_do_not_fit(num_arrays, rng):
+    models = [TableModel.random(rng), TableModel.random(rng)]
+    with pytest.raises(ValueError, match=r"num_arrays is .*, expected 2 numbers of at least 1"):
+        Ensemble(models, num_arrays=num_arrays)
+
+
+def test_averages_that_do_not_exist(rng):
+    with pytest.raises(ValueError, match="average is 'median', expected one of probabilities, log_prob"):
+        Ensemble([TableModel.random(rng)], average="median")

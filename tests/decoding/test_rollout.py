@@ -262,3 +262,21 @@ def test_an_end_that_the_model_cannot_reach(search, rng):
     model.end_token = 5
     with pytest.raises(ValueError, match="<END> is the token 5, and the model has scores of 5 words"):
         search(model, [0])
+
+
+def test_several_samples_of_a_source(rng):
+    """A source is read once, and its samples are those of as many equal sources."""
+    model = TableModel.random(rng, sources=3, words=4)
+    starts, start = [], model.start
+    model.start = lambda source: starts.append(len(source)) or start(source)
+    found = sample(model, [0, 1, 2], rng=np.random.default_rng(3), count=4, max_length=4)
+    assert starts == [3]
+    assert [len(each) for each in found] == [4, 4, 4]
+    repeated = sample(model, np.repeat([0, 1, 2], 4), rng=np.random.default_rng(3), max_length=4)
+    assert [each for row in found for each in row] == [each for (each,) in repeated]
+    assert len({each.tokens for row in found for each in row}) > 3
+
+
+def test_no_samples_is_an_error(rng):
+    with pytest.raises(ValueError, match="sample: count is 0, expected at least 1"):
+        sample(TableModel.random(rng), [0], rng=rng, count=0)

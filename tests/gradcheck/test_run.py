@@ -20,7 +20,7 @@ def test_every_layer_and_model_passes():
     assert [row for row in rows if not row.passed] == []
     assert [row.name for row in rows] == gradcheck.case_names()
     models = [row for row in rows if row.kind == "model"]
-    assert len(models) == len(CELLS) * (len(IMAGE_INPUTS) + 3 + 2 + 1 + 1 + 2) + 1
+    assert len(models) == len(CELLS) * (len(IMAGE_INPUTS) + 3 + 2 + 1 + 1 + 2 + 2) + 1
     assert rows[-len(models) :] == models
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from rnnlab.layers import Regularisation, dropout_forward
 from rnnlab.models import CaptioningRNN
+from rnnlab.models.parts.reviewer import ReviewerOptions
 
 from .toys import (
     DROPOUT,
@@ -224,8 +225,11 @@ def test_a_config_holds_every_argument_that_was_given():
         "attention_dim": 5,
         "selector": True,
         "target_attention": True,
+        "reviewer": ReviewerOptions(blocks=2, steps=3, dropout=0.1)._asdict(),
         "output": "deep",
         "doubly_stochastic": 0.5,
+        "discriminative": 0.2,
+        "discriminative_words": 2,
         "reconstruction": 0.1,
         "reconstructor_dim": 7,
         "detach_target": True,
@@ -337,9 +341,9 @@ def test_a_vocabulary_without_padding():
     [
         ((5, D + 1), None, ValueError, "features has shape (5, 4), expected (N, D) with D = 3"),
         ((D,), None, ValueError, "features has shape (3,), expected (N, D) with D = 3"),
-        ((4, D), None, ValueError, "captions has shape (5, 6), expected (N, L) with N = 4 as the inputs"),
-        (None, np.ones((5, 1), int), ValueError, "captions has shape (5, 1), expected (N, L) with N = 5"),
-        (None, np.ones(5, int), ValueError, "captions has shape (5,), expected (N, L) with N = 5"),
+        ((4, D), None, ValueError, "captions has shape (5, 6), expected (N, L)"),
+        (None, np.ones((5, 1), int), ValueError, "captions has shape (5, 1), expected (N, L)"),
+        (None, np.ones(5, int), ValueError, "captions has shape (5,), expected (N, L)"),
         (None, np.full((5, 3), V), IndexError, "captions holds the token 6, the vocabulary has 6 words"),
         (None, np.full((5, 3), -1), IndexError, "captions holds the token -1, the vocabulary has 6 words"),
         (None, np.ones((5, 3)), TypeError, "captions has dtype float64, expected integers"),

@@ -95,6 +95,7 @@ def test_searches_find_the_same(options, device, rng):
         lambda: beam_search(model, features, beam_size=4, num_groups=2, max_length=6),
         lambda: sample(model, features, rng=np.random.default_rng(5), top_k=3, max_length=6),
         lambda: beam_search(Ensemble([model, model]), features, beam_size=3, **common),
+        lambda: greedy(Ensemble([model, model], average="log_probabilities"), features, **common),
     ]  # fmt: skip
     on_cpu = [search() for search in searches]
     model.to("gpu")
@@ -104,6 +105,14 @@ def test_searches_find_the_same(options, device, rng):
             assert found.log_prob == pytest.approx(wanted.log_prob)
             if wanted.alignment is not None:
                 np.testing.assert_allclose(found.alignment, wanted.alignment, rtol=1e-9, atol=1e-12)
+
+
+def test_the_likelihood_of_an_ensemble(device, rng):
+    features, captions = batch(rng, attention="additive")
+    models = [build(attention="additive"), build(attention="additive", rng=1)]
+    nats, tokens = Ensemble(models).nll(features, captions)
+    on_device = Ensemble([model.to("gpu") for model in models]).nll(features, captions)
+    assert on_device == (pytest.approx(nats, rel=1e-10), tokens)
 
 
 def test_answers_are_numpys(device, rng):

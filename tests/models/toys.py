@@ -38,6 +38,14 @@ ATTENDING += [{"cell_type": cell, "target_attention": True, "output": "deep"} fo
 ATTENDING += [
     {"cell_type": "lstm", "attention": "bilinear", "selector": True, "output": "deep"},
     {"cell_type": "gru", "attention": "additive", "attention_dim": 3},
+    {"cell_type": "lstm", "attention": "additive", "reviewer": {"blocks": 2, "steps": 2}},
+    {
+        "cell_type": "gru",
+        "attention": "additive",
+        "output": "deep",
+        "target_attention": True,
+        "reviewer": {"blocks": 1, "steps": 3, "intra": False, "dropout": 0.2},
+    },
     {"cell_type": "lstm", "attention": "additive", "project_cell": True, "state_activation": "tanh"},
     {"cell_type": "gru", "attention": "additive", "global_dim": G, "target_attention": True},
     {

@@ -33,6 +33,8 @@ def made(name, rng, dtype=np.float32, sizes=None):
             size = (SIZES | (sizes or {}))[each.size]
             if each.lowest == 0 and name != "put":
                 chosen = rng.integers(size, size=shape)
+            elif each.name == "words":
+                chosen = rng.integers(-1, size, size=shape)
             else:  # no index twice
                 chosen = rng.permutation(size)[: np.prod(shape, dtype=int)].reshape(shape)
             if chosen.size and size - 1 not in chosen:

@@ -250,6 +250,47 @@ def embedding(rng: np.random.Generator, N: int, T: int, lengths: Array) -> Case:
     )
 
 
+def review(blocks: int, **options: Any) -> Callable[..., Case]:
+    """``lengths`` are the real slots of the memory, of which there are T."""
+
+    def make(rng: np.random.Generator, N: int, T: int, lengths: Array) -> Case:
+        C, H, names = 2, 3, [f"thoughts{b}" for b in range(blocks)]
+        structure = {"blocks": blocks, "steps": 2} | options
+        shapes = layers.review_shapes(memory_dim=C, hidden_dim=H, attention_dim=2, **structure)
+        inputs = normal(rng, memory=(N, T, C), h0=(N, H), c0=(N, H), **shapes)
+        mask = np.arange(T) < lengths[:, None]
+
+        def forward(lib: Lib, *, memory: Array, h0: Array, c0: Array, **params: Array) -> tuple[Any, ...]:
+            thoughts, final, _, cache = lib.review_forward(
+                memory, (h0, c0), params, memory_mask=mask, **structure
+            )
+            return *thoughts, *final, cache
+
+        def backward(lib: Lib, *douts: Array) -> tuple[Array, ...]:
+            dthoughts, (dh, dc, cache) = douts[: len(names)], douts[len(names) :]
+            dmemory, dstate, dparams = lib.review_backward(dthoughts, (dh, dc), cache)
+            return dmemory, *dstate, *dparams.values()
+
+        return Case(inputs, forward, backward)
+
+    return make
+
+
+def discriminative(rng: np.random.Generator, N: int, T: int, lengths: Array) -> Case:
+    """T thought vectors score four words; some samples have none, some have a word twice."""
+    words = rng.integers(-1, 4, (N, 3))
+
+    def backward(lib: Lib, *douts: Array) -> tuple[Array, ...]:
+        dthoughts, dparams = lib.discriminative_backward(*douts)
+        return dthoughts, dparams["W"]
+
+    return Case(
+        normal(rng, thoughts=(N, T, 2), W=(2, 4)),
+        lambda lib, thoughts, W: lib.discriminative_forward(thoughts, words, {"W": W}),
+        backward,
+    )
+
+
 CASES: dict[str, Callable[..., Case]] = {
     "affine": lambda rng, N, T, lengths: function_case(
         "affine", normal(rng, x=(N, T, 2), w=(2 * T, 3), b=(3,))
@@ -267,6 +308,7 @@ CASES: dict[str, Callable[..., Case]] = {
     "lstm_with_c0": cell("lstm", c0=True),
     "arnet": arnet(h0=True),
     "arnet_without_h0": arnet(h0=False),
+    "discriminative": discriminative,
 }
 CASES |= {name: cell(name) for name in GATES} | {f"{name}_step": step(name) for name in GATES}
 for score in ("additive", "dot", "bilinear"):
@@ -279,4 +321,9 @@ CASES |= {
     "attentive_gru": attentive("gru", "additive", target=True),
     "attentive_gru_target": attentive("gru", "additive", source=False, target=True),
     "attentive_simplified_gru": attentive("simplified_gru", "dot", selector=True),
+    "review_net": review(1, intra=False),
+    "review": review(3),
+    "review_without_inter": review(2, inter=False),
+    "review_without_intra": review(2, intra=False),
+    "review_without_both": review(2, inter=False, intra=False),
 }

@@ -22,6 +22,7 @@ def test_gradients(name, lengths, rng):
         lambda *douts: case.backward(PLAIN, *douts),
         case.inputs,
         rng,
+        1e-4 if name.startswith("review") else 1e-7,  # some of its gradients are as small as 1e-7
     )
 
 

@@ -72,7 +72,8 @@ def test_overrides(recipe):
     [
         ("model.hiden_dim=3", "--set: model.hiden_dim is unknown; did you mean hidden_dim?"),
         ("model.hidden_dim=three", "--set: model.hidden_dim is 'three', expected an integer of at least 1"),
-        ("modle.hidden_dim=3", "modle is unknown; did you mean model?"),
+        ("modle.hidden_dim=3", "--set: modle is unknown; did you mean model?"),
+        ("model.reviewr.blocks=2", "--set: model.reviewr is unknown; did you mean reviewer?"),
         ("model.hidden_dim", "--set: 'model.hidden_dim', expected key.sub=value"),
         ("=3", "--set: '=3', expected key.sub=value"),
         ("data.kind.x=3", "--set: data.kind.x: kind is 'shapes', expected a table"),
@@ -125,7 +126,7 @@ def test_the_kind_of_data_makes_a_recipe_one_of_translations(recipe):
     assert (config.model.encoder_dim, config.evaluation.split) == (3, "test")
     for override, message in (
         ("model.image_input=every_step", "model.image_input is unknown"),
-        ("evaluation.metrics=['CIDEr']", "evaluation.metrics is unknown"),
+        ("evaluation.metrics=['CIDEr']", "evaluation.metrics.1 is 'CIDEr', expected one of 'BLEU', 'CS-k'"),
         ("data.min_count=0", "data.min_count is 0, expected an integer of at least 1"),
         ("data.kind=imagenet", "data.kind is 'imagenet', expected one of 'shapes', 'course', 'karpathy', "),
         ("data.kind=['a']", "data.kind is ['a'], expected one of 'shapes'"),

@@ -274,7 +274,7 @@ def test_a_weight_that_the_model_cannot_have(tables, tmp_path):
     ("stage", "message"),
     [
         ({"num_epochs": 0}, "config: stage.2.num_epochs is 0, expected an integer of at least 1"),
-        ({"batch_size": 3}, "config: stage.2.batch_size is unknown"),
+        ({"prefetch": 3}, "config: stage.2.prefetch is unknown"),
         ({"trains": "W*"}, "config: stage.2.trains is 'W*', expected an array"),
         ({"trains": [3]}, "config: stage.2.trains.1 is 3, expected a string"),
         (

@@ -9,6 +9,7 @@ import pytest
 
 from rnnlab.layers import Regularisation
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.recipes.derived import arguments_of, help_of
 from rnnlab.recipes.stages import LossWeights, StageConfig
 from rnnlab.recipes.tables import ClassifierConfig, ModelConfig, Seq2SeqConfig, TrainingConfig
@@ -27,7 +28,7 @@ each_table = pytest.mark.parametrize(("table", "constructor"), TABLES, ids=lambd
 def test_defaults_of_recipes_are_those_of_python(table, constructor):
     parameters = inspect.signature(constructor).parameters
     found = table()
-    for key in {field.name for field in fields(table)} - {"warm_start", "regularisation"}:
+    for key in {field.name for field in fields(table)} - {"warm_start", "regularisation", "reviewer"}:
         default = parameters[key].default
         assert getattr(found, key) == ("float32" if default is np.float32 else default), key
 
@@ -37,15 +38,18 @@ def test_every_key_has_help(table, constructor):
     assert [key for key, text in help_of(table).items() if not text] == []
 
 
-def test_regularisation_is_a_table_of_its_own():
-    regularisation = ModelConfig().regularisation
-    assert [field.name for field in fields(regularisation)] == list(Regularisation._fields)
-    assert all(help_of(type(regularisation)).values())
+@pytest.mark.parametrize(
+    ("key", "options"), [("regularisation", Regularisation), ("reviewer", ReviewerOptions)]
+)
+def test_some_options_are_a_table_of_their_own(key, options):
+    table = getattr(ModelConfig(), key)
+    assert {field.name: getattr(table, field.name) for field in fields(table)} == options()._asdict()
+    assert all(help_of(type(table)).values())
 
 
 def test_keys_of_a_stage_are_those_of_training_with_the_same_values():
     training, stage = (get_type_hints(table, include_extras=True) for table in (TrainingConfig, StageConfig))
-    assert set(stage) - set(training) == {"trains", "losses"}
+    assert set(stage) - set(training) == {"trains", "losses", "self_critical"}
     assert {key: stage[key] for key in set(stage) & set(training)} == {
         key: training[key] for key in set(stage) & set(training)
     }

@@ -28,9 +28,23 @@ def test_a_confusion_matrix_is_a_line_for_each_class():
 def test_scores_are_written_with_their_run_and_split(tmp_path):
     labels = np.array([0, 1])
     evaluation = Evaluation("val", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
-    run = SimpleNamespace(directory=Path("runs") / "one")
+    run = SimpleNamespace(directory=Path("runs") / "one", members=())
     write_scores(tmp_path / "scores.json", evaluation, run, "val")
     written = json.loads((tmp_path / "scores.json").read_text())
     assert (written["rnnlab"], written["run"], written["split"]) == (rnnlab.__version__, "runs/one", "val")
     assert written["corpus"]["accuracy"] == 1.0
     assert "note: the epoch was chosen on val" in scores_table(evaluation)
+
+
+def test_the_scores_of_an_ensemble_name_its_runs(tmp_path):
+    labels = np.array([0, 1])
+    evaluation = Evaluation("test", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
+    directories = (Path("runs") / "one", Path("runs") / "two")
+    model = SimpleNamespace(average="log_probabilities")
+    run = SimpleNamespace(directory=directories[0], members=directories, model=model)
+    write_scores(tmp_path / "scores.json", evaluation, run, "test")
+    written = json.loads((tmp_path / "scores.json").read_text())
+    assert (written["runs"], written["average"]) == (["runs/one", "runs/two"], "log_probabilities")
+    assert "run" not in written
+    note = "note: an ensemble of 2 runs, the mean of their log-probabilities"
+    assert note in scores_table(evaluation, run).splitlines()

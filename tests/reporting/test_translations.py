@@ -1,3 +1,5 @@
+import dataclasses
+
 import matplotlib.image
 import numpy as np
 import pytest
@@ -34,6 +36,8 @@ def test_translations_with_their_references():
         "reference    A B",
     ]
     assert len(with_references(evaluated, 8).split("\n\n")) == 2
+    without = dataclasses.replace(evaluated, translations=None, scores=None)
+    assert with_references(without, 1).splitlines() == ["source       b a", "reference    A B"]
 
 
 @pytest.mark.parametrize("finished", [True, False])

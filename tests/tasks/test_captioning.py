@@ -91,6 +91,35 @@ def test_parameters_scaling_and_fingerprint_are_in_the_checkpoint(run):
     assert checkpoint.fingerprint == run.data.fingerprint()
 
 
+# ------------------------------------------------------------------ several captions of each image
+
+
+def test_a_recipe_trains_on_images_with_several_captions(shapes, tmp_path):
+    """In two stages, resumed, with lazy features of two kinds; validated and evaluated by captions."""
+    pytest.importorskip("pycocoevalcap")
+    data = {"captions_per_image": 5, "features": "local", "global_features": "pca", "lazy": True}
+    training = {"batch_size": 16, "checkpoint_every": 1}
+    tables = config_of(
+        shapes, data=data | {"max_train": None}, model={"attention": "additive"}, training=training
+    ).to_dict()
+    tables["stage"] = [{"num_epochs": 1}, {"num_epochs": 2, "trains": ["W_vocab"]}]
+    run = runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    first, last = (load_checkpoint(tmp_path / "run" / name) for name in ("stage1/last.h5", "last.h5"))
+    assert (len(first.losses), len(last.losses)) == (3, 6)  # 40 images
+    assert last.fingerprint["captions per image"] == "5"
+
+    tables["stage"][1]["num_epochs"] = 1
+    runs.train(Config.from_dict(tables), tmp_path / "shorter", progress=False)
+    resumed = runs.resume(tmp_path / "shorter", num_epochs=2, progress=False)
+    np.testing.assert_array_equal(resumed.model.params.flat, run.model.params.flat)
+
+    opened = runs.load_run(run.directory)
+    batch = opened.data.batch("val", np.arange(60))
+    nats, tokens = opened.model.nll(*batch)
+    assert min(row["val_loss"] for row in last.history) == pytest.approx(nats / tokens, rel=1e-5)
+    assert runs.evaluate(opened, "val").perplexity == pytest.approx(np.exp(nats / tokens), rel=1e-5)
+
+
 # ------------------------------------------------------------------ lazy features
 
 

@@ -190,7 +190,10 @@ def test_data_are_described(recipe, capsys):
         (["caption", "RUN", "val"], "holds a model that classifies: rnnlab evaluate"),
         (["translate", "RUN", "a"], "holds a model that classifies: rnnlab evaluate"),
         (["lexicon", "RUN", "x.tsv"], "holds a model that classifies: rnnlab evaluate"),
-        (["evaluate", "RUN", "--metrics", "BLEU"], "--metrics is for captions, but the model of"),
+        (
+            ["evaluate", "RUN", "--metrics", "BLEU"],
+            "--metrics BLEU is for captions and translations, but the model of",
+        ),
         (["evaluate", "RUN", "--lexicon", "x"], "--lexicon is for translations, but the model of"),
         (["evaluate", "RUN", "--beam", "3"], "beam_size is for a search for sentences, but the model of"),
         (["evaluate", "RUN", "--split", "dev"], "has the splits train, val, test, not 'dev'"),

@@ -1,17 +1,49 @@
 import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args, get_type_hints
 
 import pytest
 
-from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig
-from rnnlab.tasks import TASKS, task_of, task_of_data
+from rnnlab.data import Vocabulary
+from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig, load_config
+from rnnlab.recipes.stages import check_stages
+from rnnlab.tasks import TASKS, captioning, task_of, task_of_data
 from rnnlab.tasks.task import chosen_on, limited
+
+RECIPES = sorted(Path(__file__).parents[2].glob("recipes/*.toml"))
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.makes)
 def test_a_task_opens_every_kind_of_its_data(task):
     assert set(task.openers) == set(get_args(get_type_hints(task.recipe)["data"]))
     assert task.writes_sentences == ("decoding" in {field.name for field in dataclasses.fields(task.recipe)})
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_the_model_and_the_stages_of_every_recipe_fit(path):
+    """With few units, and a stand-in for the data, which may not be here."""
+    config = load_config(path)
+    widths = {
+        field.name: 4
+        for field in dataclasses.fields(config.model)
+        if field.name.endswith("_dim") and getattr(config.model, field.name) is not None
+    }
+    config = dataclasses.replace(config, model=dataclasses.replace(config.model, **widths))
+    vocabulary = Vocabulary(["<NULL>", "<START>", "<END>", "<UNK>", "a", "dog"])
+    data = SimpleNamespace(
+        name="data",
+        vocabulary=vocabulary,
+        source_vocabulary=vocabulary,
+        num_classes=10,
+        num_features=5,
+        num_global_features=3 if getattr(config.data, "global_features", None) else None,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(captioning, "check_features", lambda config, data: None)
+        model = task_of(config).new_model(config, data)
+    check_stages(config.stages(), model)
+    assert model.params.flat.size > 0
 
 
 def test_recipes_and_tables_have_one_task():

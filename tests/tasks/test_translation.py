@@ -98,6 +98,36 @@ def test_scores_by_hand(run):
     assert few.sources == opened.data.split("val").source[:4]
 
 
+def test_keystrokes_by_hand(run):
+    """Of the teacher-forced distributions, sentence by sentence, without translating anything."""
+    opened = runs.load_run(run)
+    evaluated = runs.evaluate(opened, evaluation=TranslationEvaluationConfig("test_small", metrics=["CS-k"]))
+    assert evaluated.translations is evaluated.scores is None
+    data, model = opened.data, opened.model
+    pairs, words = data.split("test_small"), data.vocabulary.idx_to_word
+    for k, target in enumerate(pairs.target):
+        source, row = data.batch("test_small", np.array([k]))
+        state, saved = model.start(source), 0
+        for token, word in zip(row[0], target, strict=False):
+            log_probs, state = model.advance(state, np.array([token]))
+            first = max(words[4:], key=lambda other: log_probs[0, words.index(other)])
+            saved += first == word  # letters: one character, typed or saved
+        assert evaluated.keystrokes.sentences["CS-1"][k] == pytest.approx(100 * saved / len(target))
+    assert evaluated.corpus().keys() == {"perplexity", "CS-1", "CS-2", "CS-3", "CS-4", "CS-5"}
+    assert evaluated.corpus()["CS-5"] > evaluated.corpus()["CS-1"]
+
+
+def test_keystrokes_of_words_that_the_vocabulary_lacks(run):
+    opened = runs.load_run(run)
+    pairs = [(list("ab"), ["B", "Zebra"]), (list("a"), [])]
+    opened.data.splits["strange"] = opened.data._encoded(pairs)
+    evaluation = TranslationEvaluationConfig("strange", metrics=["CS-k"])
+    found = runs.evaluate(opened, evaluation=evaluation).keystrokes
+    assert found.characters == 6
+    assert found.sentences["CS-5"][1] is None
+    assert found.corpus["CS-5"] == found.sentences["CS-5"][0] <= 100 / 6
+
+
 def test_the_discrepancy_of_pairs(run, capsys):
     opened = runs.load_run(run)
     found = runs.discrepancy(opened, "test_small")
@@ -240,6 +270,18 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
     assert set(report["sentences"][0]) == {"source", "translation", "references"}
 
 
+def test_evaluation_of_keystrokes_prints_and_writes_them(run, tmp_path, capsys):
+    path = tmp_path / "scores.json"
+    options = ["--split", "test_small", "--metrics", "CS-k", "--json", str(path)]
+    assert cli.main(["evaluate", str(run), *options]) == 0
+    printed, report = capsys.readouterr().out, json.loads(path.read_text())
+    assert f"CS-1             {report['corpus']['CS-1']:5.2f}" in printed
+    assert "characters of the references" in printed
+    assert set(report["sentences"][0]) == {"source", "references", "scores"}
+    assert set(report["sentences"][0]["scores"]) == {f"CS-{k}" for k in range(1, 6)}
+    assert "signature" not in report
+
+
 def test_training_ends_with_translations(recipe, tmp_path, capsys):
     assert cli.main(["train", str(recipe), "--out", str(tmp_path / "run"), "--epochs", "1"]) == 0
     printed = capsys.readouterr().out
@@ -272,7 +314,7 @@ def test_a_warm_start_says_what_it_loaded(recipe, run, tmp_path, capsys):
         ),
         (["translate", "RUN", "--file", "nowhere.txt"], "nowhere.txt"),
         (["translate", "RUN", "a", "--lexicon", "nowhere.txt"], "nowhere.txt"),
-        (["evaluate", "RUN", "--metrics", "BLEU"], "--metrics is for captions, but the model of"),
+        (["evaluate", "RUN", "--metrics", "CIDEr"], "--metrics CIDEr is for captions, but the model of"),
         (["evaluate", "RUN", "--split", "test"], "has the splits train, val, test_small, not 'test'"),
         (
             ["train", "RECIPE", "--set", "training.warm_start=nowhere.h5", "--out", "OUT"],

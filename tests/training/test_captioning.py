@@ -8,12 +8,13 @@ import h5py
 import numpy as np
 import pytest
 
+from rnnlab.data.caption_groups import CaptionGroups
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.models import CaptioningRNN
-from rnnlab.training import Solver, load_checkpoint, load_model, validation_loss
+from rnnlab.training import CheckpointError, Solver, load_checkpoint, load_model, validation_loss
 
 IMAGES, LENGTH = 12, 8
 
@@ -155,3 +156,144 @@ def test_validation_loss_is_that_of_the_model(tmp_path):
     split = data.splits["val"]
     nats, tokens = model.nll(split.features, split.captions)
     assert solver.history[-1]["val_loss"] == pytest.approx(nats / tokens, rel=1e-5)
+
+
+# ------------------------------------------------------------------ several captions of each image
+
+
+def grouped_data(regions=0, images=7):
+    """Images with one to five captions each; ``regions`` vectors each, or one if it is 0."""
+    rng = np.random.default_rng(19)
+    vocabulary, made = Vocabulary([f"word{i}" for i in range(20)]), {}
+    for name in ("train", "val"):
+        image_idxs = np.repeat(np.arange(images), 1 + np.arange(images) % 5)
+        sentences = [list(rng.choice(vocabulary.idx_to_word[4:], rng.integers(2, 7))) for _ in image_idxs]
+        made[name] = CaptionSplit(
+            features=rng.standard_normal((images, *(regions,) * bool(regions), 10)).astype(np.float32),
+            captions=np.stack([vocabulary.encode(sentence, LENGTH) for sentence in sentences]),
+            image_idxs=image_idxs,
+            names=tuple(f"{name}{i}.jpg" for i in range(images)),
+            references=[["a"]] * images,
+        )
+    return CaptionData(vocabulary, made)
+
+
+class Ungrouped:
+    """The captions of the same batches, each with the features of its image."""
+
+    def __init__(self, groups, data):
+        self._groups, self.splits, self.num_tokens = groups, data.splits, data.num_tokens
+        self.batch = data.batch
+
+    def epoch(self, split, batch_size, rng):
+        return [indices.ravel() for indices in self._groups.epoch(split, batch_size, rng)]
+
+
+REVIEWED = {
+    "attention": "additive",
+    "reviewer": {"blocks": 2, "steps": 2},
+    "doubly_stochastic": 0.2,
+    "discriminative": 0.1,
+}
+GROUPED = [
+    ({}, {}),
+    (REVIEWED, {"scheduled_sampling": {"name": "constant", "value": 0.5}}),
+    (REVIEWED | {"loss_average": "token", "reconstruction": 0.2}, {"accumulate": 2}),
+    ({"label_smoothing": 0.1}, {"accumulate": 9}),
+]
+
+
+@pytest.mark.parametrize(("model", "options"), GROUPED)
+def test_captions_of_an_image_train_as_those_of_copies_of_it(model, options):
+    data = grouped_data(3 if "attention" in model else 0)
+    groups, trained = CaptionGroups(data, 3), []
+    for each in (groups, Ungrouped(groups, data)):
+        solver = Solver(
+            make_model(data, dtype="float64", **model),
+            each,
+            **({"update_rule": "sgd", "clip_norm": 1.0} | OPTIONS | {"batch_size": 4} | options),
+        )
+        solver.train()
+        trained.append(solver)
+    grouped, flat = trained
+    assert len(grouped.loss_history) == OPTIONS["num_epochs"] * 2  # 7 images
+    np.testing.assert_allclose(grouped.loss_history, flat.loss_history, rtol=1e-10)
+    np.testing.assert_allclose(grouped.model.params.flat, flat.model.params.flat, rtol=1e-8, atol=1e-12)
+    for found, expected in zip(grouped.history, flat.history, strict=True):
+        for column in ("train_loss", "train_loss_per_token", "gradient_norm", "val_loss"):
+            assert found[column] == pytest.approx(expected[column], rel=1e-6)
+        tokens = [row["tokens_per_second"] * row["seconds"] for row in (found, expected)]
+        assert tokens[0] == pytest.approx(tokens[1])
+
+
+def test_an_image_is_reviewed_once_for_its_captions(monkeypatch):
+    data = grouped_data(3, images=5)
+    model, rows = make_model(data, **REVIEWED), []
+    forward = model.reviewer.forward
+
+    def counted(params, source, **options):
+        rows.append(len(source.memory))
+        return forward(params, source, **options)
+
+    monkeypatch.setattr(model.reviewer, "forward", counted)
+    options = {"num_epochs": 1, "batch_size": 2, "evaluate": lambda model: {"val_loss": 1.0}}
+    Solver(model, CaptionGroups(data, 5), verbose=False, **options).train()
+    assert rows == [2, 2, 1]
+    rows.clear()
+    Solver(model, data, verbose=False, **options).train()
+    assert sum(rows) == 15  # once for each caption
+
+
+@pytest.mark.parametrize("options", [{}, {"accumulate": 2} | SAMPLED], ids=["dropout", "scheduled sampling"])
+def test_groups_of_captions_resume_bit_for_bit(options, tmp_path):
+    options = OPTIONS | {"batch_size": 2} | options
+
+    def new(captions_per_image=2):
+        data = grouped_data(3)
+        model = make_model(data, feature_dropout=0.1, output_dropout=0.3, **REVIEWED)
+        return model, CaptionGroups(data, captions_per_image)
+
+    reference = Solver(*new(), **options)
+    reference.train()
+    model, data = new()
+    stopped, batch, taken = (
+        Solver(model, data, run_dir=tmp_path, checkpoint_every=1, **options),
+        data.batch,
+        [],
+    )
+
+    def failing(split, indices):
+        taken.extend([split] * (split == "train"))
+        if len(taken) == 7:  # in the second epoch
+            raise OSError("the disk is gone")
+        return batch(split, indices)
+
+    data.batch = failing
+    with pytest.raises(OSError, match="the disk is gone"):
+        stopped.train()
+    with pytest.raises(CheckpointError, match="fingerprint: captions per image: found 2, expected 3"):
+        Solver.resume(tmp_path, *new(3))
+    resumed = Solver.resume(tmp_path, *new())
+    assert len(resumed.loss_history) == 6
+    resumed.train()
+    assert resumed.loss_history == reference.loss_history
+    np.testing.assert_array_equal(resumed.model.params.flat, reference.model.params.flat)
+
+
+def test_graphs_train_on_groups_of_captions(device):
+    data = grouped_data(3)
+    trained = []
+    for graphs in (False, True):
+        solver = Solver(
+            make_model(data, dtype="float64", **REVIEWED),
+            CaptionGroups(data, 3),
+            **(OPTIONS | {"batch_size": 4, "device": "gpu", "graphs": graphs, "accumulate": 2}),
+        )
+        solver.train()
+        trained.append(solver)
+    np.testing.assert_allclose(trained[1].loss_history, trained[0].loss_history, rtol=1e-9)
+    on_cpu = Solver(
+        make_model(data, dtype="float64", **REVIEWED), CaptionGroups(data, 3), **(OPTIONS | {"batch_size": 4})
+    )
+    on_cpu.train()
+    np.testing.assert_allclose(trained[1].loss_history, on_cpu.loss_history, rtol=1e-8)

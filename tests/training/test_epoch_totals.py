@@ -19,3 +19,13 @@ def test_means_over_iterations_and_tokens():
             "tokens_per_second": 6.0,
         }
     )
+
+
+def test_what_an_objective_measures_is_a_mean_over_iterations():
+    totals = EpochTotals()
+    for reward in (0.5, 1.0):
+        totals.add(
+            loss=1.0, averaged_over=2, gradient_norm=1.0, tokens=4, seconds=0.5, measured={"reward": reward}
+        )
+    assert totals.means == {"reward": 0.75}
+    assert totals.row()["reward"] == 0.75

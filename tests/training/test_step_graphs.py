@@ -66,6 +66,16 @@ MODELS = {
         {"attention": "additive", "target_attention": True, "selector": True, "doubly_stochastic": 0.5,
          "reconstruction": 0.1, "label_smoothing": 0.1, "output": "deep"},
     ),
+    "captioner, reviewer": (
+        captioner,
+        {"attention": "additive", "reviewer": {"blocks": 2, "steps": 2, "dropout": 0.2},
+         "discriminative": 0.3, "project_cell": True},
+    ),
+    "translator, reviewer": (
+        translator,
+        {"reviewer": {"blocks": 1, "steps": 3, "intra": False}, "discriminative": 0.2,
+         "target_attention": True},
+    ),
     "translator": (
         translator,
         {"attention": "additive", "reconstruction": 0.1, "encoder_reconstruction": 0.2},

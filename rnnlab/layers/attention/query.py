@@ -252,7 +252,8 @@ def attention_step_backward(
         dscores += dweights
     dquery, dmemory = ops.zeros(query.shape, query.dtype), ops.zeros(attention.memory.shape, query.dtype)
     backward = AttentionBackward(attention, reused=False)
-    backward.attend(rows, attention.slots, dcontext.copy(), dscores, query, dquery)
+    dcontext = dcontext.copy()  # contiguous, as the primitives need it
+    backward.attend(rows, attention.slots, dcontext, dscores, query, dquery)
     ops.attention_memory_gradient(dcontext, attention.workspace.weights, attention.slots, dmemory)
     names = ("Wq", "v") if attention.score == "additive" else ()
     dparams = {name: ops.zeros(attention.params[name].shape, query.dtype) for name in names}

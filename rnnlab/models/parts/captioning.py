@@ -14,6 +14,7 @@ from rnnlab.models.parts.decoders import (
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
 from rnnlab.models.parts.output import DeepOutput, LinearOutput
 from rnnlab.models.parts.recurrent_layer import Recurrence
+from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
 
 ImageInput: TypeAlias = Literal["initial_state", "first_input", "every_step", "second_layer"]
 StateActivation: TypeAlias = Literal["none", "tanh"]
@@ -76,7 +77,7 @@ def build_encoder(
 
 
 def build_decoder(
-    recurrence: Recurrence, options: Mapping[str, Any]
+    recurrence: Recurrence, reviewer: Reviewer | NoReviewer, options: Mapping[str, Any]
 ) -> RecurrentDecoder | FirstInputDecoder | FactoredDecoder | AttentiveDecoder:
     """The decoder: one that attends, or the one for ``image_input``."""
     image_input, word_dim, hidden_dim = (
@@ -87,12 +88,12 @@ def build_decoder(
             recurrence,
             word_dim,
             hidden_dim,
-            memory_dim=options["input_dim"] if options["attention"] else 0,
+            memory_dim=reviewer.memory_dim if options["attention"] else 0,
             attention_dim=options["attention_dim"] or hidden_dim,
             score=options["attention"] or "additive",
             selector=options["selector"],
             target=options["target_attention"],
-            memory_gradient=False,
+            memory_gradient=reviewer.blocks > 0,
         )
     if image_input == "first_input":
         return FirstInputDecoder(recurrence, word_dim, hidden_dim)

@@ -262,7 +262,7 @@ class AttentiveDecoder:
             **self._memory_of(source),
             **self._options,
         )
-        return started, None
+        return started, None, source.alignment
 
     def _memory_of(self, source: Source) -> dict[str, Any]:
         if not self.attends_to_source:
@@ -272,7 +272,10 @@ class AttentiveDecoder:
     def advance(self, words: Array, state: Any) -> tuple[Decoded, Any]:
         """Words (N, W) to hidden states, contexts and the decoding state after them."""
         hidden, contexts, weights, after = attentive_step(words, state[0])
-        return Decoded(hidden, contexts, weights), (after, weights.get("source"))
+        alignment, over_source = state[2], weights.get("source")
+        if alignment is not None:
+            over_source = ops_for(words).matmul(weights["source"][:, None], alignment)[:, 0]
+        return Decoded(hidden, contexts, weights), (after, over_source, alignment)
 
 
 def _first(source: Source) -> Array | None:

@@ -38,6 +38,7 @@ class Source(NamedTuple):
     image: Array | None = None  # (N, P), image vector, an input of the decoder
     memory: Array | None = None  # (N, L, C), the decoder attends to it
     mask: Array | None = None  # (N, L), true for the real slots of the memory
+    alignment: Array | None = None  # (N, L, M), of thought vectors: their attention weights over the encoder
     zero_state: bool = False  # whether the state is zero and does not depend on the source
 
 

@@ -45,7 +45,8 @@ def initialise(params: Parameters, kind: Initialisation, *, scale: float, rng: n
         elif name in ("W_embed", "W_source"):
             view[...] = rng.standard_normal(view.shape) / 100
         else:
-            view[...] = rng.standard_normal(view.shape) / np.sqrt(view.shape[0])
+            fan_in = view.shape[-1 if name.endswith("_v") else 0]  # a row of v gives a score
+            view[...] = rng.standard_normal(view.shape) / np.sqrt(fan_in)
 
 
 def set_forget_bias(function: str, params: Parameters, cell: Cell, value: float) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import as_tokens
+from rnnlab.layers.checks import as_tokens, check_real
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import ops_for
@@ -25,18 +25,62 @@ class TeacherForced(NamedTuple):
     lengths: Array  # (N,) number of steps to compute: up to the last real target
     real: Array  # (M,) indices of the real targets in an array (N T,)
     targets: Array  # (M,) the real targets
-    weights: Array | None = None  # (M,) weights of the losses of a padded batch, 0 for padding
+    weights: Array | None = None  # (M,) weights of the losses, if they differ; 0 for padding
     mask: Array | None = None  # (N, T) of a padded batch, 1 up to the last real target
 
     @classmethod
-    def of(cls, tokens: Array, null_token: int) -> TeacherForced:
-        """From sentences (N, L) that end with padding; L is at least 2."""
+    def of(
+        cls,
+        tokens: Array,
+        null_token: int,
+        lengths: Array | None = None,
+        sentence_weights: Array | None = None,
+    ) -> TeacherForced:
+        """From sentences (N, L) that end with padding; L is at least 2.
+
+        Parameters
+        ----------
+        tokens : (N, L)
+        null_token : int
+            Padding.
+        lengths : (N,), optional
+            The number of targets of each sentence. All of them are then real, ``<NULL>`` too.
+        sentence_weights : (N,), optional
+            Weights of the sentences' losses, which all real targets of a sentence get.
+        """
         targets = tokens[:, 1:]
-        real = targets != null_token
-        lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1)
+        if lengths is None:
+            real = targets != null_token
+            lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1)
+        else:
+            real = np.arange(targets.shape[1]) < lengths[:, None]
         T = int(lengths.max(initial=0))
         places = np.flatnonzero(real[:, :T])
-        return cls(tokens[:, :T], lengths, places, targets[:, :T].reshape(-1)[places])
+        weights = None if sentence_weights is None else sentence_weights[places // max(T, 1)]
+        return cls(tokens[:, :T], lengths, places, targets[:, :T].reshape(-1)[places], weights)
+
+    @classmethod
+    def checked(
+        cls,
+        function: str,
+        name: str,
+        tokens: Array,
+        rows: int,
+        vocabulary_size: int,
+        null_token: int,
+        *,
+        lengths: Array | None = None,
+        sentence_weights: Array | None = None,
+        several: bool = False,
+    ) -> TeacherForced:
+        """From sentences (N, L), or with ``several`` also (N, S, L), after a check of all arguments."""
+        tokens = check_sentences(function, name, tokens, rows, vocabulary_size, several=several)
+        *shape, L = tokens.shape
+        if lengths is not None:
+            lengths = check_sentence_lengths(function, lengths, tuple(shape), L - 1).reshape(-1)
+        if sentence_weights is not None:
+            sentence_weights = check_sentence_weights(function, sentence_weights, tuple(shape)).reshape(-1)
+        return cls.of(tokens.reshape(-1, L), null_token, lengths, sentence_weights)
 
     @property
     def num_targets(self) -> int:
@@ -44,11 +88,18 @@ class TeacherForced(NamedTuple):
         return len(self.targets)
 
     def on(self, ops: Any) -> TeacherForced:
-        """The same with ``real`` and ``targets`` on the device of these primitives."""
-        return self._replace(real=ops.indices(self.real), targets=ops.indices(self.targets))
+        """The same with ``real``, ``targets`` and ``weights`` on the device of these primitives."""
+        weights = None if self.weights is None else ops.asarray(self.weights)
+        return self._replace(real=ops.indices(self.real), targets=ops.indices(self.targets), weights=weights)
+
+    def scaled(self, divisor: float, dtype: Any) -> TeacherForced:
+        """The same with weights divided by ``divisor``, in the dtype of the parameters."""
+        if self.weights is None:
+            return self
+        return self._replace(weights=(self.weights / divisor).astype(dtype))
 
     def padded(self, divisor: float, null_token: int, dtype: Any) -> dict[str, np.ndarray]:
-        """The padded arrays for :meth:`of_padded`. Each real target has a weight of 1 / ``divisor``.
+        """The padded arrays for :meth:`of_padded`. The weights of real targets are divided by ``divisor``.
 
         M is rounded up too, with indices of padding whose weight is 0, since scoring is often most of the
         work of a step.
@@ -59,7 +110,8 @@ class TeacherForced(NamedTuple):
         others = np.setdiff1d(np.arange(N * longer), places, assume_unique=True)
         places = np.concatenate([places, others[: rounded_count(len(places), N * longer) - len(places)]])
         targets, weights = np.full(len(places), null_token, np.int64), np.zeros(len(places), dtype)
-        targets[: self.num_targets], weights[: self.num_targets] = self.targets, 1 / divisor
+        real = 1 if self.weights is None else self.weights
+        targets[: self.num_targets], weights[: self.num_targets] = self.targets, real / divisor
         return {
             "read": padded_tokens(self.inputs, longer, null_token),
             "places": places,
@@ -78,7 +130,7 @@ class TeacherForced(NamedTuple):
     @property
     def is_padded(self) -> bool:
         """Whether the batch was made by :meth:`of_padded`."""
-        return self.weights is not None
+        return self.mask is not None
 
     def gather(self, array: Array) -> Array:
         """The rows of the targets, (M, D), of an array with a row for each step, (N, T, D)."""
@@ -95,20 +147,82 @@ class TeacherForced(NamedTuple):
         return out.reshape(N, T, D)
 
 
-def check_sentences(function: str, name: str, tokens: Array, rows: int, vocabulary_size: int) -> np.ndarray:
-    """Check sentences (N, L) and convert them to a NumPy array of int64.
+def check_sentences(
+    function: str, name: str, tokens: Array, rows: int, vocabulary_size: int, *, several: bool = False
+) -> np.ndarray:
+    """Check sentences (N, L), or with ``several`` also S of each input, (N, S, L); convert them to int64.
 
     Raises
     ------
     ValueError
-        If the number of rows is not ``rows``, or L is less than 2.
+        If the number of rows is not ``rows``, there is no sentence of a row, or L is less than 2.
     IndexError, TypeError
         If a token is out of range or not an integer.
     """
     tokens = np.asarray(tokens)
-    if tokens.ndim != 2 or tokens.shape[0] != rows or tokens.shape[1] < 2:
+    fits = tokens.ndim == 2 or (several and tokens.ndim == 3 and tokens.shape[1] > 0)
+    if not fits or tokens.shape[0] != rows or tokens.shape[-1] < 2:
         raise ValueError(
-            f"{function}: {name} has shape {tokens.shape}, "
-            f"expected (N, L) with N = {rows} as the inputs and L of at least 2"
+            f"{function}: {name} has shape {tokens.shape}, expected (N, L){' or (N, S, L)' * several} "
+            f"with N = {rows} as the inputs and L of at least 2"
         )
     return as_tokens(function, name, tokens, vocabulary_size)
+
+
+def check_sentence_weights(function: str, weights: Array, shape: tuple[int, ...]) -> np.ndarray:
+    """Check weights of sentences, which may be negative, and convert them to float64.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If their shape is not ``shape``, or a weight is not a finite real number.
+    """
+    weights = np.asarray(weights)
+    check_real(f"{function}: sentence_weights", weights)
+    _check_one_each(function, "sentence_weights", weights, shape)
+    finite = np.isfinite(weights)
+    if not finite.all():
+        at = _first(~finite)
+        raise ValueError(
+            f"{function}: sentence_weights[{_written(at)}] is {weights[at]}, expected finite numbers, which "
+            "may be negative"
+        )
+    return weights.astype(np.float64)
+
+
+def check_sentence_lengths(function: str, lengths: Array, shape: tuple[int, ...], most: int) -> np.ndarray:
+    """Check the numbers of targets of sentences and convert them to int64.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If their shape is not ``shape``, or a length is not an integer in [0, most].
+    """
+    lengths = np.asarray(lengths)
+    if lengths.dtype.kind not in "iu":
+        raise TypeError(f"{function}: sentence_lengths has dtype {lengths.dtype}, expected integers")
+    _check_one_each(function, "sentence_lengths", lengths, shape)
+    wrong = (lengths < 0) | (lengths > most)
+    if wrong.any():
+        at = _first(wrong)
+        raise ValueError(
+            f"{function}: sentence_lengths[{_written(at)}] is {lengths[at]}, expected 0 to L - 1 = {most}, a "
+            "number of tokens after the first"
+        )
+    return lengths.astype(np.int64)
+
+
+def _check_one_each(function: str, name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        axes = "(N,)" if len(shape) == 1 else "(N, S)"
+        raise ValueError(
+            f"{function}: {name} has shape {array.shape}, expected {axes} = {shape}, one for each sentence"
+        )
+
+
+def _first(wrong: np.ndarray) -> tuple[int, ...]:
+    return tuple(np.argwhere(wrong)[0].tolist())
+
+
+def _written(place: tuple[int, ...]) -> str:
+    return ", ".join(map(str, place))

@@ -58,6 +58,11 @@ from rnnlab.ops.cuda.lstm_steps import (
     lstm_steps_backward,
     lstm_steps_forward,
 )
+from rnnlab.ops.cuda.margin import (
+    max_pool,
+    max_pool_gradient,
+    multilabel_margin,
+)
 from rnnlab.ops.cuda.masks import (
     dropout,
     dropout_mask,
@@ -133,7 +138,10 @@ __all__ = [
     "matmul",
     "matmul_add",
     "matmul_into",
+    "max_pool",
+    "max_pool_gradient",
     "momentum",
+    "multilabel_margin",
     "prefetch",
     "prepacked",
     "put",

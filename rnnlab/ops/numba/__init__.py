@@ -35,6 +35,11 @@ from rnnlab.ops.numba.lstm_steps import (
     lstm_steps_backward,
     lstm_steps_forward,
 )
+from rnnlab.ops.numba.margin import (
+    max_pool,
+    max_pool_gradient,
+    multilabel_margin,
+)
 from rnnlab.ops.numba.masks import (
     dropout,
     dropout_mask,
@@ -147,7 +152,10 @@ __all__ = [
     "matmul",
     "matmul_add",
     "matmul_into",
+    "max_pool",
+    "max_pool_gradient",
     "momentum",
+    "multilabel_margin",
     "prefetch",
     "prepacked",
     "put",

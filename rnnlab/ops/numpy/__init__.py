@@ -45,6 +45,11 @@ from rnnlab.ops.numpy.lstm_steps import (
     lstm_steps_backward,
     lstm_steps_forward,
 )
+from rnnlab.ops.numpy.margin import (
+    max_pool,
+    max_pool_gradient,
+    multilabel_margin,
+)
 from rnnlab.ops.numpy.masks import (
     dropout,
     dropout_mask,
@@ -130,7 +135,10 @@ __all__ = [
     "matmul",
     "matmul_add",
     "matmul_into",
+    "max_pool",
+    "max_pool_gradient",
     "momentum",
+    "multilabel_margin",
     "prefetch",
     "prepacked",
     "put",

@@ -186,3 +186,15 @@ def test_backward_of_keys_refuses_gradients_that_do_not_fit(score, rng):
         attention_keys_backward(keys.swapaxes(0, 1), cache)
     with pytest.raises(TypeError, match="attention_keys_backward: dkeys has dtype float32"):
         attention_keys_backward(keys.astype(np.float32), cache)
+
+
+def test_a_gradient_may_be_part_of_a_wider_array(rng):
+    shapes = attention_shapes("additive", query_dim=4, memory_dim=3, attention_dim=2)
+    params = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+    query, memory = rng.standard_normal((2, 4)), rng.standard_normal((2, 5, 3))
+    keys, _ = attention_keys_forward(memory, params)
+    _, _, cache = attention_step_forward(query, keys, memory, params)
+    wide = rng.standard_normal((2, 8))
+    found, expected = (attention_step_backward(each, cache) for each in (wide[:, 2:5], wide[:, 2:5].copy()))
+    for one, other in zip(found[:3], expected[:3], strict=True):
+        np.testing.assert_array_equal(one, other)

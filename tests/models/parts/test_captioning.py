@@ -17,6 +17,7 @@ from rnnlab.models.parts.decoders import (
 )
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
 from rnnlab.models.parts.output import DeepOutput, LinearOutput
+from rnnlab.models.parts.reviewer import NoReviewer
 
 from ..toys import WORD_TO_IDX, D, G, H, W, build
 from .checks import recurrence
@@ -63,9 +64,11 @@ def test_encoder(options, kind, dropout):
     ids=str,
 )
 def test_decoder(options, kind):
-    decoder = build_decoder(recurrence("gru"), options_of(**options))
+    memory_dim = 7
+    decoder = build_decoder(recurrence("gru"), NoReviewer(memory_dim, 1), options_of(**options))
     assert type(decoder) is kind
-    assert decoder.context_dim == D * bool(options.get("attention")) + H * ("target_attention" in options)
+    attends, remembers = "attention" in options, "target_attention" in options
+    assert decoder.context_dim == memory_dim * attends + H * remembers
     if "image_input" in options and kind is RecurrentDecoder:
         assert decoder.image_dim == W
 

@@ -1,0 +1,23 @@
+"""The papers' tables, by name: a file for each paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.tables import arnet, beyond, code, course, lrcn, pmnist, review, target
+from benchmarks.trainings import Table
+
+TABLES: dict[str, Table] = (
+    review.TABLES
+    | lrcn.TABLES
+    | target.TABLES
+    | arnet.TABLES
+    | code.TABLES
+    | pmnist.TABLES
+    | course.TABLES
+    | beyond.TABLES
+)
+
+# Drawn from results into a file; false if there are too few results.
+FIGURES: dict[str, Callable[[Path, Path], bool]] = {"depth": review.draw_depth}

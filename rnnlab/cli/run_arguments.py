@@ -1,0 +1,65 @@
+"""The runs of a command that takes several: one model, or an ensemble."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rnnlab.decoding.ensemble import AVERAGES
+from rnnlab.decoding.search import attends
+from rnnlab.ensembles import load_ensemble
+from rnnlab.runs import Run, holds_run
+
+RUNS_HELP = "a run directory; several form an ensemble"
+
+
+def add_average(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--average``."""
+    parser.add_argument(
+        "--average",
+        choices=AVERAGES,
+        help=f"of several runs: what is averaged at each word (default: {AVERAGES[0]})",
+    )
+
+
+def open_runs(directories: Sequence[str], options: argparse.Namespace, *, with_data: bool = True) -> Run:
+    """One run, or several as an ensemble, by the options ``--device`` and ``--average``.
+
+    Raises
+    ------
+    ValueError
+        If ``--average`` is given for one run, or the runs do not form an ensemble.
+    """
+    if options.average and len(directories) == 1:
+        raise ValueError("--average is given, but there is one run: it is for several")
+    average = options.average or AVERAGES[0]
+    return load_ensemble(directories, with_data=with_data, device=options.device, average=average)
+
+
+def check_attends(run: Run, option: str, source: str) -> None:
+    """Raise ValueError if an option draws attention, and the model does not attend to its source."""
+    if attends(run.model):
+        return
+    if run.members:
+        names = ", ".join(map(str, run.members))
+        raise ValueError(f"{option}: none of the models of {names} attends to {source}")
+    raise ValueError(
+        f"{option}: the model of {run.directory} does not attend to {source}; it was trained with "
+        "model.attention = none"
+    )
+
+
+def leading_runs(first: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split positional arguments into runs and what follows them.
+
+    The first is a run. Each of the next ones is, as long as they are directories of runs, or paths with a
+    separator of directories without one, which :func:`open_runs` then reports.
+    """
+    count = next((k for k, text in enumerate(others) if not _is_meant_as_run(text)), len(others))
+    return [first, *others[:count]], list(others[count:])
+
+
+def _is_meant_as_run(text: str) -> bool:
+    path = Path(text)
+    return path.is_dir() and (holds_run(path) or len(path.parts) > 1)

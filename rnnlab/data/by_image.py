@@ -1,0 +1,85 @@
+"""Captioned images whose training examples are images, for objectives that sample the captions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rnnlab.data.captions import CaptionData
+from rnnlab.data.fingerprint import Fingerprint
+from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.split_data import batches
+from rnnlab.data.vocabulary import tokenize
+
+
+class CaptionedImages:
+    """The same data with an example for each image of the training split, instead of one for each caption.
+
+    All else is that of ``data``: the other splits, and what checkpoints save. Training images without a
+    caption, as ``max_train`` may leave them, are no examples.
+
+    Parameters
+    ----------
+    data : CaptionData
+
+    Attributes
+    ----------
+    images : (num_examples,) int
+        The training images, rows of the split's features.
+    """
+
+    def __init__(self, data: CaptionData) -> None:
+        self._data = data
+        self.splits, self.vocabulary, self.in_memory = data.splits, data.vocabulary, data.in_memory
+        self.preprocessing, self.num_tokens = data.preprocessing, data.num_tokens
+        self.images = np.unique(data.split("train").image_idxs)
+
+    def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
+        """The examples of one pass over ``split``, as :meth:`CaptionData.epoch`."""
+        if split != "train":
+            return self._data.epoch(split, batch_size, rng)
+        return batches(self._order(rng), batch_size)
+
+    def batch(self, split: str, indices: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Of the training split, features (N, ..., D) and the numbers (N,) of examples.
+
+        Of other splits, features and captions as :meth:`CaptionData.batch`.
+        """
+        if split != "train":
+            return self._data.batch(split, indices)
+        return self._data.split("train").features_at(self.images[indices]), indices
+
+    def fingerprint(self) -> Fingerprint:
+        """See :meth:`CaptionData.fingerprint`."""
+        return self._data.fingerprint()
+
+    def _order(self, rng: np.random.Generator | None) -> np.ndarray:
+        """The training examples in the order of an epoch."""
+        features = self._data.split("train").features
+        if rng is None:
+            return np.arange(len(self.images))
+        if isinstance(features, LazyFeatures):
+            return features.epoch_order(self.images, rng)
+        return rng.permutation(len(self.images))
+
+    def references(self) -> list[list[list[str]]]:
+        """The words of all reference sentences of each training example.
+
+        Raises
+        ------
+        ValueError
+            If an image has no sentence with words.
+        """
+        split = self._data.split("train")
+        found = [
+            [words for sentence in split.references[image] if (words := tokenize(sentence))]
+            for image in self.images
+        ]
+        for image, sentences in zip(self.images, found, strict=True):
+            if not sentences:
+                raise ValueError(
+                    f"{split.where('references')}: image {split.names[image]} has no sentence with words, "
+                    "expected at least one for each training image"
+                )
+        return found

@@ -1,0 +1,174 @@
+"""Several captioned data sets as one: the same images and captions, with different features.
+
+Models that read different features form an ensemble over them. A model's input is then a tuple of the arrays
+of all data sets, in their order: one array of each, or two if it has global features beside local ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rnnlab.data.caption_inputs import CaptionInputs
+from rnnlab.data.captions import CaptionData
+from rnnlab.data.errors import MissingDataError
+from rnnlab.data.splits import CaptionSplit
+
+
+class JointSplit:
+    """One split: the images and captions of the first data set, the features of all.
+
+    Parameters
+    ----------
+    splits : sequence of CaptionSplit
+        With the same names, references and captions.
+    """
+
+    def __init__(self, splits: Sequence[CaptionSplit]) -> None:
+        self._splits, first = tuple(splits), splits[0]
+        self.names, self.references, self.num_images = first.names, first.references, first.num_images
+        self.captions, self.image_idxs = first.captions, first.image_idxs
+
+    @property
+    def model_inputs(self) -> tuple[Any, ...]:
+        """All features, lazy where they are."""
+        return _flat(split.model_inputs for split in self._splits)
+
+    def features_at(self, images: np.ndarray | slice) -> tuple[Any, ...]:
+        """The features of images."""
+        return _flat(split.features_at(images) for split in self._splits)
+
+
+class JointCaptionData:
+    """The images of several data sets, each with the features of all of them.
+
+    Parameters
+    ----------
+    data : mapping of str to CaptionData
+        By the names of the runs that read them, for messages. They have the same vocabulary.
+
+    Attributes
+    ----------
+    num_arrays : list of int
+        The number of arrays of each data set.
+    splits : list of str
+        The names of the splits that all data sets have.
+    vocabulary, image_dir, name
+        Those of the first data set.
+    """
+
+    def __init__(self, data: Mapping[str, CaptionData]) -> None:
+        self._data, first = dict(data), next(iter(data.values()))
+        self.vocabulary, self.image_dir, self.name = first.vocabulary, first.image_dir, first.name
+        self.num_arrays = [num_arrays(each) for each in data.values()]
+        self._joint: dict[str, JointSplit] = {}
+        self.splits = [name for name in first.splits if all(name in each.splits for each in data.values())]
+
+    def split(self, name: str) -> JointSplit:
+        """The split of that name.
+
+        Raises
+        ------
+        KeyError
+            If a data set has none.
+        ValueError
+            If the data sets differ in its images or captions. The message names both runs.
+        """
+        if name not in self._joint:
+            splits = {run: each.split(name) for run, each in self._data.items()}
+            (first, expected), *others = splits.items()
+            for run, found in others:
+                _check_same(f"{run}: split {name}", found, f"{first}", expected)
+            self._joint[name] = JointSplit(list(splits.values()))
+        return self._joint[name]
+
+    def batch(self, split: str, indices: np.ndarray) -> tuple[tuple[Any, ...], np.ndarray]:
+        """The features and the captions (N, L) of the captions ``indices``."""
+        chosen = self.split(split)
+        return chosen.features_at(chosen.image_idxs[indices]), chosen.captions[indices]
+
+    def features_of(self, names: Sequence[str]) -> tuple[Any, ...]:
+        """The features of images of any split, by file name without its folder.
+
+        Raises
+        ------
+        KeyError
+            If a data set lacks an image.
+        """
+        found = []
+        for run, each in self._data.items():
+            try:
+                found.append(each.features_of(names))
+            except MissingDataError as error:
+                raise MissingDataError(f"{run}: {error}") from None
+        return _flat(found)
+
+
+class JointCaptionInputs:
+    """The inputs of several models without their data, each with its own scaling of the same features.
+
+    Parameters
+    ----------
+    inputs : mapping of str to CaptionInputs
+        By the names of the runs, for messages.
+    """
+
+    def __init__(self, inputs: Mapping[str, CaptionInputs]) -> None:
+        self._inputs, first = dict(inputs), next(iter(inputs.values()))
+        self.vocabulary, self.image_dir = first.vocabulary, first.image_dir
+        self.num_global_features = first.num_global_features
+        self.num_arrays = [num_arrays(each) for each in inputs.values()]
+
+    def standardise(self, features: Any, source: str = "features") -> tuple[Any, ...]:
+        """Scale features for each model; see :meth:`FeatureScaling.standardise`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the features do not fit a model. The message names its run.
+        """
+        scaled: list[tuple[CaptionInputs, Any]] = []
+        for run, each in self._inputs.items():
+            same = next((arrays for other, arrays in scaled if _same_scaling(each, other)), None)
+            if same is None:
+                same = each.standardise(features, f"{source}, for {run}")
+            scaled.append((each, same))
+        return _flat(arrays for _, arrays in scaled)
+
+
+def num_arrays(inputs: CaptionData | CaptionInputs) -> int:
+    """The number of feature arrays that a model reads: two if it has global features beside local ones."""
+    return 1 if inputs.num_global_features is None else 2
+
+
+def _same_scaling(one: CaptionInputs, other: CaptionInputs) -> bool:
+    ours, theirs = one.scaling.arrays(), other.scaling.arrays()
+    return ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
+def _flat(features: Iterable[Any]) -> tuple[Any, ...]:
+    """Arrays and tuples of arrays as one tuple of arrays."""
+    return tuple(array for part in features for array in (part if isinstance(part, tuple) else (part,)))
+
+
+def _check_same(where: str, found: CaptionSplit, other: str, expected: CaptionSplit) -> None:
+    """Check that two splits have the same images, references and captions."""
+    for noun, ours, theirs in (
+        ("images", found.names, expected.names),
+        ("references", found.references, expected.references),
+    ):
+        if len(ours) != len(theirs):
+            raise ValueError(f"{where}: found {len(ours):,} {noun}, expected the {len(theirs):,} of {other}")
+        differ = next((k for k, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b), None)
+        if differ is not None:
+            raise ValueError(
+                f"{where}: {noun} {differ}: found {ours[differ]!r}, expected {theirs[differ]!r} as {other}"
+            )
+    for name in ("image_idxs", "captions"):
+        if not np.array_equal(getattr(found, name), getattr(expected, name)):
+            raise ValueError(
+                f"{where}: found other {name} than those of {other}, expected data of the same captions "
+                "with the same maximum length"
+            )

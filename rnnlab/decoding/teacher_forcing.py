@@ -1,0 +1,97 @@
+"""Teacher forcing through a step function: the distribution of each word of given sentences.
+
+It needs ``start`` and ``advance`` only, as a search does, so that ensembles are scored by the distributions
+that they decode with. One step holds (n, V) numbers, whatever the length of the sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rnnlab.decoding.search import StepModel, select
+from rnnlab.ops import ops_for
+from rnnlab.types import Array
+
+
+class Prediction(NamedTuple):
+    """The distributions of the next token of n sentences, and the true tokens."""
+
+    rows: np.ndarray  # (n,) the sentences, as rows of the batch
+    tokens: np.ndarray  # (n,) the true tokens
+    log_probs: Array  # (n, V) log-probabilities, on the device of the model
+
+
+def teacher_forced(
+    model: StepModel, source: Any, sentences: Array, *, null_token: int
+) -> Iterator[Prediction]:
+    """The model's distributions at each token of given sentences, one step at a time.
+
+    Parameters
+    ----------
+    model : StepModel
+    source : anything
+        The argument of ``model.start``, N rows.
+    sentences : (N, L) integers
+        ``<START>``, the words, ``<END>``, then padding.
+    null_token : int
+        The token of the padding, which is not predicted.
+
+    Yields
+    ------
+    Prediction
+        Of the second token of all sentences, then of the third, and so on. Sentences that have ended are
+        left out.
+
+    Raises
+    ------
+    ValueError
+        If ``sentences`` does not have two axes.
+    """
+    sentences = np.asarray(sentences)
+    if sentences.ndim != 2:
+        raise ValueError(f"teacher_forced: sentences has shape {sentences.shape}, expected (N, L)")
+    real = sentences[:, 1:] != null_token
+    lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1, initial=0)
+    alive = np.arange(len(sentences))
+    if not lengths.any():
+        return
+    state = model.start(source)
+    for step in range(int(lengths.max())):
+        going_on = np.flatnonzero(lengths[alive] > step)
+        if 2 * len(going_on) <= len(alive):  # a copy of the state pays off
+            alive, state = alive[going_on], select(state, going_on)
+        log_probs, state = model.advance(state, sentences[alive, step])
+        predicted = np.flatnonzero(real[alive, step])
+        if not len(predicted):
+            continue
+        if len(predicted) < len(alive):
+            log_probs = log_probs[ops_for(log_probs).asarray(predicted)]
+        rows = alive[predicted]
+        yield Prediction(rows, sentences[rows, step + 1], log_probs)
+
+
+def sentences_nll(model: StepModel, source: Any, sentences: Array, *, null_token: int) -> tuple[float, int]:
+    """The negative log-likelihood of given sentences under the distributions of :func:`teacher_forced`.
+
+    Parameters
+    ----------
+    model, source, sentences, null_token
+        As in :func:`teacher_forced`.
+
+    Returns
+    -------
+    total : float
+        Summed over all predicted tokens, in nats.
+    tokens : int
+        Their number. exp(total / tokens) is the perplexity.
+    """
+    total, count = 0.0, 0
+    for _, tokens, log_probs in teacher_forced(model, source, sentences, null_token=null_token):
+        ops = ops_for(log_probs)
+        own = log_probs[ops.asarray(np.arange(len(tokens))), ops.asarray(tokens)]
+        total -= float(ops.asnumpy(own).sum(dtype=np.float64))
+        count += len(tokens)
+    return total, count

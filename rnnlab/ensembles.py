@@ -1,0 +1,110 @@
+"""Ensembles of runs: several trained models as one.
+
+>>> run = load_ensemble(["runs/a", "runs/b", "runs/c"])              # doctest: +SKIP
+>>> evaluate(run, "test").scores.corpus["CIDEr"]                     # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rnnlab import runs
+from rnnlab.decoding.ensemble import Average, check_average
+from rnnlab.runs import Run
+from rnnlab.tasks import task_of
+from rnnlab.tasks.ensembles import Member
+from rnnlab.training import load_checkpoint
+from rnnlab.training.compatibility import check_data
+from rnnlab.training.run_directory import checkpoint_of
+
+
+def load_ensemble(
+    directories: Sequence[str | os.PathLike[str]],
+    *,
+    with_data: bool = True,
+    device: str = "cpu",
+    average: Average = "probabilities",
+) -> Run:
+    """Open run directories as one run, whose model averages the distributions of their models.
+
+    The recipe of the first run says how sentences are decoded and scored. Images may have different features
+    in the data of different runs: each model reads those of its own.
+
+    Parameters
+    ----------
+    directories : sequence of paths
+        One or more. A single one is opened as by :func:`rnnlab.runs.load_run`.
+    with_data : bool
+        Whether to open the data as well. Runs whose tables [data] are equal share them.
+    device : str
+        The device of all models: "cpu", "gpu" or "gpu:N".
+    average : "probabilities" or "log_probabilities"
+        What is averaged; see :class:`rnnlab.decoding.Ensemble`.
+
+    Returns
+    -------
+    Run
+        ``directory`` and ``config`` are those of the first, ``members`` are all directories.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a directory holds no checkpoint.
+    ValueError
+        If there is no directory, one is given twice, or the runs have different tasks, vocabularies or data.
+        The message names two runs and what differs.
+    """
+    check_average("load_ensemble", average)
+    paths = [Path(directory) for directory in directories]
+    if not paths:
+        raise ValueError("load_ensemble: directories is empty, expected at least one run")
+    if len(paths) == 1:
+        return runs.load_run(paths[0], with_data=with_data, device=device)
+    _check_differ(paths)
+    opened = [runs.load_run(path, with_data=False, device=device) for path in paths]
+    first, task = opened[0], task_of(opened[0].config)
+    for run in opened:
+        if (other := task_of(run.config)) is not task:
+            raise ValueError(
+                f"{run.directory} has a model that {other.does}, and {first.directory} one that {task.does}: "
+                "the models of an ensemble have the same task"
+            )
+    members = [Member(str(run.directory), run.model, run.inputs) for run in opened]
+    task.check_ensemble(members)
+    if with_data:
+        members = [
+            member._replace(data=data) for member, data in zip(members, _open_data(opened), strict=True)
+        ]
+    combined = task.combined(members, average)
+    return dataclasses.replace(
+        first, model=combined.model, inputs=combined.inputs, data=combined.data, members=tuple(paths)
+    )
+
+
+def _check_differ(paths: Sequence[Path]) -> None:
+    """Raise ValueError if a directory is given twice."""
+    seen: dict[Path, Path] = {}
+    for path in paths:
+        other = seen.setdefault(path.resolve(), path)
+        if other is not path:
+            raise ValueError(f"{path} and {other} are the same run, expected each run once")
+
+
+def _open_data(members: Sequence[Run]) -> list[Any]:
+    """The data of each run; runs with equal tables [data] share them."""
+    opened: list[tuple[Any, Any]] = []
+    found = []
+    for run in members:
+        table = run.config.data
+        data = next((data for other, data in opened if other == table), None)
+        if data is None:
+            data = runs.open_data(table)
+            opened.append((table, data))
+        file = checkpoint_of(run.directory)
+        check_data(file, load_checkpoint(file), data)
+        found.append(data)
+    return found

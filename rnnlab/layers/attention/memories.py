@@ -1,0 +1,121 @@
+"""One query attends to several memories, each with an attention of its own, and all contexts enter the gates.
+
+    z_j = additive attention of h to memory j,    a += [z_0, ..., z_{J-1}] Wz
+
+The parameters of all J attentions are stacked, those of one memory after those of another: Wz (D, G) and Wm
+(D, A) by rows, with D the sum of the sizes of a vector of each memory; bm and v (J, A) by rows; Wq (H, J A)
+by columns. So one product makes all queries and one adds all contexts to the gates; their gradients are one
+product each as well. :mod:`rnnlab.layers.attention.query` has the equations of one attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rnnlab.layers.attention.scores import SourceRows
+from rnnlab.ops import ops_for
+from rnnlab.types import Array
+
+
+class MemoriesCache(NamedTuple):
+    """What the backward of one query needs."""
+
+    memories: tuple[SourceRows, ...]  # rows (R, C) and slots (N, L) of each
+    keys: tuple[Array, ...]  # (R, A) of each
+    weights: tuple[Array, ...]  # (N, L) of each
+    queries: Array  # (J, N, A)
+    contexts: Array  # (N, D), side by side
+
+
+def attend(
+    h: Array,
+    memories: Sequence[SourceRows],
+    params: Mapping[str, Array],
+    weights: Sequence[Array],
+    gates: Array,
+) -> MemoriesCache:
+    """Attend from h (N, H) to each memory, and add the contexts' share to ``gates`` (N, G).
+
+    Parameters
+    ----------
+    h : (N, H)
+    memories : J SourceRows
+    params : mapping of str to array
+        Wq, Wm, bm, v and Wz.
+    weights : J arrays (N, L)
+        Written.
+    gates : (N, G)
+    """
+    ops, Wm, N, (J, A) = ops_for(h), params["Wm"], len(h), params["v"].shape
+    projected, queries = ops.empty((N, J * A), h.dtype), ops.empty((J, N, A), h.dtype)
+    ops.matmul_into(h, params["Wq"], projected)
+    queries[...] = projected.reshape(N, J, A).swapaxes(0, 1)
+    all_keys, contexts = [], ops.empty((N, len(Wm)), h.dtype)
+    for j, (memory, part) in enumerate(zip(memories, _parts(memories), strict=True)):
+        rows = memory.rows
+        keys, context = ops.empty((len(rows), A), h.dtype), ops.empty((N, rows.shape[1]), h.dtype)
+        ops.affine_into(rows, Wm[part], params["bm"][j], keys)
+        ops.additive_attention_forward(
+            queries[j], keys, params["v"][j], rows, memory.slots, weights[j], context
+        )
+        contexts[:, part] = context
+        all_keys.append(keys)
+    ops.matmul_add(contexts, params["Wz"], gates)
+    return MemoriesCache(tuple(memories), tuple(all_keys), tuple(weights), queries, contexts)
+
+
+def attend_backward(
+    cache: MemoriesCache,
+    h: Array,
+    da: Array,
+    params: Mapping[str, Array],
+    grads: Mapping[str, Array],
+    dh: Array,
+    drows: Sequence[Array | None],
+) -> None:
+    """Backward of :func:`attend`; all gradients are added.
+
+    Parameters
+    ----------
+    cache : MemoriesCache
+    h : (N, H)
+        The query.
+    da : (N, G)
+        Gradient of the gates before their activation.
+    params, grads : mapping of str to array
+    dh : (N, H)
+    drows : sequence of array or None
+        Gradients of the rows (R, C) of each memory; None for one that needs no gradient.
+    """
+    memories, all_keys, weights, queries, contexts = cache
+    ops, (J, N, A), Wm = ops_for(da), queries.shape, params["Wm"]
+    dcontexts, dprojected = ops.empty(contexts.shape, da.dtype), ops.empty((N, J * A), da.dtype)
+    ops.matmul_into(da, params["Wz"].T, dcontexts)
+    ops.matmul_add(contexts.T, da, grads["Wz"])
+    dqueries, dv = (ops.zeros(queries.shape, da.dtype) for _ in range(2))
+    for j, (memory, part) in enumerate(zip(memories, _parts(memories), strict=True)):
+        rows, slots, drow = memory.rows, memory.slots, drows[j]
+        dcontext, dkeys = ops.empty((N, rows.shape[1]), da.dtype), ops.zeros(all_keys[j].shape, da.dtype)
+        dcontext[...] = dcontexts[:, part]
+        ops.additive_attention_backward(
+            dcontext, queries[j], all_keys[j], params["v"][j], rows, slots, weights[j],
+            ops.zeros(slots.shape, da.dtype), dqueries[j], dkeys, dv[j],
+        )  # fmt: skip
+        ops.matmul_add(rows.T, dkeys, grads["Wm"][part])
+        ops.add_column_sums(dkeys, grads["bm"][j])
+        if drow is not None:
+            ops.matmul_add(dkeys, Wm[part].T, drow)
+            ops.attention_memory_gradient(dcontext, weights[j], slots, drow)
+    grads["v"][...] += dv.sum(axis=1)
+    dprojected.reshape(N, J, A)[...] = dqueries.swapaxes(0, 1)
+    ops.matmul_add(h.T, dprojected, grads["Wq"])
+    ops.matmul_add(dprojected, params["Wq"].T, dh)
+
+
+def _parts(memories: Sequence[SourceRows]) -> Iterator[slice]:
+    """The rows of Wz and Wm that belong to each memory."""
+    start = 0
+    for memory in memories:
+        part, start = slice(start, start + memory.rows.shape[1]), start + memory.rows.shape[1]
+        yield part

@@ -1,0 +1,189 @@
+"""Discriminative supervision of thought vectors (Jiang, Ma and Lu 2020, eqs 9 and 10).
+
+    s_j  = max_l  a_l . w_j                                            score of word j, over L thought vectors
+    loss = 1/N sum_n sum_{j in W_n} sum_{i not in W_n} max(0, 1 - (s_j - s_i))
+
+W_n are the frequent words of sample n, out of the k most frequent ones; i and j are among these k. The scores
+are a linear map W (H, k) of each thought vector (Yang et al. 2016), without a bias: the paper has none.
+
+Backward: each term above zero adds -1/N to the gradient of s_j and 1/N to that of s_i. The gradient of a
+score goes to the thought vector that attains the maximum, to the first one of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from rnnlab.layers.checks import check_shapes, check_size, ops_of
+from rnnlab.layers.parameters import gradients_of, select_params
+from rnnlab.layers.recurrent.packing import as_rows
+from rnnlab.ops import ops_for
+from rnnlab.types import Array, Shapes
+
+_AXES = {"W": "H k"}
+_SCORES_AT_ONCE = 1 << 20  # scores of all vectors of some samples; those of one sample are computed at once
+
+
+class DiscriminativeCache(NamedTuple):
+    """Arrays that :func:`discriminative_backward` needs."""
+
+    thoughts: Array  # (N, L, H)
+    params: dict[str, Array]
+    slots: Array  # (N, k) the vector that attains the maximum
+    dscores: Array  # (N, k) gradient of the loss with respect to s
+
+
+def discriminative_shapes(hidden_dim: int, num_words: int) -> Shapes:
+    """The shape of the parameter W by its name.
+
+    Parameters
+    ----------
+    hidden_dim : int
+        H, the size of a thought vector.
+    num_words : int
+        k, the number of words that are scored.
+
+    Raises
+    ------
+    ValueError
+        If a size is not an integer of at least 1.
+    """
+    check_size("discriminative_shapes", "hidden_dim", hidden_dim)
+    check_size("discriminative_shapes", "num_words", num_words)
+    return {"W": (hidden_dim, num_words)}
+
+
+def frequent_words(tokens: Array, first: int, num_words: int) -> Array:
+    """The tokens as columns of W, for a vocabulary in the order of frequency.
+
+    It neither reads the tokens nor waits for a device, so that it may be captured in a CUDA graph.
+
+    Parameters
+    ----------
+    tokens : (N, T) integers
+        Tokens of the captions, special ones and padding included.
+    first : int
+        The token of the most frequent word: the number of special words.
+    num_words : int
+        k. The words from ``first`` to ``first + num_words - 1`` are scored.
+
+    Returns
+    -------
+    words : (N, T) int64
+        token - first for the k frequent words, -1 for all other tokens.
+
+    Examples
+    --------
+    >>> frequent_words(np.array([[1, 4, 9, 4, 3, 2]]), first=4, num_words=5)
+    array([[-1,  0, -1,  0, -1, -1]])
+    """
+    columns = tokens.astype(np.int64) - first  # a narrow unsigned dtype would overflow
+    scored = (columns >= 0) & (columns < num_words)
+    return (columns + 1) * scored - 1
+
+
+def discriminative_forward(
+    thoughts: Array, words: Array, params: Mapping[str, Array]
+) -> tuple[float, DiscriminativeCache]:
+    """The multi-label margin loss of the words that thought vectors should predict.
+
+    Parameters
+    ----------
+    thoughts : (N, L, H)
+        L thought vectors of each sample, at least one.
+    words : (N, P) integers in [-1, k)
+        Columns of W of each sample's frequent words; -1 is none. A column that is listed twice counts once.
+        They may be a NumPy array even if the thought vectors are on a GPU.
+    params : dict of str to array
+        The parameter of :func:`discriminative_shapes`. Others are ignored.
+
+    Returns
+    -------
+    loss : float, or an array () of CuPy vectors
+        Averaged over the N samples. A sample without frequent words adds nothing.
+    cache : DiscriminativeCache
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, there is no thought vector, or the parameter is missing.
+    IndexError
+        If a word is out of range; words on a GPU are not read.
+    TypeError
+        If a dtype is wrong, or the arrays are of different libraries.
+    """
+    function = "discriminative_forward"
+    own = select_params(function, params, _AXES)
+    ops = ops_of(function, thoughts=thoughts, **own)
+    sizes = check_shapes(function, thoughts=(thoughts, "N L H"), W=(own["W"], _AXES["W"]))
+    N, L, k = sizes["N"], sizes["L"], sizes["k"]
+    if L == 0:
+        raise ValueError(f"{function}: thoughts has shape {thoughts.shape}, expected L of at least 1")
+    words = _checked_words(words, N, k)
+    scores, slots = ops.empty((N, k), thoughts.dtype), []
+    for samples, products in _blocks(N, L, k, thoughts):
+        ops.matmul_into(as_rows(thoughts[samples]), own["W"], products)
+        slots.append(ops.max_pool(products.reshape(-1, L, k), scores[samples]))
+    dscores = ops.empty(scores.shape, scores.dtype)
+    losses = ops.multilabel_margin(scores, ops.indices(words), 1 / max(N, 1), dscores)
+    found = slots[0] if len(slots) == 1 else ops.concatenate(slots)
+    return losses.sum(dtype="float64") / max(N, 1), DiscriminativeCache(thoughts, own, found, dscores)
+
+
+def discriminative_backward(
+    dloss: float, cache: DiscriminativeCache, *, into: Mapping[str, Array] | None = None
+) -> tuple[Array, dict[str, Array]]:
+    """Backward of :func:`discriminative_forward`.
+
+    Parameters
+    ----------
+    dloss : float
+        Gradient of the total loss with respect to this loss, which is its weight.
+    into : dict of str to array, optional
+        Arrays that the gradients of the parameters are added to. By default they are new arrays.
+
+    Returns
+    -------
+    dthoughts : (N, L, H)
+    dparams : dict of str to array
+
+    Raises
+    ------
+    ValueError
+        If an array of ``into`` does not fit.
+    """
+    thoughts, params, slots, dscores = cache
+    ops, (N, L, _), k = ops_for(thoughts), thoughts.shape, dscores.shape[1]
+    dparams = gradients_of("discriminative_backward", params, thoughts, into)
+    dthoughts, dscores = ops.empty(thoughts.shape, thoughts.dtype), dscores * float(dloss)
+    for samples, dproducts in _blocks(N, L, k, thoughts):
+        ops.max_pool_gradient(dscores[samples], slots[samples], dproducts.reshape(-1, L, k))
+        ops.matmul_into(dproducts, params["W"].T, as_rows(dthoughts[samples]))
+        ops.matmul_add(as_rows(thoughts[samples]).T, dproducts, dparams["W"])
+    return dthoughts, dparams
+
+
+def _blocks(N: int, L: int, k: int, like: Array) -> Iterator[tuple[slice, Array]]:
+    """Slices of samples that together are all N, each with a workspace (samples L, k), the same for all."""
+    at_once = max(1, min(N, _SCORES_AT_ONCE // (L * k)))
+    workspace = ops_for(like).empty((at_once * L, k), like.dtype)
+    for start in range(0, max(N, 1), at_once):
+        samples = slice(start, min(start + at_once, N))
+        yield samples, workspace[: (samples.stop - start) * L]
+
+
+def _checked_words(words: Array, N: int, k: int) -> Array:
+    """The words, after a check of their shape and dtype, and on a CPU of their range."""
+    function = "discriminative_forward"
+    ops_of(function, words=words)
+    if words.ndim != 2 or words.shape[0] != N:
+        raise ValueError(f"{function}: words has shape {words.shape}, expected (N, P) with N = {N}")
+    if words.dtype.kind not in "iu":
+        raise TypeError(f"{function}: words has dtype {words.dtype}, expected integers")
+    if isinstance(words, np.ndarray) and words.size and (words.min() < -1 or words.max() >= k):
+        wrong = words.max() if words.max() >= k else words.min()
+        raise IndexError(f"{function}: words holds {wrong}, expected columns of W from 0 to {k - 1}, or -1")
+    return words

@@ -1,0 +1,256 @@
+"""CS-k: the characters that completion of words saves (Movshovitz-Attias and Cohen 2013).
+
+Someone types a comment. Before each word the model ranks the vocabulary, given the source and the true words
+before. After n typed characters the list of suggestions has the k most probable words that begin with them.
+
+    n(w)      the fewest characters after which the true word w is among the k suggestions
+    saved(w)  len(w) - n(w)
+    CS-k      100 sum_w saved(w) / sum_w len(w) of a comment, then the mean over comments
+
+- A word that k longer words precede even after its last character saves nothing. So does a word that the
+  vocabulary lacks. The characters of both count.
+- Special tokens (<NULL>, <START>, <END>, <UNK>) are never suggested, and are not words of a comment.
+- Of equally probable words the one with the lower token comes first, as in greedy decoding.
+- Characters are Unicode code points. Spaces between words do not count.
+- A comment without characters has no score and is left out of the mean.
+
+Scores are from 0 to 100, as papers print them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+
+import numpy as np
+
+from rnnlab.ops import ops_for
+from rnnlab.types import Array
+
+SPECIAL_WORDS = ("<NULL>", "<START>", "<END>", "<UNK>")
+
+_AT_ONCE = 1 << 21  # log-probabilities that are ranked together
+
+
+@dataclass(frozen=True)
+class KeystrokeScores:
+    """The result of :func:`keystrokes`.
+
+    Attributes
+    ----------
+    corpus : dict of str to float
+        CS-1, CS-2 and so on: means over sentences, from 0 to 100.
+    sentences : dict of str to list of float or None
+        By the same names, the score of each sentence; None for a sentence without characters.
+    characters : int
+        The number of characters of all sentences.
+    """
+
+    corpus: dict[str, float]
+    sentences: dict[str, list[float | None]]
+    characters: int
+
+
+class PrefixIndex:
+    """The words of a vocabulary in sorted order, in which the words with one prefix are a range.
+
+    Parameters
+    ----------
+    vocabulary : sequence of str
+        The words by token, V of them.
+    special : collection of str
+        Words of the vocabulary that are never suggested.
+
+    Attributes
+    ----------
+    order : (C,) integers
+        The tokens of the other words, in the order of their words.
+    lengths : (V,) integers
+        The number of characters of each word.
+
+    Raises
+    ------
+    ValueError
+        If a word occurs twice, or there is no word besides the special ones.
+    """
+
+    def __init__(self, vocabulary: Sequence[str], special: Collection[str] = SPECIAL_WORDS) -> None:
+        tokens = [token for token, word in enumerate(vocabulary) if word not in special]
+        self.order = np.array(sorted(tokens, key=vocabulary.__getitem__), np.int64)
+        words = [vocabulary[token] for token in self.order]
+        if not words:
+            raise ValueError("PrefixIndex: vocabulary has no words, expected at least one")
+        for one, other in pairwise(words):
+            if one == other:
+                raise ValueError(f"PrefixIndex: {one!r} is in vocabulary twice, expected each word once")
+        self.lengths = np.array([len(word) for word in vocabulary])
+        self._places = np.full(len(vocabulary), -1)  # of a token in the order; -1 for special words
+        self._places[self.order] = np.arange(len(words))
+        shared = np.array([_num_shared(one, other) for one, other in pairwise(words)], int)
+        self._starts, self._stops = _ranges(shared)
+
+    def ahead(self, log_probs: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """The number of suggestions before a word, by the number of typed characters.
+
+        Parameters
+        ----------
+        log_probs : (M, V)
+        tokens : (M,) integers
+            The true words, none of them special.
+
+        Returns
+        -------
+        (M, D + 1)
+            Column n has the number of words with the same first n characters that precede the word. D is the
+            number of characters from which on every prefix belongs to one word.
+        """
+        own = log_probs[np.arange(len(tokens)), tokens][:, None]
+        others = log_probs[:, self.order]
+        before = others > own
+        before |= (others == own) & (self.order < tokens[:, None])
+        counts = np.zeros((len(tokens), len(self.order) + 1), np.int32)
+        np.cumsum(before, axis=1, out=counts[:, 1:])
+        rows, places = np.arange(len(tokens))[:, None], self._places[tokens]
+        return counts[rows, self._stops[places]] - counts[rows, self._starts[places]]
+
+    def saved(self, log_probs: np.ndarray, tokens: np.ndarray, most: int) -> np.ndarray:
+        """The characters that lists of 1 to ``most`` suggestions save at each of M words.
+
+        Parameters
+        ----------
+        log_probs : (M, V)
+        tokens : (M,) integers in [0, V)
+            The true words. Special words save nothing.
+        most : int
+
+        Returns
+        -------
+        (M, most) integers
+        """
+        saved = np.zeros((len(tokens), most), np.int64)
+        known = np.flatnonzero(self._places[tokens] >= 0)
+        at_once = max(1, _AT_ONCE // log_probs.shape[1])
+        for rows in np.split(known, range(at_once, len(known), at_once)):
+            ahead = self.ahead(log_probs[rows], tokens[rows])
+            for k in range(1, most + 1):
+                typed = (ahead < k).argmax(axis=1)  # the first: the last column is all 0
+                saved[rows, k - 1] = np.maximum(self.lengths[tokens[rows]] - typed, 0)
+        return saved
+
+
+def keystrokes(
+    predictions: Iterable[tuple[Array, Array, Array]],
+    sentences: Sequence[Sequence[str]],
+    vocabulary: Sequence[str],
+    *,
+    most: int = 5,
+    special: Collection[str] = SPECIAL_WORDS,
+) -> KeystrokeScores:
+    """CS-1 to CS-``most``, the percentage of characters that lists of suggestions save.
+
+    Parameters
+    ----------
+    predictions : iterable of (rows (n,), tokens (n,), log_probs (n, V))
+        The model's distributions under teacher forcing, in parts of any size and order: the sentence of each
+        prediction, the true token, and the log-probabilities of all words.
+        :func:`rnnlab.decoding.teacher_forced` yields them. Parts are read one by one and are not stored.
+    sentences : sequence of sequences of str
+        The true words of all sentences, including those that the vocabulary lacks.
+    vocabulary : sequence of str
+        The words by token.
+    most : int
+        The longest list of suggestions.
+    special : collection of str
+        Words of the vocabulary that are never suggested.
+
+    Returns
+    -------
+    KeystrokeScores
+
+    Raises
+    ------
+    ValueError
+        If no sentence has characters, log-probabilities have NaN or another number of words than the
+        vocabulary, a word of the vocabulary occurs twice, or more characters are saved than a sentence has.
+
+    Examples
+    --------
+    "tree" is second among all words, and first among those with "tr": two typed characters save two of four
+    for a list of one word, and all four for a list of two.
+
+    >>> words = ["the", "tree", "a"]
+    >>> scores = keystrokes([([0], [1], np.log([[0.6, 0.3, 0.1]]))], [["tree"]], words, most=2)
+    >>> scores.corpus
+    {'CS-1': 50.0, 'CS-2': 100.0}
+    """
+    if most < 1:
+        raise ValueError(f"keystrokes: most is {most}, expected at least 1")
+    index = PrefixIndex(vocabulary, special)
+    characters = np.array([sum(map(len, words)) for words in sentences], np.int64)
+    if not characters.any():
+        raise ValueError(f"keystrokes: found no characters in {len(sentences)} sentences, expected words")
+    saved = np.zeros((len(characters), most), np.int64)
+    for rows, tokens, log_probs in predictions:
+        log_probs = ops_for(log_probs).asnumpy(log_probs)
+        if log_probs.shape[1] != len(vocabulary):
+            raise ValueError(
+                f"keystrokes: log_probs has shape {log_probs.shape}, "
+                f"expected (n, V) with V = {len(vocabulary)}"
+            )
+        if np.isnan(log_probs).any():
+            raise ValueError("keystrokes: log_probs has NaN")
+        np.add.at(saved, np.asarray(rows), index.saved(log_probs, np.asarray(tokens), most))
+    if (saved > characters[:, None]).any():
+        row = int(np.flatnonzero((saved > characters[:, None]).any(axis=1))[0])
+        raise ValueError(
+            f"keystrokes: {saved[row].max()} of {characters[row]} characters of sentence {row} are saved, "
+            "expected predictions of the words of the sentence, each once"
+        )
+    return _scores(saved, characters)
+
+
+def _scores(saved: np.ndarray, characters: np.ndarray) -> KeystrokeScores:
+    """The scores from the saved characters (N, K) and the characters (N,) of the sentences."""
+    percent: list[list[float | None]] = [
+        [
+            100 * row[k] / count if count else None
+            for row, count in zip(saved.tolist(), characters.tolist(), strict=True)
+        ]
+        for k in range(saved.shape[1])
+    ]
+    means = [float(np.mean([share for share in column if share is not None])) for column in percent]
+    names = [f"CS-{k}" for k in range(1, len(percent) + 1)]
+    return KeystrokeScores(
+        dict(zip(names, means, strict=True)), dict(zip(names, percent, strict=True)), int(characters.sum())
+    )
+
+
+def _num_shared(one: str, other: str) -> int:
+    """The number of first characters that two words share."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _ranges(shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The range of each word's prefixes among C sorted words.
+
+    Parameters
+    ----------
+    shared : (C - 1,) integers
+        The number of first characters that each word shares with the next one.
+
+    Returns
+    -------
+    starts, stops : (C, D + 1)
+        Entry (i, n) is the range of the words that share the first n characters of word i; of the word alone
+        if it has fewer, and in the last column.
+    """
+    C, D = len(shared) + 1, int(shared.max(initial=-1)) + 1
+    begins = np.ones((C, D + 1), bool)  # whether another prefix begins at this word
+    begins[1:] = shared[:, None] < np.arange(D + 1)
+    places = np.arange(C)[:, None]
+    starts = np.maximum.accumulate(np.where(begins, places, 0), axis=0)
+    ends = np.ones((C, D + 1), bool)  # whether a prefix ends at this word
+    ends[:-1] = begins[1:]
+    stops = np.minimum.accumulate(np.where(ends, places + 1, C)[::-1], axis=0)[::-1]
+    return starts, stops

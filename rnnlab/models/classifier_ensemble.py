@@ -1,0 +1,49 @@
+"""Several classifiers as one: the average of their distributions over the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rnnlab.decoding.ensemble import Average, averaged, check_average
+from rnnlab.models.classification import SequenceClassifier
+from rnnlab.ops import ops_for
+from rnnlab.types import Array
+
+
+class ClassifierEnsemble:
+    """A classifier whose distribution is the average of its members'.
+
+    Parameters
+    ----------
+    models : sequence of SequenceClassifier
+        At least one. All of them read the same sequences.
+    average : "probabilities" or "log_probabilities", keyword only
+        What is averaged, as in :class:`rnnlab.decoding.Ensemble`.
+
+    Raises
+    ------
+    ValueError
+        If there is no model, their numbers of classes differ, or ``average`` is invalid.
+    """
+
+    def __init__(self, models: Sequence[SequenceClassifier], *, average: Average = "probabilities") -> None:
+        self.models, self.average = tuple(models), average
+        if not self.models:
+            raise ValueError("ClassifierEnsemble: models is empty, expected at least one")
+        check_average("ClassifierEnsemble", average)
+        for k, model in enumerate(self.models):
+            if model.num_classes != self.models[0].num_classes:
+                raise ValueError(
+                    f"ClassifierEnsemble: models[{k}] has {model.num_classes} classes, "
+                    f"expected {self.models[0].num_classes} as models[0]"
+                )
+
+    def scores(self, x: Array, lengths: Array | None = None) -> Array:
+        """The averaged log-probabilities (N, C) of sequences (N, T, D) of lengths (N,)."""
+        scores = [model.scores(x, lengths) for model in self.models]
+        return averaged([ops_for(each).log_softmax(each) for each in scores], self.average)
+
+    def predict(self, x: Array, lengths: Array | None = None) -> Array:
+        """The most likely class of each sequence, (N,) integers."""
+        scores = self.scores(x, lengths)
+        return ops_for(scores).asnumpy(scores.argmax(axis=1))

@@ -1,0 +1,198 @@
+"""Models of sentences without dropout and gradients: likelihoods, attention weights, decoding steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rnnlab.models.base import Model
+from rnnlab.models.parts.decoders import Decoded
+from rnnlab.models.parts.embedding import WordEmbedding
+from rnnlab.models.parts.output import OutputInputs
+from rnnlab.models.parts.output_loss import output_nll
+from rnnlab.models.parts.reviewer import NoReviewer, Reviewed, Reviewer
+from rnnlab.models.parts.teacher_forcing import TeacherForced
+from rnnlab.ops import ops_for
+from rnnlab.types import Array
+
+
+class Inference(Model):
+    """The part of :class:`~rnnlab.models.encoder_decoder.EncoderDecoder` that needs no gradients.
+
+    All of it is without dropout and zoneout.
+    """
+
+    encoder: Any
+    reviewer: Reviewer | NoReviewer
+    embedding: WordEmbedding
+    decoder: Any
+    output: Any
+    null_token: int
+    _inputs: Callable[..., tuple[Any, int]]  # (function, source) -> the encoder's checked inputs, N
+
+    # ------------------------------------------------------------------ teacher forcing
+
+    def _nll(self, inputs: Any, forced: TeacherForced) -> tuple[float, int]:
+        """The negative log-likelihood of a batch in nats, and its number of real targets."""
+        params, forced = self.params, forced.on(self._ops)
+        words, _ = self.embedding.forward(params, forced.inputs)
+        decoded, _ = self.decoder.forward(params, words, self._reviewed(inputs).source, forced.lengths)
+        output_inputs = self._output_inputs(decoded, words, forced)
+        return output_nll(self.output, params, output_inputs, forced.targets), forced.num_targets
+
+    def _align(self, inputs: Any, forced: TeacherForced) -> Array:
+        """The attention weights (N, T, L) over the source under teacher forcing."""
+        if not self.attends_to_source:
+            raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
+        decoded, alignment = self._decoded(inputs, forced)
+        weights = decoded.weights["source"]
+        return self._ops.asnumpy(weights if alignment is None else self._ops.matmul(weights, alignment))
+
+    def review(self, source: Any) -> Reviewed:
+        """What the reviewer makes of a source, without dropout.
+
+        Parameters
+        ----------
+        source : as :meth:`start` takes it, N rows
+
+        Returns
+        -------
+        Reviewed
+            ``thoughts[b]`` (N, L, H) holds the thought vectors of block b + 1, and ``weights[b][j]`` the
+            attention weights (N, L, slots) of its steps over memory j, which is the encoder's if j is 0, else
+            the thought vectors of block j.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As :meth:`loss`; ValueError also if the model has no reviewer.
+        """
+        self._check_reviewer()
+        reviewed, asnumpy = self._reviewed(self._inputs("review", source)[0]), self._ops.asnumpy
+        weights = tuple(tuple(map(asnumpy, block)) for block in reviewed.weights)
+        return reviewed._replace(thoughts=tuple(map(asnumpy, reviewed.thoughts)), weights=weights)
+
+    def align_thoughts(self, source: Any, sentences: Array) -> Array:
+        """The attention weights over the last block's thought vectors at each token, under teacher forcing.
+
+        Parameters
+        ----------
+        source : as :meth:`start` takes it, N rows
+        sentences : (N, M) integers
+
+        Returns
+        -------
+        weights : (N, T, L)
+            Times the weights of the last block's steps over the source, they are the weights of ``align``.
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            As :meth:`loss`; ValueError also if the model has no reviewer.
+        """
+        self._check_reviewer()
+        inputs, N = self._inputs("align_thoughts", source)
+        forced = self._teacher_forced("align_thoughts", "sentences", sentences, N)
+        return self._ops.asnumpy(self._decoded(inputs, forced)[0].weights["source"])
+
+    def _check_reviewer(self) -> None:
+        """Raise ValueError if the model has no reviewer."""
+        if not self.reviewer.blocks:
+            raise ValueError(f"{type(self).__name__}: this model has no reviewer")
+
+    def _decoded(self, inputs: Any, forced: TeacherForced) -> tuple[Decoded, Array | None]:
+        """The decoder's outputs under teacher forcing, and the alignment of thought vectors if there are any.
+
+        There is no dropout and no zoneout.
+        """
+        source = self._reviewed(inputs).source
+        words, _ = self.embedding.forward(self.params, forced.inputs)
+        return self.decoder.forward(self.params, words, source, forced.lengths)[0], source.alignment
+
+    def _reviewed(self, inputs: Any) -> Reviewed:
+        """The outputs of encoder and reviewer, without dropout and zoneout."""
+        source, _ = self.encoder.forward(self.params, inputs)
+        return self.reviewer.forward(self.params, source)[0]
+
+    def last_states(self, source: Any, sentences: Array) -> Array:
+        """The hidden state that predicts the last token of each sentence, under teacher forcing.
+
+        There is no dropout and no zoneout. For a sentence that the model generated, it is the hidden state
+        from which it generated the last token.
+
+        Parameters
+        ----------
+        source : as :meth:`start` takes it, N rows
+        sentences : (N, L) integers
+            ``<START>``, the words, ``<END>``, then ``<NULL>``; ``<END>`` may be missing.
+
+        Returns
+        -------
+        (N, H)
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            If a shape, a dtype or a token does not fit, or a sentence has no token after its first.
+        """
+        inputs, N = self._inputs("last_states", source)
+        forced = self._teacher_forced("last_states", "sentences", sentences, N)
+        if not forced.lengths.all():
+            row = int(np.flatnonzero(forced.lengths == 0)[0])
+            raise ValueError(
+                f"{type(self).__name__}.last_states: sentence {row} has no token after its first"
+            )
+        hidden, T = self._decoded(inputs, forced)[0].hidden, forced.inputs.shape[1]
+        last = self._ops.asarray(np.arange(N) * T + forced.lengths - 1)
+        return self._ops.asnumpy(forced._replace(real=last).gather(hidden))
+
+    def _output_inputs(self, decoded: Decoded, words: Array, forced: TeacherForced) -> OutputInputs:
+        """The inputs of the output layer at the real targets."""
+        hidden = forced.gather(decoded.hidden)
+        if not self.output.is_deep:
+            return OutputInputs(hidden)
+        contexts = None if decoded.contexts is None else forced.gather(decoded.contexts)
+        return OutputInputs(hidden, contexts, forced.gather(words))
+
+    def _teacher_forced(
+        self, function: str, name: str, tokens: Array, rows: int, **options: Any
+    ) -> TeacherForced:
+        """Check sentences and split them into inputs and targets."""
+        function, words = f"{type(self).__name__}.{function}", self.embedding.vocabulary_size
+        return TeacherForced.checked(function, name, tokens, rows, words, self.null_token, **options)
+
+    # ------------------------------------------------------------------ decoding
+
+    def _start(self, inputs: Any) -> Any:
+        return self.decoder.start(self.params, self._reviewed(inputs).source)
+
+    def read(self, state: Any, tokens: Array) -> tuple[OutputInputs, Any]:
+        """Read one token per row, (N,). Return the output layer's inputs and the next state."""
+        words, _ = self.embedding.forward(self.params, tokens)
+        decoded, state = self.decoder.advance(words, state)
+        return OutputInputs(decoded.hidden, decoded.contexts, words), state
+
+    def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:
+        """Read one token per row, (N,). Return log-probabilities (N, V) and the next state."""
+        output_inputs, state = self.read(state, tokens)
+        scores, _ = self.output.forward(self.params, output_inputs)
+        return ops_for(scores).log_softmax(scores), state
+
+    @property
+    def attends_to_source(self) -> bool:
+        """Whether the decoder attends to the source, which :meth:`attention` needs."""
+        return getattr(self.decoder, "attends_to_source", False)
+
+    def attention(self, state: Any) -> Array:
+        """The attention weights (N, L) over the source at the step that led to a state.
+
+        Raises
+        ------
+        ValueError
+            If the model does not attend to its source.
+        """
+        if not self.attends_to_source:
+            raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
+        return state[1]

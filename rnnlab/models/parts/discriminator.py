@@ -1,0 +1,146 @@
+"""Discriminative supervision as a part of a model: thought vectors predict the frequent words of a sentence.
+
+The loss of :mod:`rnnlab.layers.discriminative` is averaged over the blocks of a reviewer, which share the
+matrix of the word scores (Jiang, Ma and Lu 2020, eq. 10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rnnlab.layers.discriminative import (
+    discriminative_backward,
+    discriminative_forward,
+    discriminative_shapes,
+    frequent_words,
+)
+from rnnlab.models.parts.teacher_forcing import TeacherForced
+from rnnlab.ops import ops_for
+from rnnlab.parameters import Parameters, scoped
+from rnnlab.types import Array, Shapes
+
+PREFIX = "discriminative_"
+WORDS = 1000  # k of the paper
+_SPECIAL = ("<NULL>", "<START>", "<END>", "<UNK>")
+
+
+class Discriminator:
+    """The scores of the k most frequent words from thought vectors, and their loss.
+
+    Parameters
+    ----------
+    hidden_dim : int
+        Size of a thought vector.
+    first : int
+        Token of the most frequent word.
+    num_words : int
+        k, words that are scored.
+    """
+
+    def __init__(self, hidden_dim: int, first: int, num_words: int) -> None:
+        self._first, self.num_words = first, num_words
+        self._shapes = scoped(PREFIX, discriminative_shapes(hidden_dim, num_words))
+
+    def shapes(self) -> Shapes:
+        """As in :func:`~rnnlab.layers.discriminative.discriminative_shapes`, with the prefix."""
+        return self._shapes
+
+    def loss(
+        self,
+        params: Parameters,
+        thoughts: Sequence[Array],
+        forced: TeacherForced,
+        *,
+        weight: float,
+        grads: Parameters,
+    ) -> tuple[float, list[Array]]:
+        """``weight`` times the loss, and the gradients of the thought vectors.
+
+        Parameters
+        ----------
+        thoughts : B arrays (N, L, H)
+        forced : TeacherForced
+            On the device of the thought vectors.
+        weight : float
+        grads : Parameters
+            The gradient of the word scores' weight is added into them.
+        """
+        words = frequent_words(_target_tokens(forced, thoughts[0]), self._first, self.num_words)
+        total, dthoughts, share = 0.0, [], weight / len(thoughts)
+        for each in thoughts:
+            loss, cache = discriminative_forward(each, words, params.scope(PREFIX))
+            total += loss
+            dthoughts.append(discriminative_backward(share, cache, into=grads.scope(PREFIX))[0])
+        return share * total, dthoughts
+
+
+def build_discriminator(
+    model: str, word_to_idx: Mapping[str, int], blocks: int, options: Mapping[str, Any]
+) -> Discriminator | None:
+    """The discriminator from a model's options, None if they have none.
+
+    Parameters
+    ----------
+    model : str
+        Named in errors.
+    word_to_idx : mapping of str to int
+        The vocabulary, its most frequent word right after the special words.
+    blocks : int
+        Of the reviewer; 0 for none.
+    options : mapping
+        Of the model.
+
+    Raises
+    ------
+    ValueError
+        If there is no reviewer, the vocabulary has fewer words, or it does not begin with its special words.
+    """
+    weight, count = options["discriminative"], options["discriminative_words"]
+    if count is None and not weight:
+        return None
+    if not blocks:
+        name, value = ("discriminative", weight) if weight else ("discriminative_words", count)
+        raise ValueError(
+            f"{model}: {name} is {value} and there is no reviewer: discriminative supervision needs thought "
+            "vectors, set reviewer.blocks"
+        )
+    first = sum(word in word_to_idx for word in _SPECIAL)
+    if any(word_to_idx[word] >= first for word in _SPECIAL if word in word_to_idx):
+        raise ValueError(
+            f"{model}: word_to_idx does not begin with its special words, expected {', '.join(_SPECIAL)} and "
+            "then all others in the order of frequency: discriminative supervision takes the first words"
+        )
+    most = len(word_to_idx) - first
+    if count is not None and count > most:
+        raise ValueError(
+            f"{model}: discriminative_words is {count}, expected at most {most}, the vocabulary "
+            "without its special words"
+        )
+    return Discriminator(options["hidden_dim"], first, min(WORDS, most) if count is None else count)
+
+
+def check_discriminator(model: Any) -> Discriminator:
+    """Check that a model with a weight above 0 has a discriminator, and return it.
+
+    The weight is an attribute and may have been changed from 0 after the model was built.
+
+    Raises
+    ------
+    ValueError
+        If the model has none.
+    """
+    if model.discriminator is None:
+        raise ValueError(
+            f"{type(model).__name__}: discriminative is {model.discriminative}, but the model was made "
+            "without word scores for thought vectors: give it discriminative_words"
+        )
+    return model.discriminator
+
+
+def _target_tokens(forced: TeacherForced, like: Array) -> Array:
+    """The targets (N, T), zero where there is none."""
+    ops, (N, T) = ops_for(like), forced.inputs.shape
+    tokens = ops.zeros(N * T, "int64")
+    tokens[forced.real] = forced.targets
+    return tokens.reshape(N, T)

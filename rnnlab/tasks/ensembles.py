@@ -1,0 +1,72 @@
+"""Ensembles: the members, and what their tasks compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from reprlib import repr as shortened
+from typing import Any, NamedTuple
+
+from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.training.compatibility import check_words
+
+
+class Member(NamedTuple):
+    """A run that is part of an ensemble."""
+
+    name: str  # the directory, for messages
+    model: Any
+    inputs: Any  # CaptionInputs, TranslationInputs or PixelInputs, from the checkpoint
+    data: Any = None  # CaptionData, ParallelData or PixelData; None if not opened
+
+
+class Combined(NamedTuple):
+    """The members as one model, with the data and the inputs that it reads."""
+
+    model: Any
+    inputs: Any
+    data: Any = None
+
+
+def check_same_words(
+    members: Sequence[Member], name: str, vocabulary_of: Callable[[Any], Vocabulary]
+) -> None:
+    """Check that the inputs of all members have the same vocabulary.
+
+    Parameters
+    ----------
+    members : sequence of Member
+    name : str
+        Of the vocabulary, for the message.
+    vocabulary_of : callable
+        The vocabulary of a member's inputs.
+
+    Raises
+    ------
+    ValueError
+        If one differs from the first. The message names both runs, their numbers of words, and the first
+        words that differ.
+    """
+    first, *others = members
+    expected = vocabulary_of(first.inputs).word_to_idx
+    for member in others:
+        found = vocabulary_of(member.inputs).word_to_idx
+        check_words(member.name, name, found, expected, f"run {first.name}")
+
+
+def check_same(members: Sequence[Member], name: str, value_of: Callable[[Any], Any]) -> None:
+    """Check that a value is the same for the inputs of all members.
+
+    Raises
+    ------
+    ValueError
+        If one differs from the first. The message names both runs and both values.
+    """
+    first, *others = members
+    expected = value_of(first.inputs)
+    for member in others:
+        found = value_of(member.inputs)
+        if found != expected:
+            raise ValueError(
+                f"{member.name}: {name}: found {shortened(found)}, expected {shortened(expected)} as "
+                f"{first.name}: the models of an ensemble read the same inputs"
+            )

@@ -1,0 +1,36 @@
+"""The saved state of a run, checked before the run resumes from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rnnlab.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint
+from rnnlab.training.compatibility import check_data, check_model
+from rnnlab.training.protocols import Data, Model, Objective
+
+
+def load_saved_run(
+    path: Path, model: Model, data: Data, *, evaluate: Any, objective: Objective | None
+) -> Checkpoint:
+    """The checkpoint from which a run resumes; it fits the arguments.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint is damaged or is not of this model or of these data.
+    ValueError
+        If ``evaluate`` is missing, or the objective is not the one that the run had.
+    """
+    checkpoint = load_checkpoint(path)
+    for name in ("options", "own_evaluate"):
+        if name not in checkpoint.solver:
+            raise CheckpointError(path, f"solver: {name}", "nothing", "the state of a training run")
+    if checkpoint.solver["own_evaluate"] and evaluate is None:
+        raise ValueError("resume: this run was evaluated by a function of its own, pass it as evaluate")
+    saved, given = checkpoint.solver.get("objective"), None if objective is None else objective.config()
+    if saved != given:
+        raise ValueError(f"resume: objective is {given}, and this run has {saved}: pass the same")
+    check_model(path, checkpoint, model)
+    check_data(path, checkpoint, data, same=True)
+    return checkpoint

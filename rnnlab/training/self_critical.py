@@ -1,0 +1,219 @@
+"""Self-critical sequence training: the policy gradient of a reward of sampled sentences (Rennie et al. 2017).
+
+A sentence w is drawn from the model's distribution p, word by word, until <END> or ``max_length`` words. The
+gradient of the expected reward E[r(w)] is the expectation of (r(w) - b) grad log p(w), where the baseline b
+does not depend on w (REINFORCE, Williams 1992). So the loss of a sentence is
+
+    -(r(w) - b) sum_t log p(w_t | w_1 .. w_{t-1}, source)
+
+the teacher-forced loss of w with a weight; its mean over the sentences of a batch is minimised. The baseline
+
+    "greedy"  is the reward of the greedily decoded sentence (Rennie et al. 2017, eq. 8)
+    "mean"    is the mean reward of the other samples of the same source, which needs no greedy decoding and
+              has a lower variance (Luo 2020; a leave-one-out mean, so that the estimate is not biased)
+
+<END> is a token of the sentence. A sentence that is cut at ``max_length`` words has no factor for <END>. No
+token is forbidden, and by default there is no dropout and no zoneout, neither in sampling nor in the loss:
+the gradient is that of the distribution that the sentences come from. ``feature_dropout`` drops features of
+the inputs before anything reads them, so that sampling, greedy decoding and the loss see the same ones. With
+``dropout`` the loss alone has the dropout of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from rnnlab.decoding import Hypothesis, greedy, sample
+from rnnlab.layers import dropout_forward
+from rnnlab.models.base import LOSSES
+from rnnlab.options import Count, Probability, check_options
+from rnnlab.training.nonfinite import NonFiniteError
+from rnnlab.training.protocols import Array, Rollout
+
+Baseline: TypeAlias = Literal["mean", "greedy"]
+
+# (sources (M,), tokens (M, T), lengths (M,)) -> rewards (M,). The tokens of a sentence end with <END>, unless
+# it was cut.
+Reward = Callable[[Array, Array, Array], Array]
+
+# Losses that need no true sentences. A loss that does would pull the sampled sentences towards themselves.
+WITHOUT_TARGETS = ("reconstruction", "encoder_reconstruction", "doubly_stochastic")
+
+
+class SelfCritical:
+    """The objective of self-critical sequence training, for :class:`~rnnlab.training.Solver`.
+
+    A batch of the training data is the model's inputs, N rows, and an array (N,) that identifies the sources
+    for the reward. Losses that need no true sentences (ARNet, doubly stochastic attention) are added where
+    their weights are not 0.
+
+    Parameters
+    ----------
+    reward : callable
+        From sources (M,), tokens (M, T) and lengths (M,) to rewards (M,), the larger the better.
+    samples : int
+        Number of sentences that are sampled for each source.
+    baseline : "mean" or "greedy"
+        Subtracted from the reward: the mean reward of the source's other samples, or the reward of the
+        greedily decoded sentence.
+    max_length : int
+        The most words in a sampled sentence; longer ones are cut.
+    feature_dropout : float in [0, 1)
+        Probability of dropping an element of the inputs' features, the same ones in sampling and in the loss.
+    dropout : bool
+        Whether the loss has the model's own dropout and zoneout, which sampling never has. The estimate of
+        the gradient is then biased, but training overfits less.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of range, or ``baseline`` is "mean" and ``samples`` is 1.
+    """
+
+    def __init__(
+        self,
+        reward: Reward,
+        *,
+        samples: Count = 5,
+        baseline: Baseline = "mean",
+        max_length: Count = 20,
+        feature_dropout: Probability = 0.0,
+        dropout: bool = False,
+    ) -> None:
+        self._config = {
+            "samples": samples,
+            "baseline": baseline,
+            "max_length": max_length,
+            "feature_dropout": feature_dropout,
+            "dropout": dropout,
+        }
+        check_options("SelfCritical", SelfCritical, self._config)
+        check_baseline(baseline, samples)
+        self.reward, self.samples, self.baseline, self.max_length = reward, samples, baseline, max_length
+        self.feature_dropout, self.dropout = feature_dropout, dropout
+
+    def config(self) -> dict[str, Any]:
+        """The options by name."""
+        return {"name": "self_critical", **self._config}
+
+    def check(self, model: Any) -> None:
+        """Raise ValueError if the model has a loss that needs true sentences."""
+        for name in LOSSES:
+            weight = getattr(model, name, 0)
+            if weight and name not in WITHOUT_TARGETS:
+                raise ValueError(
+                    f"SelfCritical: the model's {name} is {weight}, expected 0: it is a loss of true "
+                    "sentences, and there are only sampled ones"
+                )
+
+    def __call__(self, model: Any, batch: tuple[Any, ...], rng: np.random.Generator) -> Rollout:
+        """Sample sentences from the model as it is now, and compute the weights of their losses.
+
+        Parameters
+        ----------
+        model : EncoderDecoder
+        batch : tuple
+            The model's inputs, N rows, and sources (N,).
+        rng : numpy Generator
+            Draws the samples, and the features to drop.
+
+        Returns
+        -------
+        Rollout
+            ``samples`` sentences of each source, (N, samples, L).
+
+        Raises
+        ------
+        NonFiniteError
+            If a reward is not finite.
+        TypeError
+            If features are to be dropped and the inputs are not real numbers.
+        """
+        inputs, sources = self._dropped(batch[0], rng), batch[1]
+        state = model.start(inputs)
+        decoded, samples = _Started(model), self.samples
+        drawn = sample(decoded, state, rng=rng, count=samples, max_length=self.max_length)
+        tokens, lengths = self._sentences(model, [each for row in drawn for each in row])
+        rewards = self._rewards(np.repeat(sources, samples), tokens, lengths).reshape(-1, samples)
+        if self.baseline == "mean":
+            baselines = (rewards.sum(axis=1, keepdims=True) - rewards) / (samples - 1)
+        else:
+            best = greedy(decoded, state, max_length=self.max_length)
+            found = self._sentences(model, [each for row in best for each in row])
+            baselines = np.broadcast_to(self._rewards(sources, *found)[:, None], rewards.shape)
+        advantages = rewards - baselines
+        if (
+            model.loss_average == "token"
+        ):  # the loss is divided by the number of tokens: a mean over sentences
+            advantages = advantages * lengths.mean()
+        start = np.full((len(tokens), 1), model.start_token)
+        return Rollout(
+            (inputs, np.hstack([start, tokens]).reshape(*rewards.shape, -1)),
+            {"sentence_weights": advantages, "sentence_lengths": lengths.reshape(rewards.shape)},
+            rewards.size,
+            int(lengths.sum()),
+            {
+                "reward": float(rewards.mean()),
+                "baseline_reward": float(baselines.mean()),
+                "sampled_length": float(lengths.mean()),
+            },
+        )
+
+    def _dropped(self, inputs: Any, rng: np.random.Generator) -> Any:
+        """The inputs, with dropout."""
+        if not self.feature_dropout:
+            return inputs
+        if isinstance(inputs, tuple):
+            return tuple(self._dropped(each, rng) for each in inputs)
+        return dropout_forward(inputs, self.feature_dropout, rng=rng)[0]
+
+    def _rewards(self, sources: Array, tokens: Array, lengths: Array) -> np.ndarray:
+        rewards = np.asarray(self.reward(sources, tokens, lengths), np.float64)
+        if rewards.shape != (len(tokens),):
+            raise ValueError(
+                f"SelfCritical: reward returned the shape {rewards.shape}, expected (M,) = {(len(tokens),)}"
+            )
+        if not np.isfinite(rewards).all():
+            row = int(np.argmin(np.isfinite(rewards)))
+            raise NonFiniteError(f"SelfCritical: the reward of source {sources[row]} is {rewards[row]}")
+        return rewards
+
+    def _sentences(self, model: Any, found: Sequence[Hypothesis]) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens (M, T) with <END>, padded with <NULL>, and lengths (M,) with <END>.
+
+        A sentence of ``max_length`` words is cut, whether the next token would have been <END> or not: the
+        probability of being cut is then that of its words.
+        """
+        written = [
+            [*each.tokens, model.end_token]
+            if each.finished and len(each.tokens) < self.max_length
+            else each.tokens
+            for each in found
+        ]
+        lengths = np.array([len(tokens) for tokens in written], np.int64)
+        tokens = np.full((len(written), lengths.max(initial=1)), model.null_token, np.int64)
+        tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = [token for row in written for token in row]
+        return tokens, lengths
+
+
+def check_baseline(baseline: str, samples: int) -> None:
+    """Raise ValueError if there are too few samples for a baseline."""
+    if baseline == "mean" and samples < 2:
+        raise ValueError(
+            f"samples is {samples}, expected at least 2 with baseline 'mean', the mean of a source's other "
+            "samples; baseline 'greedy' needs only 1"
+        )
+
+
+class _Started:
+    """A model whose sources have been read: a search starts from their decoding state."""
+
+    def __init__(self, model: Any) -> None:
+        self.start_token, self.end_token, self.advance = model.start_token, model.end_token, model.advance
+
+    def start(self, source: Any) -> Any:
+        """The decoding state itself."""
+        return source

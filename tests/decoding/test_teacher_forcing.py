@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+from rnnlab.decoding import Ensemble, sentences_nll, teacher_forced
+
+from .toys import END, START, TableModel
+
+NULL = 4  # of the vocabulary START, END, 2, 3, NULL
+
+
+@pytest.fixture
+def model(rng):
+    return TableModel.random(rng, words=3)
+
+
+SENTENCES = np.array(
+    [[START, 2, END, NULL, NULL], [START, 3, 2, 3, END], [START, NULL, NULL, NULL, NULL]], np.int32
+)
+
+
+def expected(model, sentences):
+    """By row and position, the log-probabilities of the next token."""
+    return {
+        (row, t): model.table[row, t, sentence[t]]
+        for row, sentence in enumerate(sentences)
+        for t in range(len(sentence) - 1)
+        if sentence[t + 1] != NULL
+    }
+
+
+def test_each_distribution_follows_the_true_words(model):
+    found = {}
+    for step, (rows, tokens, log_probs) in enumerate(
+        teacher_forced(model, [0, 1, 2], SENTENCES, null_token=NULL)
+    ):
+        assert tokens.tolist() == SENTENCES[rows, step + 1].tolist()
+        found |= {(row, step): each for row, each in zip(rows.tolist(), log_probs, strict=True)}
+    wanted = expected(model, SENTENCES)
+    assert found.keys() == wanted.keys()
+    for place, log_probs in wanted.items():
+        np.testing.assert_array_equal(found[place], log_probs)
+
+
+def test_sentences_that_have_ended_are_dropped(model):
+    list(teacher_forced(model, [0, 1, 2], SENTENCES, null_token=NULL))
+    assert model.rows == [3, 3, 1, 1]
+
+
+def test_padding_inside_a_sentence_is_read_but_not_predicted(model):
+    sentences = np.array([[START, NULL, 2, NULL, END]])
+    found = list(teacher_forced(model, [1], sentences, null_token=NULL))
+    assert [prediction.tokens.tolist() for prediction in found] == [[2], [END]]
+    np.testing.assert_array_equal(found[0].log_probs[0], model.table[1, 1, NULL])
+
+
+def test_nothing_to_predict(model):
+    assert list(teacher_forced(model, [0], SENTENCES[2:], null_token=NULL)) == []
+    assert list(teacher_forced(model, [], SENTENCES[:0], null_token=NULL)) == []
+    assert model.rows == []
+    assert sentences_nll(model, [0], SENTENCES[2:], null_token=NULL) == (0.0, 0)
+
+
+def test_the_likelihood_of_an_ensemble_is_that_of_the_mean_probability(rng):
+    models = [TableModel.random(rng, words=3) for _ in range(3)]
+    total, tokens = sentences_nll(Ensemble(models), [0, 1, 2], SENTENCES, null_token=NULL)
+    mean = np.log(np.mean([np.exp(model.table) for model in models], axis=0))
+    places = expected(TableModel(mean), SENTENCES)
+    assert tokens == len(places) == 6
+    by_hand = -sum(log_probs[SENTENCES[row, t + 1]] for (row, t), log_probs in places.items())
+    assert total == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_sentences_of_another_shape(model):
+    with pytest.raises(ValueError, match=r"sentences has shape \(2,\), expected \(N, L\)"):
+        list(teacher_forced(model, [0], np.array([START, END]), null_token=NULL))

@@ -1,0 +1,39 @@
+"""What the members of an ensemble must share; tests/test_ensembles.py has whole runs."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from rnnlab.data import Vocabulary
+from rnnlab.tasks.ensembles import Member, check_same, check_same_words
+
+
+def members(**values):
+    return [Member(name, None, SimpleNamespace(value=value)) for name, value in values.items()]
+
+
+def test_vocabularies_are_compared_with_the_first():
+    words = [Vocabulary(list(letters)) for letters in ("abc", "abc", "acb", "ab")]
+    check_same_words(members(one=words[0], two=words[1]), "words", lambda inputs: inputs.value)
+    with pytest.raises(
+        ValueError,
+        match="three: words: found 7 words, expected the 7 of the run one; the first tokens that differ: "
+        "5 is 'c', not 'b', 6 is 'b', not 'c'",
+    ):
+        check_same_words(
+            members(one=words[0], two=words[1], three=words[2]), "words", lambda inputs: inputs.value
+        )
+    with pytest.raises(ValueError, match="two: words: found 6 words, expected the 7 of the run one"):
+        check_same_words(members(one=words[0], two=words[3]), "words", lambda inputs: inputs.value)
+
+
+def test_values_are_compared_with_the_first():
+    check_same(members(one=1, two=1), "number", lambda inputs: inputs.value)
+    with pytest.raises(
+        ValueError, match="two: number: found 2, expected 1 as one: the models of an ensemble"
+    ):
+        check_same(members(one=1, two=2), "number", lambda inputs: inputs.value)
+    long = tuple(range(1000))
+    with pytest.raises(ValueError, match=r"found \(0, .{10,40}\.\.\.\), expected \(0, ") as error:
+        check_same(members(one=long, two=(*long[:-1], 5)), "order", lambda inputs: inputs.value)
+    assert len(str(error.value)) < 200

@@ -1,0 +1,63 @@
+"""CIDEr-D as a reward: against the references of an image, with <END> as a word."""
+
+import numpy as np
+import pytest
+
+from rnnlab.data import CaptionData, CaptionedImages, write_shapes
+from rnnlab.data.vocabulary import END, UNK
+from rnnlab.tasks.rewards import cider_d_reward
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "shapes"
+    write_shapes(folder, {"train": 24})
+    return CaptionedImages(CaptionData.from_course(folder))
+
+
+def sentences(images, count=6):
+    """The first reference of some images, without <START>, and with <END>."""
+    rows = [images.vocabulary.encode(words[0])[1:] for words in images.references()[:count]]
+    tokens = np.zeros((count, max(map(len, rows))), int)
+    for row, given in zip(tokens, rows, strict=True):
+        row[: len(given)] = given
+    return tokens, np.array([len(row) for row in rows])
+
+
+def test_a_caption_of_the_image_scores_more_than_one_of_another(images):
+    reward, (tokens, lengths) = cider_d_reward(images), sentences(images)
+    own = reward(np.arange(6), tokens, lengths)
+    other = reward(np.roll(np.arange(6), 1), tokens, lengths)
+    assert own.mean() > 2 * other.mean()
+    assert (own <= 10).all()
+
+
+def test_the_end_is_a_word(images):
+    """By the library, with <END> written as a word."""
+    scorer = pytest.importorskip("pycocoevalcap.cider.cider_scorer").CiderScorer()
+    tokens, lengths = sentences(images)
+    for k, references in enumerate(images.references()):
+        words = [images.vocabulary.idx_to_word[t] for t in tokens[k % 6, : lengths[k % 6]]]
+        assert words[-1] == "<END>"
+        scorer.cook_append(" ".join(words), [" ".join([*each, "<END>"]) for each in references])
+    scorer.compute_doc_freq()
+    count = len(images.references())
+    rows = np.arange(count) % 6
+    found = cider_d_reward(images)(np.arange(count), tokens[rows], lengths[rows])
+    np.testing.assert_allclose(found, scorer.compute_cider(), rtol=0, atol=1e-6)
+
+
+def test_captions_that_stop_too_early_score_less(images):
+    """They end as no reference does. One alone may gain, where another reference is shorter."""
+    reward, (tokens, lengths) = cider_d_reward(images), sentences(images)
+    early = tokens.copy()
+    early[np.arange(6), lengths - 2] = END
+    cut = reward(np.arange(6), tokens, lengths - 2)  # the same words without <END>
+    ended, whole = reward(np.arange(6), early, lengths - 1), reward(np.arange(6), tokens, lengths)
+    assert ended.mean() < 0.9 * whole.mean()
+    assert (ended < cut).all()  # the <END> after a word that ends no reference costs
+
+
+def test_unknown_words_match_nothing(images):
+    tokens = np.array([[UNK, UNK, END]])
+    assert cider_d_reward(images)(np.zeros(1, int), tokens, np.array([2])) == 0
