@@ -8,7 +8,7 @@ from benchmarks.trainings import CAPTIONS, EXTRAS, PERPLEXITY, People, Row, Tabl
 
 # A training of one stage, from a model that is trained: the second stage of recipes/flickr8k_scst.toml.
 _STAGE = {
-    "num_epochs": "10",
+    "num_epochs": "20",
     "batch_size": "16",
     "patience": '"none"',
     "optim_config": "{learning_rate=1e-4}",

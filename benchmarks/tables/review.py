@@ -26,6 +26,8 @@ from benchmarks.trainings import (
 
 _TRAINING_OF_THE_PAPER = (  # which the recipes of the other two models have
     "data.global_features=$RNNLAB_DATA/flickr8k/features_global.h5",
+    "data.captions_per_image=5",
+    "training.batch_size=13",
     "model.label_smoothing=0.1",
     "training.num_epochs=15",
     "training.patience=4",

@@ -70,9 +70,13 @@ _KERNELS: list[Kernel] = []
 # Functions that kernels call. Those of several arrays are pasted into the kernel before compiling: a call,
 # although LLVM inlines it, counts references to each of them, which takes as long as a short row.
 # A reduction may add in another order, as many partial sums as a register holds.
-inlined = numba.njit(**_OPTIONS)
+# LLVM has to inline all of them. A function that it calls instead is optimised once more with each caller.
+# The process that compiles the kernel runs the first version, those that load it from the cache the second,
+# which may round differently.
+_INLINED: dict[str, Any] = _OPTIONS | {"forceinline": True}
+inlined = numba.njit(**_INLINED)
 pasted = numba.njit(inline="always", **_OPTIONS)
-reduction = numba.njit(**_OPTIONS | {"fastmath": {"contract", "reassoc"}})
+reduction = numba.njit(**_INLINED | {"fastmath": {"contract", "reassoc"}})
 
 
 def _one_thread() -> None:
@@ -213,7 +217,7 @@ class Kernel:
 
     def _compile(self, dtype: str, parallel: bool) -> Any:
         # called, not pasted: in the guard the compiler cannot tell the arrays apart, and loops stay scalar
-        body = numba.njit(parallel=parallel, **_OPTIONS)(self.function)
+        body = numba.njit(parallel=parallel, **_INLINED)(self.function)
         guard = guarded(body, self.function, self.declaration, self._strided, inlined)
         # qualname is part of the name of the file in numba's cache, which does not tell options apart
         name = guard.__qualname__ = self.cache_name(dtype, parallel)

@@ -1,14 +1,16 @@
-"""A script: the parallel versions of all kernels against NumPy's primitives.
+"""A script: all kernels against NumPy's primitives, and a checksum of each result.
 
-    RNNLAB_NUM_THREADS=3 python -m tests.ops.numba.every_kernel [products]
+    RNNLAB_NUM_THREADS=3 python -m tests.ops.numba.every_kernel [products | serial]
 
-All kernels run on all threads, however small the arrays are. The script fails if a number differs, or if a
-parallel version has not run.
+All kernels run on all threads, however small the arrays are, or with "serial" on one. The script fails if a
+number differs, or if a parallel version has not run. Processes that run the same machine code print the same.
 """
 
 from __future__ import annotations
 
 import sys
+import zlib
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -51,6 +53,7 @@ def check_products(dtype: type) -> None:
             product, out = np.matmul(x, wide), np.empty((n, G), dtype)
             for weight in (w, products.prepacked(w)):
                 products.matmul_into(x_, weight, out)
+                print_checksum("matmul_into", out)
                 np.testing.assert_allclose(out, product, rtol=0, atol=1e-3, err_msg=f"{n, K, G}")
                 products.matmul_add(x_, weight, out)
                 np.testing.assert_allclose(out, 2 * product, rtol=0, atol=1e-3, err_msg=f"{n, K, G}")
@@ -58,9 +61,15 @@ def check_products(dtype: type) -> None:
                 np.testing.assert_allclose(out, product + b, rtol=0, atol=1e-3, err_msg=f"{n, K, G}")
 
 
+def print_checksum(what: str, array) -> None:
+    """Print what tells apart results that differ in one bit."""
+    print(what, zlib.crc32(np.ascontiguousarray(array)))
+
+
 def assert_close(actual, expected, what: str) -> None:
     """The largest difference is small beside the largest number."""
     actual, expected = np.asarray(actual), np.asarray(expected)
+    print_checksum(what, actual)
     assert actual.shape == expected.shape, what
     assert actual.dtype == expected.dtype, what
     if actual.size:
@@ -107,8 +116,9 @@ def uncovered() -> list[str]:
 
 if __name__ == "__main__":
     products._MKL = None
-    with kernel.always_parallel():
+    serial = sys.argv[1:] == ["serial"]
+    with nullcontext() if serial else kernel.always_parallel():
         check_products(np.float32)
         if sys.argv[1:] != ["products"]:
             check_primitives(np.float32)
-            assert kernel.threads() == 1 or not uncovered(), uncovered()
+            assert serial or kernel.threads() == 1 or not uncovered(), uncovered()

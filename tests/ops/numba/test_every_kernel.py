@@ -50,8 +50,19 @@ def test_products_are_right_whatever_number_of_threads_has_compiled_them(tmp_pat
 
 @pytest.mark.slow
 def test_every_kernel_is_right_whatever_number_of_threads_has_compiled_it(tmp_path):
-    for threads in ("8", "4", "1", "3", "8"):
+    compiled, *_, loaded = (
         run(*SCRIPT, RNNLAB_NUM_THREADS=threads, NUMBA_CACHE_DIR=str(tmp_path))
+        for threads in ("8", "4", "1", "3", "8")
+    )
+    assert compiled == loaded
+
+
+@pytest.mark.slow
+def test_a_kernel_computes_the_same_bits_in_the_process_that_compiles_it_and_in_others(tmp_path):
+    """A function that LLVM does not inline into the guard is another one in the cache."""
+    environment = {"RNNLAB_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    compiled, loaded = (run(*SCRIPT, "serial", **environment) for _ in range(2))
+    assert compiled == loaded
 
 
 CONSTANTS = """
