@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
@@ -83,10 +84,15 @@ class Model:
     Attributes
     ----------
     params : Parameters
+    last_terms : dict of str to float
+        The losses that the last call of ``loss`` added to the cross-entropy, by the names of their weights,
+        before they were weighted. Those of a part of a batch (``part_of``) are its share of the batch's. On a
+        GPU they are arrays ().
     """
 
     _options: dict[str, Any]
     params: Parameters
+    last_terms: Mapping[str, Any] = MappingProxyType({})
 
     def config(self) -> dict[str, Any]:
         """The constructor's arguments as JSON values. :meth:`from_config` builds a model of the same shape.
@@ -109,6 +115,21 @@ class Model:
     def _loss_weights(self) -> tuple[float, ...]:
         """The current loss weights."""
         return tuple(getattr(self, name) for name in self._losses)
+
+    def _weighted(self, name: str, term: Any, share: float) -> Any:
+        """A loss times its weight and the batch's share; adds it to :attr:`last_terms`.
+
+        Parameters
+        ----------
+        name : str
+            Of the weight.
+        term : float, or an array () on the device
+            A mean over the examples of a part of a batch.
+        share : float
+            The part's share of the examples of the batch.
+        """
+        self.last_terms = {**self.last_terms, name: term if share == 1 else share * term}
+        return getattr(self, name) * share * term
 
     def _check_losses(self, function: str) -> None:
         """Raise ValueError if a loss weight has been set to an invalid value."""

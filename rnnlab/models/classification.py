@@ -216,7 +216,7 @@ class SequenceClassifier(Model):
         ``weights`` (N, T) are the weights w of the states. All arrays except ``lengths`` are on the model's
         device.
         """
-        params = self.params
+        params, self.last_terms, share = self.params, {}, len(x) / N
         h, ran = self.layers.forward(params, x, lengths, rng)
         r, dropped = dropout_forward(_weighted_sum(h, weights), self.output_dropout, rng=rng)
         scores, projected = affine_forward(r, params["W_class"], params["b_class"])
@@ -226,9 +226,9 @@ class SequenceClassifier(Model):
         dh = _weighted_sum_backward(dropout_backward(dr, dropped), weights)
         if self.reconstruction:
             term, dterm, _ = check_reconstructor(self, "reconstruction", self.reconstructor).loss(
-                params, h, None, lengths, weight=self.reconstruction * (len(x) / N), grads=grads, mask=mask
+                params, h, None, lengths, weight=self.reconstruction * share, grads=grads, mask=mask
             )
-            loss += term
+            loss += self._weighted("reconstruction", term, share)
             dh += dterm
         del h  # so that the backward can reuse its memory
         self.layers.backward(dh, ran, grads)

@@ -158,7 +158,7 @@ class EncoderDecoder(Inference):
         self, inputs: Any, forced: TeacherForced, scales: LossScales, grads: Parameters, rng: Random
     ) -> float:
         """The loss. The gradient of every parameter is added into ``grads``."""
-        params = self.params
+        params, self.last_terms = self.params, {}
         encoder_source, encoded = self.encoder.forward(params, inputs, rng=rng)
         (source, thoughts, _), reviewed = self.reviewer.forward(params, encoder_source, rng=rng)
         repeats = Repeats(source, len(forced.inputs))
@@ -180,7 +180,7 @@ class EncoderDecoder(Inference):
                 weight=self.discriminative * scales.share,
                 grads=grads,
             )
-            loss += term
+            loss += self._weighted("discriminative", term, scales.share)
             dthoughts = list(map(repeats.summed, drepeated))
         dsource = self.reviewer.backward(repeats.backward(dsource), dthoughts, reviewed, grads)
         if self.encoder_reconstruction:
@@ -188,7 +188,7 @@ class EncoderDecoder(Inference):
             term, dmemory = check_reconstructor(
                 self, "encoder_reconstruction", self.encoder_reconstructor
             ).loss(params, encoder_source.memory, inputs, weight=weight, grads=grads)
-            loss += term
+            loss += self._weighted("encoder_reconstruction", term, scales.share)
             if dsource.memory is not None:
                 dmemory += dsource.memory
             dsource = dsource._replace(memory=dmemory)
@@ -275,12 +275,11 @@ class EncoderDecoder(Inference):
         )
         dweights = {}
         if self.doubly_stochastic:
-            weight = self.doubly_stochastic * scales.share
             term, dterm = doubly_stochastic_loss(
                 decoded.weights["source"], forced.lengths, mask=forced.mask, memory_mask=source.mask
             )
-            loss += weight * term
-            dweights["source"] = weight * dterm
+            loss += self._weighted("doubly_stochastic", term, scales.share)
+            dweights["source"] = self.doubly_stochastic * scales.share * dterm
         dfirst = None
         if self.reconstruction:
             term, dstates, dfirst = check_reconstructor(self, "reconstruction", self.reconstructor).loss(
@@ -292,6 +291,6 @@ class EncoderDecoder(Inference):
                 grads=grads,
                 mask=forced.mask,
             )
-            loss += term
+            loss += self._weighted("reconstruction", term, scales.share)
             dhidden += dstates
         return loss, Decoded(dhidden, dcontexts, dweights, dfirst), dwords

@@ -16,7 +16,9 @@ class EpochTotals:
     gradient_norm: float = 0.0
     tokens: int = 0
     seconds: float = 0.0
-    sums: dict[str, float] = field(default_factory=dict)  # of what an objective measures
+    sums: dict[str, float] = field(
+        default_factory=dict
+    )  # of what an objective measures, and of the loss's terms
 
     def add(
         self,
@@ -30,7 +32,7 @@ class EpochTotals:
     ) -> None:
         """Add an iteration, whose ``loss`` is a mean over ``averaged_over`` examples or tokens.
 
-        ``measured`` are numbers of the iteration by name, such as its mean reward.
+        ``measured`` are numbers of the iteration by name, such as its mean reward or a term of the loss.
         """
         self.iterations += 1
         self.loss += loss
@@ -43,7 +45,7 @@ class EpochTotals:
 
     @property
     def means(self) -> dict[str, float]:
-        """What an objective measures: means over the iterations."""
+        """What an objective measures, and the terms of the loss: means over the iterations."""
         return {name: total / self.iterations for name, total in self.sums.items()}
 
     @property

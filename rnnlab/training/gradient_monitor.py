@@ -1,4 +1,4 @@
-"""Gradient monitors: the loss, norm and clipping of each iteration, before its update.
+"""Gradient monitors: the loss, its terms, the norm and clipping of each iteration, before its update.
 
 On a CPU the values are read at once. On a GPU they stay on the device, where the update uses them, and the
 host reads them only now and then, so that it need not wait in each iteration.
@@ -7,7 +7,9 @@ host reads them only now and then, so that it need not wait in each iteration.
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from rnnlab.ops import device_of, gpu_training, ops_for
 from rnnlab.parameters import Parameters
@@ -16,7 +18,18 @@ from rnnlab.training.nonfinite import check_iteration
 from rnnlab.training.optim import make_update_rule, runs_on_device
 from rnnlab.training.options import Options
 
+Terms = Mapping[str, Any]  # floats, or arrays () on the device, by name
+NO_TERMS: Terms = MappingProxyType({})
+
 _READ_EVERY = 256  # iterations, at most
+
+
+class Recorded(NamedTuple):
+    """What is recorded of an iteration."""
+
+    loss: float
+    norm: float  # of the gradient, before clipping
+    terms: Mapping[str, float] = {}  # of the loss, before they were weighted
 
 
 class GradientMonitor(Protocol):
@@ -33,7 +46,9 @@ class GradientMonitor(Protocol):
     read_every: int
     scale: Any
 
-    def record(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
+    def record(
+        self, iteration: int, loss: Any, params: Parameters, grads: Parameters, terms: Terms = NO_TERMS
+    ) -> None:
         """Record an iteration, clip its gradient by value in place, and set ``scale`` to clip it by norm."""
         ...
 
@@ -45,8 +60,8 @@ class GradientMonitor(Protocol):
         """Drop all but the first ``count`` iterations since the last :meth:`read`: one has failed."""
         ...
 
-    def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
-        """Losses and norms, before clipping, of the iterations since the last call; ``first`` is the first.
+    def read(self, first: int, params: Parameters, grads: Parameters) -> list[Recorded]:
+        """What was recorded of the iterations since the last call; ``first`` is the first.
 
         Raises
         ------
@@ -64,14 +79,16 @@ class HostMonitor:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._recorded: list[tuple[float, float]] = []
+        self._recorded: list[Recorded] = []
         self.scale = 1.0
 
-    def record(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
+    def record(
+        self, iteration: int, loss: Any, params: Parameters, grads: Parameters, terms: Terms = NO_TERMS
+    ) -> None:
         """As in :class:`GradientMonitor`; raises the error that :meth:`read` would raise."""
         loss, norm, options = float(loss), gradient_norm(grads), self._options
         check_iteration(iteration, loss, norm, params, grads)
-        self._recorded.append((loss, norm))
+        self._recorded.append(Recorded(loss, norm, {name: float(term) for name, term in terms.items()}))
         if options.clip_value is not None:
             clip_by_value(grads, options.clip_value)
             if options.clip_norm is not None:
@@ -85,14 +102,14 @@ class HostMonitor:
         """As in :class:`GradientMonitor`."""
         del self._recorded[count:]
 
-    def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
+    def read(self, first: int, params: Parameters, grads: Parameters) -> list[Recorded]:
         """As in :class:`GradientMonitor`."""
         recorded, self._recorded = self._recorded, []
         return recorded
 
 
 class DeviceMonitor:
-    """Leaves losses and norms on a GPU: :class:`GradientMonitor`."""
+    """Leaves losses, terms and norms on a GPU: :class:`GradientMonitor`."""
 
     def __init__(self, options: Options) -> None:
         self.read_every = min(options.print_every, _READ_EVERY)
@@ -101,19 +118,21 @@ class DeviceMonitor:
         self._in_use = gpu_training().InUse()
         self.keep_alive, self.drop_after = self._in_use.hold, self._log.forget_after
 
-    def record(self, iteration: int, loss: Any, params: Parameters, grads: Parameters) -> None:
+    def record(
+        self, iteration: int, loss: Any, params: Parameters, grads: Parameters, terms: Terms = NO_TERMS
+    ) -> None:
         """As in :class:`GradientMonitor`; ``scale`` is an array () on the device."""
         sum_of_squares = ops_for(grads.flat).sum_of_squares
         squares, clipped = sum_of_squares(grads.flat), None
         if self._clip_value is not None:
             clip_by_value(grads, self._clip_value)
             clipped = sum_of_squares(grads.flat)
-        self.scale = self._log.look(loss, squares, clipped)
+        self.scale = self._log.look(loss, squares, clipped, terms)
 
-    def read(self, first: int, params: Parameters, grads: Parameters) -> list[tuple[float, float]]:
+    def read(self, first: int, params: Parameters, grads: Parameters) -> list[Recorded]:
         """As in :class:`GradientMonitor`."""
-        recorded = self._log.read()
-        for k, (loss, norm) in enumerate(recorded):
+        recorded = [Recorded(*each) for each in self._log.read()]
+        for k, (loss, norm, _) in enumerate(recorded):
             if not (math.isfinite(loss) and math.isfinite(norm)):
                 check_iteration(first + k, loss, norm, params, grads, before=recorded[:k])
         return recorded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
@@ -16,13 +17,11 @@ class NonFiniteError(FloatingPointError):
     ----------
     parameter : str or None
         The name of the parameter that has the value, if one has.
-    before : list of (float, float)
-        Losses and norms of the iterations before it that have not been read yet.
+    before : list of Recorded
+        Of the iterations before it that have not been read yet: see :mod:`rnnlab.training.gradient_monitor`.
     """
 
-    def __init__(
-        self, message: str, parameter: str | None = None, before: Sequence[tuple[float, float]] = ()
-    ) -> None:
+    def __init__(self, message: str, parameter: str | None = None, before: Sequence[Any] = ()) -> None:
         super().__init__(message)
         self.parameter, self.before = parameter, list(before)
 
@@ -33,7 +32,7 @@ def check_iteration(
     norm: float,
     params: Parameters,
     grads: Parameters,
-    before: Sequence[tuple[float, float]] = (),
+    before: Sequence[Any] = (),
 ) -> None:
     """Check the loss and the gradient of an iteration, before its update.
 
@@ -46,7 +45,7 @@ def check_iteration(
         The norm of the gradient, which is not finite if an element is not.
     params, grads : Parameters
         Searched for the first value that is not finite. The gradient may be a later iteration's.
-    before : sequence of (float, float)
+    before : sequence
         Attribute of the error.
 
     Raises

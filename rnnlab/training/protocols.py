@@ -32,6 +32,9 @@ class Model(Protocol):
         part's own, and the gradient is added into ``grads`` instead of overwriting it, so that losses and
         gradients of the parts add up to those of the batch.
 
+        A model that adds losses to its first one may have ``last_terms``: those of the last call by name,
+        before they were weighted. They become columns of the history. A part's add up to those of the batch.
+
         A model for CUDA graphs also has ``padded(*batch, part_of=)``, ``prefetch_padded(padded)`` and
         ``padded_loss(padded, rng=, grads=)``, as the models of :mod:`rnnlab.models` have.
         """

@@ -256,10 +256,10 @@ class Solver:
         """A row for every epoch.
 
         Columns: epoch, iteration, train_loss, train_loss_per_token, gradient_norm, seconds,
-        tokens_per_second, what the objective measures, learning_rate, sampling where it is scheduled, and the
-        metrics. Loss, norm before clipping and the objective's are means over the iterations; rate and
-        sampling are the last iteration's. The loss per token is in the unit of val_loss, but it is measured
-        while the parameters change, with dropout, and includes all losses of the model.
+        tokens_per_second, what the objective measures, the model's ``last_terms``, learning_rate, sampling
+        where it is scheduled, and the metrics. Loss, norm before clipping, the objective's and the terms are
+        means over the iterations; rate and sampling are the last iteration's. The loss per token is in the
+        unit of val_loss, but measured while the parameters change, with dropout, and of the whole loss.
         """
         return self._state.history
 
@@ -354,8 +354,8 @@ class Solver:
             raise
         state.read(results)
         state.totals.seconds += time.perf_counter() - started
-        for done, (loss, _) in enumerate(results, before + 1):
-            progress.iteration(done, total, loss, state.totals)
+        for done, recorded in enumerate(results, before + 1):
+            progress.iteration(done, total, recorded.loss, state.totals)
 
     def _end_epoch(self, progress: Progress) -> None:
         """Validate, add the epoch to the history, and save."""

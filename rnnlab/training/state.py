@@ -11,6 +11,7 @@ import numpy as np
 
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
 from rnnlab.training.epoch_totals import EpochTotals
+from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.options import Options
@@ -83,11 +84,13 @@ class TrainingState:
         self._unread.append(sums)
         self.order.batch += 1
 
-    def read(self, results: Sequence[tuple[float, float]]) -> None:
-        """Add the losses and gradients' norms of the first iterations that have none yet."""
-        for loss, norm in results:
+    def read(self, results: Sequence[Recorded]) -> None:
+        """Add what was recorded of the first iterations whose losses have not been read yet."""
+        for loss, norm, terms in results:
+            counted = self._unread.pop(0)
+            counted["measured"] = {**(counted.get("measured") or {}), **terms}
             self.losses.append(loss)
-            self.totals.add(loss=loss, gradient_norm=norm, **self._unread.pop(0))
+            self.totals.add(loss=loss, gradient_norm=norm, **counted)
 
     def snapshot(self) -> Callable[[], None]:
         """A function that restores the generator and the count of updates, for an iteration that fails."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rnnlab.ops import device_of, ops_on
-from rnnlab.parameters import Parameters
 from rnnlab.training.accumulation import parts_of
 from rnnlab.training.frozen_parameters import Trained
-from rnnlab.training.gradient_monitor import gradient_monitor
+from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.optim import make_update_rule, runs_on_device
 from rnnlab.training.options import Options
 from rnnlab.training.protocols import Array, Model, Objective
@@ -194,10 +193,10 @@ class Update:
         self._monitor.keep_alive(batch)
         return batch
 
-    def _apply(self, loss: Any, grads: Parameters, state: TrainingState) -> None:
+    def _apply(self, loss: Any, terms: Terms, state: TrainingState) -> None:
         """Record and clip the gradient, and call the update rule."""
-        self._trained.clear_frozen(grads)
-        self._monitor.record(state.iteration + 1, loss, self._model.params, grads)
+        self._trained.clear_frozen(self._grads)
+        self._monitor.record(state.iteration + 1, loss, self._model.params, self._grads, terms)
         self._step(state)
 
     def _step(self, state: TrainingState) -> None:
@@ -218,11 +217,21 @@ class Update:
         model: Any = self._model
         grads, rng = self._grads, self._rng(state)
         grads.flat[...] = 0
-        loss = sum(model.padded_loss(part, rng=rng, grads=grads) for part in parts)
-        self._apply(loss, grads, state)
+        losses = (model.padded_loss(part, rng=rng, grads=grads) for part in parts)
+        self._apply(*self._summed(losses), state)
 
-    def read(self, first: int) -> list[tuple[float, float]]:
-        """Losses and norms, before clipping, of the updates since the last call; ``first`` is the first.
+    def _summed(self, losses: Iterator[Any]) -> tuple[Any, Terms]:
+        """The sum of the losses of parts, computed one after another, and the sums of their terms."""
+        total: Any = None
+        terms: dict[str, Any] = {}
+        for loss in losses:
+            total = loss if total is None else total + loss
+            for name, term in getattr(self._model, "last_terms", NO_TERMS).items():
+                terms[name] = terms[name] + term if name in terms else term
+        return total, terms
+
+    def read(self, first: int) -> list[Recorded]:
+        """What was recorded of the updates since the last call; ``first`` is the first of them.
 
         Raises
         ------
@@ -242,19 +251,17 @@ class Update:
             + ("; graphs take memory of their own, which graphs=False saves" * self._options.graphs)
         )
 
-    def _gradient(self, batch: Prepared, state: TrainingState) -> tuple[Any, Parameters]:
-        """The loss of a batch and its gradient, in parts if ``accumulate`` is above 1."""
+    def _gradient(self, batch: Prepared, state: TrainingState) -> tuple[Any, Terms]:
+        """Compute the gradient of a batch, in parts if ``accumulate`` is above 1; return loss and terms."""
         options: dict[str, Any] = {"rng": self._rng(state), "grads": self._grads}
         if state.sampling is not None:
             options["sampling"] = state.sampling
-        if self._options.accumulate == 1:
-            return self._model.loss(*batch.arrays, **options, **batch.options)
-        options["part_of"] = (batch.examples, batch.tokens)
-        self._grads.flat[...] = 0
-        losses = (
-            self._model.loss(*arrays, **options, **weights)[0] for arrays, weights in self._parts(batch)
-        )
-        return sum(losses), self._grads
+        parts: Iterable[Any] = [(batch.arrays, batch.options)]
+        if self._options.accumulate > 1:
+            options["part_of"] = (batch.examples, batch.tokens)
+            self._grads.flat[...] = 0
+            parts = self._parts(batch)
+        return self._summed(self._model.loss(*arrays, **options, **weights)[0] for arrays, weights in parts)
 
     def _rng(self, state: TrainingState) -> np.random.Generator | None:
         """The generator of dropout, None if the objective asks for a loss without it."""

@@ -63,6 +63,61 @@ def test_a_loss_weight_set_to_an_invalid_value(name, value, rng):
         model.loss(*batch(rng))
 
 
+def termed(rng, kind):
+    """A model with losses beside the cross-entropy, without label smoothing, and a batch for it."""
+    if kind == "classifier":
+        model = SequenceClassifier(3, 2, 4, "gru", dtype=np.float64, reconstruction=0.3)
+        return model, (rng.standard_normal((5, 4, 2)), np.array([0, 2, 1, 1, 0]), np.array([4, 1, 3, 2, 4]))
+    options = {"attention": "additive", "reviewer": {"blocks": 2, "steps": 2}, "reconstruction": 0.3}
+    options |= {"discriminative": 0.7, "cell_type": "lstm", "dtype": np.float64, "loss_average": "batch"}
+    if kind == "captioner":
+        options |= {"doubly_stochastic": 0.2}
+        return CaptioningRNN(WORD_TO_IDX, 3, 2, 4, **options), batch(rng, **options)
+    model = Seq2Seq(WORD_TO_IDX, WORD_TO_IDX, 2, 4, **options, encoder_reconstruction=0.5)
+    source = np.array([[3, 4, 5, 2], [4, 3, 2, 0], [5, 5, 2, 0], [3, 2, 0, 0], [4, 4, 4, 2]])
+    return model, (source, batch(rng, **options)[1])
+
+
+TERMS = {
+    "captioner": {"doubly_stochastic", "reconstruction", "discriminative"},
+    "translator": {"reconstruction", "encoder_reconstruction", "discriminative"},
+    "classifier": {"reconstruction"},
+}
+
+
+@pytest.mark.parametrize("kind", TERMS)
+def test_terms_of_the_loss_are_known_before_their_weights(kind, rng):
+    model, given = termed(rng, kind)
+    assert model.last_terms == {}
+    loss, terms = model.loss(*given)[0], model.last_terms
+    assert set(terms) == TERMS[kind]
+    weighted = {name: getattr(model, name) * term for name, term in terms.items()}
+    assert loss == pytest.approx(model.nll(*given)[0] / len(given[0]) + sum(weighted.values()), rel=1e-12)
+    for name, term in terms.items():
+        weight = getattr(model, name)
+        setattr(model, name, 0.0)
+        assert loss - model.loss(*given)[0] == pytest.approx(weight * term, rel=1e-9)
+        assert set(model.last_terms) == set(terms) - {name}
+        setattr(model, name, 3 * weight)
+        model.loss(*given)
+        assert model.last_terms == pytest.approx(terms, rel=1e-12)
+        setattr(model, name, weight)
+
+
+@pytest.mark.parametrize("kind", TERMS)
+def test_terms_of_parts_add_up_to_those_of_the_batch(kind, rng):
+    model, given = termed(rng, kind)
+    model.loss(*given)
+    terms, tokens, summed = model.last_terms, model.nll(*given)[1], dict.fromkeys(TERMS[kind], 0.0)
+    grads = model.params.zeros_like()
+    for rows in (slice(2), slice(2, 5)):
+        model.loss(*(array[rows] for array in given), part_of=(5, tokens), grads=grads)
+        summed = {name: summed[name] + term for name, term in model.last_terms.items()}
+    assert summed == pytest.approx(terms, rel=1e-12)
+    model.padded_loss(model.padded(*given), grads=grads)
+    assert model.last_terms == pytest.approx(terms, rel=1e-12)
+
+
 def test_gradients_are_overwritten_or_added(rng):
     model, given = build(), batch(rng)
     _, expected = model.loss(*given)

@@ -90,7 +90,16 @@ def test_each_stage_trains_what_its_losses_reach(run):
     for name in reviewer:
         states = [each.parameters[name].tobytes() for each in (first, middle, last)]
         assert len({fresh.params[name].tobytes(), *states}) == 4, name
-    assert "reward" in last.history[-1]
+    columns = {"discriminative", "reward"}
+    assert [columns & set(each.history[-1]) for each in (first, middle, last)] == [
+        set(),
+        {"discriminative"},
+        {"reward"},
+    ]
+    written = (path / "stage2/history.csv").read_text().splitlines()
+    assert [float(row.split(",")[written[0].split(",").index("discriminative")]) for row in written[1:]] == [
+        row["discriminative"] for row in middle.history
+    ]
 
 
 @pytest.mark.parametrize("iteration", [3, 6, 9, 12, 15])

@@ -88,6 +88,9 @@ def test_the_second_stage_trains_for_the_reward(tables, tmp_path, capsys):
 def test_losses_without_targets_are_added(tables, tmp_path):
     tables["stage"][1] = SELF_CRITICAL | {"losses": {"doubly_stochastic": 0.2}}
     assert train(tables, tmp_path / "run").model.doubly_stochastic == 0.2
+    row = load_checkpoint(tmp_path / "run/last.h5").history[0]
+    assert row["doubly_stochastic"] > 0
+    assert row["reward"] >= 0
 
 
 MODELS = [

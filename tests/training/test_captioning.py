@@ -195,6 +195,7 @@ REVIEWED = {
     "doubly_stochastic": 0.2,
     "discriminative": 0.1,
 }
+TERMS = {"doubly_stochastic", "discriminative", "reconstruction"}
 GROUPED = [
     ({}, {}),
     (REVIEWED, {"scheduled_sampling": {"name": "constant", "value": 0.5}}),
@@ -220,10 +221,45 @@ def test_captions_of_an_image_train_as_those_of_copies_of_it(model, options):
     np.testing.assert_allclose(grouped.loss_history, flat.loss_history, rtol=1e-10)
     np.testing.assert_allclose(grouped.model.params.flat, flat.model.params.flat, rtol=1e-8, atol=1e-12)
     for found, expected in zip(grouped.history, flat.history, strict=True):
-        for column in ("train_loss", "train_loss_per_token", "gradient_norm", "val_loss"):
+        for column in (
+            "train_loss",
+            "train_loss_per_token",
+            "gradient_norm",
+            "val_loss",
+            *TERMS & set(model),
+        ):
             assert found[column] == pytest.approx(expected[column], rel=1e-6)
         tokens = [row["tokens_per_second"] * row["seconds"] for row in (found, expected)]
         assert tokens[0] == pytest.approx(tokens[1])
+
+
+def test_a_column_of_the_history_is_the_mean_of_a_term_of_the_loss():
+    data = grouped_data(3)
+    model = make_model(data, dtype="float64", **REVIEWED, reconstruction=0.3)
+    solver = Solver(
+        model,
+        data,
+        update_rule="sgd",
+        optim_config={"learning_rate": 1e-14},
+        **(OPTIONS | {"batch_size": 6}),
+    )
+    solver.train()  # of 18 captions: batches of one size
+    model.loss(*data.batch("train", np.arange(18)))
+    for row in solver.history:
+        assert {name: row[name] for name in TERMS} == pytest.approx(model.last_terms, rel=1e-9)
+
+
+def test_a_term_of_the_loss_falls_where_it_has_a_weight():
+    data, columns = grouped_data(3), []
+    for weight in (1e-6, 5.0):
+        options = REVIEWED | {"discriminative": weight, "doubly_stochastic": 0.0}
+        fast = {"num_epochs": 6, "optim_config": {"learning_rate": 2e-2}}
+        solver = Solver(make_model(data, **options), data, **(OPTIONS | fast))
+        solver.train()
+        assert TERMS & set(solver.history[0]) == {"discriminative"}
+        columns.append([row["discriminative"] for row in solver.history])
+    assert columns[1][-1] < 0.7 * columns[0][-1]
+    assert columns[1][-1] < 0.7 * columns[1][0]
 
 
 def count_reviews(model, monkeypatch):
@@ -296,6 +332,8 @@ def test_groups_of_captions_resume_bit_for_bit(options, tmp_path):
     resumed.train()
     assert resumed.loss_history == reference.loss_history
     np.testing.assert_array_equal(resumed.model.params.flat, reference.model.params.flat)
+    for column in ("doubly_stochastic", "discriminative"):
+        assert [row[column] for row in resumed.history] == [row[column] for row in reference.history]
 
 
 def test_graphs_train_on_groups_of_captions(device):
@@ -315,3 +353,6 @@ def test_graphs_train_on_groups_of_captions(device):
     )
     on_cpu.train()
     np.testing.assert_allclose(trained[1].loss_history, on_cpu.loss_history, rtol=1e-8)
+    for column in ("doubly_stochastic", "discriminative"):
+        columns = [[row[column] for row in solver.history] for solver in (*trained, on_cpu)]
+        np.testing.assert_allclose(columns[:2], [columns[2]] * 2, rtol=1e-8)

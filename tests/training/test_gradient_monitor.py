@@ -35,7 +35,7 @@ def test_losses_and_norms_are_read_once():
     for loss, grads in ((2.0, gradients(3, 4, 0, 0, 0, 0)), (1.0, gradients(0, 0, 0, 0, 6, 8))):
         monitor.record(1, loss, PARAMS, grads)
         assert monitor.scale == 1.0
-    assert monitor.read(1, PARAMS, PARAMS) == [(2.0, 5.0), (1.0, 10.0)]
+    assert monitor.read(1, PARAMS, PARAMS) == [(2.0, 5.0, {}), (1.0, 10.0, {})]
     assert monitor.read(3, PARAMS, PARAMS) == []
 
 
@@ -44,7 +44,7 @@ def test_the_norm_is_of_the_gradient_before_clipping():
     monitor.record(1, 2.0, PARAMS, grads)
     np.testing.assert_array_equal(grads.flat, [3, 3, 0, 0, 0, 0])
     assert monitor.scale == pytest.approx(1 / np.sqrt(18))
-    assert monitor.read(1, PARAMS, grads) == [(2.0, 10.0)]
+    assert monitor.read(1, PARAMS, grads) == [(2.0, 10.0, {})]
 
 
 def test_iterations_that_failed_are_dropped():
@@ -52,7 +52,14 @@ def test_iterations_that_failed_are_dropped():
     for loss in (3.0, 2.0, 1.0):
         monitor.record(1, loss, PARAMS, PARAMS)
     monitor.drop_after(1)
-    assert monitor.read(1, PARAMS, PARAMS) == [(3.0, 0.0)]
+    assert monitor.read(1, PARAMS, PARAMS) == [(3.0, 0.0, {})]
+
+
+def test_terms_are_read_with_their_iteration():
+    monitor, given = HostMonitor(options()), [{"a": np.float32(0.5)}, {}, {"b": 2.0}]
+    for terms in given:
+        monitor.record(1, 1.0, PARAMS, PARAMS, terms)
+    assert [each.terms for each in monitor.read(1, PARAMS, PARAMS)] == given
 
 
 @pytest.mark.parametrize(
@@ -76,4 +83,14 @@ def test_on_a_device_the_host_reads_later(device):
         monitor.record(1, cupy.asarray(loss), params, grads.on(cupy.asarray))
     with pytest.raises(NonFiniteError, match="iteration 6: the gradient's norm is nan") as error:
         monitor.read(5, params, params)
-    assert error.value.before == [(2.0, 5.0)]
+    assert error.value.before == [(2.0, 5.0, {})]
+
+
+def test_terms_stay_on_a_device_until_they_are_read(device):
+    import cupy
+
+    params = PARAMS.on(cupy.asarray)
+    monitor = gradient_monitor(params, options())
+    for terms in ({"a": cupy.asarray(0.5)}, {"b": cupy.asarray(2.0)}):
+        monitor.record(1, cupy.asarray(1.0), params, params, terms)
+    assert [each.terms for each in monitor.read(1, params, params)] == [{"a": 0.5}, {"b": 2.0}]

@@ -7,6 +7,7 @@ import pytest
 
 from rnnlab.training import Solver
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
+from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.state import TrainingState
 
@@ -22,7 +23,7 @@ def iterate(state, losses):
     state.order.batches()
     for loss in losses:
         state.count(averaged_over=2, tokens=4, seconds=0.5)
-        state.read([(loss, 1.0)])
+        state.read([Recorded(loss, 1.0)])
 
 
 def test_iterations_are_counted_before_their_losses_are_read(state):
@@ -30,7 +31,7 @@ def test_iterations_are_counted_before_their_losses_are_read(state):
     for _ in range(3):
         state.count(averaged_over=1, tokens=1, seconds=1.0)
     assert (state.iteration, state.unread, state.order.batch) == (3, 3, 3)
-    state.read([(5.0, 1.0)])
+    state.read([Recorded(5.0, 1.0)])
     assert (state.iteration, state.unread, state.losses) == (3, 2, [5.0])
     state.rule.steps = 3
     state.drop_unread()
@@ -62,6 +63,20 @@ def test_an_epoch_has_a_row(state):
         "val_loss": 2.0,
     }
     assert (state.multiplier, state.order.epoch, state.totals.iterations) == (0.5, 1, 0)
+
+
+def test_an_epoch_has_a_column_for_each_term_of_the_loss(state, model, data):
+    state.order.batches()
+    state.count(averaged_over=2, tokens=4, seconds=0.5, measured={"reward": 1.0})
+    state.count(averaged_over=2, tokens=4, seconds=0.5)
+    state.read([Recorded(1.0, 1.0, {"penalty": 0.1})])
+    saved = json.loads(json.dumps(state.save()["solver"]["totals"]))
+    assert saved["sums"] == {"reward": 1.0, "penalty": 0.1}
+    state.read([Recorded(1.0, 1.0, {"penalty": 0.5})])
+    state.end_epoch({"val_loss": 2.0})
+    (row,) = state.history
+    assert (row["reward"], row["penalty"]) == (0.5, 0.3)
+    assert list(row).index("penalty") < list(row).index("learning_rate")
 
 
 def test_a_metric_that_is_not_finite_changes_nothing(state):

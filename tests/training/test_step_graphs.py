@@ -85,6 +85,9 @@ MODELS = {
 }  # fmt: skip
 
 
+TERMS = {"doubly_stochastic", "reconstruction", "encoder_reconstruction", "discriminative"}
+
+
 def trained(make, options, run_dir=None, noise=False, **solver_options):
     model, data = make(np.random.default_rng(0), **options)
     defaults = {"num_epochs": 3, "batch_size": 5, "seed": 1, "clip_norm": 1.0, "verbose": False}
@@ -97,12 +100,17 @@ def parameters(solver):
     return solver.model.to("cpu").params.flat
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_the_training_of_the_cpu(name, device):
-    plain = trained(*MODELS[name])
-    graphs = trained(*MODELS[name], device="gpu", graphs=True)
+@pytest.mark.parametrize("model", MODELS)
+def test_the_training_of_the_cpu(model, device):
+    plain = trained(*MODELS[model])
+    graphs = trained(*MODELS[model], device="gpu", graphs=True)
     np.testing.assert_allclose(graphs.loss_history, plain.loss_history, rtol=1e-8)
     np.testing.assert_allclose(parameters(graphs), parameters(plain), rtol=1e-6, atol=1e-8)
+    weights = {name for name in TERMS if MODELS[model][1].get(name)}
+    for row, expected in zip(graphs.history, plain.history, strict=True):
+        assert weights == TERMS & set(row) == TERMS & set(expected)
+        for weight in weights:
+            assert row[weight] == pytest.approx(expected[weight], rel=1e-7)
 
 
 @pytest.mark.parametrize("asked", ["0", "1"])

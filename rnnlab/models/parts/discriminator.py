@@ -60,7 +60,7 @@ class Discriminator:
         weight: float,
         grads: Parameters,
     ) -> tuple[float, list[Array]]:
-        """``weight`` times the loss, and the gradients of the thought vectors.
+        """The loss, and ``weight`` times the gradients of the thought vectors.
 
         Parameters
         ----------
@@ -69,15 +69,15 @@ class Discriminator:
             On the device of the thought vectors.
         weight : float
         grads : Parameters
-            The gradient of the word scores' weight is added into them.
+            The gradient of the word scores' matrix, times ``weight``, is added into them.
         """
         words = frequent_words(_target_tokens(forced, thoughts[0]), self._first, self.num_words)
-        total, dthoughts, share = 0.0, [], weight / len(thoughts)
+        total, dthoughts, scale = 0.0, [], weight / len(thoughts)
         for each in thoughts:
             loss, cache = discriminative_forward(each, words, params.scope(PREFIX))
             total += loss
-            dthoughts.append(discriminative_backward(share, cache, into=grads.scope(PREFIX))[0])
-        return share * total, dthoughts
+            dthoughts.append(discriminative_backward(scale, cache, into=grads.scope(PREFIX))[0])
+        return total / len(thoughts), dthoughts
 
 
 def build_discriminator(

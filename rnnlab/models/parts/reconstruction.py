@@ -58,7 +58,7 @@ class Reconstructor:
         grads: Parameters,
         mask: Array | None = None,
     ) -> tuple[float, Array, Array | None]:
-        """``weight`` times the loss, and the gradients of the hidden states.
+        """The loss, and ``weight`` times the gradients of the hidden states.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class Reconstructor:
             Number of steps to compute.
         weight : float
         grads : Parameters
-            The parameters' gradients are added into them.
+            The parameters' gradients, times ``weight``, are added into them.
         mask : (N, T), optional
             On the device, 1 for the states that the loss includes.
 
@@ -83,7 +83,7 @@ class Reconstructor:
         dhidden, dfirst, _ = arnet_backward(
             weight, cache, detach_target=self._detach_target, into=grads.scope(self._prefix)
         )
-        return weight * loss, dhidden, dfirst
+        return loss, dhidden, dfirst
 
 
 class EncoderReconstructor:
@@ -108,7 +108,7 @@ class EncoderReconstructor:
     def loss(
         self, params: Parameters, memory: Array, batch: SourceBatch, *, weight: float, grads: Parameters
     ) -> tuple[float, Array]:
-        """``weight`` times the loss of the memory (N, L, H) or (N, L, 2H), and the memory's gradient."""
+        """The loss of the memory (N, L, H) or (N, L, 2H), and ``weight`` times the memory's gradient."""
         (N, L, columns), ops = memory.shape, ops_for(memory)
         H = columns // len(self._each)
         total, dmemory = 0.0, ops.empty(memory.shape, memory.dtype)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import cupy as cp
@@ -16,8 +18,11 @@ from rnnlab.types import Array
 __all__ = ["GradientLog", "Graph", "GraphMemory", "InUse"]
 
 
+_TERMS = 8  # the most names in a log
+
+
 class GradientLog:
-    """Losses and norms of gradients, which stay on the device until they are read.
+    """Losses, their terms and norms of gradients, which stay on the device until they are read.
 
     An iteration whose loss or norm is not finite updates nothing, nor does any later one until the log is
     read. A norm above 1e154, possible in float64 only, counts as not finite, since its square overflows.
@@ -33,10 +38,17 @@ class GradientLog:
     def __init__(self, rows: int, most: float | None = None) -> None:
         self._most = math.inf if most is None else most
         self._rows = rows
-        self._log, self._state = cp.zeros((rows, 2)), cp.zeros(2, np.int64)
-        self._scale, self._loss = cp.ones(1), cp.zeros(1)
+        self._log, self._state = cp.zeros((rows, 2 + _TERMS)), cp.zeros(2, np.int64)
+        self._scale, self._loss, self._terms = cp.ones(1), cp.zeros(1), cp.zeros(_TERMS)
+        self._columns: dict[str, int] = {}  # of the terms seen so far
 
-    def look(self, loss: Any, gradient: Array, clipped: Array | None = None) -> Array:
+    def look(
+        self,
+        loss: Any,
+        gradient: Array,
+        clipped: Array | None = None,
+        terms: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Array:
         """Record an iteration; return the factor of its update, an array () on the device.
 
         Parameters
@@ -46,20 +58,39 @@ class GradientLog:
             The sum of squares of the gradient.
         clipped : array (), optional
             The same after clipping by value, if there was any.
+        terms : mapping of str to float, or to an array () on the device
+            Terms of the loss by name, not all of them in each iteration. A log has at most 8 names.
+
+        Raises
+        ------
+        ValueError
+            If there are more names.
         """
         self._loss[...] = loss
+        given = 0
+        for name, term in terms.items():
+            if name not in self._columns and len(self._columns) == _TERMS:
+                names = ", ".join([*self._columns, name])
+                raise ValueError(f"a loss has the terms {names}, expected at most {_TERMS}")
+            column = self._columns.setdefault(name, len(self._columns))
+            self._terms[column : column + 1] = term
+            given |= 1 << column
         clipped = gradient if clipped is None else clipped
-        arrays = self._loss, gradient, clipped, self._log, self._state, self._scale
+        arrays = self._loss, gradient, clipped, self._terms, self._log, self._state, self._scale
         check_contiguous(*arrays)
-        launch("record_gradient", np.dtype(float), 1, 1, (*arrays, self._rows, self._most))
+        launch("record_gradient", np.dtype(float), 1, 1, (*arrays, self._rows, _TERMS, given, self._most))
         return self._scale
 
-    def read(self) -> list[tuple[float, float]]:
-        """Wait for all iterations since the last call; return the loss and the norm of each."""
+    def read(self) -> list[tuple[float, float, dict[str, float]]]:
+        """Wait for all iterations since the last call; return the loss, the norm and the terms of each."""
         count = int(self._state[0])
-        log = cp.asnumpy(self._log[: min(count, self._rows)])
+        log = cp.asnumpy(self._log[: min(count, self._rows)]).tolist()
         self._state[...] = 0
-        return [(float(loss), float(norm)) for loss, norm in log]
+        columns = self._columns.items()
+        return [
+            (loss, norm, {name: row[k] for name, k in columns if not math.isnan(row[k])})
+            for loss, norm, *row in log
+        ]
 
     def forget_after(self, count: int) -> None:
         """Remove all but the first ``count`` iterations since the last call of :meth:`read`."""

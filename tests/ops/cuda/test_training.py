@@ -20,8 +20,22 @@ def test_a_log(ops):
     scales = [float(log.look(loss, g)[0]) for loss in (1.5, ops.asarray(np.float64(2.5)))]
     assert scales == [0.2, 0.2]
     assert float(log.look(1.0, g, squares(ops, 0.5))[0]) == 1  # clipped already
-    assert log.read() == [(1.5, 5.0), (2.5, 5.0), (1.0, 5.0)]
+    assert log.read() == [(1.5, 5.0, {}), (2.5, 5.0, {}), (1.0, 5.0, {})]
     assert log.read() == []
+
+
+def test_a_log_of_terms(ops):
+    """Each iteration has its own ones, whatever those before had."""
+    log, g = gpu_training().GradientLog(3), squares(ops, 3.0, 4.0)
+    on_device = ops.asarray(np.float32(0.25)), ops.asarray(np.float64(-2.0))
+    given = [{"a": on_device[0], "b": 1.5}, {}, {"c": 3.0, "b": on_device[1]}]
+    for terms in given:
+        log.look(1.0, g, terms=terms)
+    assert [terms for _, _, terms in log.read()] == [{"a": 0.25, "b": 1.5}, {}, {"b": -2.0, "c": 3.0}]
+    log.look(1.0, g, terms={f"t{k}": float(k) for k in range(5)})
+    assert log.read()[0][2] == {f"t{k}": float(k) for k in range(5)}
+    with pytest.raises(ValueError, match="a loss has the terms a, b, c, t0, .*, t4, d, expected at most 8"):
+        log.look(1.0, g, terms={"a": 1.0, "d": 2.0})
 
 
 @pytest.mark.parametrize("loss", [np.nan, np.inf, 1.0])
@@ -44,7 +58,7 @@ def test_a_failed_iteration_is_forgotten(ops):
         log.look(loss, squares(ops, 1.0))
     log.forget_after(1)
     log.look(3.0, squares(ops, 1.0))
-    assert [loss for loss, _ in log.read()] == [1, 3]
+    assert [loss for loss, _, _ in log.read()] == [1, 3]
 
 
 class LateEvent:

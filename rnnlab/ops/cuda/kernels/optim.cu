@@ -87,18 +87,21 @@ KERNEL(clip_values)(REAL* x, Size size, REAL bound) {
     FOR_EACH(i, size) x[i] = x[i] > bound ? bound : x[i] < -bound ? -bound : x[i];
 }
 
-// Writes the loss and the norm of a gradient to the next row of `log`, and to `scale` the factor that brings the norm
-// to at most `most`. Once a loss or a norm was not finite, the factor is NaN, so that no rule updates anything.
-// `state` counts the rows since the log was read, and those that were not finite. `squares` is the sum of squares of
-// the gradient before its elements were clipped, `clipped` after.
-KERNEL(record_gradient)(const double* loss, const double* squares, const double* clipped, double* log, Size* state,
-                         double* scale, Size rows, double most) {
+// Writes the loss, the norm of a gradient and `columns` terms of the loss to the next row of `log`, and to `scale` the
+// factor that brings the norm to at most `most`. A term whose bit in `given` is 0 is written as NaN. Once a loss or a
+// norm was not finite, the factor is NaN, so that no rule updates anything. `state` counts the rows since the log was
+// read, and those that were not finite. `squares` is the sum of squares of the gradient before its elements were
+// clipped, `clipped` after.
+KERNEL(record_gradient)(const double* loss, const double* squares, const double* clipped, const double* terms,
+                         double* log, Size* state, double* scale, Size rows, Size columns, Size given, double most) {
     FOR_EACH(i, 1) {
         double norm = sqrt(*squares), left = sqrt(*clipped);
         Size row = state[0]++;
         if (row < rows) {
-            log[2 * row] = *loss;
-            log[2 * row + 1] = norm;
+            double* own = log + row * (2 + columns);
+            own[0] = *loss;
+            own[1] = norm;
+            for (Size k = 0; k < columns; k++) own[2 + k] = given >> k & 1 ? terms[k] : NAN;
         }
         if (!isfinite(*loss) || !isfinite(norm)) state[1]++;
         *scale = state[1] ? NAN : left > most ? most / left : 1.0;
