@@ -20,13 +20,13 @@ from rnnlab.models.parts.captioning import (
     StateActivation,
     build_decoder,
     build_encoder,
-    build_output,
     check_options,
 )
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.features import Features, checked_features, features_of, named_arrays
 from rnnlab.models.parts.initialisation import set_forget_bias
+from rnnlab.models.parts.output import build_output
 from rnnlab.models.parts.reconstruction import decoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.reviewer import build_reviewer
