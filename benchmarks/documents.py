@@ -17,7 +17,8 @@ from statistics import fmean, stdev
 from typing import Any
 
 from benchmarks import results
-from benchmarks.trainings import Column, Row, Table
+from benchmarks.columns import Column
+from benchmarks.trainings import Row, Table
 
 _MARKERS = re.compile(r"<!-- table (?P<name>\S+) -->\n.*?<!-- end of table (?P=name) -->\n", re.DOTALL)
 _BEGIN = re.compile(r"<!-- (?:end of )?table (\S+) -->")

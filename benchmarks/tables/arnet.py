@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from benchmarks.columns import CAPTIONS, DISTANCES, PERPLEXITY
 from benchmarks.tables.flickr8k import LSTM, SOFT_ATTENTION, val
-from benchmarks.trainings import CAPTIONS, DISTANCES, PERPLEXITY, Row, Table, Training, seeds
+from benchmarks.trainings import Row, Table, Training, seeds
 
 _SECOND_STAGE = (
     "training.num_epochs=3",

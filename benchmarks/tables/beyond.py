@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from benchmarks.columns import CAPTIONS, PERPLEXITY, best, score
 from benchmarks.tables.flickr8k import LSTM, test, val
 from benchmarks.tables.review import REVIEW_NET, RNM, SOFT_ATTENTION
-from benchmarks.trainings import CAPTIONS, EXTRAS, PERPLEXITY, People, Row, Table, Training, best, score
+from benchmarks.trainings import EXTRAS, People, Row, Table, Training
 
 # A training of one stage, from a model that is trained: the second stage of recipes/flickr8k_scst.toml.
 _STAGE = {

@@ -6,19 +6,9 @@ X. Chen et al. (2018), tables 3 and 4: ARNet and others in a second stage. Jiang
 
 from __future__ import annotations
 
+from benchmarks.columns import CAPTIONS, DISTANCES, EPOCHS, PERPLEXITY, SIZE, best, score
 from benchmarks.tables.arnet import SCHEDULED_SAMPLING, ZONEOUT, second_stages
-from benchmarks.trainings import (
-    CAPTIONS,
-    DISTANCES,
-    EPOCHS,
-    PERPLEXITY,
-    SIZE,
-    Row,
-    Table,
-    Training,
-    best,
-    score,
-)
+from benchmarks.trainings import Row, Table, Training
 
 _TEST = ("--split", "test")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.trainings import EPOCHS, MINUTES, SIZE, Row, Table, Training, best, last, score
+from benchmarks.columns import EPOCHS, MINUTES, SIZE, best, last, score
+from benchmarks.trainings import Row, Table, Training
 
 _FLICKR8K = "data.directory=$RNNLAB_DATA/flickr8k_cs231n"
 _SIZES = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.trainings import EPOCHS, Row, Table, Training, best, last, score
+from benchmarks.columns import EPOCHS, best, last, score
+from benchmarks.trainings import Row, Table, Training
 
 _TEST = ("--split", "test")
 

@@ -9,20 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import results
+from benchmarks.columns import CAPTIONS, EPOCHS, PERPLEXITY, SIZE, best, score
 from benchmarks.tables.flickr8k import test, val
-from benchmarks.trainings import (
-    CAPTIONS,
-    EPOCHS,
-    PERPLEXITY,
-    SIZE,
-    Ensemble,
-    Row,
-    Table,
-    Training,
-    best,
-    score,
-    seeds,
-)
+from benchmarks.trainings import Ensemble, Row, Table, Training, seeds
 
 _TRAINING_OF_THE_PAPER = (  # which the recipes of the other two models have
     "data.global_features=$RNNLAB_DATA/flickr8k/features_global.h5",

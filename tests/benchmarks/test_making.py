@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import making, results
-from benchmarks.trainings import Ensemble, Row, Table, score, seeds
+from benchmarks.columns import score
+from benchmarks.trainings import Ensemble, Row, Table, seeds
 from rnnlab.recipes.recipe import load_config
 from tests.benchmarks.small_table import FIRST, ON, TABLE, write_run
 
