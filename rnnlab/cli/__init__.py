@@ -25,6 +25,7 @@ from collections.abc import Sequence
 import rnnlab
 from rnnlab.cli import caption, data, discrepancy, evaluate, gradcheck, kernels, recipe, train, translate
 from rnnlab.cli.arguments import show_help
+from rnnlab.cli.closed_output import quiet_when_closed
 from rnnlab.metrics.java import JavaError
 from rnnlab.training import NonFiniteError
 
@@ -36,9 +37,14 @@ _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status.
 
-    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, and 130 after
-    Ctrl-C.
+    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, 130 after
+    Ctrl-C, and 141 if nothing reads the output any more.
     """
+    return quiet_when_closed(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """Run the command; return its exit status, or raise BrokenPipeError if the output is closed."""
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # for cells and rules of the user's, named "module:Object"
     parser = _parser()
@@ -52,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"rnnlab {options.command}: interrupted", file=sys.stderr)
         return _INTERRUPTED
+    except BrokenPipeError:  # an OSError, but no failure: main ends the command
+        raise
     except (*_FAILURES, ImportError) as error:
         if options.traceback or _is_bug(error):
             raise
