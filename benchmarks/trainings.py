@@ -13,9 +13,9 @@ from typing import Literal
 
 from benchmarks.columns import Column
 
-RUNS = Path("runs/papers")  # of the commands in results and documents
+RUNS = Path("runs/papers")  # in the commands of results and documents
 
-# What is measured in addition to the scores of rnnlab evaluate, and the names of its numbers.
+# What is measured besides the scores of rnnlab evaluate, and the names of the numbers.
 Extra = Literal["discrepancy", "comments", "four references"]
 CAPTION_SCORES = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr")
 EXTRAS: dict[Extra, tuple[str, ...]] = {
@@ -27,7 +27,7 @@ EXTRAS: dict[Extra, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Training:
-    """A model to train: a recipe, what is different in it, and perhaps another model to start from."""
+    """A model to train: a recipe, changes of its keys, and optionally another model to start from."""
 
     name: str
     recipe: str  # recipes/RECIPE.toml
@@ -85,7 +85,7 @@ Entry = Training | Ensemble | People
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table, of one entry or of several seeds; and the paper's line, if it has one."""
+    """A row of a table, for one entry or for several seeds, and the paper's numbers, if it has them."""
 
     label: str
     entries: tuple[Entry, ...]
@@ -100,7 +100,7 @@ class Table:
     title: str
     rows: tuple[Row, ...]
     columns: Mapping[str, Column]
-    paper: str = "the paper"  # whose numbers the rows have beside them
+    paper: str = "the paper"  # the label of the paper's numbers
     extras: tuple[Extra, ...] = ()
 
     def trainings(self) -> Iterator[Training]:
@@ -112,14 +112,14 @@ class Table:
 
 
 def with_starts(training: Training) -> Iterator[Training]:
-    """A training after those that it starts from."""
+    """The trainings that a training starts from, the first one first, and then the training itself."""
     if training.start is not None:
         yield from with_starts(training.start)
     yield training
 
 
 def seeds(training: Training, count: int) -> tuple[Training, ...]:
-    """The same training with the seeds 0 to ``count`` - 1; each starts from the start of its seed."""
+    """The same training with the seeds 0 to ``count`` - 1; each starts from the model of its own seed."""
 
     def seeded(one: Training, seed: int) -> Training:
         start = None if one.start is None else seeded(one.start, seed)

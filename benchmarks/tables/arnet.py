@@ -15,7 +15,7 @@ _SECOND_STAGE = (
 )
 ZONEOUT = ("model.regularisation.zoneout_h=0.1", "model.regularisation.zoneout_c=0.1")
 SCHEDULED_SAMPLING = ('training.scheduled_sampling={name="constant", value=0.25}',)
-_KINDS = {  # what differs between the second stages, which have equally many updates
+_KINDS = {  # what differs between the second stages, which have the same number of updates
     "plain": (),
     "zoneout": ZONEOUT,
     "scheduled_sampling": SCHEDULED_SAMPLING,
@@ -34,7 +34,7 @@ def second_stages(
 
 
 def _rows(label: str, start: Training, count: int) -> tuple[Row, ...]:
-    """Before the second stage; then each kind of it, the plain one and ARNet's with all seeds."""
+    """A row before the second stage, and one for each kind of it: all seeds for the plain one and ARNet."""
     rows = [Row(f"{label}, before the second stage", seeds(start, count), val(3))]
     for kind, training in second_stages(start, _SECOND_STAGE, _KINDS).items():
         used = seeds(training, count if kind in ("plain", "arnet") else 1)

@@ -1,7 +1,7 @@
 """Comments for code, on the HabeasCorpus.
 
-X. Chen et al. (2018), tables 3 and 4: ARNet and others in a second stage. Jiang, Ma and Lu
-(2018), table 5: keystrokes that completion saves.
+X. Chen et al. (2018), tables 3 and 4: ARNet and others in a second stage. Jiang, Ma and Lu (2020), table 5:
+keystrokes that completion saves.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def quiet_when_closed(command: Callable[[], int]) -> int:
 
 
 def _flush() -> None:
-    """Flush standard output if that is possible or the pipe is broken; the flush at exit reports the rest."""
+    """Flush standard output. Only a broken pipe is an error here: the flush at exit reports any other."""
     try:
         print(end="", flush=True)
     except BrokenPipeError:

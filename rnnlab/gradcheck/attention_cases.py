@@ -18,7 +18,7 @@ from rnnlab.types import Array
 
 
 def attention_cases(score: AttentionScore, normal: Callable[..., Array]) -> Iterator[Case]:
-    """Keys, one query, and the queries of states to those before them."""
+    """Keys, one query, and the attention of states to the states before them."""
     params = {
         name: normal(*shape)
         for name, shape in attention_shapes(score, query_dim=H, memory_dim=H, attention_dim=A).items()
@@ -77,7 +77,7 @@ def attention_cases(score: AttentionScore, normal: Callable[..., Array]) -> Iter
 def attentive_case(
     name: str, cell: str | Cell, score: AttentionScore, parts: str, normal: Callable[..., Array]
 ) -> Case:
-    """A cell of two units that attends, through all its outputs."""
+    """A cell of two units with attention: the gradients through all its outputs."""
     states = [f"state{k}" for k in range(cell_for("gradcheck", cell).num_states)]
     H, source, target, selector = 2, parts != "target", "target" in parts, "selector" in parts
     shapes = attentive_shapes(
@@ -123,7 +123,7 @@ def attentive_case(
 
 
 def review_case(name: str, normal: Callable[..., Array], **options: Any) -> Case:
-    """A reviewer of two units and two steps a block, with dropout, through all its outputs."""
+    """A reviewer with dropout, two units and two steps per block: the gradients through all its outputs."""
     H, options = 2, {"steps": 2} | options
     shapes = review_shapes(memory_dim=D, hidden_dim=H, attention_dim=A, **options)
 

@@ -108,7 +108,7 @@ def regularised_cases(name: str, cell: str | Cell, normal: Callable[..., Array])
 
 
 def allows(cell: str | Cell, options: dict[str, Any]) -> bool:
-    """Whether a cell may be regularised so."""
+    """Whether a cell allows these options of its regularisation."""
     try:
         layers.Regularisation(**options).check("gradcheck", cell_for("gradcheck", cell))
     except ValueError:
@@ -123,7 +123,7 @@ def _recurrent_case(
     regularisation: dict[str, Any],
     lengths: Array | None,
 ) -> Case:
-    """A cell over sequences, through all its outputs."""
+    """A cell over sequences: the gradients through all its outputs."""
     found = cell_for("gradcheck", cell)
     shapes, states = found.shapes(D, H), [f"state{k}" for k in range(found.num_states)]
     inputs = {"x": normal(N, T, D)} | {key: normal(N, H) for key in states}

@@ -1,4 +1,4 @@
-"""Ensembles: the members, and what their tasks compare."""
+"""The members of an ensemble, and the checks of what they must share."""
 
 from __future__ import annotations
 

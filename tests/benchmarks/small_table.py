@@ -25,7 +25,7 @@ TABLE = Table(
 
 
 class FakeCommand:
-    """Stands for :func:`benchmarks.making.rnnlab`: writes the files that a command would, and remembers it.
+    """Stands for :func:`benchmarks.making.rnnlab`: writes a command's files, and records the call.
 
     It exits in the training number ``fails_at``, after the first checkpoint.
     """

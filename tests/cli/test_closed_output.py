@@ -14,7 +14,7 @@ from rnnlab.cli.closed_output import quiet_when_closed
 
 @contextmanager
 def closed_output():
-    """Standard output is a pipe that nothing reads. A fixture would be undone: pytest sets its own later."""
+    """Standard output is a pipe that nothing reads. After a fixture, pytest would set its own output."""
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as output, redirect_stdout(output):
@@ -91,5 +91,5 @@ def test_the_command_ends_without_a_message(arguments, unbuffered):
     finally:
         os.close(write)
     assert ended.stderr == ""
-    if not unbuffered or "--help" not in arguments:  # argparse writes help without a look at errors
+    if not unbuffered or "--help" not in arguments:  # argparse ignores the errors of writing help
         assert ended.returncode == 141

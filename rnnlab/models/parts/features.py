@@ -65,7 +65,7 @@ def checked_features(
 def _checked_array(
     name: str, array: Any, as_floats: Callable[[str, Any], Array], axes: str, size: int
 ) -> Array:
-    """An array with the axes that ``axes`` names, the last of this size, and none but the first empty."""
+    """Convert an array and check its axes and the size of the last; only the first may be empty."""
     if isinstance(array, tuple):
         raise TypeError(f"{name} is a tuple, expected an array {axes}: the model has no global_dim")
     array = as_floats(name, array)
