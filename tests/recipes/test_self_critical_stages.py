@@ -7,9 +7,9 @@ import pytest
 
 from rnnlab import runs
 from rnnlab.recipes.recipe import Config, ConfigError, recipe_from_dict
-from rnnlab.training import Solver, load_checkpoint
+from rnnlab.training import load_checkpoint
 
-from .staged import contents, train
+from .staged import Killed, acting_at, contents, kill, train
 
 pytest.importorskip("pycocoevalcap")
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -89,20 +89,10 @@ def test_the_built_in_data(tables, shapes, tmp_path):
     assert len(load_checkpoint(tmp_path / "run/last.h5").losses) <= 2 * 3
 
 
-def test_an_interrupted_stage_resumes_bit_for_bit(tables, tmp_path, monkeypatch):
+def test_a_killed_stage_resumes_bit_for_bit(tables, tmp_path):
     train(tables, tmp_path / "whole")
-    iterate, calls = Solver._iterate, []
-
-    def dying(self, *arguments):
-        calls.append(1)
-        if len(calls) == 6 + 5:  # the fifth iteration of the second stage
-            raise KeyboardInterrupt
-        iterate(self, *arguments)
-
-    monkeypatch.setattr(Solver, "_iterate", dying)
-    with pytest.raises(KeyboardInterrupt):
+    with acting_at("_iterate", 6 + 5, kill), pytest.raises(Killed):  # the fifth of the second stage
         train(tables, tmp_path / "run")
-    monkeypatch.setattr(Solver, "_iterate", iterate)
     assert len(load_checkpoint(tmp_path / "run/last.h5").losses) == 4
     runs.resume(tmp_path / "run", progress=False)
     assert contents(tmp_path / "run/last.h5") == contents(tmp_path / "whole/last.h5")

@@ -2,7 +2,6 @@
 
 import json
 import signal
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +9,9 @@ import pytest
 
 from rnnlab import cli, runs
 from rnnlab.recipes.recipe import Config, ConfigError, load_config, recipe_from_dict
-from rnnlab.training import Solver, load_checkpoint
+from rnnlab.training import load_checkpoint
 
-from .staged import contents, train
+from .staged import Killed, acting_at, contents, kill, train
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -130,32 +129,8 @@ def test_a_run_of_stages_is_used_as_any_other(tables, tmp_path, capsys):
 # ------------------------------------------------------------------ interruption
 
 
-class Killed(Exception):
-    """Stands for a kill: training ends where it is."""
-
-
-def kill():
-    raise Killed
-
-
 def press():
     signal.raise_signal(signal.SIGINT)
-
-
-@contextmanager
-def acting_at(method, call, action):
-    """Within, the solvers act before this many calls of a method of theirs."""
-    calls, original = [], getattr(Solver, method)
-
-    def acting(solver, *arguments):
-        calls.append(1)
-        if len(calls) == call:
-            action()
-        return original(solver, *arguments)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Solver, method, acting)
-        yield
 
 
 @pytest.fixture(scope="module")
