@@ -137,11 +137,38 @@ def examine(
     right = [exercise.named("forward", exercise.forward(*copied(each.inputs).values())) for each in draws]
     if forward is not None:
         _judge(report, forwards, right)
+        if not forwards.complete:
+            _judge_square(report, exercise, "forward", forward, own)
     if backward is not None and forwards.complete:
+        forward_is_right = not report.wrong and not report.problems
         backwards = _Runs(exercise, "backward", backward, draws, forwards.caches)
         expected = _gradients(exercise, own, draws, forwards.values, right)
-        _judge(report, backwards, expected)
+        _judge(report, backwards, expected, known=forward_is_right)
+        if not backwards.complete:
+            _judge_square(report, exercise, "backward", backward, own)
     return report
+
+
+def _judge_square(
+    report: Report, exercise: Exercise, kind: str, function: Callable[..., Any], forward: Callable[..., Any]
+) -> None:
+    """Diagnose a function that raises an exception by what it computes where all sizes are equal."""
+    draws = draws_of(exercise, square=True)
+    forwards = _Runs(exercise, "forward", forward, draws)
+    runs = forwards if kind == "forward" else _Runs(exercise, kind, function, draws, forwards.caches)
+    right: Sequence[Results] = [
+        exercise.named("forward", exercise.forward(*copied(each.inputs).values())) for each in draws
+    ]
+    if not (runs.complete and all({*found} == {*exercise.results(kind)} for found in runs.values)):
+        return
+    if kind == "backward":
+        right = _gradients(exercise, forward, draws, forwards.values, right)
+    if any(
+        _distance(one[name], other[name]) > _LIMIT
+        for one, other in zip(runs.values, right, strict=True)
+        for name in other
+    ):
+        report.diagnoses.append(diagnose(exercise, kind, runs.values, right, square=True))
 
 
 def whose(function: Callable[..., Any]) -> str:
@@ -303,8 +330,8 @@ def _hint(exercise: Exercise, array: Array, shape: tuple[int, ...]) -> str:
 # ---------------------------------------------------------------- comparing
 
 
-def _judge(report: Report, runs: _Runs, right: Sequence[Results]) -> None:
-    """Write into the report what the runs show."""
+def _judge(report: Report, runs: _Runs, right: Sequence[Results], *, known: bool = True) -> None:
+    """Write into the report what the runs show; mistakes are known relative to a right forward alone."""
     report.problems += runs.problems
     if not runs.complete:
         return
@@ -312,7 +339,14 @@ def _judge(report: Report, runs: _Runs, right: Sequence[Results]) -> None:
     for name in names:
         distances = [_distance(one[name], other[name]) for one, other in zip(runs.values, right, strict=True)]
         report.errors[name] = max(distances)
-    if any(not report.errors[name] <= _LIMIT for name in names):
+    if all(report.errors[name] <= _LIMIT for name in names):
+        return
+    if not known:
+        forward, backward = runs.exercise.functions
+        report.diagnoses.append(
+            Diagnosis(notes=(f"{backward} is not the gradient of {forward}: mend {forward} first",))
+        )
+    else:
         count = len(draws_of(runs.exercise))
         found = [{name: values[name] for name in names} for values in runs.values[:count]]
         report.diagnoses.append(diagnose(runs.exercise, runs.kind, found, right[:count]))

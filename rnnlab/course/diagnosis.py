@@ -51,12 +51,19 @@ class Diagnosis(NamedTuple):
         return "\n".join([*lines, *(f"{note}." for note in self.notes)])
 
 
-def draws_of(exercise: Exercise) -> tuple[Draw, ...]:
+def draws_of(exercise: Exercise, *, square: bool = False) -> tuple[Draw, ...]:
     """The inputs on which functions are compared for a diagnosis: always the same."""
-    return tuple(exercise.draw(np.random.default_rng([7, place])) for place in range(2))
+    return tuple(exercise.draw(np.random.default_rng([7, place]), square=square) for place in range(2))
 
 
-def diagnose(exercise: Exercise, kind: str, found: Sequence[Results], right: Sequence[Results]) -> Diagnosis:
+def diagnose(
+    exercise: Exercise,
+    kind: str,
+    found: Sequence[Results],
+    right: Sequence[Results],
+    *,
+    square: bool = False,
+) -> Diagnosis:
     """Explain the difference between a student's results and the right ones.
 
     Parameters
@@ -67,11 +74,15 @@ def diagnose(exercise: Exercise, kind: str, found: Sequence[Results], right: Seq
     found, right : sequence of mappings of str to array
         For each of :func:`draws_of`, the student's results and the right ones. Results that ``found`` lacks,
         because they have another shape, are left out.
+    square : bool
+        Whether they are of the draws with equal sizes.
     """
-    known = _known(exercise.name, kind)
+    known = _known(exercise.name, kind, square)
     pieces = [np.arange(part.start, part.stop) for part in known.parts if part.name in found[0]]
     kept = np.concatenate(pieces)
     residual = known.difference(found, right)
+    if np.linalg.norm(residual[kept]) < _CLOSE:
+        return Diagnosis(notes=("The results are right on some inputs and wrong on others",))
     for count in (1, 2):
         if explanation := known.explain(residual, kept, count):
             return Diagnosis(explanation)
@@ -142,11 +153,11 @@ def _has_gates(name: str, gates: int) -> bool:
 
 
 @functools.cache
-def _known(name: str, kind: str) -> _Known:
+def _known(name: str, kind: str, square: bool) -> _Known:
     exercise = EXERCISES[name]
     function = exercise.forward if kind == "forward" else exercise.backward
     assert function is not None
-    draws = draws_of(exercise)
+    draws = draws_of(exercise, square=square)
     calls = [_arguments(exercise, kind, draw) for draw in draws]
     right = [exercise.named(kind, function(*copied(call))) for call in calls]
     gates = len(exercise.gates)
@@ -160,7 +171,7 @@ def _known(name: str, kind: str) -> _Known:
     known = _Known(tuple(parts), gates, {each: _scale(each, right) for each in right[0]})
     found = []
     for variant in variants(exercise, function, draws[0]):
-        results = _results(exercise, kind, variant.function, calls, right)
+        results = _results(exercise, kind, variant.function, draws, calls, right)
         if results is not None:
             residual = known.difference(results, right)
             if np.linalg.norm(residual) > _CLOSE:
@@ -179,6 +190,7 @@ def _results(
     exercise: Exercise,
     kind: str,
     function: Callable[..., Any],
+    draws: Sequence[Draw],
     calls: Sequence[tuple[Any, ...]],
     right: Sequence[Results],
 ) -> list[Results] | None:
@@ -186,9 +198,9 @@ def _results(
     made: list[Results] = []
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for call, expected in zip(calls, right, strict=True):
+        for draw, call, expected in zip(draws, calls, right, strict=True):
             try:
-                results = exercise.named(kind, function(*copied(call)))
+                results = exercise.named(kind, function(draw.sizes, *copied(call)))
             except Exception:  # what a version with a mistake raises is of no interest
                 return None
             for name, array in expected.items():
@@ -240,24 +252,33 @@ def _piecewise(
             slices.setdefault((part.name, part.gate), []).append(np.arange(part.start, part.stop))
     indices = {part: np.concatenate(pieces) for part, pieces in slices.items()}
     wrong = {part for part, each in indices.items() if np.linalg.norm(residual[each]) > _CLOSE}
+    changes = {
+        part: np.linalg.norm(known.residuals[:, each], axis=1) > _CLOSE for part, each in indices.items()
+    }
+    refuted = np.any([change for part, change in changes.items() if part not in wrong] or [False], axis=0)
+    changed = np.sum(list(changes.values()), axis=0)
     fits = {
         part: np.linalg.norm(known.residuals[:, each] - residual[each], axis=1)
         < _CLOSE * np.linalg.norm(residual[each])
         for part, each in indices.items()
         if part in wrong
     }
-    norms = [np.linalg.norm(known.residuals[:, each], axis=1) for each in indices.values()]
-    changed = np.sum([norm > _CLOSE for norm in norms], axis=0)
     mistakes: list[tuple[str, ...]] = []
     together = np.zeros(residual.size)
-    while left := [fits[part] for part in sorted(wrong)]:
-        counts = np.sum(left, axis=0)
+    while wrong:
+        counts = np.sum([fits[part] & ~refuted for part in sorted(wrong)], axis=0)
         if not counts.max(initial=0):
             break
         best = int(np.lexsort((known.ranks, changed, -counts))[0])
         mistakes.append(known.messages[best])
         wrong = {part for part in wrong if not fits[part][best]}
         together += known.residuals[best]
+    for key in sorted(wrong):  # a mistake in one use of a variable that is right elsewhere
+        if fits[key].any():
+            best = int(np.lexsort((known.ranks, ~fits[key]))[0])
+            alone = f", in {key[0]} alone"
+            mistakes.append(tuple(message + alone for message in known.messages[best]))
+            wrong -= {key}
     wrong = {part for part in wrong if np.linalg.norm((residual - together)[indices[part]]) > _CLOSE}
     names = [name for name in found[0] if wrong & {(name, gate) for gate in ("", *exercise.gates)}]
     notes = [_note(exercise, name, found, right) for name in names]

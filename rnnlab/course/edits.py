@@ -75,13 +75,11 @@ def _values(definition: ast.FunctionDef, result: Naming) -> Iterator[tuple[ast.s
                     yield statement, name_of(target), value
             case ast.Assign(targets=[target], value=value):
                 yield from _parts(statement, name_of(target), value)
-            case ast.AugAssign(target=target, value=value):
-                yield statement, name_of(target), value
-            case ast.Return(value=ast.Tuple(elts=values)):
-                for place, value in enumerate(values):
-                    yield from _parts(statement, result(place), value)
             case ast.Return(value=ast.expr() as value):
-                yield from _parts(statement, result(0), value)
+                for each in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
+                    results = each.elts if isinstance(each, ast.Tuple) else [each]
+                    for place, one in enumerate(results):
+                        yield from _parts(statement, result(place), one)
 
 
 def _parts(statement: ast.stmt, target: str, value: ast.expr) -> Iterator[tuple[ast.stmt, str, ast.expr]]:
@@ -117,15 +115,34 @@ def _known(definition: ast.FunctionDef, statement: ast.stmt) -> set[str]:
 
 
 def _edits_of(value: ast.expr, target: str, alike: Alike) -> Iterator[Edit]:
-    yield Edit(value, _scaled(value), target, f"{target} is zero", target)
+    zero = (
+        f"{ast.unparse(value)} does not reach {target}: it is left out" if isinstance(value, ast.Name) else ""
+    )
+    yield Edit(value, _scaled(value), target, zero or f"{target} is zero", target)
+    for name in alike(target):
+        if name != target and name.startswith("d") == target.startswith("d"):
+            yield Edit(
+                value, _parsed(name), target, f"{target} has {name} where {ast.unparse(value)} belongs"
+            )
+    for name in {*alike("dnext_h"), *alike(target)} if target.startswith("d") else ():
+        extra = ast.BinOp(value, ast.Add(), _parsed(name))
+        yield Edit(value, extra, target, f"{target} has {name} as an extra term")
     for node in ast.walk(value):
         match node:
             case ast.BinOp(op=ast.Add() | ast.Sub()):
                 yield from _terms(node, value, target)
             case ast.BinOp(op=ast.MatMult(), left=left, right=right):
+                if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
+                    outer = ast.BinOp(left.left, ast.Mult(), ast.BinOp(left.right, ast.MatMult(), right))
+                    message = f"{target} has {ast.unparse(outer)} where {ast.unparse(node)} belongs"
+                    yield Edit(node, outer, target, message)
                 yield Edit(node, _transposed(node), target, f"{target} is transposed")
                 for operand in (left, right):
                     yield from _transposes(operand, target)
+                if isinstance(left, ast.Attribute) and left.attr == "T":
+                    last = f"{ast.unparse(left.value)}[-1:].T @ {ast.unparse(right)}[-1:]"
+                    message = f"{target} is overwritten for each sample of the batch where the sum belongs"
+                    yield Edit(node, _parsed(last), target, message)
             case ast.Attribute(value=ast.Name()) | ast.Name() if _is_read(node):
                 yield from _other_names(node, target, alike)
             case ast.Call():
@@ -144,8 +161,10 @@ def _terms(node: ast.BinOp, value: ast.expr, target: str) -> Iterator[Edit]:
         text = ast.unparse(term)
         if text == target:
             message = f"{target} is overwritten at each step, where it should be added to"
+            if target.startswith("dh") or target.startswith("dc"):
+                message += ": what comes from the later steps is lost"
         elif isinstance(term, ast.Name | ast.Subscript):
-            message = f"{text} does not reach {target}"
+            message = f"{text} does not reach {target}: it is left out"
         else:
             message = f"{target} lacks the term {text}"
         whole = "" if node is value else f" in {ast.unparse(node)}"
@@ -155,10 +174,19 @@ def _terms(node: ast.BinOp, value: ast.expr, target: str) -> Iterator[Edit]:
 def _factors(node: ast.AST, value: ast.expr, target: str) -> Iterator[Edit]:
     """A factor of a product, a divisor, or a square: missing."""
     match node:
+        case ast.BinOp(
+            op=ast.Mult(), left=left, right=ast.Call(func=ast.Attribute(attr="tanh"), args=[inner])
+        ):
+            outer = _parsed(f"np.tanh({ast.unparse(left)} * {ast.unparse(inner)})")
+            message = f"{target} has {ast.unparse(outer)} where {ast.unparse(node)} belongs"
+            yield Edit(node, outer, target, message)
+    match node:
         case ast.BinOp(op=ast.Mult(), left=left, right=right):
             for kept, dropped in ((right, left), (left, right)):
                 if not (isinstance(dropped, ast.BinOp) and isinstance(dropped.op, ast.Mult)):
-                    yield Edit(node, kept, target, f"{target} lacks the factor {ast.unparse(dropped)}")
+                    ones = _parsed(f"np.ones_like({ast.unparse(dropped)})")  # the shape stays
+                    without = ast.BinOp(kept, ast.Mult(), ones)
+                    yield Edit(node, without, target, f"{target} lacks the factor {ast.unparse(dropped)}")
         case ast.BinOp(op=ast.Div(), left=left, right=right):
             yield Edit(node, left, target, f"{target} is not divided by {ast.unparse(right)}")
         case ast.BinOp(op=ast.Pow(), left=left, right=ast.Constant(value=2)):
@@ -174,6 +202,12 @@ def _derivatives(node: ast.AST, target: str) -> Iterator[Edit]:
             name = y.id
             message = f"{target} has the derivative of a sigmoid where that of a tanh belongs, 1 - {name}**2"
             yield Edit(node, _parsed(f"{name} * (1 - {name})"), target, message)
+            other = f"{target} has (1 - {name})**2 where 1 - {name}**2 belongs"
+            yield Edit(node, _parsed(f"(1 - {name})**2"), target, other)
+            twice = (
+                f"{target} has the derivative of the tanh at {name}, which is the tanh already: 1 - {name}**2"
+            )
+            yield Edit(node, _parsed(f"1 - np.tanh({name})**2"), target, twice)
         case ast.BinOp(
             op=ast.Mult(),
             left=ast.BinOp(op=ast.Mult(), left=rest, right=ast.Name(id=name)),
@@ -212,11 +246,21 @@ def _calls(node: ast.Call, target: str) -> Iterator[Edit]:
         summed = ast.unparse(node.func.value)
         mean = ast.Call(ast.Attribute(node.func.value, "mean", ast.Load()), node.args, node.keywords)
         yield Edit(node, mean, target, f"{target} is the mean of {summed} where the sum belongs")
+        yield Edit(node, node.func.value, target, f"{target} has {summed} where the sum of it belongs")
         if isinstance(axis := keywords.get("axis"), ast.Constant):
+            last = _parsed(f"({summed}).take(-1, axis={axis.value!s})")
+            message = f"{target} has the last of {summed} along axis {axis.value!s} where the sum belongs"
+            yield Edit(node, last, target, message)
             for value in range(3):
                 if value != axis.value:
                     message = f"{target} sums {summed} over axis {value} where axis {axis.value!s} belongs"
                     yield Edit(axis, ast.Constant(value), target, message)
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "max":
+        mean = ast.Call(ast.Attribute(node.func.value, "mean", ast.Load()), node.args, node.keywords)
+        message = f"{target} is the mean of {ast.unparse(node.func.value)} where the maximum belongs"
+        yield Edit(node, mean, target, message)
+    if function == "np.einsum":
+        yield from _contracted(node, target)
     if function == "np.concatenate" and isinstance(node.args[0], ast.List):
         blocks = node.args[0]
         for order in list(permutations(blocks.elts))[1:24]:
@@ -227,19 +271,34 @@ def _calls(node: ast.Call, target: str) -> Iterator[Edit]:
             yield Edit(blocks, reordered, target, message)
 
 
+def _contracted(node: ast.Call, target: str) -> Iterator[Edit]:
+    """A sum of products over all values of an index: of the last value alone, or averaged."""
+    spec, *operands = node.args
+    if not isinstance(spec, ast.Constant):
+        return
+    inputs, _, output = str(spec.value).partition("->")
+    subscripts = inputs.split(",")
+    for letter in sorted({*inputs} - {*output} - {","}):
+        taken, left = [], []
+        for subscript, operand in zip(subscripts, operands, strict=True):
+            text, place = ast.unparse(operand), subscript.find(letter)
+            taken.append(text if place < 0 else f"({text}).take(-1, axis={place})")
+            left.append(subscript.replace(letter, ""))
+        changed = f"np.einsum('{','.join(left)}->{output}', {', '.join(taken)})"
+        message = f"{target} is overwritten for each index {letter} where the sum over {letter} belongs"
+        yield Edit(node, _parsed(changed), target, message)
+
+
 def _other_names(node: ast.expr, target: str, alike: Alike) -> Iterator[Edit]:
     """Another variable in the place of one."""
     name, _, suffix = ast.unparse(node).partition(".")
     if suffix not in ("", "T"):
         return
     for other in alike(name):
-        if other != name:
-            yield Edit(
-                node,
-                _parsed(f"{other}.T" if suffix else other),
-                target,
-                f"{target} has {other} where {name} belongs",
-            )
+        for text in (f"{other}.T",) if suffix else (other, f"1 - {other}"):
+            if text != ast.unparse(node):
+                belongs = f"{text.removesuffix('.T')} where {name} belongs"
+                yield Edit(node, _parsed(text), target, f"{target} has {belongs}")
 
 
 def _steps(index: ast.expr, target: str) -> Iterator[Edit]:
@@ -260,6 +319,8 @@ def _edits_of_statements(definition: ast.FunctionDef) -> Iterator[Edit]:
         match node:
             case ast.AugAssign(target=target, value=value):
                 name = name_of(target)
+                text = ast.unparse(value)
+                yield Edit(value, _scaled(value), name, f"{name} lacks the term {text}", text)
                 message = f"{name} is overwritten where it should be added to"
                 plain = ast.Assign([target], value)
                 yield Edit(node, plain, name, message)

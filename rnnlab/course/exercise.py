@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from math import prod
 from types import ModuleType
 from typing import Any
 
@@ -14,7 +15,8 @@ import numpy as np
 from rnnlab.types import Array
 
 Sizes = Mapping[str, int]  # by letter: N, T, D, H, ...
-# The axes of an array, such as "N T 4H"; a function that draws a value; or these of each parameter in a dict.
+# The axes of an array, such as "N T 4H" or "N AB" (A times B); a function that draws a value; or the axes of
+# each parameter in a dict.
 Spec = str | Callable[[np.random.Generator, Sizes], Any] | Mapping[str, str]
 
 
@@ -124,11 +126,18 @@ class Exercise:
         """The sizes that inputs and results have."""
         return sorted({*_letters([*self.inputs.values(), *self.outs.values()])})
 
-    def draw(self, rng: np.random.Generator) -> Draw:
-        """Random inputs of random sizes, each letter another number, and gradients of the outputs."""
+    def draw(self, rng: np.random.Generator, *, square: bool = False) -> Draw:
+        """Random inputs of random sizes, each letter another number, and gradients of the outputs.
+
+        With ``square`` all sizes are equal, so that a function that confuses two axes runs.
+        """
         letters = [letter for letter in self.letters if letter not in self.sizes]
-        numbers = rng.permutation(np.arange(2, 2 + len(letters)))
+        numbers = rng.permutation(np.arange(3, 3 + len(letters)))  # no factor of 2 is a size
         sizes = dict(zip(letters, map(int, numbers), strict=True)) | dict(self.sizes)
+        if "V" in sizes:  # labels and tokens differ
+            sizes["V"] = len(letters) + 4
+        if square:
+            sizes |= dict.fromkeys(letters, 4)
         inputs = {name: _drawn(spec, rng, sizes) for name, spec in self.inputs.items()}
         axes = list(self.outs.values())[: self.douts]
         douts = tuple(rng.standard_normal(shape_of(each, sizes)) for each in axes)
@@ -150,7 +159,9 @@ class WrongResults(ValueError):
 
 def shape_of(axes: str, sizes: Sizes) -> tuple[int, ...]:
     """The shape that axes such as "N T 4H" stand for."""
-    return tuple(factor * sizes[letter] for factor, letter in map(_factor, axes.split()))
+    return tuple(
+        factor * prod(sizes[each] for each in letters) for factor, letters in map(_factor, axes.split())
+    )
 
 
 def in_letters(axes: str) -> str:
@@ -188,7 +199,7 @@ def _counted(given: list[Any]) -> str:
 
 
 def _factor(axis: str) -> tuple[int, str]:
-    found = re.fullmatch(r"(\d*)([A-Z])", axis)
+    found = re.fullmatch(r"(\d*)([A-Z]+)", axis)
     assert found is not None, axis
     return int(found[1] or 1), found[2]
 
@@ -199,7 +210,7 @@ def _letters(specs: list[Spec]) -> list[str]:
         if isinstance(spec, Mapping):
             letters += _letters(list(spec.values()))
         elif isinstance(spec, str):
-            letters += [_factor(axis)[1] for axis in spec.split()]
+            letters += [letter for axis in spec.split() for letter in _factor(axis)[1]]
     return letters
 
 

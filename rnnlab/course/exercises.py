@@ -27,8 +27,15 @@ def exercise(name: str) -> Exercise:
 
 
 def _tokens(size: str, *axes: str) -> Callable[[np.random.Generator, Sizes], Array]:
-    """Draws integers in [0, size). Several are equal."""
-    return lambda rng, sizes: rng.integers(sizes[size], size=[sizes[axis] for axis in axes])
+    """Draws integers in [0, size - 1): some are equal, some are not, and the largest token does not occur."""
+
+    def draw(rng: np.random.Generator, sizes: Sizes) -> Array:
+        tokens = rng.integers(max(sizes[size] - 1, 1), size=[sizes[axis] for axis in axes])
+        tokens.flat[-1] = tokens.flat[0]
+        tokens.flat[1] = (tokens.flat[0] + 1) % (sizes[size] - 1)
+        return tokens
+
+    return draw
 
 
 def _mask(rng: np.random.Generator, sizes: Sizes) -> Array:
@@ -64,7 +71,7 @@ _OF_QUERY = {"Wq": "H A", "v": "A"}
 EXERCISES: Mapping[str, Exercise] = {
     each.name: each
     for each in (
-        Exercise("affine", "affine", {"x": "N D", "w": "D M", "b": "M"}, {"out": "N M"}),
+        Exercise("affine", "affine", {"x": "N D E", "w": "DE M", "b": "M"}, {"out": "N M"}),
         Exercise("temporal_affine", "affine", {"x": "N T D", "w": "D M", "b": "M"}, {"out": "N T M"}),
         Exercise("word_embedding", "embedding", {"x": _tokens("V", "N", "T"), "W": "V D"}, {"out": "N T D"}),
         Exercise("softmax_loss", "softmax", {"x": "N V", "y": _tokens("V", "N")}, {"loss": ""}, is_loss=True),

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rnnlab.course.edits import ALPHA, Edit, compiled, edits
-from rnnlab.course.exercise import Draw, Exercise, copied
+from rnnlab.course.exercise import Draw, Exercise, Sizes, copied
 from rnnlab.course.exercises import EXERCISES
+from rnnlab.course.misconceptions import misconceptions
 
 __all__ = ["Variant", "variants"]
 
@@ -24,12 +25,12 @@ class Variant(NamedTuple):
     """A version of a function with one mistake."""
 
     message: str
-    function: Callable[..., Any]
+    function: Callable[..., Any]  # of the sizes of its inputs, and the arguments of the right function
     rank: int  # among variants with the same results the one of the lowest rank is named first
 
 
 def variants(exercise: Exercise, function: Callable[..., Any], draw: Draw) -> Iterator[Variant]:
-    """All versions of a right function with one mistake, also in the functions of rnnlab.plain that it calls.
+    """All versions of a right function with one mistake, also in functions of rnnlab.plain that it calls.
 
     Parameters
     ----------
@@ -39,6 +40,9 @@ def variants(exercise: Exercise, function: Callable[..., Any], draw: Draw) -> It
     draw : Draw
         Inputs on which the shapes of local variables are found.
     """
+    kind = "forward" if function is exercise.forward else "backward"
+    for message, wrong in misconceptions(exercise, kind):
+        yield Variant(message, partial(wrong, function), 0)
     reached = _reached(function)
     shapes = _shapes_of_locals(exercise, [each.__code__ for each in reached], draw)
     for place, each in enumerate(reached):
@@ -51,14 +55,16 @@ def variants(exercise: Exercise, function: Callable[..., Any], draw: Draw) -> It
         for edit in edits(definition, _results_of(each, exercise), alike):
             made = _bound(reached, place, compiled(definition, edit))
             where = "" if each is function else f", in {each.__name__}"
-            for message, alpha, rank in _messages(edit, draw):
-                run = functools.partial(_run, made[0], made[place].__globals__, alpha)
+            for message, alpha, rank in _messages(edit, exercise):
+                run = partial(_run, made[0], made[place].__globals__, alpha)
                 yield Variant(message + where, run, rank + 2 * edit.inner + 10 * place)
 
 
-def _run(function: Callable[..., Any], namespace: dict[str, Any], alpha: float, *arguments: Any) -> Any:
-    """Run a version with this factor of the scaled term."""
-    namespace[ALPHA] = alpha
+def _run(
+    function: Callable[..., Any], namespace: dict[str, Any], alpha: Alpha, sizes: Sizes, *arguments: Any
+) -> Any:
+    """Run a version with the factor of the scaled term that belongs to these sizes."""
+    namespace[ALPHA] = alpha(sizes)
     return function(*arguments)
 
 
@@ -145,21 +151,33 @@ def _shapes_of_locals(
 # ---------------------------------------------------------------- messages
 
 
-def _messages(edit: Edit, draw: Draw) -> Iterator[tuple[str, float, int]]:
+Alpha = Callable[[Sizes], float]  # the factor of a term
+_LETTERS = ("N", "T", "V", "L")
+
+
+def _messages(edit: Edit, exercise: Exercise) -> Iterator[tuple[str, Alpha, int]]:
     """What an edit is called; for a scaled term each factor with its message."""
     if not edit.scaled:
-        yield edit.message, 1.0, 3 if " where " in edit.message else 1
+        yield edit.message, _constant(1.0), 3 if " where " in edit.message else 1
         return
-    whole = edit.scaled == edit.target
-    of = "" if whole else f"the term {edit.scaled} of "
+    of = "" if edit.scaled == edit.target else f"the term {edit.scaled} of "
     subject = f"{of}{edit.target}"
-    yield edit.message, 0.0, 0 if not whole else 2
-    yield f"{subject} has the wrong sign", -1.0, 1
-    yield f"{subject} is counted twice" if of else f"{subject} is twice what it should be", 2.0, 2
-    yield f"{subject} is half of what it should be", 0.5, 2
-    sizes = {letter: draw.sizes[letter] for letter in "NTVL" if letter in draw.sizes}
-    if "T" in sizes:
-        sizes["N T"] = sizes["N"] * sizes["T"]
-    for letters, size in sizes.items():
-        yield f"{subject} is multiplied by {letters}", float(size), 2
-        yield f"{subject} is divided by {letters}: it is averaged where a sum belongs", 1 / size, 2
+    is_result = edit.target in exercise.results("forward") | exercise.gradients
+    yield edit.message, _constant(0.0), 0 if of else 2
+    yield f"{subject} has the wrong sign", _constant(-1.0), 0 if is_result else 1
+    yield f"{subject} is counted twice" if of else f"{subject} is twice what it should be", _constant(2.0), 2
+    yield f"{subject} is half of what it should be", _constant(0.5), 2
+    known = [letter for letter in _LETTERS if letter in exercise.letters]
+    for letters in [*known, *(["NT"] if {"N", "T"} <= {*known} else [])]:
+        product = " ".join(letters)
+        yield f"{subject} is multiplied by {product}", partial(_product, letters, 1), 2
+        averaged = f"{subject} is divided by {product}: it is averaged where a sum belongs"
+        yield averaged, partial(_product, letters, -1), 2
+
+
+def _constant(alpha: float) -> Alpha:
+    return lambda sizes: alpha
+
+
+def _product(letters: str, power: int, sizes: Sizes) -> float:
+    return float(np.prod([sizes[letter] for letter in letters])) ** power
