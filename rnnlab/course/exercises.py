@@ -27,11 +27,14 @@ def exercise(name: str) -> Exercise:
 
 
 def _tokens(size: str, *axes: str) -> Callable[[np.random.Generator, Sizes], Array]:
-    """Draws integers in [0, size - 1): some are equal, some are not, and the largest token does not occur."""
+    """Draws integers in [0, size - 1), some equal and some not; the largest token does not occur.
+
+    The first step of the last sequence has the token of the first step of the first.
+    """
 
     def draw(rng: np.random.Generator, sizes: Sizes) -> Array:
         tokens = rng.integers(max(sizes[size] - 1, 1), size=[sizes[axis] for axis in axes])
-        tokens.flat[-1] = tokens.flat[0]
+        tokens[(-1, *[0] * (tokens.ndim - 1))] = tokens.flat[0]
         tokens.flat[1] = (tokens.flat[0] + 1) % (sizes[size] - 1)
         return tokens
 

@@ -90,7 +90,7 @@ def _gates_of_a_forward(exercise: Exercise) -> Iterator[Misconception]:
 
 
 def _weights_of_a_backward(exercise: Exercise) -> Iterator[Misconception]:
-    """The weights that send da back to the input and to the state before: a block is missing or transposed."""
+    """The weights that send da back to the input and the state before: blocks missing or transposed."""
     place, gates = _WEIGHTS_AT[exercise.module], exercise.gates or ("",)
     is_sequence = not exercise.name.endswith("_step")
 
@@ -132,7 +132,7 @@ def _weights_of_a_backward(exercise: Exercise) -> Iterator[Misconception]:
     if is_sequence:
 
         def state(shift: int, right: Any, sizes: Sizes, *given: Any) -> Any:
-            """The backward with another state in dWh: h0, or the state of the same step."""
+            """Another state in dWh: h0, or that of the same step."""
             *douts, cache = given
             steps, h0 = cache[-1], cache[1]
             states = [step[1] for step in steps] + [douts[0][:, 0] * 0]
@@ -183,7 +183,7 @@ def _steps_of_a_sequence(exercise: Exercise, kind: str) -> Iterator[Misconceptio
 
     if kind == "forward":
         yield Misconception(
-            "x is reshaped to (T, N, D), which mixes up steps and samples: swap its axes",
+            "x is reshaped to (T, N, D): steps and samples are mixed up, swap the axes",
             partial(forward, reshaped),
         )
         return
@@ -197,7 +197,7 @@ def _steps_of_a_sequence(exercise: Exercise, kind: str) -> Iterator[Misconceptio
         partial(backward, lambda dx: np.concatenate([dx[:, 1:], 0 * dx[:, :1]], axis=1)),
     )
     yield Misconception(
-        "dx is reshaped from (T, N, D), which mixes up steps and samples: swap its axes",
+        "dx is reshaped from (T, N, D): steps and samples are mixed up, swap the axes",
         partial(backward, back),
     )
     rolled = "dx of each step is written to the step {}, and around the end"
@@ -205,9 +205,7 @@ def _steps_of_a_sequence(exercise: Exercise, kind: str) -> Iterator[Misconceptio
     yield Misconception(rolled.format("before"), partial(backward, lambda dx: np.roll(dx, -1, axis=1)))
     yield Misconception("dh of the last step is added twice", twice)
     if exercise.module in _WEIGHTS_AT:
-        yield Misconception(
-            "the first step is left out of the loop: dx, dh0 and the weights lack it", _without_first
-        )
+        yield Misconception("the loop leaves out the first step", _without_first)
         yield Misconception(
             "dh0 is the gradient of the state after the first step, dh_t", _gradient_of_first_state
         )
@@ -320,7 +318,7 @@ def _last_step(right: Any, sizes: Sizes, x: Array, y: Array, mask: Array) -> Any
 
 _BY_NAME: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
     ("word_embedding", "backward"): {
-        "dW of a repeated token is overwritten: dW[x] += dout adds once for each token, use np.add.at": _assigned,
+        "dW of a repeated token is overwritten: dW[x] += dout adds once a token, use np.add.at": _assigned,
         "dW of a repeated token in one step is overwritten: += adds once for each token, use np.add.at": (
             _assigned_at_each_step
         ),
@@ -338,7 +336,7 @@ _BY_NAME: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
     },
     ("softmax_loss", "forward"): {
         "the softmax goes over the batch, axis 0, where the classes belong, axis 1": _over_the_batch,
-        "dx has 1 subtracted in the columns of all labels, where each row's own label belongs": _in_all_columns,
+        "dx has 1 subtracted at all labels of the batch, where each row's own label belongs": _in_all_columns,
     },
     ("temporal_softmax_loss", "forward"): {
         "loss lacks the mask: it counts padding": partial(_masked, True, False),

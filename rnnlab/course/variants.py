@@ -158,7 +158,8 @@ _LETTERS = ("N", "T", "V", "L")
 def _messages(edit: Edit, exercise: Exercise) -> Iterator[tuple[str, Alpha, int]]:
     """What an edit is called; for a scaled term each factor with its message."""
     if not edit.scaled:
-        yield edit.message, _constant(1.0), 3 if " where " in edit.message else 1
+        unlikely = " where " in edit.message or "extra term" in edit.message
+        yield edit.message, _constant(1.0), 3 if unlikely else 1
         return
     of = "" if edit.scaled == edit.target else f"the term {edit.scaled} of "
     subject = f"{of}{edit.target}"

@@ -29,7 +29,7 @@ from rnnlab.models.parts.discriminator import Discriminator, check_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.encoders import Random, Source
 from rnnlab.models.parts.initialisation import initialise
-from rnnlab.models.parts.output_loss import output_loss
+from rnnlab.models.parts.output_loss import OutputLoss
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor, check_reconstructor
 from rnnlab.models.parts.repeats import Repeats
@@ -111,7 +111,7 @@ class EncoderDecoder(Inference):
         self.start_token: Any = self.word_to_idx.get("<START>")  # None if the vocabulary has no <START>
         self.end_token: Any = self.word_to_idx.get("<END>")
         self.encoder, self.reviewer, self.embedding = encoder, reviewer, embedding
-        self.decoder, self.output = decoder, output
+        self.decoder, self.output, self.output_loss = decoder, output, OutputLoss(output)
         self.loss_average = loss_average
         self.label_smoothing, self.doubly_stochastic = label_smoothing, doubly_stochastic
         self.reconstruction, self.reconstructor = reconstruction, reconstructor
@@ -263,12 +263,11 @@ class EncoderDecoder(Inference):
         rng: Random,
     ) -> tuple[float, Decoded, Array | None]:
         """The loss, and its gradients with respect to ``decoded`` and to the words that the output reads."""
-        output_inputs = self._output_inputs(decoded, words, forced)
-        loss, doutput_inputs = output_loss(
-            self.output,
+        loss, (dhidden, dcontexts, dwords) = self.output_loss.loss(
             self.params,
-            output_inputs,
-            forced.targets,
+            decoded,
+            words,
+            forced,
             weights=1 / scales.divisor if forced.weights is None else forced.weights,
             grads=grads,
             label_smoothing=self.label_smoothing,
@@ -282,9 +281,6 @@ class EncoderDecoder(Inference):
             )
             loss += weight * term
             dweights["source"] = weight * dterm
-        dhidden, dcontexts, dwords = (
-            None if rows is None else forced.spread(rows) for rows in doutput_inputs
-        )
         dfirst = None
         if self.reconstruction:
             term, dstates, dfirst = check_reconstructor(self, "reconstruction", self.reconstructor).loss(

@@ -11,7 +11,8 @@ from rnnlab.models.base import Model
 from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.output import OutputInputs
-from rnnlab.models.parts.output_loss import output_nll
+from rnnlab.models.parts.output_loss import OutputLoss
+from rnnlab.models.parts.repeats import Repeats
 from rnnlab.models.parts.reviewer import NoReviewer, Reviewed, Reviewer
 from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.ops import ops_for
@@ -29,6 +30,7 @@ class Inference(Model):
     embedding: WordEmbedding
     decoder: Any
     output: Any
+    output_loss: OutputLoss
     null_token: int
     _inputs: Callable[..., tuple[Any, int]]  # (function, source) -> the encoder's checked inputs, N
 
@@ -38,9 +40,10 @@ class Inference(Model):
         """The negative log-likelihood of a batch in nats, and its number of real targets."""
         params, forced = self.params, forced.on(self._ops)
         words, _ = self.embedding.forward(params, forced.inputs)
-        decoded, _ = self.decoder.forward(params, words, self._reviewed(inputs).source, forced.lengths)
-        output_inputs = self._output_inputs(decoded, words, forced)
-        return output_nll(self.output, params, output_inputs, forced.targets), forced.num_targets
+        source = self._reviewed(inputs).source
+        source = Repeats(source, len(forced.inputs)).forward(source)
+        decoded, _ = self.decoder.forward(params, words, source, forced.lengths)
+        return self.output_loss.nll(params, decoded, words, forced), forced.num_targets
 
     def _align(self, inputs: Any, forced: TeacherForced) -> Array:
         """The attention weights (N, T, L) over the source under teacher forcing."""
@@ -147,14 +150,6 @@ class Inference(Model):
         hidden, T = self._decoded(inputs, forced)[0].hidden, forced.inputs.shape[1]
         last = self._ops.asarray(np.arange(N) * T + forced.lengths - 1)
         return self._ops.asnumpy(forced._replace(real=last).gather(hidden))
-
-    def _output_inputs(self, decoded: Decoded, words: Array, forced: TeacherForced) -> OutputInputs:
-        """The inputs of the output layer at the real targets."""
-        hidden = forced.gather(decoded.hidden)
-        if not self.output.is_deep:
-            return OutputInputs(hidden)
-        contexts = None if decoded.contexts is None else forced.gather(decoded.contexts)
-        return OutputInputs(hidden, contexts, forced.gather(words))
 
     def _teacher_forced(
         self, function: str, name: str, tokens: Array, rows: int, **options: Any

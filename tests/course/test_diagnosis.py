@@ -37,7 +37,7 @@ def diagnosed(**options):
     ("options", "names"),
     [
         ({"f_factor": 0.0}, ["da_f lacks the factor prev_c"]),
-        ({"dc_path": 0.0}, ["dnext_c does not reach dc"]),
+        ({"dc_path": 0.0}, ["dnext_c does not reach dc: it is left out"]),
         ({"dc_path": 2.0}, ["the term dnext_c of dc is counted twice"]),
         ({"g_square": 1}, ["da_g has g where its square belongs"]),
         ({"mean": True}, ["db is divided by N: it is averaged where a sum belongs"]),

@@ -27,7 +27,7 @@ def test_what_is_edited():
     assert messages >= {
         "a lacks the factor dy",
         "a lacks the factor 1 - x ** 2",
-        "w does not reach a",
+        "w does not reach a: it is left out",
         "a lacks the term dy * (1 - x ** 2)",
         "a has x where dy belongs",
         "a has x where its square belongs",
@@ -50,13 +50,13 @@ def test_an_edited_function_and_the_function_as_it_was():
     arguments = np.arange(1.0, 5).reshape(2, 2), np.full((2, 2), 0.5), np.eye(2)
     by_message = {each.message: each for each in found()}
     results = {}
-    for name in (None, "a lacks the factor 1 - x ** 2", "w does not reach a"):
+    for name in (None, "a lacks the factor 1 - x ** 2", "w does not reach a: it is left out"):
         space = {ALPHA: 0.0}
         exec(compiled(DEFINITION, by_message.get(name)), space)
         results[name] = space["right"](*arguments)[1]
     np.testing.assert_allclose(results[None], right(*arguments)[1])
     np.testing.assert_allclose(results["a lacks the factor 1 - x ** 2"], [1 + 3 + 1, 2 + 4 + 1])
-    np.testing.assert_allclose(results["w does not reach a"], [3.0, 4.5])
+    np.testing.assert_allclose(results["w does not reach a: it is left out"], [3.0, 4.5])
     assert ast.dump(DEFINITION) == before
 
 

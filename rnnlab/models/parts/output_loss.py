@@ -3,7 +3,7 @@
 The scores, M real targets times V words, can be by far the largest array of a batch. They are computed in
 chunks of rows of at most ``SCORES_AT_ONCE`` numbers, or of 512 rows if that is more. Each chunk goes forward
 and backward before the next one, and the gradient overwrites the scores. Loss and gradients do not depend on
-the chunks.
+the chunks. :class:`OutputLoss` is the part of a model that computes them for a batch of sentences.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.encoders import Random
 from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs
+from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
@@ -22,6 +24,73 @@ SCORES_AT_ONCE = 1 << 23  # numbers, 32 MB in float32
 _ROWS_AT_LEAST = 512  # fewer rows make matrix products slow
 
 Output = LinearOutput | DeepOutput
+
+
+class OutputLoss:
+    """The loss of a batch of sentences from the outputs of a decoder: an output layer at the real targets.
+
+    Parameters
+    ----------
+    output : LinearOutput or DeepOutput
+    """
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+
+    def loss(
+        self,
+        params: Parameters,
+        decoded: Decoded,
+        words: Array,
+        forced: TeacherForced,
+        *,
+        weights: float | Array,
+        grads: Parameters,
+        label_smoothing: float = 0.0,
+        rng: Random = None,
+    ) -> tuple[float, OutputInputs]:
+        """The weighted sum of the losses of the real targets, and the gradient of the output layer's inputs.
+
+        Parameters
+        ----------
+        params : Parameters
+        decoded : Decoded
+            Arrays (N, T, ...).
+        words : (N, T, W)
+        forced : TeacherForced
+            On the device of the parameters.
+        weights, grads, label_smoothing, rng
+            As in :func:`output_loss`.
+
+        Returns
+        -------
+        loss : float, or an array () on the device of the parameters
+        dinputs : OutputInputs
+            Arrays (N, T, ...), zero where there is no real target.
+        """
+        loss, dinputs = output_loss(
+            self.output,
+            params,
+            self._at_targets(decoded, words, forced),
+            forced.targets,
+            weights=weights,
+            grads=grads,
+            label_smoothing=label_smoothing,
+            rng=rng,
+        )
+        return loss, OutputInputs(*(None if rows is None else forced.spread(rows) for rows in dinputs))
+
+    def nll(self, params: Parameters, decoded: Decoded, words: Array, forced: TeacherForced) -> float:
+        """The summed negative log-likelihood of the real targets in nats, without dropout and gradients."""
+        return output_nll(self.output, params, self._at_targets(decoded, words, forced), forced.targets)
+
+    def _at_targets(self, decoded: Decoded, words: Array, forced: TeacherForced) -> OutputInputs:
+        """The inputs of the output layer at the real targets."""
+        hidden = forced.gather(decoded.hidden)
+        if not self.output.is_deep:
+            return OutputInputs(hidden)
+        contexts = None if decoded.contexts is None else forced.gather(decoded.contexts)
+        return OutputInputs(hidden, contexts, forced.gather(words))
 
 
 def output_loss(

@@ -5,8 +5,10 @@ import pytest
 
 from rnnlab.layers import affine_forward, softmax_loss
 from rnnlab.models.parts import output_loss as module
+from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs
-from rnnlab.models.parts.output_loss import output_loss, output_nll
+from rnnlab.models.parts.output_loss import OutputLoss, output_loss, output_nll
+from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.parameters import Parameters
 
 from ..toys import batch, build
@@ -70,3 +72,30 @@ def test_weights_of_rows(rng):
     assert dinputs.contexts is None
     assert loss == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(grads.flat, expected_grads.flat, atol=1e-12)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_the_loss_of_sentences_is_that_of_their_real_targets(deep, rng):
+    """The inputs are (N, T, ...); steps without a target are not read, and their gradient is zero."""
+    output = DeepOutput(4, 2, 3, 6) if deep else LinearOutput(4, 6)
+    params = Parameters(output.shapes(), np.float64)
+    params.flat[...] = rng.standard_normal(params.flat.size)
+    forced = TeacherForced.of(np.array([[1, 3, 0, 5, 2], [1, 4, 2, 0, 0]]), 0)
+    hidden, contexts, words = (rng.standard_normal((2, 4, size)) for size in (4, 2, 3))
+    real = np.array([[1, 0, 1, 1], [1, 1, 0, 0]], bool)
+    for array in (hidden, contexts, words):
+        array[~real] = np.nan
+    rows = OutputInputs(hidden[real], contexts[real], words[real]) if deep else OutputInputs(hidden[real])
+    grads, expected_grads = params.zeros_like(), params.zeros_like()
+    expected, drows = output_loss(output, params, rows, forced.targets, weights=0.5, grads=expected_grads)
+
+    part, decoded = OutputLoss(output), Decoded(hidden, contexts)
+    loss, dinputs = part.loss(params, decoded, words, forced, weights=0.5, grads=grads)
+    assert loss == expected
+    np.testing.assert_array_equal(grads.flat, expected_grads.flat)
+    for found, right in zip(dinputs, drows, strict=True):
+        assert (found is None) == (right is None)
+        if found is not None:
+            np.testing.assert_array_equal(found[real], right)
+            assert not found[~real].any()
+    assert part.nll(params, decoded, words, forced) == pytest.approx(2 * loss, rel=1e-12)

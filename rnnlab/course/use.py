@@ -1,0 +1,199 @@
+"""Students' functions in a captioning model: in training, in its loss, and in decoding.
+
+    with rnnlab.course.use(model, lstm_forward=mine, lstm_backward=mine_back) as used:
+        CaptioningSolver(model, data).train()
+        captions = model.sample(features)
+    print(used.calls)
+
+A model is composed of parts. Within the block, parts that call the functions
+(:mod:`rnnlab.course.student_parts`) replace those that compute the same. Nothing else of the model changes,
+and no other model does.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from rnnlab.course.student_functions import CELLS, SIGNATURES, StudentFunction
+from rnnlab.course.student_parts import (
+    Functions,
+    StudentEmbedding,
+    StudentLayer,
+    StudentOutput,
+    StudentOutputLoss,
+    StudentSteps,
+    check_label_smoothing,
+)
+from rnnlab.models import CaptioningRNN
+
+__all__ = ["Used", "use"]
+
+
+class Used:
+    """What :func:`use` gives to its block.
+
+    Attributes
+    ----------
+    calls : dict of str to int
+        How often each function has been called, by its name.
+    """
+
+    def __init__(self) -> None:
+        self.calls: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"Used({', '.join(f'{name}: {count:,}' for name, count in self.calls.items())})"
+
+
+def use(model: CaptioningRNN, **functions: Callable[..., Any]) -> AbstractContextManager[Used]:
+    """Run a captioning model with functions of a student, within a ``with`` block.
+
+    The functions have the arguments and results of the course, which are those of the functions of the same
+    names in :mod:`rnnlab.plain`:
+
+    - of the model's cell, here an LSTM: ``lstm_forward``, ``lstm_backward``, ``lstm_step_forward`` and
+      ``lstm_step_backward``; likewise ``rnn``, ``gru`` and ``simplified_gru``
+    - ``word_embedding_forward`` and ``word_embedding_backward``
+    - ``temporal_affine_forward`` and ``temporal_affine_backward``, which score the words
+    - ``temporal_softmax_loss``
+
+    What is not given is the library's. Training calls the sequence functions of the cell if they are given,
+    else its step functions. Decoding calls the step function if it is given, else the sequence function; that
+    of an LSTM, which returns no cell state, from the beginning of the sentence at each step. A forward alone
+    is enough where there are no gradients, as in ``sample`` and ``nll``.
+
+    Parameters
+    ----------
+    model : CaptioningRNN
+        On the CPU. For the functions of a cell it has one recurrent layer without attention and without
+        regularisation of the recurrence; for a sequence function also no ``project_cell``. For the last three
+        its output is "linear"; for the loss it has no label smoothing.
+    **functions : callable
+        By the names above. They get inputs and parameters as arrays that cannot be written.
+
+    Returns
+    -------
+    context manager
+        ``with`` gives a :class:`Used`, whose ``calls`` counts the calls of each function.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, is of another cell than the model's, or is a backward without its forward; or if
+        the functions have no argument for an option of the model. Within the block, if a function returns the
+        wrong number of results, a wrong shape, or a number that is not finite. The error names the function
+        and the place where it is defined.
+    TypeError
+        If the model is not a CaptioningRNN, or a function cannot be called. Within the block, if a result is
+        not an array or has a wrong dtype.
+    """
+    used = Used()
+    _check_model(model)
+    _check_names(functions)
+    wrapped = {name: StudentFunction(name, function, used.calls) for name, function in functions.items()}
+    return _in_place(_parts(model, wrapped), used)
+
+
+@contextmanager
+def _in_place(parts: Sequence[tuple[Any, str, Any]], used: Used) -> Iterator[Used]:
+    """Replace parts of a model within a block."""
+    replaced = [(owner, name, getattr(owner, name)) for owner, name, _ in parts]
+    try:
+        for owner, name, part in parts:
+            setattr(owner, name, part)
+        yield used
+    finally:
+        for owner, name, part in replaced:
+            setattr(owner, name, part)
+
+
+def _check_model(model: Any) -> None:
+    if not isinstance(model, CaptioningRNN):
+        raise TypeError(f"use: model is a {type(model).__name__}, expected a CaptioningRNN")
+    if model.device != "cpu":
+        raise ValueError(f"use: the model is on {model.device}, expected the CPU, where NumPy functions run")
+    layer = getattr(model.decoder, "layer", None)
+    students = (StudentEmbedding, StudentLayer, StudentOutputLoss)
+    if any(isinstance(part, students) for part in (model.embedding, layer, model.output_loss)):
+        raise ValueError(
+            "use: the model is within another use already, expected all functions in one: "
+            "use(model, lstm_forward=..., lstm_backward=...)"
+        )
+
+
+def _check_names(functions: Mapping[str, Any]) -> None:
+    if not functions:
+        raise ValueError(f"use: no function is given, expected some of {', '.join(SIGNATURES)}")
+    for name, function in functions.items():
+        if name not in SIGNATURES:
+            close = difflib.get_close_matches(name, SIGNATURES, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ValueError(
+                f"use: there is no function {name}, expected names among {', '.join(SIGNATURES)}{hint}"
+            )
+        if not callable(function):
+            raise TypeError(f"use: {name} is {function!r}, expected a function")
+        forward = name.replace("_backward", "_forward")
+        if forward not in functions:
+            raise ValueError(f"use: {name} is given without {forward}, expected both")
+
+
+def _parts(model: CaptioningRNN, functions: Functions) -> list[tuple[Any, str, Any]]:
+    """What to replace: objects, the names of their attributes, and the parts to put there."""
+    parts: list[tuple[Any, str, Any]] = []
+    if "word_embedding_forward" in functions:
+        parts.append((model, "embedding", StudentEmbedding(model.embedding, functions)))
+    if of_cell := [name for name in functions if any(name in cell for cell in CELLS.values())]:
+        _check_cell(model, of_cell)
+        cell, layer = model.cell_type, model.decoder.layer
+        kind = StudentLayer if f"{cell}_forward" in functions else StudentSteps
+        parts.append((model.decoder, "layer", kind(layer, cell, functions)))
+    of_output = [name for name in functions if name.startswith("temporal_")]
+    if of_output:
+        _refuse(model, of_output[0], "output", "linear")
+        check_label_smoothing(functions, model.label_smoothing)
+        loss = StudentOutputLoss(model.output, functions, model.null_token)
+        parts.append((model, "output_loss", loss))
+    if "temporal_affine_forward" in functions:
+        parts.append((model, "output", StudentOutput(model.output, functions)))
+    return parts
+
+
+def _check_cell(model: CaptioningRNN, names: list[str]) -> None:
+    """Raise ValueError if the model's recurrent layer is not one that these functions compute."""
+    for name in names:
+        if name not in CELLS.get(model.cell_type, ()):
+            own = ", ".join(CELLS.get(model.cell_type, ())) or "no function of a cell"
+            raise ValueError(
+                f"use: {name} is given, but the model's cell_type is {model.cell_type!r}, expected {own}"
+            )
+    first, options = names[0], model.config()
+    _refuse(model, first, "attention", None)
+    _refuse(model, first, "target_attention", False)
+    if options["image_input"] == "second_layer":
+        raise ValueError(
+            "use: the model's image_input is 'second_layer', which has two recurrent layers, "
+            f"expected one with {first}"
+        )
+    for name, rate in options["regularisation"].items():
+        if isinstance(rate, float) and rate:
+            raise ValueError(
+                f"use: the model's regularisation has {name} {rate}, expected 0 with {first}, "
+                "which has no argument for it"
+            )
+    sequence = [name for name in names if "_step_" not in name]
+    if sequence:
+        _refuse(model, sequence[0], "project_cell", False)
+
+
+def _refuse(model: CaptioningRNN, function: str, option: str, expected: Any) -> None:
+    """Raise ValueError if an option of the model has another value than a function can compute."""
+    value = model.config()[option]
+    if value != expected:
+        raise ValueError(
+            f"use: the model's {option} is {value!r}, expected {expected!r} with {function}, "
+            "which has no argument for it"
+        )
