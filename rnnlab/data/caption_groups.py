@@ -1,7 +1,7 @@
-"""Captioned images whose training examples are images with several of their captions each.
+"""Captioned images whose batches have images with several of their captions each.
 
 A model encodes (and reviews) an image once for all of its captions in a batch. Jiang, Ma and Lu (2020) train
-on batches of 10 images with 5 captions each.
+on batches of 10 images with 5 captions each. In validation an image comes with all of its captions.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ class CaptionGroups(CaptionedImages):
     The captions are drawn anew in every epoch. Of an image with S captions or more, S different ones are
     drawn. Of an image with fewer, all are taken, and the others are drawn from them again, with replacement.
     An epoch over images with S captions each has every caption once.
+
+    An epoch over another split has every image once, with all of its captions, however many they are. The
+    images of a batch have the same number of captions.
 
     Parameters
     ----------
@@ -47,11 +50,7 @@ class CaptionGroups(CaptionedImages):
         check_option("CaptionGroups", "captions_per_image", Count, captions_per_image)
         super().__init__(data)
         self.captions_per_image = captions_per_image
-        image_idxs = data.split("train").image_idxs
-        self._captions = np.argsort(image_idxs, kind="stable")  # those of an image follow each other
-        _, self._firsts, self._counts = np.unique(
-            image_idxs[self._captions], return_index=True, return_counts=True
-        )
+        self._captions, self._firsts, self._counts = _by_image(data.split("train").image_idxs)
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
         """The examples of one pass over ``split``, a batch at a time; the last batch may be smaller.
@@ -60,28 +59,24 @@ class CaptionGroups(CaptionedImages):
         ----------
         split : str
         batch_size : int
-            Number of images. A batch of another split has S times as many captions.
+            Number of images. A batch of another split has as many images as have S times as many captions.
         rng : Generator, optional
             Shuffles the images and draws their captions. Without it both are in their order.
 
         Returns
         -------
         list of (N, S) int
-            Of the training split, the captions of each image. Of other splits, as :meth:`CaptionData.epoch`.
+            The captions of each image. In other splits than "train", S is the number of captions that each
+            image of the batch has.
         """
         if split != "train":
-            return self._data.epoch(split, batch_size * self.captions_per_image, rng)
+            return self._all_captions(split, batch_size, rng)
         order = self._order(rng)
         return batches(self._drawn(rng)[order], batch_size)
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Of the training split, features (N, ..., D) and captions (N, S, L), of ``indices`` (N, S).
-
-        Of other splits, features and captions as :meth:`CaptionData.batch`.
-        """
-        if split != "train":
-            return self._data.batch(split, indices)
-        chosen = self._data.split("train")
+        """Features (N, ..., D), or a tuple with global ones, and captions (N, S, L) of ``indices`` (N, S)."""
+        chosen = self._data.split(split)
         return chosen.features_at(chosen.image_idxs[indices[:, 0]]), chosen.captions[indices]
 
     @staticmethod
@@ -93,6 +88,17 @@ class CaptionGroups(CaptionedImages):
         """That of the data, and S: a run resumes with the same."""
         return super().fingerprint() | {"captions per image": str(self.captions_per_image)}
 
+    def _all_captions(self, split: str, batch_size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
+        """All captions of each image, in batches of images with equally many of them."""
+        captions, firsts, counts = _by_image(self._data.split(split).image_idxs)
+        images = np.arange(len(counts)) if rng is None else rng.permutation(len(counts))
+        found = []
+        for count in np.unique(counts):
+            chosen = images[counts[images] == count]
+            at_once = -(-batch_size * self.captions_per_image // count)  # rounded up: at least an image
+            found += batches(captions[firsts[chosen, None] + np.arange(count)], at_once)
+        return found if rng is None else [found[k] for k in rng.permutation(len(found))]
+
     def _drawn(self, rng: np.random.Generator | None) -> np.ndarray:
         """S captions of each training image, (num_examples, S)."""
         places, counts = np.arange(self.captions_per_image), self._counts[:, None]
@@ -103,3 +109,13 @@ class CaptionGroups(CaptionedImages):
             captions = captions[np.lexsort((rng.random(len(captions)), images))]
             again = np.where(places < counts, places, rng.integers(counts, size=again.shape))
         return captions[self._firsts[:, None] + again]
+
+
+def _by_image(image_idxs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The captions sorted by image; where those of each image begin, and their number.
+
+    Images without a caption are left out.
+    """
+    captions = np.argsort(image_idxs, kind="stable")
+    _, firsts, counts = np.unique(image_idxs[captions], return_index=True, return_counts=True)
+    return captions, firsts, counts

@@ -34,6 +34,14 @@ LOSSES = (
     "discriminative",
 )
 
+# The losses whose parts have parameters: the attribute of the part, and the option that sets its size. Where
+# that option is left out, a model has the part only if the weight is not 0.
+LOSS_PARTS = {
+    "reconstruction": ("reconstructor", "reconstructor_dim"),
+    "encoder_reconstruction": ("encoder_reconstructor", "encoder_reconstructor_dim"),
+    "discriminative": ("discriminator", "discriminative_words"),
+}
+
 
 def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
     """A constructor's arguments except ``rng`` and ``device``, as values that JSON can represent.
@@ -83,9 +91,13 @@ class Model:
     def config(self) -> dict[str, Any]:
         """The constructor's arguments as JSON values. :meth:`from_config` builds a model of the same shape.
 
-        The loss weights are the current ones.
+        The loss weights are the current ones. Where one has been set to 0, the size of the part that it
+        weights is given, so that the model still has the part.
         """
         options = self._options | {name: getattr(self, name) for name in self._losses}
+        for name, (part, size) in LOSS_PARTS.items():
+            if self._options.get(name) and not options[name] and options[size] is None:
+                options[size] = getattr(self, part).size
         return {name: dict(value) if isinstance(value, dict) else value for name, value in options.items()}
 
     @property

@@ -314,7 +314,7 @@ class CaptioningRNN(EncoderDecoder):
             As :meth:`loss`.
         """
         features, rows = self._inputs("nll", features)
-        return self._nll(features, self._teacher_forced("nll", "captions", captions, rows))
+        return self._nll(features, self._teacher_forced("nll", "captions", captions, rows, several=True))
 
     def align(self, features: Features, captions: Array) -> Array:
         """The attention weights over the regions at each token of a caption, under teacher forcing.

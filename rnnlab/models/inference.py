@@ -12,6 +12,7 @@ from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.output import OutputInputs
 from rnnlab.models.parts.output_loss import OutputLoss
+from rnnlab.models.parts.repeats import Repeats
 from rnnlab.models.parts.reviewer import NoReviewer, Reviewed, Reviewer
 from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.ops import ops_for
@@ -39,7 +40,9 @@ class Inference(Model):
         """The negative log-likelihood of a batch in nats, and its number of real targets."""
         params, forced = self.params, forced.on(self._ops)
         words, _ = self.embedding.forward(params, forced.inputs)
-        decoded, _ = self.decoder.forward(params, words, self._reviewed(inputs).source, forced.lengths)
+        source = self._reviewed(inputs).source
+        source = Repeats(source, len(forced.inputs)).forward(source)
+        decoded, _ = self.decoder.forward(params, words, source, forced.lengths)
         return self.output_loss.nll(params, decoded, words, forced), forced.num_targets
 
     def _align(self, inputs: Any, forced: TeacherForced) -> Array:

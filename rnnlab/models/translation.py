@@ -304,8 +304,8 @@ class Seq2Seq(EncoderDecoder):
 
         Parameters
         ----------
-        source : (N, L) integers
-        target : (N, M) integers
+        source, target
+            As in :meth:`loss`.
 
         Returns
         -------
@@ -320,7 +320,7 @@ class Seq2Seq(EncoderDecoder):
             As :meth:`loss`.
         """
         batch, rows = self._inputs("nll", source)
-        return self._nll(batch, self._teacher_forced("nll", "target", target, rows))
+        return self._nll(batch, self._teacher_forced("nll", "target", target, rows, several=True))
 
     def align(self, source: Array, target: Array) -> Array:
         """The attention weights over the source at each token of the target, under teacher forcing.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.models.base import LOSSES
+from rnnlab.models.base import LOSS_PARTS, LOSSES
 from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, with_keys
 from rnnlab.recipes.tables import NOT_IN_RECIPES, SelfCriticalConfig, TrainingConfig
 from rnnlab.training import Solver
@@ -180,11 +180,14 @@ def _check_losses(losses: dict[str, float], model: Any) -> None:
             raise ValueError(
                 f"losses has {loss}, which is no loss of {name}; it has {', '.join(known) or 'none'}"
             )
-    if losses and type(model).from_config(config | losses).params.shapes != model.params.shapes:
-        raise ValueError(
-            f"losses has {', '.join(losses)}, and the model lacks parameters for that; "
-            "give it them by its options in [model]"
-        )
+    if losses:
+        type(model).from_config(config | losses)
+    for loss, (part, option) in LOSS_PARTS.items():
+        if losses.get(loss) and getattr(model, part) is None:
+            raise ValueError(
+                f"losses.{loss} is {losses[loss]}, and the model lacks the parameters of that loss: set "
+                f"model.{option}, which gives them to the model of all stages"
+            )
 
 
 def _given(table: Table) -> dict[str, Any]:

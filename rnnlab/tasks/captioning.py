@@ -201,7 +201,7 @@ class Captioning(Task):
         CAPTION_SCORERS.require()
         if "METEOR" in metrics:
             check_java("METEOR, in evaluation.each_epoch,")
-        images = data.split("val")
+        images, by_examples = data.split("val"), self.training_data(config, data)
         count = limited(config.evaluation.max_images, images.num_images)
 
         def scores(model: CaptioningRNN) -> dict[str, float]:
@@ -211,7 +211,7 @@ class Captioning(Task):
             scored = score_captions(
                 written(captions, data), images.references[:count], tokenize=tokenize, metrics=metrics
             )
-            return validation_loss(model, data, _batch_size(config)) | scored.corpus
+            return validation_loss(model, by_examples, config.training.batch_size) | scored.corpus
 
         return scores
 
@@ -292,7 +292,7 @@ def check_features(config: Config, data: CaptionData) -> None:
 
 
 def _batch_size(config: Config) -> int:
-    """The number of captions in a batch: that of validation too, which reads captions one by one."""
+    """The number of captions in a batch."""
     return config.training.batch_size * (config.data.captions_per_image or 1)
 
 

@@ -80,7 +80,8 @@ class Data(Protocol):
     """A data set with a split "train" and, for validation, "val".
 
     Where a row of a batch is several examples, such as an image with five captions, the data also have
-    ``num_examples(batch)``, the number that the loss is averaged over.
+    ``num_examples(batch)``, the number that the loss is averaged over. Both ``loss`` and ``nll`` of the model
+    then take such batches.
     """
 
     @property
@@ -93,7 +94,7 @@ class Data(Protocol):
         ...
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Array, ...]:
-        """The arguments of :meth:`Model.loss`.
+        """The arguments of :meth:`Model.loss`, or of :meth:`Model.nll` for other splits than "train".
 
         With the solver's ``prefetch`` above 0 it is called from another thread while the model trains on the
         previous batch, but never by two threads at a time.

@@ -10,13 +10,13 @@ from rnnlab.data import CaptionData, CaptionedImages, CaptionGroups, LazyFeature
 from .test_captions import small
 
 
-def with_counts(rng, counts):
-    """Data whose training image n has counts[n] captions, in a random order."""
+def with_counts(rng, counts, name="train"):
+    """Data whose image n of a split has counts[n] captions, in a random order."""
     data = small(rng, images=len(counts), max_train=0)
-    split = data.split("train")
+    split = data.split(name)
     image_idxs = rng.permutation(np.repeat(np.arange(len(counts)), counts))
     captions = np.tile(data.split("val").captions[:1], (len(image_idxs), 1))
-    data.splits["train"] = type(split)(split.features, captions, image_idxs, split.names, split.references)
+    data.splits[name] = type(split)(split.features, captions, image_idxs, split.names, split.references)
     return data
 
 
@@ -74,13 +74,45 @@ def test_a_batch_has_each_image_once(rng):
     assert groups.num_tokens((features, captions)) == data.num_tokens((None, split.captions[indices.ravel()]))
 
 
-def test_validation_is_by_captions(rng):
-    data = small(rng)
-    groups = CaptionGroups(data, 2)
-    assert [len(batch) for batch in groups.epoch("val", 4)] == [8, 4]
-    features, captions = groups.batch("val", np.array([3]))
-    np.testing.assert_array_equal(features, data.batch("val", np.array([3]))[0])
-    assert captions.shape == (1, 6)
+@pytest.mark.parametrize("seed", [None, 0])
+@pytest.mark.parametrize("per_image", [1, 3, 9])
+def test_validation_has_each_image_once_with_all_its_captions(rng, seed, per_image):
+    counts = np.array([3, 1, 7, 0, 2, 3, 3, 4, 1])
+    data = with_counts(rng, counts, "val")
+    order = None if seed is None else np.random.default_rng(seed)
+    epoch = CaptionGroups(data, per_image).epoch("val", 2, order)
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate([batch.ravel() for batch in epoch])), np.arange(counts.sum())
+    )
+    images = [data.split("val").image_idxs[batch] for batch in epoch]
+    for batch in images:
+        np.testing.assert_array_equal(batch, np.tile(batch[:, :1], batch.shape[1]))
+        assert batch.size < 2 * per_image + batch.shape[1]
+        assert (counts[batch[:, 0]] == batch.shape[1]).all()
+    seen = np.concatenate([batch[:, 0] for batch in images])
+    np.testing.assert_array_equal(np.sort(seen), np.flatnonzero(counts))
+    in_order = sorted(np.flatnonzero(counts), key=lambda image: counts[image])
+    assert np.array_equal(seen, in_order) == (seed is None)
+
+
+def test_batches_of_validation_have_s_times_as_many_captions(rng):
+    data = small(rng, images=7)
+    groups = CaptionGroups(data, 3)
+    assert [batch.shape for batch in groups.epoch("val", 2)] == [(3, 2), (3, 2), (1, 2)]
+    features, captions = groups.batch("val", groups.epoch("val", 2)[1])
+    split = data.split("val")
+    np.testing.assert_array_equal(features, split.features[3:6])
+    np.testing.assert_array_equal(captions, split.captions[6:12].reshape(3, 2, -1))
+
+
+def test_validation_on_a_split_without_captions(rng):
+    assert CaptionGroups(with_counts(rng, [0, 0], "val"), 2).epoch("val", 4) == []
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_a_batch_of_no_images(rng, split):
+    with pytest.raises(ValueError, match="epoch: batch_size is 0, expected at least 1"):
+        CaptionGroups(small(rng), 2).epoch(split, 0)
 
 
 def test_a_checkpoint_also_saves_the_number_of_captions(rng):

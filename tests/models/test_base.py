@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rnnlab.models import CaptioningRNN, SequenceClassifier
-from rnnlab.models.base import averaging_size
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.models.base import LOSS_PARTS, averaging_size
 
 from .toys import WORD_TO_IDX, batch, build
 
@@ -30,6 +30,27 @@ def test_the_configuration_has_the_current_loss_weights():
     config = model.config()
     assert (config["reconstruction"], config["label_smoothing"]) == (0.0, 0.1)
     assert CaptioningRNN.from_config(config).reconstruction == 0.0
+
+
+WEIGHTS = ["reconstruction", "encoder_reconstruction", "discriminative"]
+
+
+@pytest.mark.parametrize("size", [None, 2])
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_a_model_whose_loss_is_turned_off_keeps_the_part(weight, size):
+    option = LOSS_PARTS[weight][1]
+    reviewer = {"blocks": 1, "steps": 2} if weight == "discriminative" else None
+    words = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3, "b": 4, "c": 5}
+    model = Seq2Seq(words, words, 3, 4, reviewer=reviewer, **{weight: 0.3, option: size})
+    assert model.config()[option] == size
+    setattr(model, weight, 0.0)
+    config = model.config()
+    assert config[option] == (size or {"discriminative": 3}.get(weight, 4))
+    again = Seq2Seq.from_config(config)
+    assert again.params.shapes == model.params.shapes
+    assert again.config() == config
+    setattr(again, weight, 0.1)
+    again.loss(np.array([[3, 4, 2]]), np.array([[1, 3, 2]]))
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,7 @@ def several(rng, make, **options):
 
 
 def assert_same(model, flat, grouped, **options):
+    assert model.nll(*grouped) == pytest.approx(model.nll(*flat))
     loss, grads = model.loss(*flat, **options)
     shaped = {name: np.reshape(value, (2, 2)) for name, value in options.items()}
     again, grouped_grads = model.loss(*grouped, **shaped)
@@ -187,8 +188,10 @@ def test_several_sentences_with_scheduled_sampling(make, rng):
 @every_model
 def test_several_sentences_on_a_device(make, device, rng):
     model, _, grouped = several(rng, make)
+    nll = model.nll(*grouped)
     loss, grads = model.loss(*grouped, sentence_weights=WEIGHTS[:4].reshape(2, 2))
     on_device, device_grads = model.to("gpu").loss(*grouped, sentence_weights=WEIGHTS[:4].reshape(2, 2))
+    assert model.nll(*grouped) == pytest.approx(nll)
     assert float(on_device) == pytest.approx(loss)
     flat = ops_for(device_grads.flat).asnumpy(device_grads.flat)
     np.testing.assert_allclose(flat, grads.flat, rtol=1e-9, atol=1e-12)
@@ -203,9 +206,14 @@ def test_errors_of_several_sentences(rng):
     with pytest.raises(ValueError, match=r"captions has shape \(2, 0, 6\), expected \(N, L\) or \(N, S, L\)"):
         model.loss(features, captions[:, :0])
     with pytest.raises(
-        ValueError, match=r"CaptioningRNN.nll: captions has shape \(2, 2, 6\), expected \(N, L\) w"
+        ValueError, match=r"CaptioningRNN.nll: captions has shape \(2, 2, 1\), expected \(N, L\) or \(N, S"
     ):
-        model.nll(features, captions)
+        model.nll(features, captions[:, :, :1])
+    model, _, (features, captions) = several(rng, captioner, attention="additive")
+    with pytest.raises(
+        ValueError, match=r"CaptioningRNN.align: captions has shape \(2, 2, 6\), expected \(N, L\) w"
+    ):
+        model.align(features, captions)
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,17 @@ def test_arnet_joins_in_the_second_stage(tables, tmp_path):
         assert last.parameters[name].tobytes() != first.parameters[name].tobytes()
 
 
+def test_a_loss_that_ends_with_the_first_stage_leaves_its_part(tables, tmp_path):
+    tables["model"] |= {"reconstruction": 0.1}
+    stages = [{"num_epochs": 1}, {"num_epochs": 1, "losses": {"reconstruction": 0.0}}]
+    run = train(tables | {"stage": stages}, tmp_path / "run")
+    assert run.model.reconstruction == 0
+    found = runs.load_run(tmp_path / "run").model
+    assert found.params.flat.tobytes() == run.model.params.flat.tobytes()
+    first, last = (load_checkpoint(tmp_path / "run" / name) for name in ("stage1/best.h5", "last.h5"))
+    assert first.parameters["arnet_W"].tobytes() == last.parameters["arnet_W"].tobytes()
+
+
 def test_a_run_of_stages_is_used_as_any_other(tables, tmp_path, capsys):
     train(tables, tmp_path / "run")
     for directory in ("run", "run/stage1"):
@@ -253,7 +264,7 @@ def test_no_run_is_overwritten(tables, tmp_path, capsys):
         ),
         (
             {"losses": {"reconstruction": 0.1}},
-            "stage.2: losses has reconstruction, and the model lacks param",
+            "losses.reconstruction is 0.1, and the model lacks .* set model.reconstructor_dim, which gives",
         ),
     ],
 )

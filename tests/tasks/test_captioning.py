@@ -15,6 +15,7 @@ from rnnlab.data.errors import MissingDataError
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.metrics import JavaError
 from rnnlab.recipes.recipe import Config, DecodingConfig, EvaluationConfig, load_config
+from rnnlab.tasks.captioning import Captioning
 from rnnlab.tasks.search import decode
 from rnnlab.training import CheckpointError, load_checkpoint
 
@@ -95,7 +96,7 @@ def test_parameters_scaling_and_fingerprint_are_in_the_checkpoint(run):
 
 
 def test_a_recipe_trains_on_images_with_several_captions(shapes, tmp_path):
-    """In two stages, resumed, with lazy features of two kinds; validated and evaluated by captions."""
+    """In two stages, resumed, with lazy features of two kinds."""
     pytest.importorskip("pycocoevalcap")
     data = {"captions_per_image": 5, "features": "local", "global_features": "pca", "lazy": True}
     training = {"batch_size": 16, "checkpoint_every": 1}
@@ -118,6 +119,21 @@ def test_a_recipe_trains_on_images_with_several_captions(shapes, tmp_path):
     nats, tokens = opened.model.nll(*batch)
     assert min(row["val_loss"] for row in last.history) == pytest.approx(nats / tokens, rel=1e-5)
     assert runs.evaluate(opened, "val").perplexity == pytest.approx(np.exp(nats / tokens), rel=1e-5)
+
+
+def test_an_image_is_validated_once_beside_scores_of_each_epoch(shapes, monkeypatch):
+    pytest.importorskip("pycocoevalcap")
+    evaluation = {"metrics": ["BLEU"], "each_epoch": ["BLEU"], "max_images": 3}
+    config = config_of(shapes, data={"captions_per_image": 5}, evaluation=evaluation)
+    data = runs.open_data(config.data)
+    model = runs.new_model(config, data)
+    nats, tokens = model.nll(*data.batch("val", np.arange(60)))
+    batches, nll = [], model.nll
+    monkeypatch.setattr(model, "nll", lambda *batch: batches.append(batch) or nll(*batch))
+    found = Captioning().epoch_scores(config, data)(model)
+    assert sum(len(features) for features, _ in batches) == SIZES["val"]
+    assert found["val_loss"] == pytest.approx(nats / tokens, rel=1e-6)
+    assert {"val_perplexity", "BLEU-4"} < set(found)
 
 
 # ------------------------------------------------------------------ lazy features

@@ -226,22 +226,40 @@ def test_captions_of_an_image_train_as_those_of_copies_of_it(model, options):
         assert tokens[0] == pytest.approx(tokens[1])
 
 
-def test_an_image_is_reviewed_once_for_its_captions(monkeypatch):
-    data = grouped_data(3, images=5)
-    model, rows = make_model(data, **REVIEWED), []
-    forward = model.reviewer.forward
+def count_reviews(model, monkeypatch):
+    """The numbers of images of each call of the model's reviewer, from now on."""
+    rows, forward = [], model.reviewer.forward
 
     def counted(params, source, **options):
         rows.append(len(source.memory))
         return forward(params, source, **options)
 
     monkeypatch.setattr(model.reviewer, "forward", counted)
+    return rows
+
+
+@pytest.mark.parametrize("captions_per_image", [1, 3, 8])
+@pytest.mark.parametrize("model", [{}, REVIEWED], ids=["one vector", "reviewer"])
+def test_validation_by_images_is_that_by_captions(model, captions_per_image):
+    data = grouped_data(3 if model else 0, images=11)
+    model, groups = make_model(data, dtype="float64", **model), CaptionGroups(data, captions_per_image)
+    found = validation_loss(model, groups, 2)
+    assert found == pytest.approx(validation_loss(model, data, 7), rel=1e-12)
+
+
+def test_an_image_is_reviewed_once_for_its_captions(monkeypatch):
+    data = grouped_data(3, images=5)
+    model = make_model(data, **REVIEWED)
+    rows = count_reviews(model, monkeypatch)
     options = {"num_epochs": 1, "batch_size": 2, "evaluate": lambda model: {"val_loss": 1.0}}
     Solver(model, CaptionGroups(data, 5), verbose=False, **options).train()
     assert rows == [2, 2, 1]
     rows.clear()
     Solver(model, data, verbose=False, **options).train()
     assert sum(rows) == 15  # once for each caption
+    rows.clear()
+    validation_loss(model, CaptionGroups(data, 5), 2)
+    assert sum(rows) == 5
 
 
 @pytest.mark.parametrize("options", [{}, {"accumulate": 2} | SAMPLED], ids=["dropout", "scheduled sampling"])

@@ -42,6 +42,11 @@ class Discriminator:
         self._first, self.num_words = first, num_words
         self._shapes = scoped(PREFIX, discriminative_shapes(hidden_dim, num_words))
 
+    @property
+    def size(self) -> int:
+        """k, the option ``discriminative_words`` of models."""
+        return self.num_words
+
     def shapes(self) -> Shapes:
         """As in :func:`~rnnlab.layers.discriminative.discriminative_shapes`, with the prefix."""
         return self._shapes

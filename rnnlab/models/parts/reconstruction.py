@@ -29,6 +29,11 @@ class Reconstructor:
         Whether the states to reconstruct are treated as constants.
     prefix : str
         Prefix of the names of its parameters.
+
+    Attributes
+    ----------
+    size : int
+        Units of ARNet.
     """
 
     def __init__(
@@ -36,6 +41,7 @@ class Reconstructor:
     ) -> None:
         self._shapes = scoped(prefix, arnet_shapes(hidden_dim, reconstructor_dim))
         self._detach_target, self._prefix = detach_target, prefix
+        self.size = reconstructor_dim
 
     def shapes(self) -> Shapes:
         """As in :func:`~rnnlab.layers.arnet.arnet_shapes`, with the prefix."""
@@ -81,7 +87,7 @@ class Reconstructor:
 
 
 class EncoderReconstructor:
-    """An ARNet for each direction of a token encoder's top layer."""
+    """An ARNet for each direction of a token encoder's top layer, of ``size`` units."""
 
     def __init__(self, encoder: TokenEncoder, reconstructor_dim: int, *, detach_target: bool) -> None:
         self._each = {
@@ -93,6 +99,7 @@ class EncoderReconstructor:
             )
             for direction in encoder.directions
         }
+        self.size = reconstructor_dim
 
     def shapes(self) -> Shapes:
         """Those of each direction, with prefixes such as ``encoder_arnet_forward_``."""
