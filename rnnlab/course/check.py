@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from rnnlab.course.diagnosis import Diagnosis, Results, diagnose, draws_of
 from rnnlab.course.exercise import Draw, Exercise, WrongResults, copied, in_letters, shape_of
 from rnnlab.course.exercises import exercise as exercise_of
+from rnnlab.course.student_functions import place_of
 from rnnlab.gradcheck.numeric import eval_numerical_gradient_array, relative_distance
 from rnnlab.gradcheck.side_effects import arrays_in
 from rnnlab.types import Array
@@ -115,6 +115,7 @@ def check(
     return report
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def examine(
     name: str,
     forward: Callable[..., Any] | None = None,
@@ -173,20 +174,11 @@ def _judge_square(
 
 def whose(function: Callable[..., Any]) -> str:
     """A function's name and where it is defined."""
-    name = getattr(function, "__qualname__", repr(function))
-    code = getattr(inspect.unwrap(function), "__code__", None)
+    name = getattr(function, "__qualname__", repr(function)).rpartition("<locals>.")[2]
     module = getattr(function, "__module__", "") or ""
     if module.partition(".")[0] == "rnnlab":
         return f"{name} of {module}, the library's own"
-    if code is None:
-        return name
-    file = Path(code.co_filename).name
-    place = "in this notebook" if _in_notebook(code.co_filename) else f"in {file}"
-    return f"{name}, line {code.co_firstlineno} {place}"
-
-
-def _in_notebook(filename: str) -> bool:
-    return filename.startswith("<ipython-input") or "ipykernel_" in filename
+    return ", ".join(filter(None, (name, place_of(function))))
 
 
 def _expected(exercise: Exercise) -> str:

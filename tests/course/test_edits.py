@@ -51,7 +51,7 @@ def test_an_edited_function_and_the_function_as_it_was():
     by_message = {each.message: each for each in found()}
     results = {}
     for name in (None, "a lacks the factor 1 - x ** 2", "w does not reach a: it is left out"):
-        space = {ALPHA: 0.0}
+        space = {ALPHA: 0.0, "np": np}
         exec(compiled(DEFINITION, by_message.get(name)), space)
         results[name] = space["right"](*arguments)[1]
     np.testing.assert_allclose(results[None], right(*arguments)[1])
