@@ -11,6 +11,7 @@ rnnlab gradcheck                                           check every gradient 
 rnnlab kernels [--warm-up]                                 show which kernels compute here, and compile them
 rnnlab data prepare | info                                 prepare data sets, and describe them
 rnnlab recipe KIND                                         print a recipe with all keys and their meaning
+rnnlab course cs231n DIR                                   write the files of the cs231n assignment
 
 Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.
 """
@@ -23,7 +24,18 @@ import sys
 from collections.abc import Sequence
 
 import rnnlab
-from rnnlab.cli import caption, data, discrepancy, evaluate, gradcheck, kernels, recipe, train, translate
+from rnnlab.cli import (
+    caption,
+    course,
+    data,
+    discrepancy,
+    evaluate,
+    gradcheck,
+    kernels,
+    recipe,
+    train,
+    translate,
+)
 from rnnlab.cli.arguments import show_help
 from rnnlab.cli.closed_output import quiet_when_closed
 from rnnlab.metrics.java import JavaError
@@ -78,6 +90,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rnnlab {rnnlab.__version__}")
     parser.add_argument("--traceback", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for module in (train, caption, translate, evaluate, discrepancy, gradcheck, kernels, data, recipe):
+    for module in (
+        train,
+        caption,
+        translate,
+        evaluate,
+        discrepancy,
+        gradcheck,
+        kernels,
+        data,
+        recipe,
+        course,
+    ):
         module.add(commands)
     return parser
