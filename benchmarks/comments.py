@@ -1,4 +1,4 @@
-"""Scores of comments for code as the papers print them: those of captions, each against its one reference.
+"""Scores of code comments as the papers print them: the scores of captions, with one reference each.
 
 ``rnnlab evaluate`` gives sacrebleu's BLEU of translations. X. Chen et al. (2018, table 3) print BLEU-1 to
 BLEU-4, METEOR and ROUGE-L of the COCO evaluation.

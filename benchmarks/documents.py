@@ -1,6 +1,6 @@
-"""Tables as Markdown, and the document in which they are.
+"""Tables as Markdown, and the document that contains them.
 
-In the document a table stands between two markers. The text around them is written by hand and stays:
+In the document a table is between two markers. The text around them is written by hand and is not changed:
 
     <!-- table NAME -->
     ...
@@ -17,17 +17,18 @@ from statistics import fmean, stdev
 from typing import Any
 
 from benchmarks import results
-from benchmarks.trainings import Column, Row, Table
+from benchmarks.columns import Column
+from benchmarks.trainings import Row, Table
 
 _MARKERS = re.compile(r"<!-- table (?P<name>\S+) -->\n.*?<!-- end of table (?P=name) -->\n", re.DOTALL)
 _BEGIN = re.compile(r"<!-- (?:end of )?table (\S+) -->")
 
 
 def markdown(table: Table, of: Path = results.RESULTS) -> str:
-    """A table, and what it lacks: models without any results, and entries whose models have some.
+    """A table, followed by what it lacks: models to train, and entries to evaluate.
 
     A number is the mean over the seeds, followed by the standard deviation where there are at least two. A
-    dash is a number that is not known.
+    dash is an unknown number.
     """
     several = any(len(row.entries) > 1 for row in table.rows)
     lines = [["", *(["seeds"] if several else []), *table.columns]]
@@ -95,7 +96,7 @@ def _printed(row: Row, name: str) -> str:
 
 
 def commands(table: Table, of: Path = results.RESULTS) -> str:
-    """The commands of each row that has results, for someone who wants one row of the table."""
+    """The commands that made the results of each row, and those of the trainings without results."""
     found = []
     for row in table.rows:
         for entry in row.entries:
@@ -107,13 +108,13 @@ def commands(table: Table, of: Path = results.RESULTS) -> str:
 
 
 def block(name: str, table: Table, of: Path = results.RESULTS) -> str:
-    """What stands between the markers of a table, with the markers."""
+    """The markers of a table and the text between them."""
     body = f"{markdown(table, of)}\n\n    python -m benchmarks.papers {name}"
     return f"<!-- table {name} -->\n{body}\n<!-- end of table {name} -->\n"
 
 
 def rewritten(text: str, tables: Mapping[str, Table], of: Path = results.RESULTS) -> str:
-    """A document with its tables made again from the results.
+    """The document with its tables rewritten from the results.
 
     Raises
     ------

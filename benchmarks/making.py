@@ -5,8 +5,8 @@
     RUNS/NAME-seedN.lock            held by the process that trains or evaluates it
     RUNS/NAME-seedN/scores*.json    what rnnlab evaluate and rnnlab discrepancy write; also in RUNS/ENSEMBLE
 
-A run that ``rnnlab train`` made without this module is used as it is, once it is complete, if its recipe is
-the one that the table asks for.
+A run that ``rnnlab train`` made without this module is used if it is complete and has the recipe that the
+table asks for.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def collect(tables: Sequence[Table], runs: Path, to: Path = results.RESULTS) -> 
 
 
 def remaining(tables: Sequence[Table], runs: Path, to: Path = results.RESULTS) -> list[Training]:
-    """The trainings that are not complete and whose results are missing, each after its start."""
+    """The trainings without results that are not complete, each after the training that it starts from."""
     found: dict[str, Training] = {}
     for table in tables:
         for row in table.rows:
@@ -114,7 +114,7 @@ def missing(
 
 
 def train(training: Training, runs: Path) -> None:
-    """Train a model, and before it the one it starts from, or resume; nothing if it is complete.
+    """Train a model, after the one it starts from, or resume its run. A complete run is left alone.
 
     If another process trains it, wait.
     """
@@ -130,7 +130,7 @@ def train(training: Training, runs: Path) -> None:
             check_recipe(training, directory)
         command = ["train", "--resume", str(directory)] if begun else training.command(runs)
         used = rnnlab([*command, *([] if sys.stderr.isatty() else ["--no-progress"])])
-        if begun:  # the time before is not known
+        if begun:  # the time of the earlier part is unknown
             used = used._replace(cpu_minutes=None)
         with atomic_write(directory / "training.json") as temporary:
             temporary.write_text(json.dumps(used._asdict()) + "\n")
@@ -151,7 +151,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 def is_complete(directory: Path) -> bool:
-    """Whether a run has trained all epochs, or stopped early: what its configuration and history say."""
+    """Whether a run has trained all epochs or stopped early, by its configuration and its history."""
     files = [directory / name for name in ("config.json", "history.csv", "last.h5")]
     if not all(file.exists() for file in files):
         return False
@@ -306,19 +306,19 @@ def _split_of(options: Sequence[str]) -> list[str]:
 
 
 class Usage(NamedTuple):
-    """What a command needed."""
+    """The memory and the time that a command needed."""
 
     peak_megabytes: float  # of resident memory
     cpu_minutes: float | None  # of all its threads; other work on the machine does not count
 
 
 def rnnlab(arguments: Sequence[str]) -> Usage:
-    """Run the command; return what it needed."""
+    """Run ``rnnlab`` with these arguments; return what it needed."""
     print(f"\n$ rnnlab {shlex.join(arguments)}", flush=True)
     process = subprocess.Popen([sys.executable, "-m", "rnnlab", *arguments])
     try:
         _, status, usage = os.wait4(process.pid, 0)
-    except KeyboardInterrupt:  # which the command got as well: let it write its checkpoint
+    except KeyboardInterrupt:  # the command receives it as well: let it write its checkpoint
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

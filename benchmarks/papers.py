@@ -11,7 +11,6 @@ Several processes may run at once, each with RNNLAB_NUM_THREADS=1: two processes
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from benchmarks import documents, results
 from benchmarks.making import collect, make, measure, missing, remaining, train
 from benchmarks.tables import FIGURES, TABLES
 from benchmarks.trainings import RUNS, Training
+from rnnlab.cli.closed_output import quiet_when_closed
 from rnnlab.files import atomic_write
 
 DOCUMENT = Path(__file__).with_name("papers.md")
@@ -99,16 +99,5 @@ def _write(of: Path) -> None:
             print(DOCUMENT.with_name(f"{name}.png"))
 
 
-def _printing() -> int:
-    """Run the command; end without a message if what reads its output has closed it, as ``head`` does."""
-    try:
-        status = main()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit fails no more
-        return 1
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(_printing())
+    sys.exit(quiet_when_closed(main))

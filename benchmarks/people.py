@@ -1,9 +1,9 @@
 """``python -m benchmarks.people RECIPE``: scores of the captions that people wrote, and of a model.
 
-Each image has five captions. The first of every image are scored against the other four, then the second, and
-so on; the score is the mean of the five. With ``--scores FILE``, of ``rnnlab evaluate --json``, the captions
-of a model are scored against the same sets of four references: the more references, the better the score, so
-that scores against five cannot be compared with those of people.
+Each image has five captions. The first captions of all images are scored against the other four, then the
+second ones, and so on; the score is the mean of the five. With ``--scores FILE``, a file from ``rnnlab
+evaluate --json``, the captions of a model are scored against the same sets of four references. Scores against
+five references cannot be compared with those of people: more references give higher scores.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from rnnlab.runs import open_data
 def one_against_the_others(
     references: Sequence[Sequence[str]], captions: Sequence[str] | None = None
 ) -> dict[str, float]:
-    """Mean scores over the choices of the reference that is left out.
+    """Scores against all references but one, as a mean over the one that is left out.
 
     Parameters
     ----------
     references : sequence of sequences of str
-        The sentences of each image, as many of each, at least two.
+        The sentences of each image: the same number for all images, at least two.
     captions : sequence of str, optional
-        A caption of each image, which is scored; by default the reference that is left out.
+        The caption to score for each image; by default the reference that is left out.
 
     Returns
     -------

@@ -9,7 +9,7 @@
     evaluations      the scores, by the options of rnnlab evaluate
 
 The tables are printed from these files alone, on a machine without data and runs. The same results give the
-same bytes: numbers have six digits, nothing has a date.
+same bytes: numbers have six digits, and there are no dates.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def load(entry: str, results: Path = RESULTS) -> dict[str, Any] | None:
 
 
 def store(entry: str, content: Mapping[str, Any], results: Path = RESULTS) -> None:
-    """Write the results of an entry, an epoch and an evaluation on a line of its own."""
+    """Write the results of an entry, with a line for each epoch and for each evaluation."""
     with atomic_write(results / f"{entry}.json") as temporary:
         temporary.write_text(_text(_rounded(content)) + "\n", encoding="utf-8")
 

@@ -23,12 +23,12 @@ Array = Any
 
 
 class Sizes(NamedTuple):
-    """Of a case."""
+    """The sizes of a case."""
 
     blocks: int  # B
     steps: int  # L
     intra: bool
-    model: attention.Sizes  # all else
+    model: attention.Sizes  # all other sizes
 
 
 FLICKR8K = attention.Sizes("lstm", 49, 512, attention.CAPTIONS)

@@ -1,4 +1,4 @@
-"""The captioning model with a reviewer in PyTorch, with our weights by our names for them.
+"""The captioning model with a reviewer in PyTorch, with the weights of rnnlab by their names.
 
 Each step computes the keys of a memory once, and the queries of all its attentions in one product.
 """
@@ -17,7 +17,7 @@ from benchmarks.torch_search import State
 
 
 class Attentions(nn.Module):
-    """The attentions of one step to all its memories, one after another."""
+    """The attentions of one step to all its memories, computed one after another."""
 
     def __init__(self, Wm: list[np.ndarray], bm: np.ndarray, v: np.ndarray) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Step(nn.Module):
         self.cell = load_lstm(nn.LSTMCell(len(W), H), W, w["Wh"][-H:], w["b"])
 
     def forward(self, memories: list[Tensor], states: list[Tensor], c: Tensor) -> Tensors:
-        """The state after the step; ``states`` (N, H) are those that it reads, the last one last."""
+        """The state after the step; ``states`` (N, H) are those that it reads, the oldest first."""
         h = states[-1]
         contexts = self.attentions(self.to_queries(h).view(len(h), *self.shape), memories)
         return self.cell(torch.cat([*contexts, *states[:-1]], 1), (h, c))

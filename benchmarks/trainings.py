@@ -1,21 +1,21 @@
-"""The parts of the papers' tables: trainings and what else has scores, rows, columns, tables.
+"""The papers' tables, their rows, and the trainings and other entries of the rows.
 
 An *entry* has scores: a trained model, an ensemble of models, or the captions that people wrote. A row has
-one entry, or several of different seeds. A column finds its number in the results of an entry: see
-:mod:`benchmarks.results`.
+one entry, or several of different seeds. :mod:`benchmarks.columns` has the columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
-RUNS = Path("runs/papers")  # of the commands in results and documents
+from benchmarks.columns import Column
 
-# What is measured in addition to the scores of rnnlab evaluate, and the names of its numbers.
+RUNS = Path("runs/papers")  # in the commands of results and documents
+
+# What is measured besides the scores of rnnlab evaluate, and the names of the numbers.
 Extra = Literal["discrepancy", "comments", "four references"]
 CAPTION_SCORES = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr")
 EXTRAS: dict[Extra, tuple[str, ...]] = {
@@ -27,7 +27,7 @@ EXTRAS: dict[Extra, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Training:
-    """A model to train: a recipe, what is different in it, and perhaps another model to start from."""
+    """A model to train: a recipe, changes of its keys, and optionally another model to start from."""
 
     name: str
     recipe: str  # recipes/RECIPE.toml
@@ -85,20 +85,12 @@ Entry = Training | Ensemble | People
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table, of one entry or of several seeds; and the paper's line, if it has one."""
+    """A row of a table, for one entry or for several seeds, and the paper's numbers, if it has them."""
 
     label: str
     entries: tuple[Entry, ...]
     options: tuple[str, ...]  # of rnnlab evaluate
     paper: Mapping[str, float | str] = field(default_factory=dict)  # the paper's numbers, by column
-
-
-@dataclass(frozen=True)
-class Column:
-    """The numbers of one column: where they are found, and how they are printed."""
-
-    find: Callable[[Mapping[str, Any], Mapping[str, float]], float | None]  # of results and one evaluation
-    form: str
 
 
 @dataclass(frozen=True)
@@ -108,7 +100,7 @@ class Table:
     title: str
     rows: tuple[Row, ...]
     columns: Mapping[str, Column]
-    paper: str = "the paper"  # whose numbers the rows have beside them
+    paper: str = "the paper"  # the label of the paper's numbers
     extras: tuple[Extra, ...] = ()
 
     def trainings(self) -> Iterator[Training]:
@@ -120,87 +112,17 @@ class Table:
 
 
 def with_starts(training: Training) -> Iterator[Training]:
-    """A training after those that it starts from."""
+    """The trainings that a training starts from, the first one first, and then the training itself."""
     if training.start is not None:
         yield from with_starts(training.start)
     yield training
 
 
 def seeds(training: Training, count: int) -> tuple[Training, ...]:
-    """The same training with the seeds 0 to ``count`` - 1; each starts from the start of its seed."""
+    """The same training with the seeds 0 to ``count`` - 1; each starts from the model of its own seed."""
 
     def seeded(one: Training, seed: int) -> Training:
         start = None if one.start is None else seeded(one.start, seed)
         return Training(one.name, one.recipe, one.changes, seed, start)
 
     return tuple(seeded(training, seed) for seed in range(count))
-
-
-# ---------------------------------------------------------------- columns
-
-
-def score(name: str, form: str = ".1f", factor: float = 100) -> Column:
-    """A score of the evaluation."""
-
-    def find(results: Mapping[str, Any], evaluation: Mapping[str, float]) -> float | None:
-        return factor * evaluation[name] if name in evaluation else None
-
-    return Column(find, form)
-
-
-def best(name: str, form: str = ".1f", factor: float = 100, least: bool = False) -> Column:
-    """The best value of a metric over the epochs, which is that of the model if it chose the epoch."""
-
-    def find(results: Mapping[str, Any], evaluation: Mapping[str, float]) -> float | None:
-        values = _history(results, name)
-        return factor * (min(values) if least else max(values)) if values else None
-
-    return Column(find, form)
-
-
-def last(name: str, form: str = ".3f") -> Column:
-    """The value of a metric in the last epoch."""
-
-    def find(results: Mapping[str, Any], evaluation: Mapping[str, float]) -> float | None:
-        values = _history(results, name)
-        return values[-1] if values else None
-
-    return Column(find, form)
-
-
-def _history(results: Mapping[str, Any], name: str) -> list[float]:
-    return [epoch[name] for epoch in results.get("history", ()) if name in epoch]
-
-
-def _epochs(results: Mapping[str, Any], evaluation: Mapping[str, float]) -> float | None:
-    return float(len(results["history"])) if results.get("history") else None
-
-
-def _seconds(results: Mapping[str, Any], evaluation: Mapping[str, float]) -> float | None:
-    values = _history(results, "seconds")
-    return median(values) if values else None
-
-
-def _cpu_minutes(results: Mapping[str, Any], evaluation: Mapping[str, float]) -> float | None:
-    return results.get("cpu_minutes")
-
-
-def _million_parameters(results: Mapping[str, Any], evaluation: Mapping[str, float]) -> float | None:
-    found = results.get("num_parameters")
-    return None if found is None else found / 1e6
-
-
-def _peak_megabytes(results: Mapping[str, Any], evaluation: Mapping[str, float]) -> float | None:
-    return results.get("peak_megabytes")
-
-
-EPOCHS = {"epochs": Column(_epochs, ".0f")}
-SIZE = {"million parameters": Column(_million_parameters, ".2f")}
-SECONDS = {"seconds an epoch": Column(_seconds, ".0f")}  # the median, without validation
-MINUTES = {"core minutes": Column(_cpu_minutes, ".1f")}  # of the command: epochs, validation, final scores
-PEAK = {"peak memory, MB": Column(_peak_megabytes, ",.0f")}  # resident, data and validation included
-COST = SIZE | SECONDS
-BLEU = {f"BLEU-{n}": score(f"BLEU-{n}") for n in (1, 2, 3, 4)}
-CAPTIONS = BLEU | {name: score(name) for name in ("METEOR", "ROUGE-L", "CIDEr")}
-PERPLEXITY = {"perplexity": score("perplexity", ".2f", 1)}
-DISTANCES = {name: score(name, ".3f", 1) for name in ("d_mc", "d_pw")}

@@ -16,6 +16,7 @@ Each package uses only the packages above it in this list:
 :mod:`rnnlab.gradcheck`  numeric gradients, and the check of every layer and model
 :mod:`rnnlab.reporting`  tables and pictures
 :mod:`rnnlab.cs231n`     the module names of the cs231n course
+:mod:`rnnlab.course`     teaching: students' functions in a model, the files of an assignment
 :mod:`rnnlab.cli`        the ``rnnlab`` command
 
 Any package may use :mod:`rnnlab.parameters` (named views of one flat buffer), :mod:`rnnlab.files`,

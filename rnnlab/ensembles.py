@@ -31,8 +31,8 @@ def load_ensemble(
 ) -> Run:
     """Open run directories as one run, whose model averages the distributions of their models.
 
-    The recipe of the first run says how sentences are decoded and scored. Images may have different features
-    in the data of different runs: each model reads those of its own.
+    The recipe of the first run determines how sentences are decoded and scored. The data of the runs may have
+    different features of the same images: each model reads the features of its own run.
 
     Parameters
     ----------

@@ -46,6 +46,12 @@ def device(request: pytest.FixtureRequest) -> ModuleType:
     return importlib.import_module("cupy")
 
 
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs draw nothing: drawing is most of the time that short ones take."""
+    monkeypatch.setattr("rnnlab.training.run_directory.RunDirectory.plot", lambda *args, **options: None)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Fail a test that asks for a GPU where there is none: a skip would look like a pass."""
     if item.get_closest_marker("gpu") and not _has_gpu():

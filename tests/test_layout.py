@@ -21,6 +21,8 @@ TESTED_IN = {
     "plain/*": "plain/test_layers",
     # the modules of cs231n are other names of what is tested elsewhere
     "cs231n/*": "cs231n/test_course",
+    # the files of the assignment are tested as a whole, filled in
+    "course/assignment/*": "course/test_assignment_files",
 }
 
 

@@ -19,5 +19,5 @@ TABLES: dict[str, Table] = (
     | beyond.TABLES
 )
 
-# Drawn from results into a file; false if there are too few results.
+# Functions that draw a figure from results into a file. They return False if there are too few results.
 FIGURES: dict[str, Callable[[Path, Path], bool]] = {"depth": review.draw_depth}

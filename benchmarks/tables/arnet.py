@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from benchmarks.columns import CAPTIONS, DISTANCES, PERPLEXITY
 from benchmarks.tables.flickr8k import LSTM, SOFT_ATTENTION, val
-from benchmarks.trainings import CAPTIONS, DISTANCES, PERPLEXITY, Row, Table, Training, seeds
+from benchmarks.trainings import Row, Table, Training, seeds
 
 _SECOND_STAGE = (
     "training.num_epochs=3",
@@ -14,7 +15,7 @@ _SECOND_STAGE = (
 )
 ZONEOUT = ("model.regularisation.zoneout_h=0.1", "model.regularisation.zoneout_c=0.1")
 SCHEDULED_SAMPLING = ('training.scheduled_sampling={name="constant", value=0.25}',)
-_KINDS = {  # what differs between the second stages, which have equally many updates
+_KINDS = {  # what differs between the second stages, which have the same number of updates
     "plain": (),
     "zoneout": ZONEOUT,
     "scheduled_sampling": SCHEDULED_SAMPLING,
@@ -33,7 +34,7 @@ def second_stages(
 
 
 def _rows(label: str, start: Training, count: int) -> tuple[Row, ...]:
-    """Before the second stage; then each kind of it, the plain one and ARNet's with all seeds."""
+    """A row before the second stage, and one for each kind of it: all seeds for the plain one and ARNet."""
     rows = [Row(f"{label}, before the second stage", seeds(start, count), val(3))]
     for kind, training in second_stages(start, _SECOND_STAGE, _KINDS).items():
         used = seeds(training, count if kind in ("plain", "arnet") else 1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from benchmarks.columns import CAPTIONS, PERPLEXITY, best, score
 from benchmarks.tables.flickr8k import LSTM, test, val
 from benchmarks.tables.review import REVIEW_NET, RNM, SOFT_ATTENTION
-from benchmarks.trainings import CAPTIONS, EXTRAS, PERPLEXITY, People, Row, Table, Training, best, score
+from benchmarks.trainings import EXTRAS, People, Row, Table, Training
 
-# A training of one stage, from a model that is trained: the second stage of recipes/flickr8k_scst.toml.
+# The second stage of recipes/flickr8k_scst.toml, as the only stage of a training from a trained model.
 _STAGE = {
     "num_epochs": "20",
     "batch_size": "16",
@@ -27,7 +28,7 @@ _PEOPLE = People("flickr8k_people", "flickr8k_lstm")
 
 
 def _self_critical(start: Training) -> Training:
-    """The same model on the same data, trained on from its start."""
+    """Self-critical training from the trained model ``start``, on its data."""
     same = tuple(change for change in start.changes if change.startswith(("data.", "model.")))
     return Training(f"{start.name}_scst", start.recipe, same + _SELF_CRITICAL, start.seed, start)
 

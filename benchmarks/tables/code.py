@@ -1,24 +1,14 @@
 """Comments for code, on the HabeasCorpus.
 
-X. Chen et al. (2018), tables 3 and 4: ARNet and others in a second stage. Jiang, Ma and Lu
-(2018), table 5: keystrokes that completion saves.
+X. Chen et al. (2018), tables 3 and 4: ARNet and others in a second stage. Jiang, Ma and Lu (2020), table 5:
+keystrokes that completion saves.
 """
 
 from __future__ import annotations
 
+from benchmarks.columns import CAPTIONS, DISTANCES, EPOCHS, PERPLEXITY, SIZE, best, score
 from benchmarks.tables.arnet import SCHEDULED_SAMPLING, ZONEOUT, second_stages
-from benchmarks.trainings import (
-    CAPTIONS,
-    DISTANCES,
-    EPOCHS,
-    PERPLEXITY,
-    SIZE,
-    Row,
-    Table,
-    Training,
-    best,
-    score,
-)
+from benchmarks.trainings import Row, Table, Training
 
 _TEST = ("--split", "test")
 

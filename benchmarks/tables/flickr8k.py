@@ -1,4 +1,4 @@
-"""Trainings on Flickr8k that several tables have, and how they are evaluated."""
+"""Trainings on Flickr8k that several tables share, and options of their evaluation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ SOFT_ATTENTION = Training("flickr8k_soft_attention", "flickr8k_soft_attention")
 
 
 def test(beam: int) -> tuple[str, ...]:
-    """Options that caption the test images, which have chosen nothing."""
+    """Options to evaluate on the test images, which chose nothing."""
     return ("--split", "test", "--beam", str(beam))
 
 
 def val(beam: int) -> tuple[str, ...]:
-    """Options that caption the validation images, which have chosen the epoch."""
+    """Options to evaluate on the validation images, which chose the epoch."""
     return ("--split", "val", "--beam", str(beam))

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
+from benchmarks.columns import BLEU, CAPTIONS, MINUTES, PEAK, PERPLEXITY, SIZE, best, score
 from benchmarks.tables.flickr8k import LSTM, test
-from benchmarks.trainings import (
-    BLEU,
-    CAPTIONS,
-    MINUTES,
-    PEAK,
-    PERPLEXITY,
-    SIZE,
-    Row,
-    Table,
-    Training,
-    best,
-    score,
-    seeds,
-)
+from benchmarks.trainings import Row, Table, Training, seeds
 
 _VAL = {"validation CIDEr": best("CIDEr")}  # by the simple tokenizer; it chose the epoch
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.trainings import EPOCHS, Row, Table, Training, best, last, score
+from benchmarks.columns import EPOCHS, best, last, score
+from benchmarks.trainings import Row, Table, Training
 
 _TEST = ("--split", "test")
 
-# 14 x 14 means of 2 x 2 pixels: an epoch over 784 steps takes a core five minutes, and a hundred are needed.
+# Images are pooled: an epoch over 784 steps takes five minutes on one core, and a hundred epochs are needed.
 _TO_THE_END = ("data.pool=2", "training.num_epochs=100", "training.patience=10")
 _START = Training("pmnist14_start", "pmnist_lstm", _TO_THE_END)
 _SECOND_STAGE = (*_TO_THE_END, "training.optim_config.learning_rate=5e-4")

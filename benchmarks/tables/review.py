@@ -9,22 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import results
+from benchmarks.columns import CAPTIONS, EPOCHS, PERPLEXITY, SIZE, best, score
 from benchmarks.tables.flickr8k import test, val
-from benchmarks.trainings import (
-    CAPTIONS,
-    EPOCHS,
-    PERPLEXITY,
-    SIZE,
-    Ensemble,
-    Row,
-    Table,
-    Training,
-    best,
-    score,
-    seeds,
-)
+from benchmarks.trainings import Ensemble, Row, Table, Training, seeds
 
-_TRAINING_OF_THE_PAPER = (  # which the recipes of the other two models have
+_TRAINING_OF_THE_PAPER = (  # in the recipes of the other two models already
     "data.global_features=$RNNLAB_DATA/flickr8k/features_global.h5",
     "data.captions_per_image=5",
     "training.batch_size=13",
@@ -80,7 +69,7 @@ def _ablated(label: str) -> Row:
 
 
 def _deep(recipe: str, blocks: int, steps: int) -> Training:
-    """A reviewer of this size; the one of the recipe is not trained twice."""
+    """A training of a reviewer of this size; the recipe's own training if it has this size."""
     standard = {REVIEW_NET.recipe: (REVIEW_NET, 1, 8), RNM.recipe: (RNM, 2, 4)}[recipe]
     if (blocks, steps) == standard[1:]:
         return standard[0]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from benchmarks.columns import CAPTIONS, COST, PERPLEXITY, SIZE, best, score
 from benchmarks.tables.flickr8k import SOFT_ATTENTION, test
-from benchmarks.trainings import CAPTIONS, COST, PERPLEXITY, SIZE, Row, Table, Training, best, score, seeds
+from benchmarks.trainings import Row, Table, Training, seeds
 
 # ---------------------------------------------------------------- captions
 

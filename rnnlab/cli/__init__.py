@@ -11,6 +11,7 @@ rnnlab gradcheck                                           check every gradient 
 rnnlab kernels [--warm-up]                                 show which kernels compute here, and compile them
 rnnlab data prepare | info                                 prepare data sets, and describe them
 rnnlab recipe KIND                                         print a recipe with all keys and their meaning
+rnnlab course cs231n DIR                                   write the files of the cs231n assignment
 
 Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.
 """
@@ -23,8 +24,20 @@ import sys
 from collections.abc import Sequence
 
 import rnnlab
-from rnnlab.cli import caption, data, discrepancy, evaluate, gradcheck, kernels, recipe, train, translate
+from rnnlab.cli import (
+    caption,
+    course,
+    data,
+    discrepancy,
+    evaluate,
+    gradcheck,
+    kernels,
+    recipe,
+    train,
+    translate,
+)
 from rnnlab.cli.arguments import show_help
+from rnnlab.cli.closed_output import quiet_when_closed
 from rnnlab.metrics.java import JavaError
 from rnnlab.training import NonFiniteError
 
@@ -36,9 +49,14 @@ _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status.
 
-    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, and 130 after
-    Ctrl-C.
+    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, 130 after
+    Ctrl-C, and 141 if nothing reads the output any more.
     """
+    return quiet_when_closed(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """Run the command; return its exit status, or raise BrokenPipeError if the output is closed."""
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # for cells and rules of the user's, named "module:Object"
     parser = _parser()
@@ -52,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"rnnlab {options.command}: interrupted", file=sys.stderr)
         return _INTERRUPTED
+    except BrokenPipeError:  # an OSError, but no failure: main ends the command
+        raise
     except (*_FAILURES, ImportError) as error:
         if options.traceback or _is_bug(error):
             raise
@@ -70,6 +90,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rnnlab {rnnlab.__version__}")
     parser.add_argument("--traceback", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for module in (train, caption, translate, evaluate, discrepancy, gradcheck, kernels, data, recipe):
+    for module in (
+        train,
+        caption,
+        translate,
+        evaluate,
+        discrepancy,
+        gradcheck,
+        kernels,
+        data,
+        recipe,
+        course,
+    ):
         module.add(commands)
     return parser

@@ -1,4 +1,4 @@
-"""The runs of a command that takes several: one model, or an ensemble."""
+"""The arguments of commands that take one run, or several as an ensemble."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def open_runs(directories: Sequence[str], options: argparse.Namespace, *, with_d
 
 
 def check_attends(run: Run, option: str, source: str) -> None:
-    """Raise ValueError if an option draws attention, and the model does not attend to its source."""
+    """Raise ValueError if an option draws attention weights and the model does not attend to its source."""
     if attends(run.model):
         return
     if run.members:
@@ -51,10 +51,11 @@ def check_attends(run: Run, option: str, source: str) -> None:
 
 
 def leading_runs(first: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split positional arguments into runs and what follows them.
+    """Split positional arguments into the runs and the arguments after them.
 
-    The first is a run. Each of the next ones is, as long as they are directories of runs, or paths with a
-    separator of directories without one, which :func:`open_runs` then reports.
+    The first argument is a run. So is each of the next ones, up to the first that is not the directory of a
+    run. A directory without a run counts too if its path has several parts; :func:`open_runs` then reports
+    it.
     """
     count = next((k for k, text in enumerate(others) if not _is_meant_as_run(text)), len(others))
     return [first, *others[:count]], list(others[count:])

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rnnlab.cs231n.own_model import OwnModel
 from rnnlab.data import CaptionData
-from rnnlab.models import CaptioningRNN
+from rnnlab.parameters import Parameters
 from rnnlab.training import Solver
 
 __all__ = ["CaptioningSolver"]
 
 
 def CaptioningSolver(
-    model: CaptioningRNN,
+    model: Any,
     data: Mapping[str, Any],
     *,
     update_rule: str = "sgd",
@@ -29,7 +30,9 @@ def CaptioningSolver(
 
     Parameters
     ----------
-    model : CaptioningRNN
+    model : CaptioningRNN, or a model with the course's interface
+        The latter has ``params``, a dict of arrays, and ``loss(features, captions)``, which returns the loss
+        and a dict of gradients; see :class:`~rnnlab.cs231n.own_model.OwnModel`.
     data : dict
     update_rule : str
         The course's "sgd_momentum" is known as well as rnnlab's names.
@@ -42,8 +45,11 @@ def CaptioningSolver(
         Any other option of :class:`~rnnlab.training.Solver`.
     """
     train = {key: value for key, value in data.items() if not key.startswith(("val_", "test_"))}
+    params, solved = getattr(model, "params", None), model
+    if params is not None and not isinstance(params, Parameters):
+        solved = OwnModel(model)
     return Solver(
-        model,
+        solved,
         CaptionData.from_course(train),
         update_rule={"sgd_momentum": "momentum"}.get(update_rule, update_rule),
         optim_config=optim_config,

@@ -14,10 +14,10 @@ from rnnlab.data.vocabulary import tokenize
 
 
 class CaptionedImages:
-    """The same data with an example for each image of the training split, instead of one for each caption.
+    """Captioned data whose training examples are images instead of captions.
 
-    All else is that of ``data``: the other splits, and what checkpoints save. Training images without a
-    caption, as ``max_train`` may leave them, are no examples.
+    The other splits, and what checkpoints save, are those of ``data``. Training images without a caption are
+    left out; ``max_train`` can cause them.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class CaptionedImages:
         return batches(self._order(rng), batch_size)
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Of the training split, features (N, ..., D) and the numbers (N,) of examples.
+        """Features (N, ..., D) and the numbers (N,) of examples of the training split.
 
-        Of other splits, features and captions as :meth:`CaptionData.batch`.
+        For other splits, the features and captions of :meth:`CaptionData.batch`.
         """
         if split != "train":
             return self._data.batch(split, indices)

@@ -1,4 +1,4 @@
-"""Captioned images whose batches have images with several of their captions each.
+"""Captioned images in batches of images, each with several of its captions.
 
 A model encodes (and reviews) an image once for all of its captions in a batch. Jiang, Ma and Lu (2020) train
 on batches of 10 images with 5 captions each. In validation an image comes with all of its captions.
@@ -18,14 +18,14 @@ from rnnlab.options import Count, check_option
 
 
 class CaptionGroups(CaptionedImages):
-    """The same data with an example for each training image: the image with S of its captions.
+    """Captioned data whose training examples are images, each with S of its captions.
 
-    The captions are drawn anew in every epoch. Of an image with S captions or more, S different ones are
-    drawn. Of an image with fewer, all are taken, and the others are drawn from them again, with replacement.
-    An epoch over images with S captions each has every caption once.
+    The captions are drawn again in every epoch. If an image has at least S captions, S different ones are
+    drawn. If it has fewer, all of them are used, and the rest is drawn from them with replacement. If every
+    image has S captions, an epoch uses every caption once.
 
-    An epoch over another split has every image once, with all of its captions, however many they are. The
-    images of a batch have the same number of captions.
+    An epoch over another split has every image once, with all of its captions. The images of a batch have the
+    same number of captions.
 
     Parameters
     ----------
@@ -59,15 +59,16 @@ class CaptionGroups(CaptionedImages):
         ----------
         split : str
         batch_size : int
-            Number of images. A batch of another split has as many images as have S times as many captions.
+            Number of images. A batch of another split has about S times as many captions, whatever its number
+            of images.
         rng : Generator, optional
-            Shuffles the images and draws their captions. Without it both are in their order.
+            Shuffles the images and draws their captions. Without it both are in the order of the data.
 
         Returns
         -------
         list of (N, S) int
-            The captions of each image. In other splits than "train", S is the number of captions that each
-            image of the batch has.
+            The captions of each image. In splits other than "train", S is the number of captions of each
+            image of the batch.
         """
         if split != "train":
             return self._all_captions(split, batch_size, rng)
@@ -85,17 +86,17 @@ class CaptionGroups(CaptionedImages):
         return int(np.prod(batch[1].shape[:-1]))
 
     def fingerprint(self) -> Fingerprint:
-        """That of the data, and S: a run resumes with the same."""
+        """The fingerprint of the data, and S, which must be the same when a run resumes."""
         return super().fingerprint() | {"captions per image": str(self.captions_per_image)}
 
     def _all_captions(self, split: str, batch_size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
-        """All captions of each image, in batches of images with equally many of them."""
+        """All captions of each image, in batches of images with the same number of captions."""
         captions, firsts, counts = _by_image(self._data.split(split).image_idxs)
         images = np.arange(len(counts)) if rng is None else rng.permutation(len(counts))
         found = []
         for count in np.unique(counts):
             chosen = images[counts[images] == count]
-            at_once = -(-batch_size * self.captions_per_image // count)  # rounded up: at least an image
+            at_once = -(-batch_size * self.captions_per_image // count)  # rounded up: at least one image
             found += batches(captions[firsts[chosen, None] + np.arange(count)], at_once)
         return found if rng is None else [found[k] for k in rng.permutation(len(found))]
 
@@ -112,7 +113,7 @@ class CaptionGroups(CaptionedImages):
 
 
 def _by_image(image_idxs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The captions sorted by image; where those of each image begin, and their number.
+    """The captions sorted by image; the index of each image's first caption, and its number of captions.
 
     Images without a caption are left out.
     """

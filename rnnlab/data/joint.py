@@ -1,7 +1,7 @@
 """Several captioned data sets as one: the same images and captions, with different features.
 
-Models that read different features form an ensemble over them. A model's input is then a tuple of the arrays
-of all data sets, in their order: one array of each, or two if it has global features beside local ones.
+They are the data of an ensemble whose members read different features. Its input is a tuple of the arrays of
+all data sets, in their order: one array of each, or two if it has global features beside local ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class JointSplit:
 
     @property
     def model_inputs(self) -> tuple[Any, ...]:
-        """All features, lazy where they are."""
+        """The features of all data sets, lazy or in memory."""
         return _flat(split.model_inputs for split in self._splits)
 
     def features_at(self, images: np.ndarray | slice) -> tuple[Any, ...]:
@@ -47,7 +47,7 @@ class JointCaptionData:
     Parameters
     ----------
     data : mapping of str to CaptionData
-        By the names of the runs that read them, for messages. They have the same vocabulary.
+        By the names of the runs that read them, for error messages. All have the same vocabulary.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class JointCaptionInputs:
     Parameters
     ----------
     inputs : mapping of str to CaptionInputs
-        By the names of the runs, for messages.
+        By the names of the runs, for error messages.
     """
 
     def __init__(self, inputs: Mapping[str, CaptionInputs]) -> None:

@@ -1,7 +1,7 @@
 """Teacher forcing through a step function: the distribution of each word of given sentences.
 
-It needs ``start`` and ``advance`` only, as a search does, so that ensembles are scored by the distributions
-that they decode with. One step holds (n, V) numbers, whatever the length of the sentences.
+Like a search, it only needs the methods ``start`` and ``advance``, so an ensemble is scored by the
+distributions that it decodes with. A step needs memory for (n, V) numbers, however long the sentences are.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.gradcheck.cases import CELLS, LENGTHS, A, D, H, L, N, T, allows
+from rnnlab.gradcheck.cases import CELLS, LENGTHS, A, D, H, L, N, T
+from rnnlab.gradcheck.recurrent_cases import allows
 from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.captioning import IMAGE_INPUTS

@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from rnnlab.gradcheck.cases import Case, cell_cases, layer_cases
+from rnnlab.gradcheck.cases import Case
+from rnnlab.gradcheck.layer_cases import layer_cases
 from rnnlab.gradcheck.model_cases import model_cases
 from rnnlab.gradcheck.numeric import (
     check_model,
@@ -25,6 +26,7 @@ from rnnlab.gradcheck.numeric import (
     matching,
     relative_distance,
 )
+from rnnlab.gradcheck.recurrent_cases import cell_cases
 from rnnlab.gradcheck.side_effects import check_untouched
 from rnnlab.ops import ops_for, ops_on
 from rnnlab.types import Array

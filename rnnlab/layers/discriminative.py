@@ -7,7 +7,7 @@ W_n are the frequent words of sample n, out of the k most frequent ones; i and j
 are a linear map W (H, k) of each thought vector (Yang et al. 2016), without a bias: the paper has none.
 
 Backward: each term above zero adds -1/N to the gradient of s_j and 1/N to that of s_i. The gradient of a
-score goes to the thought vector that attains the maximum, to the first one of several.
+score goes to the thought vector that attains the maximum, or to the first of several.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rnnlab.ops import ops_for
 from rnnlab.types import Array, Shapes
 
 _AXES = {"W": "H k"}
-_SCORES_AT_ONCE = 1 << 20  # scores of all vectors of some samples; those of one sample are computed at once
+_SCORES_AT_ONCE = 1 << 20  # the most scores in one product, unless one sample alone has more
 
 
 class DiscriminativeCache(NamedTuple):
@@ -57,9 +57,9 @@ def discriminative_shapes(hidden_dim: int, num_words: int) -> Shapes:
 
 
 def frequent_words(tokens: Array, first: int, num_words: int) -> Array:
-    """The tokens as columns of W, for a vocabulary in the order of frequency.
+    """Convert tokens to columns of W, for a vocabulary in the order of frequency.
 
-    It neither reads the tokens nor waits for a device, so that it may be captured in a CUDA graph.
+    It does not copy the tokens to the CPU, so it can be captured in a CUDA graph.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ def discriminative_forward(
     thoughts : (N, L, H)
         L thought vectors of each sample, at least one.
     words : (N, P) integers in [-1, k)
-        Columns of W of each sample's frequent words; -1 is none. A column that is listed twice counts once.
-        They may be a NumPy array even if the thought vectors are on a GPU.
+        The columns of W of each sample's frequent words, and -1 for no word. A column that is listed twice
+        counts once. They may be a NumPy array even if the thought vectors are on a GPU.
     params : dict of str to array
         The parameter of :func:`discriminative_shapes`. Others are ignored.
 
@@ -111,7 +111,7 @@ def discriminative_forward(
     ValueError
         If a shape does not fit, there is no thought vector, or the parameter is missing.
     IndexError
-        If a word is out of range; words on a GPU are not read.
+        If a word is out of range; words on a GPU are not checked.
     TypeError
         If a dtype is wrong, or the arrays are of different libraries.
     """
@@ -167,7 +167,7 @@ def discriminative_backward(
 
 
 def _blocks(N: int, L: int, k: int, like: Array) -> Iterator[tuple[slice, Array]]:
-    """Slices of samples that together are all N, each with a workspace (samples L, k), the same for all."""
+    """Slices that together cover all N samples, each with the same workspace (samples L, k)."""
     at_once = max(1, min(N, _SCORES_AT_ONCE // (L * k)))
     workspace = ops_for(like).empty((at_once * L, k), like.dtype)
     for start in range(0, max(N, 1), at_once):
@@ -176,7 +176,7 @@ def _blocks(N: int, L: int, k: int, like: Array) -> Iterator[tuple[slice, Array]
 
 
 def _checked_words(words: Array, N: int, k: int) -> Array:
-    """The words, after a check of their shape and dtype, and on a CPU of their range."""
+    """Check the shape and dtype of words, and on a CPU their range; return them."""
     function = "discriminative_forward"
     ops_of(function, words=words)
     if words.ndim != 2 or words.shape[0] != N:

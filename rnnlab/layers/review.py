@@ -1,26 +1,27 @@
 """Reviewer: LSTMs that read the encoder's memory before the decoder starts (Jiang, Ma and Lu 2020, eqs 6-8).
 
-There are B blocks of L steps. Step i of block b, from 1 on, has an LSTM and b attentions of its own:
+There are B blocks of L steps. Step i of block b, both counted from 1, has its own LSTM and its own b
+attentions:
 
     z_j    = attention of h_{t-1} to A_j,  j = 0 .. b - 1            inter-block connections, eq. 8
     Z_t    = [z_0, ..., z_{b-1}]
     P_t    = [h_{t-i}, ..., h_{t-1}]                                 intra-block connections, eq. 7
     a_t    = Z_t Wz + P_t Wh + b,   then the LSTM's step from c_{t-1}
 
-t = (b - 1) L + i counts the steps of all blocks; h_0 and c_0 are the encoder's state.
-A_0 is the encoder's memory, and A_b = (h of each step of block b) are the *thought vectors* of block b. P_t
-holds the state that enters the block and those after the earlier steps of the block, the oldest first. The
-state runs through all steps of all blocks. The decoder attends to the last block's thought vectors and starts
-from the last state. Without inter-block connections z_0 is the only context; without intra-block connections
-P_t is h_{t-1} alone. Review Net (Yang et al. 2016) is one block without intra-block connections.
+t = (b - 1) L + i counts the steps of all blocks; h_0 and c_0 are the encoder's state. A_0 is the encoder's
+memory, and A_b = (h of each step of block b) are the *thought vectors* of block b. P_t holds the state at the
+start of the block and the states after its earlier steps, the oldest first. The state runs through all steps
+of all blocks. The decoder attends to the last block's thought vectors and starts from the last state. Without
+inter-block connections z_0 is the only context; without intra-block connections P_t is h_{t-1} alone. Review
+Net (Yang et al. 2016) is one block without intra-block connections.
 
-Parameters of step i of block b are named "block{b}_step{i}_" and then, with the number of attentions J and
-the sum D of the sizes of a vector of each memory:
+The names of the parameters of step i of block b begin with "block{b}_step{i}_". J is the number of its
+attentions, and D the sum over its memories of the size of a vector:
 
     Wz (D, 4H), Wh (i H, 4H), b (4H,)                        LSTM, gates stacked i, f, o, g
     Wq (H, J A), Wm (D, A), bm (J, A), v (J, A)              additive scores of all J attentions
 
-The rows of Wz and Wm belong to the memories one after another, the columns of Wq to the attentions.
+The rows of Wz and Wm and the columns of Wq are in the order of the memories.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class StepCache(NamedTuple):
 class BlockCache(NamedTuple):
     """The saved arrays of one block."""
 
-    history: Array  # (N, L + 1, H), the state that enters the block and that after each step
+    history: Array  # (N, L + 1, H), the states at the start of the block and after each step
     steps: tuple[StepCache, ...]
     dropped: DropoutCache
 
@@ -157,10 +158,10 @@ def review_forward(
     intra : bool
         Whether a step reads all earlier states of its block.
     memory_mask : (N, M), optional
-        True (or 1) for real slots of the memory, anywhere; others are not read.
+        True (or 1) for the real slots of the memory, which may be anywhere; the others are not read.
     dropout : float in [0, 1)
-        Probability of dropping an element of the thought vectors. The state that runs through the steps,
-        and what intra-block connections read of it, has no dropout.
+        Probability of dropping an element of the thought vectors. The states that the steps pass on and that
+        intra-block connections read have no dropout.
     rng : numpy Generator, optional
         Draws the dropout masks. Without it there is no dropout.
 
@@ -170,8 +171,8 @@ def review_forward(
         The thought vectors of each block.
     final_state : (h, c), each (N, H)
     weights : B tuples of arrays
-        ``weights[b][j]`` (N, L, slots) holds the attention weights of the steps of block b + 1 over memory j,
-        the encoder's if j is 0, else the thought vectors of block j.
+        ``weights[b][j]`` (N, L, slots) holds the attention weights of the steps of block b + 1 over memory j.
+        Memory 0 is the encoder's; memory j is the thought vectors of block j.
     cache : ReviewCache
 
     Raises
@@ -290,10 +291,11 @@ def _block_backward(
     params: Params,
     grads: Params,
 ) -> None:
-    """Turn the gradients of a block's states, its last cell state and what it attends to into the earlier.
+    """Backward of :func:`_block_forward`.
 
-    ``dhistory`` (N, L + 1, H) and ``dc`` (N, H) are changed in place: they leave as the gradients of the
-    states before the block's first step. The gradients of memories are added into ``drows``.
+    ``dhistory`` (N, L + 1, H) and ``dc`` (N, H) are the gradients of the states and of the last cell state.
+    They are changed in place: afterwards ``dhistory[:, 0]`` and ``dc`` are the gradients of the states before
+    the first step. The gradients of the memories are added into ``drows``.
     """
     history, steps, _ = cache
     ops, (N, _, H) = ops_for(history), history.shape
@@ -319,14 +321,14 @@ def _step_params(params: Params, block: int, step: int) -> dict[str, Array]:
 
 
 def _read(connections: Connections, i: int, H: int) -> slice:
-    """The columns of a block's states side by side that step i, from 0, reads."""
+    """The columns that step i (from 0) reads, where a block's states are side by side."""
     return slice(0 if connections.intra else i * H, (i + 1) * H)
 
 
 def _checked(
     function: str, connections: Connections, memory: Array, state: State, params: Params
 ) -> dict[str, Array]:
-    """The parameters, after a check of all arguments."""
+    """Check all arguments; return the parameters."""
     connections.check(function)
     if not isinstance(state, tuple) or len(state) != 2:
         found = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
@@ -355,7 +357,7 @@ def _checked(
 
 
 def _gradient(name: str, given: Array | None, shape: tuple[int, ...], like: Array) -> Array:
-    """A copy of a gradient after a check, or zeros."""
+    """A copy of a gradient, which is checked, or zeros."""
     if given is None:
         return ops_for(like).zeros(shape, like.dtype)
     check_gradient("review_backward", given, shape, like.dtype, name)

@@ -5,8 +5,8 @@
                exp(-(l_s - l_r)^2 / (2 6^2)) min(g_n(s), g_n(r)) . g_n(r) / (|g_n(s)| |g_n(r)|)
 
 (Vedantam, Zitnick and Parikh 2015, section 5.) The document frequencies are those of all I images. As in the
-implementation of the COCO evaluation, l is the number of bigrams, and an n-gram that no reference has counts
-as one of a single image.
+implementation of the COCO evaluation, l is the number of bigrams, and an n-gram that is in no reference
+counts as if it were in those of one image.
 
 Training by rewards scores hundreds of sentences at every step, so all of them are scored by array operations:
 the n-grams of the sentences are joined with those of the references of their images.
@@ -30,7 +30,7 @@ SCALE = 10.0
 class _Counts(NamedTuple):
     """The distinct n-grams of each of S sentences, sorted by sentence: K entries."""
 
-    ngram: Array  # (K,) its number; those of n-grams that no reference has are num_known or more
+    ngram: Array  # (K,) its number, at least num_known for an n-gram that is in no reference
     count: Array  # (K,) occurrences in the sentence
     first: Array  # (S + 1,) the first entry of each sentence, and K
     sentence: Array  # (K,)
@@ -40,8 +40,8 @@ class _Counts(NamedTuple):
 class _Order:
     """The n-grams of one n in the references."""
 
-    keys: Array  # (num_known,) sorted; the number of an n-gram is its place
-    idf: Array  # (num_known + 1,); the last is that of n-grams that no reference has
+    keys: Array  # (num_known,) sorted; the number of an n-gram is its index here
+    idf: Array  # (num_known + 1,); the last is for n-grams that are in no reference
     counts: _Counts
     norms: Array  # (S,)
 
@@ -142,7 +142,7 @@ class CiderD:
         return np.bincount(row, terms / np.where(norms > 0, norms, 1), minlength=len(images))
 
     def _common(self, order: _Order, counts: _Counts, images: Array) -> tuple[Array, Array]:
-        """All pairs of an entry of ``counts`` and one of a reference of its image with the same n-gram."""
+        """All pairs of an entry of ``counts`` and an entry of its image's references with the same n-gram."""
         distinct, image = np.unique(images, return_inverse=True)
         start, stop = (order.counts.first[self._first[each]] for each in (distinct, distinct + 1))
         entries, span = _ranges(start, stop), len(order.keys) + 1
@@ -154,10 +154,10 @@ class CiderD:
         return np.repeat(np.arange(len(wanted)), stop - start), entries[_ranges(start, stop)]
 
     def _keys(self, tokens: Array, lengths: Array) -> Iterator[tuple[Array, Array]]:
-        """For n from 1: the key of every n-gram of sentences, which follow each other, and its sentence.
+        """For n = 1, 2 and so on: the keys of all n-grams of concatenated sentences, and their sentences.
 
-        A key is made of the number of the first n - 1 words and of the last word. The (n - 1)-grams of
-        references must have been numbered when the generator goes on.
+        A key combines the number of the first n - 1 words and the last word. The (n - 1)-grams of the
+        references must be numbered before the next n is asked for.
         """
         sentence = np.repeat(np.arange(len(lengths)), lengths)
         left = lengths[sentence] - _ranges(np.zeros_like(lengths), lengths)  # tokens up to the end
@@ -176,7 +176,7 @@ class CiderD:
 
 
 def _numbers(keys: Array, known: Array) -> np.ndarray:
-    """The place of each key in ``known``, sorted. Other keys have numbers from its length on."""
+    """The index of each key in ``known``, which is sorted. Other keys get numbers from ``len(known)`` on."""
     if not len(known):
         return np.unique(keys, return_inverse=True)[1]
     places = np.minimum(np.searchsorted(known, keys), len(known) - 1)

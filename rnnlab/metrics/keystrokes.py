@@ -1,14 +1,15 @@
 """CS-k: the characters that completion of words saves (Movshovitz-Attias and Cohen 2013).
 
 Someone types a comment. Before each word the model ranks the vocabulary, given the source and the true words
-before. After n typed characters the list of suggestions has the k most probable words that begin with them.
+before it. After n typed characters the list of suggestions has the k most probable words that begin with
+them.
 
     n(w)      the fewest characters after which the true word w is among the k suggestions
     saved(w)  len(w) - n(w)
     CS-k      100 sum_w saved(w) / sum_w len(w) of a comment, then the mean over comments
 
-- A word that k longer words precede even after its last character saves nothing. So does a word that the
-  vocabulary lacks. The characters of both count.
+- A word saves nothing if k longer words rank before it even after its last character, or if the vocabulary
+  lacks it. Its characters count.
 - Special tokens (<NULL>, <START>, <END>, <UNK>) are never suggested, and are not words of a comment.
 - Of equally probable words the one with the lower token comes first, as in greedy decoding.
 - Characters are Unicode code points. Spaces between words do not count.
@@ -53,7 +54,7 @@ class KeystrokeScores:
 
 
 class PrefixIndex:
-    """The words of a vocabulary in sorted order, in which the words with one prefix are a range.
+    """A sorted vocabulary. The words that begin with a prefix are a contiguous range of it.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class PrefixIndex:
     Attributes
     ----------
     order : (C,) integers
-        The tokens of the other words, in the order of their words.
+        The tokens of all other words, sorted by word.
     lengths : (V,) integers
         The number of characters of each word.
 
@@ -85,7 +86,7 @@ class PrefixIndex:
             if one == other:
                 raise ValueError(f"PrefixIndex: {one!r} is in vocabulary twice, expected each word once")
         self.lengths = np.array([len(word) for word in vocabulary])
-        self._places = np.full(len(vocabulary), -1)  # of a token in the order; -1 for special words
+        self._places = np.full(len(vocabulary), -1)  # the index of a token in ``order``; -1 for special words
         self._places[self.order] = np.arange(len(words))
         shared = np.array([_num_shared(one, other) for one, other in pairwise(words)], int)
         self._starts, self._stops = _ranges(shared)
@@ -102,8 +103,8 @@ class PrefixIndex:
         Returns
         -------
         (M, D + 1)
-            Column n has the number of words with the same first n characters that precede the word. D is the
-            number of characters from which on every prefix belongs to one word.
+            Column n is the number of words with the same first n characters that rank before the word.
+            Prefixes of D characters belong to one word each.
         """
         own = log_probs[np.arange(len(tokens)), tokens][:, None]
         others = log_probs[:, self.order]
@@ -171,13 +172,14 @@ def keystrokes(
     Raises
     ------
     ValueError
-        If no sentence has characters, log-probabilities have NaN or another number of words than the
-        vocabulary, a word of the vocabulary occurs twice, or more characters are saved than a sentence has.
+        If no sentence has characters, log-probabilities contain NaN or have another number of columns than
+        the vocabulary has words, a word is in the vocabulary twice, or more characters are saved than a
+        sentence has.
 
     Examples
     --------
-    "tree" is second among all words, and first among those with "tr": two typed characters save two of four
-    for a list of one word, and all four for a list of two.
+    "tree" is second among all words, and first among those that begin with "tr". With a list of one word, two
+    characters are typed and two are saved; with a list of two words, all four are saved.
 
     >>> words = ["the", "tree", "a"]
     >>> scores = keystrokes([([0], [1], np.log([[0.6, 0.3, 0.1]]))], [["tree"]], words, most=2)
@@ -227,12 +229,12 @@ def _scores(saved: np.ndarray, characters: np.ndarray) -> KeystrokeScores:
 
 
 def _num_shared(one: str, other: str) -> int:
-    """The number of first characters that two words share."""
+    """The length of the longest common prefix of two words."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _ranges(shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The range of each word's prefixes among C sorted words.
+    """The range of the words that begin with each prefix of each of C sorted words.
 
     Parameters
     ----------
@@ -242,8 +244,8 @@ def _ranges(shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     starts, stops : (C, D + 1)
-        Entry (i, n) is the range of the words that share the first n characters of word i; of the word alone
-        if it has fewer, and in the last column.
+        Entry (i, n) is the range of the words that share the first n characters of word i. It is the word
+        alone if the word has fewer characters, and in the last column.
     """
     C, D = len(shared) + 1, int(shared.max(initial=-1)) + 1
     begins = np.ones((C, D + 1), bool)  # whether another prefix begins at this word

@@ -20,12 +20,13 @@ from rnnlab.models.parts.captioning import (
     StateActivation,
     build_decoder,
     build_encoder,
-    build_output,
     check_options,
 )
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
+from rnnlab.models.parts.features import Features, checked_features, features_of, named_arrays
 from rnnlab.models.parts.initialisation import set_forget_bias
+from rnnlab.models.parts.output import build_output
 from rnnlab.models.parts.reconstruction import decoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.reviewer import build_reviewer
@@ -46,8 +47,6 @@ from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
 __all__ = ["IMAGE_INPUTS", "CaptioningRNN"]
-
-Features = Array | tuple[Array, Array]
 
 
 class CaptioningRNN(EncoderDecoder):
@@ -340,41 +339,17 @@ class CaptioningRNN(EncoderDecoder):
 
     def _inputs(self, function: str, features: Features) -> tuple[Features, int]:
         """The checked features, and their number of rows."""
-        function, axes = (
+        return checked_features(
             f"CaptioningRNN.{function}: features",
-            "(N, L, D)" if self.attention_score else "(N, D)",
+            features,
+            self._floats,
+            regions=self.attention_score is not None,
+            input_dim=self.input_dim,
+            global_dim=self.global_dim,
         )
-        if self.global_dim is None:
-            features = self._array(function, features, axes, self.input_dim)
-            return features, len(features)
-        if not isinstance(features, tuple) or len(features) != 2:
-            raise TypeError(
-                f"{function} is a {type(features).__name__}, expected a tuple of arrays {axes} and (N, G)"
-            )
-        regions = self._array(f"{function}[0]", features[0], axes, self.input_dim)
-        vectors = self._array(f"{function}[1]", features[1], "(N, G)", self.global_dim)
-        if len(regions) != len(vectors):
-            raise ValueError(
-                f"{function}[1] has shape {vectors.shape}, expected N = {len(regions)} as features[0]"
-            )
-        return (regions, vectors), len(regions)
 
-    def _padded_inputs(self, features: Features) -> dict[str, Array]:
-        arrays = features if isinstance(features, tuple) else (features,)
-        return {f"features{k}": array for k, array in enumerate(arrays)}
-
-    def _inputs_of_padded(self, arrays: Mapping[str, Array]) -> Features:
-        if self.global_dim is None:
-            return arrays["features0"]
-        return arrays["features0"], arrays["features1"]
-
-    def _array(self, name: str, features: Any, axes: str, numbers: int) -> Array:
-        if isinstance(features, tuple):
-            raise TypeError(f"{name} is a tuple, expected an array {axes}: the model has no global_dim")
-        array = self._floats(name, features)
-        if array.ndim != axes.count(",") + 1 or array.shape[-1] != numbers or not all(array.shape[1:]):
-            raise ValueError(f"{name} has shape {array.shape}, expected {axes} with {axes[-2]} = {numbers}")
-        return array
+    _padded_inputs = staticmethod(named_arrays)
+    _inputs_of_padded = staticmethod(features_of)
 
     # ------------------------------------------------------------------ decoding
 

@@ -54,7 +54,7 @@ class Inference(Model):
         return self._ops.asnumpy(weights if alignment is None else self._ops.matmul(weights, alignment))
 
     def review(self, source: Any) -> Reviewed:
-        """What the reviewer makes of a source, without dropout.
+        """The thought vectors and the attention weights of the reviewer, without dropout.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class Inference(Model):
         -------
         Reviewed
             ``thoughts[b]`` (N, L, H) holds the thought vectors of block b + 1, and ``weights[b][j]`` the
-            attention weights (N, L, slots) of its steps over memory j, which is the encoder's if j is 0, else
+            attention weights (N, L, slots) of its steps over memory j. Memory 0 is the encoder's; memory j is
             the thought vectors of block j.
 
         Raises
@@ -88,7 +88,8 @@ class Inference(Model):
         Returns
         -------
         weights : (N, T, L)
-            Times the weights of the last block's steps over the source, they are the weights of ``align``.
+            Their product with the weights of the last block's steps over the source is what ``align``
+            returns.
 
         Raises
         ------

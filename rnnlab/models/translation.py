@@ -16,16 +16,16 @@ import numpy as np
 from rnnlab.layers.checks import as_tokens
 from rnnlab.models.base import BatchSize, RegularisationOptions, ReviewerChoice, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
-from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.initialisation import set_forget_bias
-from rnnlab.models.parts.output import DeepOutput, LinearOutput
+from rnnlab.models.parts.output import build_output
 from rnnlab.models.parts.padding import rounded_up
 from rnnlab.models.parts.reconstruction import decoder_reconstructor, encoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.reviewer import build_reviewer
-from rnnlab.models.parts.token_encoder import SourceBatch, TokenEncoder
+from rnnlab.models.parts.token_encoder import SourceBatch
+from rnnlab.models.parts.translation import build_decoder, build_encoder, memory_dim
 from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import (
     AttentionScore,
@@ -182,42 +182,20 @@ class Seq2Seq(EncoderDecoder):
         reviewer_part = build_reviewer(
             "Seq2Seq",
             self._options,
-            memory_dim=(encoder_dim or hidden_dim) * (2 if bidirectional else 1),
+            memory_dim=memory_dim(self._options),
             num_states=recurrence.cell.num_states,
             memory_gradient=True,
         )
-        encoder = TokenEncoder(
-            recurrence,
-            len(source_word_to_idx),
-            wordvec_dim,
-            encoder_dim or hidden_dim,
-            decoder_states=reviewer_part.num_states,
-            decoder_dim=hidden_dim,
-            num_layers=num_layers,
-            bidirectional=bidirectional,
-            word_dropout=word_dropout,
-            layer_dropout=layer_dropout,
-        )
-        decoder: AttentiveDecoder | RecurrentDecoder = RecurrentDecoder(recurrence, wordvec_dim, hidden_dim)
-        if attention or target_attention:
-            decoder = AttentiveDecoder(
-                recurrence,
-                wordvec_dim,
-                hidden_dim,
-                memory_dim=reviewer_part.memory_dim if attention else 0,
-                attention_dim=attention_dim or hidden_dim,
-                score=attention or "additive",
-                target=target_attention,
-            )
+        num_states = reviewer_part.num_states
+        encoder = build_encoder(recurrence, len(source_word_to_idx), num_states, self._options)
+        decoder = build_decoder(recurrence, reviewer_part, self._options)
         super().__init__(
             word_to_idx,
             encoder,
             reviewer_part,
             WordEmbedding(V, wordvec_dim, dropout=word_dropout),
             decoder,
-            DeepOutput(hidden_dim, decoder.context_dim, wordvec_dim, V, dropout=output_dropout)
-            if output == "deep"
-            else LinearOutput(hidden_dim, V, dropout=output_dropout),
+            build_output(decoder.context_dim, V, self._options),
             loss_average=loss_average,
             label_smoothing=label_smoothing,
             doubly_stochastic=0.0,

@@ -5,8 +5,7 @@ A declaration lists the arrays of a function with their axes:
     gates! (n, 4H); prev_c (n, H); slots (n, L) -1..R; dscores! (M, V) = scores
 
 - ``(n, 4H)``: the axes. A letter has one value in all arrays of a call; ``4H`` is four times H; ``(*)`` is
-  any
-  shape, the same in all arrays that are declared so.
+  any shape, the same in all arrays that are declared so.
 - ``!``: the function writes this array. It may overlap no other array, except that it may be the very array
   that ``=`` names.
 - ``-1..R``: an array of integers from -1 to R - 1. The other arrays are float32 or float64, all of one dtype,

@@ -4,7 +4,7 @@
     loss = 1/N sum_n sum_{j in W_n} sum_{i not in W_n} max(0, 1 - (s_j - s_i))
 
 W_n are the words of sample n. A term above zero adds -1/N to the gradient of s_j and 1/N to that of s_i. The
-gradient of a score goes to the vector with the maximum, the first one of several. ``params``: W (H, k).
+gradient of a score goes to the vector with the maximum, or to the first of several. ``params``: W (H, k).
 """
 
 import numpy as np

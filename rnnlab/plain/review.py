@@ -1,8 +1,9 @@
 """Reviewer: LSTMs that attend to the encoder's memory before the decoder starts (Jiang, Ma and Lu 2020).
 
-Step i of block b reads the state that enters its block and those after the block's earlier steps. It attends
-to the encoder's memory A_0 and to the thought vectors A_1 .. A_{b-1} of the earlier blocks, with an additive
-attention for each memory. t = (b - 1) L + i counts the steps of all blocks; h_0, c_0 are the encoder's state.
+Step i of block b reads the state at the start of its block and the states after the block's earlier steps. It
+attends to the encoder's memory A_0 and to the thought vectors A_1 .. A_{b-1} of the earlier blocks, with an
+additive attention for each memory. t = (b - 1) L + i counts the steps of all blocks; h_0, c_0 are the
+encoder's state.
 
     z_j = attention of h_{t-1} to A_j                       j = 0 .. b - 1, inter-block connections, eq. 8
     h_t, c_t = LSTM([z_0, .., z_{b-1}], [h_{t-i}, .., h_{t-1}], c_{t-1})    intra-block connections, eqs 6-7
@@ -24,9 +25,7 @@ from rnnlab.plain.lstm import lstm_step_backward, lstm_step_forward
 def parts_of_step(params, prefix, memories):
     """The LSTM's parameters of one step, and the score's for each memory."""
     Wq, Wm, bm, v = (params[prefix + name] for name in ("Wq", "Wm", "bm", "v"))
-    cuts = np.cumsum([memory.shape[2] for memory in memories])[
-        :-1
-    ]  # where Wm and Wz go on to the next memory
+    cuts = np.cumsum([memory.shape[2] for memory in memories])[:-1]  # rows of Wm and Wz where a memory begins
     each = zip(np.split(Wq, len(memories), axis=1), np.split(Wm, cuts), bm, v, strict=True)
     scores = [dict(zip(("Wq", "Wm", "b", "v"), own, strict=True)) for own in each]
     return [params[prefix + name] for name in ("Wz", "Wh", "b")], scores, cuts
@@ -60,7 +59,7 @@ def review_backward(dthoughts, dfinal, cache):
     dmemories = [np.zeros(memories[0].shape), *(each.copy() for each in dthoughts)]
     dparams, (dh, dc) = {}, dfinal
     for b, i, prefix, cuts, lstm_cache, attended in reversed(caches):
-        if i == steps:  # dhistory[k] is what reached state k of this block; state 0 enters it
+        if i == steps:  # dhistory[k] sums the gradients of state k; state 0 is that at the start
             dhistory = [0] * steps + [dh]
         dh = dhistory[i] + dmemories[b][:, i - 1]
         dz, dprevious, dc, dWz, dWh, db = lstm_step_backward(dh, dc, lstm_cache)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rnnlab.data import PixelData, open_digits, open_mnist
-from rnnlab.data.pixels import PixelInputs
+from rnnlab.data.pixels import PixelInputs, PixelSplit
 from rnnlab.decoding.ensemble import Average
 from rnnlab.layers import softmax_loss
 from rnnlab.metrics import accuracy, confusion_matrix
@@ -17,7 +17,7 @@ from rnnlab.models import ClassifierEnsemble, SequenceClassifier
 from rnnlab.ops import ops_for
 from rnnlab.recipes.data import DigitsTable, MnistTable
 from rnnlab.recipes.recipe import ClassificationConfig, ClassificationEvaluationConfig
-from rnnlab.tasks.ensembles import Combined, Member, check_same
+from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_splits
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint
 
@@ -96,12 +96,9 @@ class Classification(Task):
 
     def combined(self, members: Sequence[Member], average: Average) -> Combined:
         """See :meth:`Task.combined`. The data are those of the first run."""
-        first, *others = members
-        for member in others:
-            if member.data is not first.data:
-                _check_same_images(member, first)
+        check_same_splits(members, "images", _same_images)
         model = ClassifierEnsemble([member.model for member in members], average=average)
-        return Combined(model, first.inputs, first.data)
+        return Combined(model, members[0].inputs, members[0].data)
 
     def epoch_scores(
         self, config: ClassificationConfig, data: PixelData
@@ -152,16 +149,5 @@ class Classification(Task):
         )
 
 
-def _check_same_images(member: Member, first: Member) -> None:
-    """Check that the data of two runs have the same splits, except the one that their models learned from."""
-    for name, expected in first.data.splits.items():
-        found = member.data.splits.get(name)
-        if name != "train" and (
-            found is None
-            or not np.array_equal(found.labels, expected.labels)
-            or not np.array_equal(found.pixels, expected.pixels)
-        ):
-            raise ValueError(
-                f"{member.name}: data: found {'no' if found is None else 'another'} split {name}, "
-                f"expected that of {first.name}: the models of an ensemble read the same images"
-            )
+def _same_images(one: PixelSplit, other: PixelSplit) -> bool:
+    return np.array_equal(one.labels, other.labels) and np.array_equal(one.pixels, other.pixels)

@@ -1,4 +1,4 @@
-"""Ensembles: the members, and what their tasks compare."""
+"""The members of an ensemble, and the checks of what they must share."""
 
 from __future__ import annotations
 
@@ -70,3 +70,35 @@ def check_same(members: Sequence[Member], name: str, value_of: Callable[[Any], A
                 f"{member.name}: {name}: found {shortened(found)}, expected {shortened(expected)} as "
                 f"{first.name}: the models of an ensemble read the same inputs"
             )
+
+
+def check_same_splits(members: Sequence[Member], things: str, same: Callable[[Any, Any], bool]) -> None:
+    """Check that the data of all members have the same splits.
+
+    The split ``train`` may differ: each model may have learned from other examples.
+
+    Parameters
+    ----------
+    members : sequence of Member
+    things : str
+        What a model reads, for the message: "images" or "sentences".
+    same : callable
+        Whether two splits are the same.
+
+    Raises
+    ------
+    ValueError
+        If a member lacks a split of the first, or has another one of that name. The message names both runs
+        and the split.
+    """
+    first, *others = members
+    for member in others:
+        if member.data is first.data:
+            continue
+        for name, expected in first.data.splits.items():
+            found = member.data.splits.get(name)
+            if name != "train" and (found is None or not same(found, expected)):
+                raise ValueError(
+                    f"{member.name}: data: found {'no' if found is None else 'another'} split {name}, "
+                    f"expected that of {first.name}: the models of an ensemble read the same {things}"
+                )

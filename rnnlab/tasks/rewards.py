@@ -13,8 +13,8 @@ def cider_d_reward(images: CaptionedImages) -> Reward:
 
     The document frequencies are those of the training references. <END> is the last word of each reference
     and of each caption that was not cut. Without it, "a dog runs on the" would score as well as any other
-    sentence with these n-grams, and models trained for CIDEr-D do end their captions so. With it, a caption
-    that ends as references end has n-grams more in common with them.
+    sentence with these n-grams, and models that are trained for CIDEr-D learn such endings. With it, a
+    caption that ends as references do has more n-grams in common with them.
 
     Parameters
     ----------

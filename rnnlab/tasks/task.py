@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
@@ -32,7 +33,7 @@ class Evaluation(Protocol):
         ...
 
 
-class Task:
+class Task(ABC):
     """One kind of recipe: how its data, its model and its scores are made.
 
     Attributes
@@ -54,9 +55,6 @@ class Task:
     metrics: ClassVar[tuple[str, ...]] = ()
     writes_sentences: ClassVar[bool] = True
 
-    # evaluate(config, data, model, split, **options) -> Evaluation; the recipe has the options by default.
-    evaluate: Callable[..., Any]
-
     # The function that opens the data of each class of table [data].
     openers: ClassVar[Mapping[type[Any], Callable[[Any], Any]]]
 
@@ -64,6 +62,7 @@ class Task:
         """The data that a recipe's table [data] describes."""
         return self.openers[type(table)](table)
 
+    @abstractmethod
     def new_model(self, config: Any, data: Any) -> Any:
         """A model as the recipe describes it, with parameters drawn from the recipe's seed.
 
@@ -72,16 +71,16 @@ class Task:
         ValueError
             If the model does not fit the data. The message names the keys of the recipe.
         """
-        raise NotImplementedError
 
     def training_data(self, config: Any, data: Any) -> Any:
         """The data as the solver reads them: by default the data themselves."""
         return data
 
+    @abstractmethod
     def inputs(self, config: Any, checkpoint: Checkpoint) -> Any:
         """What new inputs of a trained model need, from its checkpoint alone."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check_ensemble(self, members: Sequence[Member]) -> None:
         """Compare what the checkpoints of runs say about their inputs, before data are opened.
 
@@ -90,8 +89,8 @@ class Task:
         ValueError
             If models cannot form an ensemble. The message names two runs and what differs.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def combined(self, members: Sequence[Member], average: Average) -> Combined:
         """Two or more runs, of which :meth:`check_ensemble` has been called, as one model.
 
@@ -100,8 +99,8 @@ class Task:
         ValueError
             If their data cannot be read by one ensemble. The message names two runs and what differs.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def epoch_scores(self, config: Any, data: Any) -> Callable[[Any], dict[str, float]] | None:
         """The function of the model that the solver evaluates after every epoch; None for the loss alone.
 
@@ -110,17 +109,34 @@ class Task:
         ImportError, JavaError
             If what computes the scores is not installed: before training, not after the first epoch.
         """
-        raise NotImplementedError
 
     def self_critical(self, data: Any, options: SelfCriticalConfig) -> tuple[Any, SelfCritical]:
         """The data and the objective of self-critical training.
+
+        It is not abstract, because only captioning has such an objective: the recipes of the other tasks
+        refuse the table ``self_critical`` of a stage.
 
         Raises
         ------
         ValueError
             If the data have no references.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no self-critical training")
+
+    @abstractmethod
+    def evaluate(self, *arguments: Any, **options: Any) -> Evaluation:
+        """Score a model on a split: ``evaluate(config, data, model, split, **options)``.
+
+        Parameters
+        ----------
+        config : Config, TranslationConfig or ClassificationConfig
+        data, model
+            Those of :meth:`open_data` and :meth:`new_model`, or of :meth:`combined`.
+        split : str
+        **options
+            Instead of the recipe's tables: ``evaluation``, and ``decoding`` if the task writes sentences.
+            A task may have further ones.
+        """
 
 
 def chosen_on(split: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
-from rnnlab.data.parallel import Words, pad, source_row
+from rnnlab.data.parallel import ParallelSplit, Words, pad, source_row
 from rnnlab.data.translation_inputs import TranslationInputs
 from rnnlab.decoding import Ensemble, Hypothesis, Prediction, build_lexicon, replace_unknown, teacher_forced
 from rnnlab.decoding.ensemble import Average
@@ -30,7 +30,7 @@ from rnnlab.recipes.recipe import (
     TranslationConfig,
     TranslationEvaluationConfig,
 )
-from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_words
+from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_splits, check_same_words
 from rnnlab.tasks.search import decode
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint, validation_loss
@@ -152,12 +152,9 @@ class TranslationTask(Task):
 
     def combined(self, members: Sequence[Member], average: Average) -> Combined:
         """See :meth:`Task.combined`. The data are those of the first run."""
-        first, *others = members
-        for member in others:
-            if member.data is not first.data:
-                _check_same_pairs(member, first)
+        check_same_splits(members, "sentences", _same_pairs)
         model = Ensemble([member.model for member in members], average=average)
-        return Combined(model, first.inputs, first.data)
+        return Combined(model, members[0].inputs, members[0].data)
 
     def epoch_scores(
         self, config: TranslationConfig, data: ParallelData
@@ -223,17 +220,8 @@ class TranslationTask(Task):
         return Evaluation(split, sources, translations, references, nll, bleu, saved)
 
 
-def _check_same_pairs(member: Member, first: Member) -> None:
-    """Check that the data of two runs have the same splits, except the one that their models learned from."""
-    for name, expected in first.data.splits.items():
-        found = member.data.splits.get(name)
-        if name != "train" and (
-            found is None or (found.source, found.target) != (expected.source, expected.target)
-        ):
-            raise ValueError(
-                f"{member.name}: data: found {'no' if found is None else 'another'} split {name}, "
-                f"expected that of {first.name}: the models of an ensemble read the same sentences"
-            )
+def _same_pairs(one: ParallelSplit, other: ParallelSplit) -> bool:
+    return (one.source, one.target) == (other.source, other.target)
 
 
 def translate(

@@ -13,7 +13,7 @@ from rnnlab.training.protocols import Data, Model, Objective
 def load_saved_run(
     path: Path, model: Model, data: Data, *, evaluate: Any, objective: Objective | None
 ) -> Checkpoint:
-    """The checkpoint from which a run resumes; it fits the arguments.
+    """Load the checkpoint from which a run resumes, and check that it fits the arguments.
 
     Raises
     ------

@@ -6,17 +6,19 @@ does not depend on w (REINFORCE, Williams 1992). So the loss of a sentence is
 
     -(r(w) - b) sum_t log p(w_t | w_1 .. w_{t-1}, source)
 
-the teacher-forced loss of w with a weight; its mean over the sentences of a batch is minimised. The baseline
+which is the teacher-forced loss of w times a weight. Its mean over the sentences of a batch is minimised.
+The baseline
 
     "greedy"  is the reward of the greedily decoded sentence (Rennie et al. 2017, eq. 8)
     "mean"    is the mean reward of the other samples of the same source, which needs no greedy decoding and
               has a lower variance (Luo 2020; a leave-one-out mean, so that the estimate is not biased)
 
-<END> is a token of the sentence. A sentence that is cut at ``max_length`` words has no factor for <END>. No
-token is forbidden, and by default there is no dropout and no zoneout, neither in sampling nor in the loss:
-the gradient is that of the distribution that the sentences come from. ``feature_dropout`` drops features of
-the inputs before anything reads them, so that sampling, greedy decoding and the loss see the same ones. With
-``dropout`` the loss alone has the dropout of the model.
+<END> is a token of the sentence. The probability of a sentence that is cut at ``max_length`` words has no
+factor for <END>. No token is forbidden, and by default there is no dropout and no zoneout, neither in
+sampling nor in the loss, so that the gradient is that of the distribution that the sentences are drawn from.
+``feature_dropout`` drops features of the inputs before anything reads them, so that sampling, greedy decoding
+and the loss see the same ones. With ``dropout``, the loss has the dropout of the model, and sampling has
+none.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ Baseline: TypeAlias = Literal["mean", "greedy"]
 # it was cut.
 Reward = Callable[[Array, Array, Array], Array]
 
-# Losses that need no true sentences. A loss that does would pull the sampled sentences towards themselves.
+# Losses that need no true sentences. The others would train the model to repeat its samples.
 WITHOUT_TARGETS = ("reconstruction", "encoder_reconstruction", "doubly_stochastic")
 
 
@@ -62,7 +64,7 @@ class SelfCritical:
     max_length : int
         The most words in a sampled sentence; longer ones are cut.
     feature_dropout : float in [0, 1)
-        Probability of dropping an element of the inputs' features, the same ones in sampling and in the loss.
+        Probability of dropping an element of the inputs' features. Sampling and the loss drop the same ones.
     dropout : bool
         Whether the loss has the model's own dropout and zoneout, which sampling never has. The estimate of
         the gradient is then biased, but training overfits less.
@@ -145,9 +147,7 @@ class SelfCritical:
             found = self._sentences(model, [each for row in best for each in row])
             baselines = np.broadcast_to(self._rewards(sources, *found)[:, None], rewards.shape)
         advantages = rewards - baselines
-        if (
-            model.loss_average == "token"
-        ):  # the loss is divided by the number of tokens: a mean over sentences
+        if model.loss_average == "token":  # the mean over tokens becomes one over sentences
             advantages = advantages * lengths.mean()
         start = np.full((len(tokens), 1), model.start_token)
         return Rollout(
@@ -184,8 +184,8 @@ class SelfCritical:
     def _sentences(self, model: Any, found: Sequence[Hypothesis]) -> tuple[np.ndarray, np.ndarray]:
         """Tokens (M, T) with <END>, padded with <NULL>, and lengths (M,) with <END>.
 
-        A sentence of ``max_length`` words is cut, whether the next token would have been <END> or not: the
-        probability of being cut is then that of its words.
+        A sentence of ``max_length`` words counts as cut even if the next token would have been <END>, so that
+        its probability is that of its words.
         """
         written = [
             [*each.tokens, model.end_token]

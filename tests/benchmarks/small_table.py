@@ -5,8 +5,9 @@ import json
 import sys
 from pathlib import Path
 
+from benchmarks.columns import best, score
 from benchmarks.making import Usage
-from benchmarks.trainings import Row, Table, Training, best, score, seeds
+from benchmarks.trainings import Row, Table, Training, seeds
 from rnnlab.recipes.recipe import load_config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +25,7 @@ TABLE = Table(
 
 
 class FakeCommand:
-    """Stands for :func:`benchmarks.making.rnnlab`: writes the files that a command would, and remembers it.
+    """Stands for :func:`benchmarks.making.rnnlab`: writes a command's files, and records the call.
 
     It exits in the training number ``fails_at``, after the first checkpoint.
     """

@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks import documents, making, results
-from benchmarks.trainings import Ensemble, Row, Table, Training, score, seeds
+from benchmarks.columns import score
+from benchmarks.trainings import Ensemble, Row, Table, Training, seeds
 from tests.benchmarks.small_table import FIRST, ON, TABLE
 
 

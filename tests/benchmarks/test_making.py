@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import making, results
-from benchmarks.trainings import Ensemble, Row, Table, score, seeds
+from benchmarks.columns import score
+from benchmarks.trainings import Ensemble, Row, Table, seeds
 from rnnlab.recipes.recipe import load_config
 from tests.benchmarks.small_table import FIRST, ON, TABLE, write_run
 
@@ -114,7 +115,7 @@ def test_a_run_of_rnnlab_train_is_adopted(command, folders):
     write_run(folders[0] / "first-seed0", load_config("recipes/shapes.toml", FIRST.all_changes))
     assert making.collect([TABLE], *folders) == ["first-seed0"]
     assert command.names() == ["evaluate"]
-    assert results.load("first-seed0", folders[1])["peak_megabytes"] is None  # nobody measured it
+    assert results.load("first-seed0", folders[1])["peak_megabytes"] is None  # it was not measured
     assert making.collect([TABLE], *folders) == []
 
 

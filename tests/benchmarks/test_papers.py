@@ -124,7 +124,7 @@ def test_output_that_is_no_longer_read_ends_the_command_without_a_message():
         ended = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     finally:
         os.close(write)
-    assert (ended.returncode, ended.stderr) == (1, "")
+    assert (ended.returncode, ended.stderr) == (141, "")
 
 
 def test_a_second_stage_has_the_data_and_the_sizes_of_its_start(monkeypatch, tmp_path):

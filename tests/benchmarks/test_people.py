@@ -39,7 +39,7 @@ def test_each_caption_against_the_others():
 
 
 def test_a_model_is_scored_against_the_same_references():
-    """A caption that is one of the references: perfect but for the choices that leave it out."""
+    """A caption that equals a reference is perfect, except where that reference is left out."""
     images = [{"caption": some[1], "references": some} for some in REFERENCES]
     found = people.four_references(images)
     assert 2 / 3 < found["BLEU-1, 4 references"] < 1
@@ -87,4 +87,4 @@ def test_comments_have_the_scores_of_captions():
             tokenize=str.split,
         ).corpus
     )
-    assert 0.5 < found["BLEU-1"] < 1  # the point is a word: comments are tokenised already
+    assert 0.5 < found["BLEU-1"] < 1  # the full stop counts as a word: comments are tokenised already

@@ -16,7 +16,7 @@ every_side = pytest.mark.parametrize("side", review.SIDES[1:])
 
 @pytest.fixture(autouse=True)
 def _comparable(monkeypatch):
-    """No dropout, whose masks differ."""
+    """Without dropout, because the masks of the two sides differ."""
     monkeypatch.setattr(review, "DROPOUT", dict.fromkeys(review.DROPOUT, 0.0))
     monkeypatch.setattr(review, "REVIEWER_DROPOUT", 0.0)
 
@@ -33,7 +33,7 @@ def test_training_steps(sizes, side):
 @every_size
 @every_side
 def test_gradients(sizes, side):
-    """All numbers of all gradients, whose order differs."""
+    """The numbers of all gradients, sorted, because the two sides have them in different orders."""
     features, captions = attention.batch(sizes.model)
     longest_first = np.argsort(-(captions != 0).sum(axis=1))
     batch = features[longest_first], captions[longest_first]

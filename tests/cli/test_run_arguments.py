@@ -1,4 +1,4 @@
-"""One run or several: which arguments are runs, and what is said of those that do not fit together."""
+"""One run or several: which arguments are runs, and the errors of runs that do not fit together."""
 
 import pytest
 

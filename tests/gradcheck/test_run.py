@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from rnnlab import layers
-from rnnlab.gradcheck import cases as gradcheck_cases
 from rnnlab.gradcheck import run as gradcheck
-from rnnlab.gradcheck.cases import CELLS
+from rnnlab.gradcheck.cases import CELLS, Case
 from rnnlab.models.captioning import IMAGE_INPUTS
 
 ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # as in rnnlab.ops.numba.kernel
@@ -51,7 +50,7 @@ def test_a_pattern_that_matches_nothing():
     ids=["a gradient that is 0.1 % off", "a backward that writes into dout", "a gradient of NaN"],
 )
 def test_a_wrong_layer_does_not_pass(rng, backward, error):
-    case = gradcheck_cases.Case("tanh", layers.tanh_forward, backward, {"x": rng.standard_normal((3, 4))})
+    case = Case("tanh", layers.tanh_forward, backward, {"x": rng.standard_normal((3, 4))})
     row = gradcheck.check_case(case, tolerance=1e-7, rng=rng)
     assert not row.passed
     assert row.touched == ([] if error == "gradient" else [error])

@@ -308,7 +308,7 @@ def test_the_gradients_of_the_scores_of_a_sample_sum_to_zero(batch):
 
 @every_words
 def test_pytorch_agrees(words, rng):
-    """Its loss is that of one sample divided by k; the words come first, then -1, none twice."""
+    """PyTorch divides a sample's loss by k, and expects the words first, each once, then -1."""
     torch = pytest.importorskip("torch")
     a = inputs(rng)
     loss, cache = forward_of(words)(**a)

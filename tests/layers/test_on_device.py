@@ -5,20 +5,20 @@ import importlib
 import numpy as np
 import pytest
 
-from rnnlab.gradcheck import cases as gradcheck_cases
 from rnnlab.gradcheck import run as gradcheck
+from rnnlab.gradcheck.layer_cases import layer_cases
 from rnnlab.layers import recurrent_backward, recurrent_forward
 from rnnlab.layers.attention.scores import SourceRows
 from rnnlab.ops import ops_for
 
-NAMES = [case.name for case in gradcheck_cases.layer_cases(np.random.default_rng(0))]
+NAMES = [case.name for case in layer_cases(np.random.default_rng(0))]
 
 # What stands for the rest where the numeric gradients are taken as well, which takes longer.
 SOME = ["lstm, final state, lengths", "gru, final state", "word_embedding", "arnet", "selector"]
 
 
 def case_called(name):
-    return next(case for case in gradcheck_cases.layer_cases(np.random.default_rng(0)) if case.name == name)
+    return next(case for case in layer_cases(np.random.default_rng(0)) if case.name == name)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def backward(*douts):
 @every_structure
 @pytest.mark.parametrize("mask", [None, MASK], ids=["full", "masked"])
 def test_gradients(structure, mask, rng):
-    """Along a direction for all arrays; each array by itself is checked for some structures below."""
+    """Along one direction of all arrays together; some structures are checked array by array below."""
     arrays = inputs(rng, structure)
     forward = forward_of(memory_mask=mask, **structure)
     *outs, cache = forward(**arrays)

@@ -93,7 +93,7 @@ def test_equal_to_the_slow_version(problem, random):
 
 
 def test_many_words_at_once(rng):
-    """More than one part of the index's own, and words whose ranges shrink over several characters."""
+    """More log-probabilities than are ranked together, and words that share several characters."""
     letters = "ab"
     words = [a + b + c + d for a in letters for b in letters for c in letters for d in letters]
     vocabulary = [*SPECIAL_WORDS, *rng.permutation([*words, *(word[:3] for word in words[::2])]).tolist()]

@@ -382,32 +382,6 @@ def test_dropout_of_the_global_vector_is_its_own(rng):
     assert not np.allclose(source.state[0], whole.state[0])
 
 
-@pytest.mark.parametrize(
-    ("features", "error", "message"),
-    [
-        (
-            np.ones((2, L, D)),
-            TypeError,
-            r"loss: features is a ndarray, expected a tuple of arrays \(N, L, D\)",
-        ),
-        ((np.ones((2, L, D)),), TypeError, "loss: features is a tuple, expected a tuple of arrays"),
-        ((np.ones((2, D)), np.ones((2, G))), ValueError, r"features\[0\] has shape \(2, 3\), expected"),
-        ((np.ones((2, L, D)), np.ones((2, D))), ValueError, r"features\[1\] has shape \(2, 3\), .*G = 5"),
-        ((np.ones((2, L, D)), np.ones((3, G))), ValueError, r"features\[1\] has shape .* expected N = 2"),
-    ],
-)
-def test_features_that_are_no_pair(features, error, message):
-    model = build(attention="additive", global_dim=G)
-    with pytest.raises(error, match=message):
-        model.loss(features, np.full((2, 3), NULL))
-
-
-def test_a_pair_for_a_model_without_global_vectors():
-    model = build(attention="additive")
-    with pytest.raises(TypeError, match="is a tuple, expected an array .* the model has no global_dim"):
-        model.loss((np.ones((2, L, D)), np.ones((2, G))), np.full((2, 3), NULL))
-
-
 def test_a_global_vector_without_attention():
     with pytest.raises(ValueError, match="global_dim is 5, which needs attention: set attention to a score"):
         CaptioningRNN(WORD_TO_IDX, global_dim=5)

@@ -12,10 +12,9 @@ import pytest
 from rnnlab import cli, runs
 from rnnlab.data import write_shapes
 from rnnlab.gradcheck import projected_check
-from rnnlab.recipes.recipe import Config
 from rnnlab.training import load_checkpoint, load_model
 
-from .test_stages import Killed, acting_at, contents, kill
+from .staged import Killed, acting_at, contents, kill, train
 
 pytest.importorskip("pycocoevalcap")
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -55,10 +54,6 @@ def tables_of(shapes, *, stages=STAGES, seed=0, **model):
     tables["stage"] = stages
     tables["evaluation"] = {"metrics": ["BLEU", "CIDEr"], "each_epoch": ["CIDEr"]}
     return tables
-
-
-def train(tables, path):
-    return runs.train(Config.from_dict(tables), path, progress=False)
 
 
 @pytest.fixture(scope="module")

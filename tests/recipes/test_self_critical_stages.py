@@ -6,26 +6,13 @@ import numpy as np
 import pytest
 
 from rnnlab import runs
-from rnnlab.data import write_shapes
 from rnnlab.recipes.recipe import Config, ConfigError, recipe_from_dict
-from rnnlab.training import Solver, load_checkpoint
+from rnnlab.training import load_checkpoint
+
+from .staged import Killed, acting_at, contents, kill, train
 
 pytest.importorskip("pycocoevalcap")
 pytestmark = pytest.mark.usefixtures("no_pictures")
-
-
-@pytest.fixture(scope="module")
-def shapes(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data") / "shapes"
-    write_shapes(folder, {"train": 24, "val": 6, "test": 6})
-    return folder
-
-
-@pytest.fixture
-def no_pictures(monkeypatch):
-    """Drawing is most of the time that runs as short as these take."""
-    monkeypatch.setattr("rnnlab.training.run_directory.RunDirectory.plot", lambda *args, **options: None)
-
 
 SELF_CRITICAL = {
     "num_epochs": 2,
@@ -52,21 +39,6 @@ def tables(shapes):
         "decoding": {"method": "greedy", "max_length": 8},
         "evaluation": {"metrics": ["CIDEr"], "each_epoch": ["CIDEr"]},
     }
-
-
-def train(tables, path):
-    return runs.train(Config.from_dict(tables), path, progress=False)
-
-
-def contents(path):
-    """All that a checkpoint holds but times and the recipe."""
-    checkpoint = load_checkpoint(path)
-    history = [
-        {key: value for key, value in row.items() if key not in ("seconds", "tokens_per_second")}
-        for row in checkpoint.history
-    ]
-    arrays = [checkpoint.parameters.flat, checkpoint.losses, *checkpoint.optimiser.values()]
-    return history, checkpoint.solver["rng"], [np.asarray(array).tobytes() for array in arrays]
 
 
 def test_the_second_stage_trains_for_the_reward(tables, tmp_path, capsys):
@@ -120,20 +92,10 @@ def test_the_built_in_data(tables, shapes, tmp_path):
     assert len(load_checkpoint(tmp_path / "run/last.h5").losses) <= 2 * 3
 
 
-def test_an_interrupted_stage_resumes_bit_for_bit(tables, tmp_path, monkeypatch):
+def test_a_killed_stage_resumes_bit_for_bit(tables, tmp_path):
     train(tables, tmp_path / "whole")
-    iterate, calls = Solver._iterate, []
-
-    def dying(self, *arguments):
-        calls.append(1)
-        if len(calls) == 6 + 5:  # the fifth iteration of the second stage
-            raise KeyboardInterrupt
-        iterate(self, *arguments)
-
-    monkeypatch.setattr(Solver, "_iterate", dying)
-    with pytest.raises(KeyboardInterrupt):
+    with acting_at("_iterate", 6 + 5, kill), pytest.raises(Killed):  # the fifth of the second stage
         train(tables, tmp_path / "run")
-    monkeypatch.setattr(Solver, "_iterate", iterate)
     assert len(load_checkpoint(tmp_path / "run/last.h5").losses) == 4
     runs.resume(tmp_path / "run", progress=False)
     assert contents(tmp_path / "run/last.h5") == contents(tmp_path / "whole/last.h5")

@@ -2,16 +2,16 @@
 
 import json
 import signal
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rnnlab import cli, runs
-from rnnlab.data import write_shapes
 from rnnlab.recipes.recipe import Config, ConfigError, load_config, recipe_from_dict
-from rnnlab.training import Solver, load_checkpoint
+from rnnlab.training import load_checkpoint
+
+from .staged import Killed, acting_at, contents, kill, train
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -28,19 +28,6 @@ STAGES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def shapes(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data") / "shapes"
-    write_shapes(folder, {"train": 24, "val": 6, "test": 6})
-    return folder
-
-
-@pytest.fixture
-def no_pictures(monkeypatch):
-    """Drawing is most of the time that runs as short as these take."""
-    monkeypatch.setattr("rnnlab.training.run_directory.RunDirectory.plot", lambda *args, **options: None)
-
-
 @pytest.fixture
 def tables(shapes):
     return {
@@ -51,21 +38,6 @@ def tables(shapes):
         "decoding": {"max_length": 8},
         "evaluation": {"metrics": ["BLEU"]},
     }
-
-
-def train(tables, path):
-    return runs.train(Config.from_dict(tables), path, progress=False)
-
-
-def contents(path):
-    """All that a checkpoint holds but times and the recipe."""
-    checkpoint = load_checkpoint(path)
-    history = [
-        {key: value for key, value in row.items() if key not in ("seconds", "tokens_per_second")}
-        for row in checkpoint.history
-    ]
-    arrays = [checkpoint.parameters.flat, checkpoint.losses, *checkpoint.optimiser.values()]
-    return history, checkpoint.solver["rng"], [np.asarray(array).tobytes() for array in arrays]
 
 
 # ------------------------------------------------------------------ what a stage is
@@ -157,32 +129,8 @@ def test_a_run_of_stages_is_used_as_any_other(tables, tmp_path, capsys):
 # ------------------------------------------------------------------ interruption
 
 
-class Killed(Exception):
-    """Stands for a kill: training ends where it is."""
-
-
-def kill():
-    raise Killed
-
-
 def press():
     signal.raise_signal(signal.SIGINT)
-
-
-@contextmanager
-def acting_at(method, call, action):
-    """Within, the solvers act before this many calls of a method of theirs."""
-    calls, original = [], getattr(Solver, method)
-
-    def acting(solver, *arguments):
-        calls.append(1)
-        if len(calls) == call:
-            action()
-        return original(solver, *arguments)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Solver, method, acting)
-        yield
 
 
 @pytest.fixture(scope="module")

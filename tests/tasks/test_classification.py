@@ -64,13 +64,6 @@ def recipe(folder, tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def run(recipe, tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "counts"
-    assert cli.main(["train", str(recipe), "--out", str(out), "--no-progress"]) == 0
-    return out
-
-
 # ---------------------------------------------------------------- learning
 
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from rnnlab.data import Vocabulary
-from rnnlab.tasks.ensembles import Member, check_same, check_same_words
+from rnnlab.tasks.ensembles import Member, check_same, check_same_splits, check_same_words
 
 
 def members(**values):
@@ -37,3 +37,25 @@ def test_values_are_compared_with_the_first():
     with pytest.raises(ValueError, match=r"found \(0, .{10,40}\.\.\.\), expected \(0, ") as error:
         check_same(members(one=long, two=(*long[:-1], 5)), "order", lambda inputs: inputs.value)
     assert len(str(error.value)) < 200
+
+
+def with_splits(**data):
+    return [Member(name, None, None, each and SimpleNamespace(splits=each)) for name, each in data.items()]
+
+
+def test_splits_are_compared_with_the_first():
+    def check(**data):
+        check_same_splits(with_splits(**data), "numbers", lambda one, other: one == other)
+
+    first = {"train": 1, "val": 2, "test": 3}
+    check(one=first, two={"train": 5, "val": 2, "test": 3, "more": 4})
+    check(one=first, two={"val": 2, "test": 3})
+    message = "three: data: found another split test, expected that of one: .* read the same numbers"
+    with pytest.raises(ValueError, match=message):
+        check(one=first, two=first, three=first | {"test": 4})
+    with pytest.raises(ValueError, match="two: data: found no split val, expected that of one: "):
+        check(one=first, two={"train": 1, "test": 3})
+
+
+def test_data_that_are_not_opened_are_not_compared():
+    check_same_splits(with_splits(one=None, two=None), "numbers", lambda one, other: False)

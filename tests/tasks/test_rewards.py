@@ -48,14 +48,14 @@ def test_the_end_is_a_word(images):
 
 
 def test_captions_that_stop_too_early_score_less(images):
-    """They end as no reference does. One alone may gain, where another reference is shorter."""
+    """They end as no reference does. A single one may still gain, where another reference is shorter."""
     reward, (tokens, lengths) = cider_d_reward(images), sentences(images)
     early = tokens.copy()
     early[np.arange(6), lengths - 2] = END
     cut = reward(np.arange(6), tokens, lengths - 2)  # the same words without <END>
     ended, whole = reward(np.arange(6), early, lengths - 1), reward(np.arange(6), tokens, lengths)
     assert ended.mean() < 0.9 * whole.mean()
-    assert (ended < cut).all()  # the <END> after a word that ends no reference costs
+    assert (ended < cut).all()  # <END> after a word that ends no reference lowers the score
 
 
 def test_unknown_words_match_nothing(images):

@@ -9,7 +9,7 @@ from rnnlab.data import Vocabulary
 from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig, load_config
 from rnnlab.recipes.stages import check_stages
 from rnnlab.tasks import TASKS, captioning, task_of, task_of_data
-from rnnlab.tasks.task import chosen_on, limited
+from rnnlab.tasks.task import Task, chosen_on, limited
 
 RECIPES = sorted(Path(__file__).parents[2].glob("recipes/*.toml"))
 
@@ -56,6 +56,24 @@ def test_recipes_and_tables_have_one_task():
         config = recipe.from_dict({"data": data})
         assert task_of(config).recipe is recipe
         assert task_of_data(config.data) is task_of(config)
+
+
+@pytest.mark.parametrize(
+    "name", ["new_model", "inputs", "check_ensemble", "combined", "epoch_scores", "evaluate"]
+)
+def test_a_task_without_one_of_its_methods_cannot_be_made(name):
+    methods = {each: getattr(captioning.Captioning, each) for each in Task.__abstractmethods__}
+    type("Whole", (Task,), methods)()
+    del methods[name]
+    with pytest.raises(TypeError, match=name):
+        type("Incomplete", (Task,), methods)()
+
+
+def test_self_critical_training_is_of_captioning_alone():
+    for task in TASKS:
+        if task.recipe is not Config:
+            with pytest.raises(NotImplementedError, match=f"{type(task).__name__} has no self-critical"):
+                task.self_critical(None, None)
 
 
 def test_scores_of_the_split_that_chose_the_epoch_have_a_note():

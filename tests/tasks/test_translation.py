@@ -35,13 +35,6 @@ def recipe(folder, tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def run(recipe, tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "letters"
-    assert cli.main(["train", str(recipe), "--out", str(out), "--no-progress"]) == 0
-    return out
-
-
 def test_a_model_learns_to_turn_sentences_round(rng):
     data = ParallelData({"train": reversing(rng, 900), "val": reversing(rng, 100)})
     model = Seq2Seq(

@@ -86,9 +86,3 @@ def make_model():
 @pytest.fixture
 def make_data():
     return LinearData
-
-
-@pytest.fixture
-def no_pictures(monkeypatch):
-    """Drawing is most of the time that runs as short as these take."""
-    monkeypatch.setattr("rnnlab.training.run_directory.RunDirectory.plot", lambda *args, **options: None)

@@ -2,10 +2,10 @@
 
     z_j = additive attention of h to memory j,    a += [z_0, ..., z_{J-1}] Wz
 
-The parameters of all J attentions are stacked, those of one memory after those of another: Wz (D, G) and Wm
-(D, A) by rows, with D the sum of the sizes of a vector of each memory; bm and v (J, A) by rows; Wq (H, J A)
-by columns. So one product makes all queries and one adds all contexts to the gates; their gradients are one
-product each as well. :mod:`rnnlab.layers.attention.query` has the equations of one attention.
+The parameters of all J attentions are stacked in the order of the memories: Wz (D, G), Wm (D, A), bm (J, A)
+and v (J, A) by rows, Wq (H, J A) by columns. D is the sum over the memories of the size of a vector. One
+product computes all queries, and one adds all contexts to the gates; the gradients of each are one product as
+well. :mod:`rnnlab.layers.attention.query` has the equations of one attention.
 """
 
 from __future__ import annotations

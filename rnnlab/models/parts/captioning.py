@@ -1,4 +1,4 @@
-"""The encoder, decoder and output layer that the options of a captioning model choose."""
+"""The encoder and the decoder that the options of a captioning model choose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from rnnlab.models.parts.decoders import (
     RecurrentDecoder,
 )
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
-from rnnlab.models.parts.output import DeepOutput, LinearOutput
 from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
 
@@ -102,11 +101,3 @@ def build_decoder(
     if image_input == "second_layer":
         return FactoredDecoder(recurrence, word_dim, hidden_dim, image_dim=word_dim)
     return RecurrentDecoder(recurrence, word_dim, hidden_dim)
-
-
-def build_output(context_dim: int, V: int, options: Mapping[str, Any]) -> LinearOutput | DeepOutput:
-    """The output layer."""
-    hidden_dim, dropout = options["hidden_dim"], options["output_dropout"]
-    if options["output"] == "deep":
-        return DeepOutput(hidden_dim, context_dim, options["wordvec_dim"], V, dropout=dropout)
-    return LinearOutput(hidden_dim, V, dropout=dropout)

@@ -188,7 +188,7 @@ class AttentiveDecoder:
     target : bool
         Whether to attend to the past states.
     memory_gradient : bool
-        Whether to compute the gradient of the memory, which a memory of data does not need.
+        Whether to compute the gradient of the memory, which is not needed if the memory is data.
     """
 
     def __init__(

@@ -90,7 +90,7 @@ def build_discriminator(
     model : str
         Named in errors.
     word_to_idx : mapping of str to int
-        The vocabulary, its most frequent word right after the special words.
+        The vocabulary: the special words, then the others, the most frequent first.
     blocks : int
         Of the reviewer; 0 for none.
     options : mapping

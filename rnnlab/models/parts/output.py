@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rnnlab.layers import (
@@ -101,3 +102,13 @@ class DeepOutput:
             ops.matmul_add(inputs.contexts.T, da, grads["W_deep_z"])
             dcontexts = ops.matmul(da, params["W_deep_z"].T)
         return OutputInputs(ops.matmul(da, params["W_deep_h"].T), dcontexts, da)
+
+
+def build_output(
+    context_dim: int, vocabulary_size: int, options: Mapping[str, Any]
+) -> LinearOutput | DeepOutput:
+    """The output layer that the options of a model choose."""
+    hidden_dim, dropout = options["hidden_dim"], options["output_dropout"]
+    if options["output"] == "deep":
+        return DeepOutput(hidden_dim, context_dim, options["wordvec_dim"], vocabulary_size, dropout=dropout)
+    return LinearOutput(hidden_dim, vocabulary_size, dropout=dropout)

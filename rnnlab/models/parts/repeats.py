@@ -1,4 +1,4 @@
-"""Several sentences of a source: it is encoded once, and each of its sentences decodes from a copy.
+"""Several sentences of a source: it is encoded once, and each of its sentences is decoded from a copy.
 
 forward    row n of the encoder's outputs  ->  rows n S .. n S + S - 1 of the decoder's inputs
 backward   the gradient of row n is the sum of the gradients of its copies
@@ -15,14 +15,14 @@ from rnnlab.types import Array
 
 
 class Repeats:
-    """The copies of the rows of a source for its sentences; an identity if each has one.
+    """One copy of each source for each of its sentences; the identity if each source has one sentence.
 
     Parameters
     ----------
     source : Source
         N rows.
     sentences : int
-        Their number, a multiple of N; those of a source follow each other.
+        Their number, a multiple of N. The sentences of a source are consecutive.
     """
 
     def __init__(self, source: Source, sentences: int) -> None:
@@ -30,7 +30,7 @@ class Repeats:
         self.count = sentences // self.rows if self.rows else 1
 
     def forward(self, source: Source) -> Source:
-        """The source with each row as often as it has sentences."""
+        """The source with each row repeated, once for each of its sentences."""
         return _each(source, self.repeated)
 
     def backward(self, dsource: Source) -> Source:
@@ -38,7 +38,7 @@ class Repeats:
         return _each(dsource, self.summed)
 
     def repeated(self, x: Array) -> Array:
-        """An array of N rows with each row as often as its source has sentences."""
+        """An array of N rows with each row repeated, once for each sentence of its source."""
         if self.count == 1:
             return x
         copies = ops_for(x).empty((self.rows, self.count, *x.shape[1:]), x.dtype)
@@ -46,14 +46,14 @@ class Repeats:
         return copies.reshape(self.rows * self.count, *x.shape[1:])
 
     def summed(self, dx: Array) -> Array:
-        """The gradient of such an array, from that of its copies."""
+        """The gradient of an array from the gradient of its copies."""
         if self.count == 1:
             return dx
         return dx.reshape(self.rows, self.count, *dx.shape[1:]).sum(axis=1)
 
 
 def _each(source: Source, function: Callable[[Array], Array]) -> Source:
-    """A function applied to each array of a source."""
+    """Apply a function to each array of a source."""
 
     def applied(field: Any) -> Any:
         if isinstance(field, tuple):

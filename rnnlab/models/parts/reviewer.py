@@ -48,7 +48,7 @@ class ReviewerOptions(NamedTuple):
 
     @classmethod
     def of(cls, model: str, options: Mapping[str, Any] | Self | None) -> Self:
-        """From options by name; None for no reviewer.
+        """Make the options from a mapping; None is no reviewer.
 
         Raises
         ------
@@ -91,12 +91,12 @@ class Reviewer:
     memory_dim : int
         Size of a vector of the encoder's memory.
     hidden_dim, attention_dim : int
-        Units of the LSTMs, which are those of the decoder, and of the attentions.
+        Units of the LSTMs, as many as the decoder has, and of the attentions.
     num_states : int
         Number of arrays in the decoder's state. If its cell has no cell state, the reviewer's is dropped;
         arrays after the second start at zero.
     memory_gradient : bool
-        Whether to compute the gradient of the encoder's memory, which a memory of data does not need.
+        Whether to compute the gradient of the encoder's memory, which is not needed if the memory is data.
     """
 
     num_states = 2  # of the encoder: h0 and c0
@@ -153,7 +153,7 @@ class Reviewer:
     ) -> Source:
         """Add the parameters' gradients; return the gradient of the encoder's source.
 
-        ``dthoughts`` are the gradients of the thought vectors of each block, without what comes from the
+        ``dthoughts`` are the gradients of each block's thought vectors, except those that come from the
         decoder.
         """
         last = dsource.memory if dthoughts[-1] is None else dthoughts[-1] + dsource.memory

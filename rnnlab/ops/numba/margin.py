@@ -72,7 +72,10 @@ def _max_pool_gradient(dvalues, slots, dx):
     parallel_from=1 << 14,
 )
 def _multilabel_margin(scores, words, scale, dscores, losses):
-    """In d, a word is -1, then -2 minus the number of its terms above zero; another column is its number."""
+    """Until the end d[word] is -1, then -2 minus the number of the word's terms above zero.
+
+    For any other column j, d[j] is the number of its terms above zero.
+    """
     for row in prange(scores.shape[0]):
         s, d, present, loss = scores[row], dscores[row], words[row], scores.dtype.type(0)
         for j in range(d.size):
@@ -82,7 +85,7 @@ def _multilabel_margin(scores, words, scale, dscores, losses):
                 d[present[k]] = -1
         for k in range(present.size):
             word = present[k]
-            if word >= 0 and d[word] == -1:  # not again if it occurs twice
+            if word >= 0 and d[word] == -1:  # a repeated word is counted once
                 total, count = _terms(s, d, scores.dtype.type(1) - s[word])
                 loss += total
                 d[word] = -2 - count

@@ -26,7 +26,7 @@ def test_a_self_critical_row_trains_as_the_second_stage_of_its_recipe(name):
 
 @pytest.mark.parametrize("name", STAGES)
 def test_a_self_critical_row_has_the_model_and_the_data_of_its_start(name):
-    """Losses in [model] are 0 in the stage; the rest is what the parameters of the start are for."""
+    """The losses of [model] are 0 in the stage. All else must fit the parameters of the start."""
     training = STAGES[name]
     found = load_config(f"recipes/{training.recipe}.toml", training.all_changes)
     start = load_config(f"recipes/{training.start.recipe}.toml", training.start.all_changes)

@@ -12,7 +12,7 @@ import pytest
 from rnnlab import cli, layers, runs
 from rnnlab.decoding import beam_search, greedy
 from rnnlab.gradcheck import run as gradcheck
-from rnnlab.gradcheck.cases import check_cell
+from rnnlab.gradcheck.recurrent_cases import check_cell
 from rnnlab.layers import Cell, Regularisation, recurrent_backward, recurrent_forward
 from rnnlab.layers.recurrent import cell as cells
 from rnnlab.models import CaptioningRNN

@@ -6,7 +6,6 @@ from rnnlab.models.parts.captioning import (
     IMAGE_INPUTS,
     build_decoder,
     build_encoder,
-    build_output,
     check_options,
 )
 from rnnlab.models.parts.decoders import (
@@ -16,10 +15,9 @@ from rnnlab.models.parts.decoders import (
     RecurrentDecoder,
 )
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
-from rnnlab.models.parts.output import DeepOutput, LinearOutput
 from rnnlab.models.parts.reviewer import NoReviewer
 
-from ..toys import WORD_TO_IDX, D, G, H, W, build
+from ..toys import D, G, H, W, build
 from .checks import recurrence
 
 DEFAULTS = build()._options
@@ -71,14 +69,6 @@ def test_decoder(options, kind):
     assert decoder.context_dim == memory_dim * attends + H * remembers
     if "image_input" in options and kind is RecurrentDecoder:
         assert decoder.image_dim == W
-
-
-@pytest.mark.parametrize(("output", "kind"), [("linear", LinearOutput), ("deep", DeepOutput)])
-def test_output(output, kind):
-    made = build_output(D, len(WORD_TO_IDX), options_of(output=output))
-    assert type(made) is kind
-    assert made.shapes()["b_vocab"] == (len(WORD_TO_IDX),)
-    assert ("W_deep_z" in made.shapes()) == (output == "deep")
 
 
 @pytest.mark.parametrize("image_input", [kind for kind in IMAGE_INPUTS if kind != "initial_state"])

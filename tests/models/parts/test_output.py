@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs
+from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs, build_output
 
 from .checks import H, N, P, V, W, assert_part, dropout_rng, random_parameters
 
@@ -46,3 +46,15 @@ def test_deep_output_is_its_equation(rng):
     scores, _ = part.forward(params, OutputInputs(h, z, y))
     t = np.tanh(h @ params["W_deep_h"] + z @ params["W_deep_z"] + y + params["b_deep"])
     np.testing.assert_allclose(scores, t @ params["W_vocab"] + params["b_vocab"], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("output", "kind"), [("linear", LinearOutput), ("deep", DeepOutput)])
+@pytest.mark.parametrize("context_dim", [0, P])
+def test_the_options_choose_the_layer(output, kind, context_dim):
+    options = {"output": output, "hidden_dim": H, "wordvec_dim": W, "output_dropout": 0.3}
+    part = build_output(context_dim, V, options)
+    assert type(part) is kind
+    reads = part.output if output == "deep" else part
+    assert reads.dropout == 0.3
+    assert part.shapes()["W_vocab"] == (W if output == "deep" else H, V)
+    assert ("W_deep_z" in part.shapes()) == (output == "deep" and context_dim > 0)

@@ -16,7 +16,7 @@ pytest.importorskip("threadpoolctl")
 
 import rnnlab.ops
 from rnnlab.gradcheck import run as gradcheck
-from rnnlab.gradcheck.cases import layer_cases
+from rnnlab.gradcheck.layer_cases import layer_cases
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
 

@@ -21,8 +21,8 @@ KERNEL(max_pool_gradient)(const REAL* dvalues, const Size* slots, REAL* dx, Size
     }
 }
 
-// A block for each row. In d, a word is -1, then -2 minus the number of its terms above zero; another column is the
-// number of its own terms above zero.
+// A block for each row. d[word] is -1, then -2 minus the number of the word's terms above zero; for any other column j,
+// d[j] is the number of its terms above zero.
 BLOCK_KERNEL(multilabel_margin)(const REAL* scores, const Size* words, REAL* dscores, REAL* losses, Size M, Size V,
                                 Size K, REAL scale) {
     SHARED(REAL, workspace);
@@ -34,11 +34,11 @@ BLOCK_KERNEL(multilabel_margin)(const REAL* scores, const Size* words, REAL* dsc
         for (Size j = threadIdx.x; j < V; j += blockDim.x) d[j] = 0;
         __syncthreads();
         for (Size k = threadIdx.x; k < K; k += blockDim.x)
-            if (present[k] >= 0) d[present[k]] = -1;  // of equal words all threads write the same
+            if (present[k] >= 0) d[present[k]] = -1;  // threads with equal words write the same value
         __syncthreads();
         for (Size k = 0; k < K; ++k) {
             Size word = present[k];
-            if (word < 0 || d[word] != REAL(-1)) continue;  // not again if it occurs twice
+            if (word < 0 || d[word] != REAL(-1)) continue;  // a repeated word is counted once
             REAL shift = 1 - s[word], count = 0;
             for (Size j = threadIdx.x; j < V; j += blockDim.x) {
                 REAL gap = s[j] + shift;
@@ -53,7 +53,7 @@ BLOCK_KERNEL(multilabel_margin)(const REAL* scores, const Size* words, REAL* dsc
             if (threadIdx.x == 0) d[word] = -2 - count;
             __syncthreads();
         }
-        __syncthreads();  // all have looked for words that occur twice
+        __syncthreads();  // all threads have compared d[word] with -1
         for (Size j = threadIdx.x; j < V; j += blockDim.x) d[j] = scale * (d[j] < 0 ? d[j] + 2 : d[j]);
         loss = block_sum(loss, workspace);
         if (threadIdx.x == 0) losses[row] = loss;

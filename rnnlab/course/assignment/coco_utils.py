@@ -1,0 +1,5 @@
+"""The data: reading them, batches of them, and captions as text."""
+
+from rnnlab.cs231n.coco_utils import decode_captions, load_coco_data, sample_coco_minibatch
+
+__all__ = ["decode_captions", "load_coco_data", "sample_coco_minibatch"]

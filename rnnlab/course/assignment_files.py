@@ -1,0 +1,43 @@
+"""The files of the cs231n assignment on recurrent networks, for students to fill in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rnnlab.course import assignment
+from rnnlab.files import atomic_write
+
+PACKAGE = "cs231n"  # what the course's notebooks import
+
+
+def write_assignment(directory: str | os.PathLike[str]) -> Path:
+    """Write the package ``cs231n`` of the assignment.
+
+    ``rnn_layers.py`` and ``classifiers/rnn.py`` have functions to fill in, which raise NotImplementedError.
+    The other modules are those of :mod:`rnnlab.cs231n`.
+
+    Parameters
+    ----------
+    directory : path
+        The folder of the notebooks, in which the package is made.
+
+    Returns
+    -------
+    path
+        The folder of the package.
+
+    Raises
+    ------
+    FileExistsError
+        If it exists. Nothing is written then.
+    """
+    source, target = Path(assignment.__file__).parent, Path(directory) / PACKAGE
+    try:
+        target.mkdir(parents=True)
+    except FileExistsError:
+        raise FileExistsError(f"{target} exists, expected no such folder: nothing is written") from None
+    for path in sorted(source.rglob("*.py")):
+        with atomic_write(target / path.relative_to(source)) as temporary:
+            temporary.write_bytes(path.read_bytes())
+    return target

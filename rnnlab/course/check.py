@@ -1,0 +1,387 @@
+"""Check a student's functions, and name what is wrong in them."""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnlab.course.diagnosis import Diagnosis, Results, diagnose, draws_of
+from rnnlab.course.exercise import Draw, Exercise, WrongResults, copied, in_letters, shape_of
+from rnnlab.course.exercises import exercise as exercise_of
+from rnnlab.course.student_functions import place_of
+from rnnlab.gradcheck.numeric import eval_numerical_gradient_array, relative_distance
+from rnnlab.gradcheck.side_effects import arrays_in
+from rnnlab.types import Array
+
+__all__ = ["Report", "WrongFunction", "check", "examine"]
+
+_LIMIT = 1e-7
+
+
+class WrongFunction(AssertionError):
+    """A checked function is wrong. The message is the report."""
+
+
+@dataclass
+class Report:
+    """What a check has found.
+
+    Attributes
+    ----------
+    exercise : str
+    functions : tuple of str
+        Whose functions were checked: their names, and where they are defined.
+    errors : dict of str to float
+        The relative distance of each result and gradient from the right one, the largest of all inputs.
+    problems : list of str
+        Exceptions, wrong numbers of results, shapes, writes into the caller's arrays.
+    diagnoses : list of Diagnosis
+        What explains wrong numbers.
+    """
+
+    exercise: str
+    functions: tuple[str, ...]
+    errors: dict[str, float] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    diagnoses: list[Diagnosis] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> list[str]:
+        """The names of the results and gradients that are wrong."""
+        return [name for name, error in self.errors.items() if not error <= _LIMIT]
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything is right."""
+        return not self.problems and not self.wrong
+
+    def __str__(self) -> str:
+        lines = [f"{self.exercise}: {'; '.join(self.functions)}"]
+        for name, error in self.errors.items():
+            lines.append(f"{name:>12} error {error:.1e}{'' if error <= _LIMIT else '   wrong'}")
+        lines += [f"{problem}." for problem in self.problems]
+        lines += [str(diagnosis) for diagnosis in self.diagnoses]
+        return "\n".join(lines)
+
+
+def check(
+    name: str,
+    forward: Callable[..., Any] | None = None,
+    backward: Callable[..., Any] | None = None,
+    *,
+    seed: int | None = None,
+) -> Report:
+    """Check the functions of an exercise, print the errors, and say what is wrong in them.
+
+    Parameters
+    ----------
+    name : str
+        Of the exercise, such as "lstm_step"; the name of one of its functions will do.
+    forward : callable, optional
+        The forward, or the loss. The right one is used if it is left out.
+    backward : callable, optional
+        The backward, which is given the cache of ``forward``. It is not checked if it is left out.
+    seed : int, optional
+        Of the random inputs; new ones in every call if it is left out.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    WrongFunction
+        If something is wrong. The message is the report, which is printed as well.
+    ValueError
+        If there is no exercise of this name, or no function is given.
+
+    Examples
+    --------
+    >>> from rnnlab.plain.rnn import rnn_step_backward, rnn_step_forward
+    >>> check("rnn_step", rnn_step_forward, rnn_step_backward, seed=0).passed  # doctest: +ELLIPSIS
+    rnn_step: rnn_step_forward ...
+    True
+    """
+    report = examine(name, forward, backward, seed=seed)
+    print(report)
+    if not report.passed:
+        raise WrongFunction(f"\n{report}")
+    return report
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def examine(
+    name: str,
+    forward: Callable[..., Any] | None = None,
+    backward: Callable[..., Any] | None = None,
+    *,
+    seed: int | None = None,
+) -> Report:
+    """As :func:`check`, but print nothing and raise nothing for a wrong function."""
+    exercise = exercise_of(name)
+    if forward is None and backward is None:
+        raise ValueError(f"check of {exercise.name!r}: no function is given, expected {_expected(exercise)}")
+    if exercise.is_loss and backward is not None:
+        raise ValueError(f"{exercise.name} returns its gradient as well: there is no backward to check")
+    given = [each for each in (forward, backward) if each is not None]
+    report = Report(exercise.name, tuple(map(whose, given)))
+    own = forward or exercise.forward
+    rng = np.random.default_rng(seed)
+    draws = [*draws_of(exercise), *(exercise.draw(rng) for _ in range(2))]
+    forwards = _Runs(exercise, "forward", own, draws)
+    right = [exercise.named("forward", exercise.forward(*copied(each.inputs).values())) for each in draws]
+    if forward is not None:
+        _judge(report, forwards, right)
+        if not forwards.complete:
+            _judge_square(report, exercise, "forward", forward, own)
+    if backward is not None and forwards.complete:
+        forward_is_right = not report.wrong and not report.problems
+        backwards = _Runs(exercise, "backward", backward, draws, forwards.caches)
+        expected = _gradients(exercise, own, draws, forwards.values, right)
+        _judge(report, backwards, expected, known=forward_is_right)
+        if not backwards.complete:
+            _judge_square(report, exercise, "backward", backward, own)
+    return report
+
+
+def _judge_square(
+    report: Report, exercise: Exercise, kind: str, function: Callable[..., Any], forward: Callable[..., Any]
+) -> None:
+    """Diagnose a function that raises an exception by what it computes where all sizes are equal."""
+    draws = draws_of(exercise, square=True)
+    forwards = _Runs(exercise, "forward", forward, draws)
+    runs = forwards if kind == "forward" else _Runs(exercise, kind, function, draws, forwards.caches)
+    right: Sequence[Results] = [
+        exercise.named("forward", exercise.forward(*copied(each.inputs).values())) for each in draws
+    ]
+    if not (runs.complete and all({*found} == {*exercise.results(kind)} for found in runs.values)):
+        return
+    if kind == "backward":
+        right = _gradients(exercise, forward, draws, forwards.values, right)
+    if any(
+        _distance(one[name], other[name]) > _LIMIT
+        for one, other in zip(runs.values, right, strict=True)
+        for name in other
+    ):
+        report.diagnoses.append(diagnose(exercise, kind, runs.values, right, square=True))
+
+
+def whose(function: Callable[..., Any]) -> str:
+    """A function's name and where it is defined."""
+    name = getattr(function, "__qualname__", repr(function)).rpartition("<locals>.")[2]
+    module = getattr(function, "__module__", "") or ""
+    if module.partition(".")[0] == "rnnlab":
+        return f"{name} of {module}, the library's own"
+    return ", ".join(filter(None, (name, place_of(function))))
+
+
+def _expected(exercise: Exercise) -> str:
+    return " and ".join(exercise.functions)
+
+
+# ---------------------------------------------------------------- running functions
+
+
+class _Runs:
+    """The results of a function on all draws, with everything that went wrong."""
+
+    def __init__(
+        self,
+        exercise: Exercise,
+        kind: str,
+        function: Callable[..., Any],
+        draws: Sequence[Draw],
+        caches: Sequence[Any] | None = None,
+    ) -> None:
+        self.exercise, self.kind, self.draws = exercise, kind, draws
+        self.values: list[Results] = []
+        self.caches: list[Any] = []
+        self.problems: list[str] = []
+        self.function = exercise.functions[0 if kind == "forward" else 1]
+        for place, draw in enumerate(draws):
+            cache = () if caches is None else (caches[place],)
+            if not self._run(function, draw, cache):
+                break
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has returned on all draws."""
+        return len(self.values) == len(self.draws)
+
+    def _run(self, function: Callable[..., Any], draw: Draw, cache: tuple[Any, ...]) -> bool:
+        inputs = copied(draw.inputs)
+        douts = copied(draw.douts)
+        arguments = (*douts, *cache) if cache else tuple(inputs.values())
+        names = [*(f"d{name}" for name in self.exercise.outs), "cache"] if cache else [*inputs]
+        before = _contents(names, arguments)
+        try:
+            returned = function(*arguments)
+            found = self.exercise.named(self.kind, returned)
+        except WrongResults as error:
+            self.problems.append(str(error))
+            return False
+        except Exception as error:
+            self.problems.append(_raised(self.function, error))
+            return False
+        self._compare(before, _contents(names, arguments))
+        for name, problem in self._misfits(found, draw):
+            del found[name]
+            self._add(problem)
+        self.values.append(found)
+        self.caches.append(returned[-1] if self.kind == "forward" and not self.exercise.is_loss else None)
+        return True
+
+    def _compare(self, before: dict[str, Array], after: dict[str, Array]) -> None:
+        for name, array in before.items():
+            if name in after and not np.array_equal(after[name], array, equal_nan=True):
+                problem = (
+                    f"{self.function} writes into its argument {name}, which is the caller's array: "
+                    f"write {name} = {name} + ... instead of {name} += ..., or work on a copy"
+                    if name.isidentifier()
+                    else f"{self.function} writes into {name}: a cache may be used twice"
+                )
+                self._add(problem)
+
+    def _misfits(self, found: dict[str, Array], draw: Draw) -> list[tuple[str, str]]:
+        """The results of another shape, or with numbers that are not finite, and what is wrong with them."""
+        misfits = []
+        for name, axes in self.exercise.results(self.kind).items():
+            array, shape = found[name], shape_of(axes, draw.sizes)
+            if array.shape != shape:
+                expected = f"{in_letters(axes)} = {shape}" if axes else "a number"
+                problem = f"{name} has shape {_in_sizes(array.shape, draw)}, expected {expected}"
+                misfits.append((name, f"{self.function}: {problem}{_hint(self.exercise, array, shape)}"))
+            elif not np.isfinite(array).all():
+                misfits.append((name, f"{self.function}: {name} has NaN or infinite elements"))
+        return misfits
+
+    def _add(self, problem: str) -> None:
+        """Note a problem, once: it says the same of other sizes."""
+        if all(problem.partition(" = ")[0] != each.partition(" = ")[0] for each in self.problems):
+            self.problems.append(problem)
+
+
+def _contents(names: Sequence[str], values: Sequence[Any]) -> dict[str, Array]:
+    """Copies of all arrays in some values, by name."""
+    found = {}
+    for name, value in zip(names, values, strict=False):
+        for path, array in arrays_in(value):
+            found[f"{name}{path}"] = array.copy()
+    return found
+
+
+def _raised(function: str, error: Exception) -> str:
+    """An exception, with the line of the student's code that raised it."""
+    if isinstance(error, NotImplementedError):
+        return f"{function} is not implemented yet"
+    here = str(Path(__file__).parent)
+    frames = [
+        each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(here)
+    ]
+    own = [each for each in frames if "site-packages" not in each.filename] or frames
+    place = ""
+    if own:
+        line = (own[-1].line or linecache.getline(own[-1].filename, own[-1].lineno or 0)).strip()
+        place = f", in line {own[-1].lineno}: {line}"
+    return f"{function} raises {type(error).__name__}: {error}{place}"
+
+
+def _in_sizes(shape: tuple[int, ...], draw: Draw) -> str:
+    """A shape in the letters of the sizes where they fit, and in numbers."""
+    letters = {size: letter for letter, size in draw.sizes.items()}
+    letters |= {
+        factor * size: f"{factor}{letter}"
+        for letter, size in draw.sizes.items()
+        for factor in (2, 3, 4)
+        if factor * size not in letters and letter in "HR"
+    }
+    if shape and all(size in letters for size in shape):
+        return f"{in_letters(' '.join(letters[size] for size in shape))} = {shape}"
+    return str(shape)
+
+
+def _hint(exercise: Exercise, array: Array, shape: tuple[int, ...]) -> str:
+    """What a wrong shape may come from."""
+    if array.ndim == len(shape) and array.T.shape == shape:
+        return ": it is transposed"
+    for axis in range(array.ndim):
+        if np.delete(array.shape, axis).tolist() == list(shape):
+            over = {0: "the batch", 1: "time" if "T" in exercise.letters else "axis 1"}
+            return f": it is not summed over {over.get(axis, f'axis {axis}')}"
+    if array.size == np.prod(shape):
+        return ": it has the right number of elements, reshape it"
+    return ""
+
+
+# ---------------------------------------------------------------- comparing
+
+
+def _judge(report: Report, runs: _Runs, right: Sequence[Results], *, known: bool = True) -> None:
+    """Write into the report what the runs show; mistakes are known relative to a right forward alone."""
+    report.problems += runs.problems
+    if not runs.complete:
+        return
+    names = [name for name in right[0] if all(name in found for found in runs.values)]
+    for name in names:
+        distances = [_distance(one[name], other[name]) for one, other in zip(runs.values, right, strict=True)]
+        report.errors[name] = max(distances)
+    if all(report.errors[name] <= _LIMIT for name in names):
+        return
+    if not known:
+        forward, backward = runs.exercise.functions
+        report.diagnoses.append(
+            Diagnosis(notes=(f"{backward} is not the gradient of {forward}: mend {forward} first",))
+        )
+    else:
+        count = len(draws_of(runs.exercise))
+        found = [{name: values[name] for name in names} for values in runs.values[:count]]
+        report.diagnoses.append(diagnose(runs.exercise, runs.kind, found, right[:count]))
+
+
+def _distance(one: Array, other: Array) -> float:
+    return float(relative_distance(one, other)) if np.any(one) or np.any(other) else 0.0
+
+
+def _gradients(
+    exercise: Exercise,
+    forward: Callable[..., Any],
+    draws: Sequence[Draw],
+    values: Sequence[Results],
+    right: Sequence[Results],
+) -> Sequence[Results]:
+    """The gradients of a forward: the right ones if it is right, else numeric ones of what it computes."""
+    expected: list[Results] = []
+    for draw, found, correct in zip(draws, values, right, strict=True):
+        if all(name in found and _distance(found[name], correct[name]) <= _LIMIT for name in correct):
+            assert exercise.backward is not None
+            cache = exercise.forward(*copied(draw.inputs).values())[-1]
+            expected.append(exercise.named("backward", exercise.backward(*copied(draw.douts), cache)))
+        else:
+            expected.append(_numeric(exercise, forward, draw))
+    return expected
+
+
+def _numeric(exercise: Exercise, forward: Callable[..., Any], draw: Draw) -> Results:
+    """The gradients of a forward by central differences, of all its results that have a gradient."""
+    inputs = copied(draw.inputs)
+    found: dict[str, Array] = {}
+    for name, spec in exercise.inputs.items():
+        if callable(spec):
+            continue
+        arrays = inputs[name] if isinstance(spec, Mapping) else {name: inputs[name]}
+        for key, array in arrays.items():
+            total = np.zeros(array.shape)
+            for out, dout in zip(exercise.outs, draw.douts, strict=False):
+
+                def value(_: Array, out: str = out) -> Array:
+                    return exercise.named("forward", forward(*copied(inputs).values()))[out]
+
+                total = total + eval_numerical_gradient_array(value, array, dout)
+            found[f"d{key}"] = total
+    return found

@@ -1,0 +1,220 @@
+"""An exercise: functions that students write, their inputs and results, and the right ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from math import prod
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from rnnlab.types import Array
+
+Sizes = Mapping[str, int]  # by letter: N, T, D, H, ...
+# The axes of an array, such as "N T 4H" or "N AB" (A times B); a function that draws a value; or the axes of
+# each parameter in a dict.
+Spec = str | Callable[[np.random.Generator, Sizes], Any] | Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A forward and its backward, or a loss that returns its gradient as well.
+
+    Attributes
+    ----------
+    name : str
+        The functions are ``NAME_forward`` and ``NAME_backward``, or ``NAME`` alone for a loss.
+    module : str
+        The module of :mod:`rnnlab.plain` with the right functions.
+    inputs : mapping
+        The arguments of the forward, in their order.
+    outs : mapping of str to str
+        The axes of the results of the forward before the cache, of a loss before the gradient; "" for a
+        number.
+    douts : int, optional
+        How many of them have a gradient that the backward is given; all if left out.
+    gates : tuple of str
+        The names of the blocks of equal size in the last axis of weights and biases.
+    """
+
+    name: str
+    module: str
+    inputs: Mapping[str, Spec]
+    outs: Mapping[str, str]
+    douts: int | None = None
+    gates: tuple[str, ...] = ()
+    is_loss: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)  # those that are not drawn
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The names of the functions that students write."""
+        return (self.name,) if self.is_loss else (f"{self.name}_forward", f"{self.name}_backward")
+
+    @property
+    def plain(self) -> ModuleType:
+        """The module with the right functions."""
+        return import_module(f"rnnlab.plain.{self.module}")
+
+    @property
+    def forward(self) -> Callable[..., Any]:
+        """The right forward, or the loss."""
+        return getattr(self.plain, self.functions[0])
+
+    @property
+    def backward(self) -> Callable[..., Any] | None:
+        """The right backward; None of a loss, which returns its gradient."""
+        return None if self.is_loss else getattr(self.plain, self.functions[1])
+
+    @property
+    def gradients(self) -> dict[str, str]:
+        """The axes of the gradients, by name, in the order of the backward's results."""
+        found: dict[str, str] = {}
+        for name, spec in self.inputs.items():
+            if isinstance(spec, Mapping):
+                found |= {f"d{key}": axes for key, axes in spec.items()}
+            elif isinstance(spec, str):
+                found[f"d{name}"] = spec
+        return dict([*found.items()][:1]) if self.is_loss else found
+
+    def results(self, kind: str) -> dict[str, str]:
+        """The axes of what the forward or the backward computes, by name, without the cache."""
+        if self.is_loss:
+            return dict(self.outs) | self.gradients
+        return dict(self.outs) if kind == "forward" else self.gradients
+
+    def named(self, kind: str, returned: Any) -> dict[str, Array]:
+        """What a function has returned, by name, as arrays.
+
+        Raises
+        ------
+        WrongResults
+            If it is not a tuple of the right length, or holds something else than arrays.
+        """
+        function = self.functions[0 if kind == "forward" else 1]
+        given = list(returned) if isinstance(returned, tuple) else [returned]
+        if kind == "forward":
+            expected = [*self.outs, *(self.gradients if self.is_loss else ["cache"])]
+            taken = expected if self.is_loss else expected[:-1]
+        else:
+            expected = taken = [f"d{name}" for name, spec in self.inputs.items() if not callable(spec)]
+        if len(given) != len(expected):
+            raise WrongResults(
+                f"{function} returns {_counted(given)}, expected {len(expected)}: {', '.join(expected)}"
+            )
+        found: dict[str, Array] = {}
+        for name, value in zip(taken, given, strict=False):
+            spec = self.inputs.get(name[1:]) if kind == "backward" else None
+            if isinstance(spec, Mapping):
+                if not isinstance(value, Mapping) or {*value} != {*spec}:
+                    names = ", ".join(spec)
+                    got = _named(value)
+                    if isinstance(value, Mapping):
+                        got = f"a dict with the keys {', '.join(map(str, value))}"
+                    raise WrongResults(f"{function}: {name} is {got}, expected a dict with the keys {names}")
+                found |= {f"d{key}": _array(function, f"d{key}", value[key]) for key in spec}
+            else:
+                found[name] = _array(function, name, value)
+        return found
+
+    @property
+    def letters(self) -> list[str]:
+        """The sizes that inputs and results have."""
+        return sorted({*_letters([*self.inputs.values(), *self.outs.values()])})
+
+    def draw(self, rng: np.random.Generator, *, square: bool = False) -> Draw:
+        """Random inputs of random sizes, each letter another number, and gradients of the outputs.
+
+        With ``square`` all sizes are equal, so that a function that confuses two axes runs.
+        """
+        letters = [letter for letter in self.letters if letter not in self.sizes]
+        numbers = rng.permutation(np.arange(3, 3 + len(letters)))  # no factor of 2 is a size
+        sizes = dict(zip(letters, map(int, numbers), strict=True)) | dict(self.sizes)
+        if "V" in sizes:  # labels and tokens differ
+            sizes["V"] = len(letters) + 4
+        if square:
+            sizes |= dict.fromkeys(letters, 4)
+        inputs = {name: _drawn(spec, rng, sizes) for name, spec in self.inputs.items()}
+        axes = list(self.outs.values())[: self.douts]
+        douts = tuple(rng.standard_normal(shape_of(each, sizes)) for each in axes)
+        return Draw(sizes, inputs, () if self.is_loss else douts)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The inputs of one call, and the gradients of its outputs."""
+
+    sizes: Sizes
+    inputs: Mapping[str, Any]
+    douts: tuple[Array, ...]
+
+
+class WrongResults(ValueError):
+    """A function has not returned what it should: the number, the types or the names are wrong."""
+
+
+def shape_of(axes: str, sizes: Sizes) -> tuple[int, ...]:
+    """The shape that axes such as "N T 4H" stand for."""
+    return tuple(
+        factor * prod(sizes[each] for each in letters) for factor, letters in map(_factor, axes.split())
+    )
+
+
+def in_letters(axes: str) -> str:
+    """Axes as they are printed: (N, T, 4H)."""
+    names = axes.split()
+    return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
+
+
+def copied(value: Any) -> Any:
+    """A copy that shares no array with the original."""
+    if isinstance(value, Mapping):
+        return {key: copied(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(copied, value))
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _array(function: str, name: str, value: Any) -> Array:
+    if isinstance(value, bool) or not isinstance(value, np.ndarray | np.number | float | int):
+        raise WrongResults(f"{function}: {name} is {_named(value)}, expected an array")
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise WrongResults(f"{function}: {name} has dtype {array.dtype}, expected float64")
+    return array.astype(float)
+
+
+def _named(value: Any) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"
+
+
+def _counted(given: list[Any]) -> str:
+    if len(given) == 1:
+        return "None" if given[0] is None else "1 result"
+    return f"{len(given)} results"
+
+
+def _factor(axis: str) -> tuple[int, str]:
+    found = re.fullmatch(r"(\d*)([A-Z]+)", axis)
+    assert found is not None, axis
+    return int(found[1] or 1), found[2]
+
+
+def _letters(specs: list[Spec]) -> list[str]:
+    letters: list[str] = []
+    for spec in specs:
+        if isinstance(spec, Mapping):
+            letters += _letters(list(spec.values()))
+        elif isinstance(spec, str):
+            letters += [letter for axis in spec.split() for letter in _factor(axis)[1]]
+    return letters
+
+
+def _drawn(spec: Spec, rng: np.random.Generator, sizes: Sizes) -> Any:
+    if isinstance(spec, Mapping):
+        return {key: _drawn(axes, rng, sizes) for key, axes in spec.items()}
+    return 0.8 * rng.standard_normal(shape_of(spec, sizes)) if isinstance(spec, str) else spec(rng, sizes)

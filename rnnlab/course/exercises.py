@@ -1,0 +1,145 @@
+"""The exercises of the notebooks, by the names of their functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from rnnlab.course.exercise import Exercise, Sizes
+from rnnlab.types import Array
+
+__all__ = ["EXERCISES", "exercise"]
+
+
+def exercise(name: str) -> Exercise:
+    """The exercise of this name, or of a function of it.
+
+    Raises
+    ------
+    ValueError
+        If there is none. The error lists all names.
+    """
+    known = EXERCISES.get(name.removesuffix("_forward").removesuffix("_backward"))
+    if known is None:
+        raise ValueError(f"exercise is {name!r}, expected one of {', '.join(EXERCISES)}")
+    return known
+
+
+def _tokens(size: str, *axes: str) -> Callable[[np.random.Generator, Sizes], Array]:
+    """Draws integers in [0, size - 1), some equal and some not; the largest token does not occur.
+
+    The first step of the last sequence has the token of the first step of the first.
+    """
+
+    def draw(rng: np.random.Generator, sizes: Sizes) -> Array:
+        tokens = rng.integers(max(sizes[size] - 1, 1), size=[sizes[axis] for axis in axes])
+        tokens[(-1, *[0] * (tokens.ndim - 1))] = tokens.flat[0]
+        tokens.flat[1] = (tokens.flat[0] + 1) % (sizes[size] - 1)
+        return tokens
+
+    return draw
+
+
+def _mask(rng: np.random.Generator, sizes: Sizes) -> Array:
+    """True for real tokens, with padding in at least one sequence and a token in each."""
+    lengths = rng.integers(1, sizes["T"] + 1, sizes["N"])
+    lengths[0] = sizes["T"] - 1
+    return np.arange(sizes["T"]) < lengths[:, None]
+
+
+def _words(rng: np.random.Generator, sizes: Sizes) -> Array:
+    """A row of different words for each sample, and -1 for none."""
+    words = np.array([rng.permutation(sizes["K"])[: sizes["P"]] for _ in range(sizes["N"])])
+    words[0, -1] = -1
+    return words
+
+
+def _cell(name: str, gates: tuple[str, ...], states: tuple[str, ...]) -> Mapping[str, Exercise]:
+    """A step and the sequence of a recurrent cell."""
+    width = f"{len(gates)}H" if len(gates) > 1 else "H"
+    weights = {"Wx": f"D {width}", "Wh": f"H {width}", "b": width}
+    step = {"x": "N D"} | {f"prev_{state}": "N H" for state in states} | weights
+    outs = {f"next_{state}": "N H" for state in states}
+    blocks = gates if len(gates) > 1 else ()
+    return {
+        f"{name}_step": Exercise(f"{name}_step", name, step, outs, gates=blocks),
+        name: Exercise(name, name, {"x": "N T D", "h0": "N H"} | weights, {"h": "N T H"}, gates=blocks),
+    }
+
+
+_ADDITIVE = {"Wq": "H A", "Wm": "C A", "b": "A", "v": "A"}
+_OF_QUERY = {"Wq": "H A", "v": "A"}
+
+EXERCISES: Mapping[str, Exercise] = {
+    each.name: each
+    for each in (
+        Exercise("affine", "affine", {"x": "N D E", "w": "DE M", "b": "M"}, {"out": "N M"}),
+        Exercise("temporal_affine", "affine", {"x": "N T D", "w": "D M", "b": "M"}, {"out": "N T M"}),
+        Exercise("word_embedding", "embedding", {"x": _tokens("V", "N", "T"), "W": "V D"}, {"out": "N T D"}),
+        Exercise("softmax_loss", "softmax", {"x": "N V", "y": _tokens("V", "N")}, {"loss": ""}, is_loss=True),
+        Exercise(
+            "temporal_softmax_loss",
+            "softmax",
+            {"x": "N T V", "y": _tokens("V", "N", "T"), "mask": _mask},
+            {"loss": ""},
+            is_loss=True,
+        ),
+        *_cell("rnn", ("a",), ("h",)).values(),
+        *_cell("lstm", ("i", "f", "o", "g"), ("h", "c")).values(),
+        *_cell("gru", ("z", "r", "g"), ("h",)).values(),
+        *_cell("simplified_gru", ("z", "g"), ("h",)).values(),
+        Exercise(
+            "attention_keys",
+            "attention",
+            {"memory": "N L C", "params": {"Wm": "C A", "b": "A"}},
+            {"keys": "N L A"},
+        ),
+        Exercise(
+            "attention_step",
+            "attention",
+            {"query": "N H", "keys": "N L A", "memory": "N L C", "params": _OF_QUERY},
+            {"context": "N C", "weights": "N L"},
+            douts=1,
+        ),
+        Exercise(
+            "attend",
+            "attention",
+            {"query": "N H", "memory": "N L C", "params": _ADDITIVE},
+            {"context": "N C", "weights": "N L"},
+            douts=1,
+        ),
+        Exercise(
+            "selector",
+            "attention",
+            {"context": "N C", "h": "N H", "w": "H", "b": "B"},
+            {"scaled": "N C"},
+            sizes={"B": 1},
+        ),
+        Exercise("doubly_stochastic_loss", "attention", {"weights": "N T L"}, {"loss": ""}, is_loss=True),
+        Exercise(
+            "target_attention",
+            "target_attention",
+            {"h": "N T H", "h0": "N H", "params": _ADDITIVE | {"Wm": "H A"}},
+            {"contexts": "N T H", "weights": "N T T"},
+            douts=1,
+        ),
+        Exercise(
+            "arnet",
+            "arnet",
+            {
+                "h": "N T H",
+                "h0": "N H",
+                "params": {"Wx": "H 4R", "Wh": "R 4R", "b": "4R", "W": "R H", "b_out": "H"},
+            },
+            {"loss": ""},
+        ),
+        Exercise(
+            "discriminative",
+            "discriminative",
+            {"thoughts": "N L H", "words": _words, "params": {"W": "H K"}},
+            {"loss": ""},
+            sizes={"P": 3, "K": 7},
+        ),
+    )
+}

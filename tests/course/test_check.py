@@ -1,0 +1,125 @@
+"""Checks of students' functions: whose they are, exceptions, shapes, writes, numbers."""
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+from rnnlab.course import EXERCISES, WrongFunction, check, examine
+from rnnlab.course.check import whose
+
+STEP = EXERCISES["lstm_step"]
+
+
+def step_with(change):
+    """The right backward of an LSTM step, whose results are changed."""
+
+    def lstm_step_backward(dnext_h, dnext_c, cache):
+        return change(*STEP.backward(dnext_h, dnext_c, cache))
+
+    return lstm_step_backward
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+@pytest.mark.parametrize("seed", range(5))
+def test_the_right_functions_pass(name, seed):
+    exercise = EXERCISES[name]
+    report = examine(name, exercise.forward, exercise.backward, seed=seed)
+    assert report.passed, str(report)
+    assert {*report.errors} == {*exercise.results("forward"), *exercise.gradients}
+
+
+def test_what_is_printed(capsys):
+    def rnn_step_forward(x, prev_h, Wx, Wh, b):
+        h = np.tanh(x @ Wx + prev_h @ Wh)
+        return h, (x, prev_h, Wx, Wh, h)
+
+    with pytest.raises(WrongFunction, match="b does not reach next_h"):
+        check("rnn_step", rnn_step_forward, seed=0)
+    line = inspect.getsourcelines(rnn_step_forward)[1]
+    printed = capsys.readouterr().out
+    assert f"test_check.py:{line}" in printed
+    assert "next_h error" in printed
+    assert "   wrong" in printed
+
+
+def test_whose_function():
+    assert whose(STEP.forward) == "lstm_step_forward of rnnlab.plain.lstm, the library's own"
+    assert whose(np.tanh).startswith("tanh")
+
+
+def test_the_backward_of_a_wrong_forward_is_compared_with_its_own_numeric_gradient():
+    """Marks for the backward do not depend on the forward."""
+
+    def forward(x, prev_h, Wx, Wh, b):
+        h = np.tanh(x @ Wx + prev_h @ Wh)
+        return h, (x, prev_h, Wx, Wh, h)
+
+    def backward(dh, cache):
+        dx, dprev_h, dWx, dWh, db = EXERCISES["rnn_step"].backward(dh, cache)
+        return dx, dprev_h, dWx, dWh, 0 * db
+
+    report = examine("rnn_step", forward, backward, seed=0)
+    assert report.wrong == ["next_h"]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda *results: results[:5], "lstm_step_backward returns 5 results, expected 6: dx, dprev_h"),
+        (
+            lambda dx, *rest: (dx.T, *rest),
+            r"dx has shape \(D, N\) = .*, expected \(N, D\) = .*: it is transposed",
+        ),
+        (lambda *r: (*r[:5], np.ones(3)), r"db has shape .*, expected \(4H,\)"),
+        (lambda dx, *rest: (dx * np.nan, *rest), "dx has NaN or infinite elements"),
+        (lambda dx, *rest: (dx.ravel(), *rest), "it has the right number of elements, reshape it"),
+        (
+            lambda *results: 1 / 0,
+            "lstm_step_backward raises ZeroDivisionError: division by zero, in line .*1 / 0",
+        ),
+    ],
+)
+def test_problems(change, problem):
+    report = examine("lstm_step", None, step_with(change), seed=0)
+    assert not report.passed
+    assert any(re.search(problem, each) for each in report.problems), report.problems
+
+
+def test_the_other_gradients_are_compared_where_one_has_a_wrong_shape():
+    report = examine("lstm_step", None, step_with(lambda *r: (*r[:5], np.ones((2, 2)))), seed=0)
+    assert {*report.errors} == {"dx", "dprev_h", "dprev_c", "dWx", "dWh"}
+    assert not report.wrong
+
+
+def test_not_implemented():
+    def rnn_forward(x, h0, Wx, Wh, b):
+        raise NotImplementedError
+
+    report = examine("rnn", rnn_forward, EXERCISES["rnn"].backward)
+    assert report.problems == ["rnn_forward is not implemented yet"]
+
+
+def test_writes_into_the_callers_arrays():
+    def backward(dnext_h, dnext_c, cache):
+        dnext_c += 0 * dnext_h + 1
+        cache[5][...] = 0
+        return STEP.backward(dnext_h, dnext_c - 1, cache)
+
+    report = examine("lstm_step", None, backward, seed=0)
+    assert any(
+        "writes into its argument dnext_c, which is the caller's array" in each for each in report.problems
+    )
+    assert any("writes into cache[5]: a cache may be used twice" in each for each in report.problems)
+
+
+def test_wrong_calls():
+    with pytest.raises(
+        ValueError, match="no function is given, expected lstm_step_forward and lstm_step_backward"
+    ):
+        check("lstm_step")
+    with pytest.raises(ValueError, match="softmax_loss returns its gradient as well"):
+        check("softmax_loss", EXERCISES["softmax_loss"].forward, STEP.backward)
+    with pytest.raises(ValueError, match="exercise is 'gates', expected one of"):
+        check("gates", STEP.forward)

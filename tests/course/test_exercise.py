@@ -1,0 +1,64 @@
+"""Exercises: inputs of random sizes, and results by name."""
+
+import numpy as np
+import pytest
+
+from rnnlab.course.exercise import WrongResults, copied, in_letters, shape_of
+from rnnlab.course.exercises import EXERCISES
+
+STEP = EXERCISES["lstm_step"]
+
+
+def test_shapes_and_letters():
+    assert shape_of("N T 4H", {"N": 2, "T": 3, "H": 5}) == (2, 3, 20)
+    assert shape_of("", {}) == ()
+    assert in_letters("N 4H") == "(N, 4H)"
+    assert in_letters("4H") == "(4H,)"
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_sizes_differ_and_shapes_are_those_of_the_letters(name):
+    exercise = EXERCISES[name]
+    draw = exercise.draw(np.random.default_rng(0))
+    drawn = [size for letter, size in draw.sizes.items() if letter not in exercise.sizes]
+    assert len(set(drawn)) == len(drawn)
+    results = exercise.forward(**copied(draw.inputs))
+    found = exercise.named("forward", results)
+    if exercise.backward is not None:
+        found |= exercise.named("backward", exercise.backward(*draw.douts, results[-1]))
+    shapes = exercise.results("forward") | exercise.gradients
+    assert {key: array.shape for key, array in found.items()} == {
+        key: shape_of(axes, draw.sizes) for key, axes in shapes.items()
+    }
+
+
+def test_a_copy_shares_nothing():
+    array = np.zeros(2)
+    made = copied({"a": (array, 1), "b": array})
+    made["a"][0][0] = made["b"][1] = 1
+    assert not array.any()
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (None, "lstm_step_backward returns None, expected 6: dx, dprev_h, dprev_c, dWx, dWh, db"),
+        ((np.ones(1),) * 5, "lstm_step_backward returns 5 results, expected 6"),
+        ((None, *(np.ones(1),) * 5), "lstm_step_backward: dx is None, expected an array"),
+        (([1.0], *(np.ones(1),) * 5), "lstm_step_backward: dx is of type list, expected an array"),
+        ((np.ones(1, complex), *(np.ones(1),) * 5), "dx has dtype complex128, expected float64"),
+    ],
+)
+def test_wrong_results(returned, message):
+    with pytest.raises(WrongResults, match=message):
+        STEP.named("backward", returned)
+
+
+def test_gradients_of_a_dict():
+    keys = EXERCISES["attention_keys"]
+    with pytest.raises(
+        WrongResults, match="dparams is a dict with the keys Wm, expected a dict with the keys Wm, b"
+    ):
+        keys.named("backward", (np.ones(1), {"Wm": np.ones(1)}))
+    with pytest.raises(WrongResults, match="dparams is of type ndarray, expected a dict with the keys Wm, b"):
+        keys.named("backward", (np.ones(1), np.ones(1)))

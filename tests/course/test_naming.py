@@ -1,0 +1,79 @@
+"""Planted mistakes get the right name, and right functions are never accused.
+
+pytest tests/course/test_naming.py -s        # prints the table
+"""
+
+import collections
+
+import numpy as np
+import pytest
+
+from rnnlab.course.check import examine
+from rnnlab.course.exercises import EXERCISES
+
+from .mistakes import MISTAKES, RIGHT, names
+
+
+def functions(name, exercise, source):
+    """The functions of a student, None for one that is not defined."""
+    space = {"np": np}
+    exec(compile(source, f"<{name}>", "exec"), space)
+    return [space.get(function) for function in EXERCISES[exercise].functions]
+
+
+def told(report):
+    """What a report says first, and all that it says."""
+    first = report.problems + [note for each in report.diagnoses for note in each.notes]
+    first += [mistake[0] for each in report.diagnoses for mistake in each.mistakes]
+    ties = [name for each in report.diagnoses for mistake in each.mistakes for name in mistake]
+    return ". ".join(first), ". ".join([*first, *ties])
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """For each planted mistake: named, named among ties, not named, or not even noticed."""
+    found = {}
+    for mistake in MISTAKES:
+        report = examine(mistake.exercise, *functions(mistake.name, mistake.exercise, mistake.source), seed=1)
+        first, everything = told(report)
+        if report.passed:
+            found[mistake.name] = "not noticed"
+        elif names(first, mistake.expected):
+            found[mistake.name] = "named"
+        else:
+            found[mistake.name] = "among ties" if names(everything, mistake.expected) else "not named"
+    return found
+
+
+def test_mistakes_are_named(outcomes):
+    table = collections.defaultdict(collections.Counter)
+    for mistake in MISTAKES:
+        table[mistake.kind][outcomes[mistake.name]] += 1
+        table["all"][outcomes[mistake.name]] += 1
+    columns = ("named", "among ties", "not named", "not noticed")
+    print(f"\n{'planted':>30} {'':>5} " + " ".join(f"{column:>12}" for column in columns))
+    for kind, counts in table.items():
+        print(
+            f"{kind:>30} {sum(counts.values()):5} " + " ".join(f"{counts[column]:12}" for column in columns)
+        )
+    assert len(outcomes) >= 250
+    assert table["all"]["named"] >= 0.9 * len(outcomes)
+
+
+def test_mistakes_are_noticed(outcomes):
+    """But for those in keyword-only arguments that no exercise passes."""
+    missed = {name for name, outcome in outcomes.items() if outcome == "not noticed"}
+    assert missed == {
+        "attention_step_forward_ignores_mask",
+        "attention_step_dweights_ignored",
+        "doubly_stochastic_loss_ignores_lengths",
+    }
+
+
+def test_right_functions_are_not_accused():
+    """In over 1,000 draws: each report compares four."""
+    sources = [(each.name, each.exercise, each.source) for each in RIGHT]
+    sources += [(each.name, each.exercise, each.fixed) for each in MISTAKES if not each.square]
+    reports = [examine(exercise, *functions(name, exercise, source)) for name, exercise, source in sources]
+    assert 4 * len(reports) > 1000
+    assert [str(report) for report in reports if not report.passed] == []

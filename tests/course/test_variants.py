@@ -1,0 +1,67 @@
+"""Versions of a function with one mistake."""
+
+import numpy as np
+import pytest
+
+from rnnlab.course.exercise import copied
+from rnnlab.course.exercises import EXERCISES
+from rnnlab.course.variants import variants
+
+
+def of(name, kind):
+    exercise = EXERCISES[name]
+    draw = exercise.draw(np.random.default_rng(3))
+    function = exercise.forward if kind == "forward" else exercise.backward
+    return exercise, draw, {each.message: each for each in variants(exercise, function, draw)}
+
+
+def test_a_mistake_of_a_step_inside_a_sequence():
+    exercise, draw, found = of("lstm", "backward")
+    variant = found["da_f lacks the factor prev_c, in lstm_step_backward"]
+    x, h0, *weights = copied(draw.inputs).values()
+    cache = exercise.forward(x, h0, *weights)[-1]
+    wrong, right = variant.function(draw.sizes, *draw.douts, cache), exercise.backward(*draw.douts, cache)
+    blocks = (wrong[-1] != right[-1]).reshape(4, h0.shape[1]).any(axis=1)
+    assert blocks[1]
+    again = exercise.backward(*draw.douts, cache)
+    for one, other in zip(right, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("rnn_step", "backward", "da has the wrong sign"),
+        ("rnn_step", "backward", "da is divided by N: it is averaged where a sum belongs"),
+        ("rnn", "backward", "dWx is overwritten at each step, where it should be added to"),
+        (
+            "rnn",
+            "backward",
+            "the loop goes forward in time where it should go from the last step to the first",
+        ),
+        (
+            "lstm_step",
+            "forward",
+            "the blocks are split in the order a_i, a_f, a_g, a_o, expected a_i, a_f, a_o, a_g",
+        ),
+        ("lstm_step", "forward", "next_h lacks the tanh of next_c"),
+        ("word_embedding", "backward", "dW is overwritten where it should be added to"),
+        ("attention_keys", "backward", "dWm is zero"),
+    ],
+)
+def test_what_versions_there_are(name, kind, message):
+    assert message in of(name, kind)[2]
+
+
+def test_a_profiler_of_the_caller_is_restored():
+    import sys
+
+    def look(*_):
+        return None
+
+    sys.setprofile(look)
+    try:
+        of("rnn_step", "forward")
+        assert sys.getprofile() is look
+    finally:
+        sys.setprofile(None)

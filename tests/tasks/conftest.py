@@ -1,0 +1,11 @@
+import pytest
+
+from rnnlab import cli
+
+
+@pytest.fixture(scope="module")
+def run(recipe, tmp_path_factory):
+    """The directory of a run of the module's recipe, which its tests share and do not change."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    assert cli.main(["train", str(recipe), "--out", str(out), "--no-progress"]) == 0
+    return out
