@@ -14,13 +14,24 @@ from rnnlab.models.captioning import IMAGE_INPUTS
 ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # as in rnnlab.ops.numba.kernel
 
 
-def test_every_layer_and_model_passes():
-    rows = list(gradcheck.check_all())
+SHARES = 16  # the cases take minutes, and the processes of a test run share them
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_every_layer_and_model_passes(share):
+    names = gradcheck.case_names()
+    options = {"tolerance": 1e-7, "seed": 0, "device": "cpu", "cell": None}
+    indices = range(share, len(names), SHARES)
+    rows = [gradcheck._check(index, **options) for index in indices]
     assert [row for row in rows if not row.passed] == []
-    assert [row.name for row in rows] == gradcheck.case_names()
-    models = [row for row in rows if row.kind == "model"]
-    assert len(models) == len(CELLS) * (len(IMAGE_INPUTS) + 3 + 2 + 1 + 1 + 2 + 2) + 1
-    assert rows[-len(models) :] == models
+    assert [row.name for row in rows] == [names[index] for index in indices]
+
+
+def test_there_is_a_case_of_every_model():
+    kinds = ["layer" if isinstance(case, Case) else "model" for case in gradcheck._cases(0, None)]
+    assert len(kinds) == len(gradcheck.case_names())
+    assert kinds.count("model") == len(CELLS) * (len(IMAGE_INPUTS) + 3 + 2 + 1 + 1 + 2 + 2) + 1
+    assert kinds == sorted(kinds)  # layers come first
 
 
 def test_rows_do_not_depend_on_the_other_cases_or_on_the_processes(monkeypatch):
