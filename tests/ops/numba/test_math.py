@@ -107,7 +107,7 @@ def test_exp(dtype, error, rng):
         (cells.lstm_forward.fused, ("vdivp", "vmulp", "vfmadd")),
         (cells.lstm_backward.fused, ("vmulp", "vsubp")),
         (scores._softmax_cross_entropy, ("vmaxp", "vfmadd", "vaddp")),
-        (masks.zoneout_forward.fused, ("vpsrld", "vpmulld")),
+        (masks.zoneout_forward.fused, ("vpmulld",)),
     ],
     ids=["lstm_forward", "lstm_backward", "softmax_cross_entropy", "zoneout_forward"],
 )
@@ -116,6 +116,12 @@ def test_kernels_are_made_of_vector_instructions(kernel, instructions, dtype):
 
     if not {"avx2", "fma"} <= {name for name, there in binding.get_host_cpu_features().items() if there}:
         pytest.skip("this processor has no AVX2")
+    if (
+        "vpmulld" in instructions
+        and dtype == "float64"
+        and not binding.get_host_cpu_features().get("avx512dq")
+    ):
+        pytest.skip("the masks of float64 need products of 64-bit integers, which AVX2 does not have")
     # Not kernel.version: machine code that comes from the cache on disk has no assembly to look at.
     compiled = numba.njit(f"({kernel.signature.replace('T', dtype)})", **OPTIONS)(kernel.function)
     assembly = compiled.inspect_asm(compiled.signatures[0])
