@@ -24,6 +24,10 @@ __all__ = ["Report", "WrongFunction", "check", "examine"]
 _LIMIT = 1e-7
 
 
+class FunctionStopped(Exception):
+    """A function that runs elsewhere has no result. The message says why: "has no result after 5 s"."""
+
+
 class WrongFunction(AssertionError):
     """A checked function is wrong. The message is the report."""
 
@@ -140,7 +144,7 @@ def examine(
         _judge(report, forwards, right)
         if not forwards.complete:
             _judge_square(report, exercise, "forward", forward, own)
-    if backward is not None and forwards.complete:
+    if backward is not None and forwards.fitting:
         forward_is_right = not report.wrong and not report.problems
         backwards = _Runs(exercise, "backward", backward, draws, forwards.caches)
         expected = _gradients(exercise, own, draws, forwards.values, right)
@@ -160,7 +164,7 @@ def _judge_square(
     right: Sequence[Results] = [
         exercise.named("forward", exercise.forward(*copied(each.inputs).values())) for each in draws
     ]
-    if not (runs.complete and all({*found} == {*exercise.results(kind)} for found in runs.values)):
+    if not runs.fitting:
         return
     if kind == "backward":
         right = _gradients(exercise, forward, draws, forwards.values, right)
@@ -213,6 +217,12 @@ class _Runs:
     def complete(self) -> bool:
         """Whether it has returned on all draws."""
         return len(self.values) == len(self.draws)
+
+    @property
+    def fitting(self) -> bool:
+        """Whether it has returned on all draws, all results with the right shapes and finite."""
+        expected = {*self.exercise.results(self.kind)}
+        return self.complete and all({*found} == expected for found in self.values)
 
     def _run(self, function: Callable[..., Any], draw: Draw, cache: tuple[Any, ...]) -> bool:
         inputs = copied(draw.inputs)
@@ -280,6 +290,8 @@ def _raised(function: str, error: Exception) -> str:
     """An exception, with the line of the student's code that raised it."""
     if isinstance(error, NotImplementedError):
         return f"{function} is not implemented yet"
+    if isinstance(error, FunctionStopped):
+        return f"{function} {error}"
     here = str(Path(__file__).parent)
     frames = [
         each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(here)

@@ -1,0 +1,109 @@
+"""A student's functions, as functions of this process that run in another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rnnlab.course.check import FunctionStopped
+from rnnlab.course.grading.process import Stopped, StudentProcess
+from rnnlab.course.grading.sandbox import wire
+from rnnlab.types import Array
+
+
+class StudentCache(NamedTuple):
+    """What stands for a cache, which stays in the student's process."""
+
+    state: Array  # (2,): its number, and how often a function has written into it
+
+
+class RemoteFunction:
+    """Calls a function of a student in the student's process.
+
+    What the function writes into its arguments is written into those of the caller, too.
+
+    Parameters
+    ----------
+    process : StudentProcess
+    name : str
+    keep_cache : bool
+        Whether the last result is a cache.
+
+    Attributes
+    ----------
+    forwards : int
+        The number of calls of forwards within the last call.
+    refused : str
+        What the function has tried that it may not do; "" if nothing.
+    """
+
+    def __init__(self, process: StudentProcess, name: str, *, keep_cache: bool = False) -> None:
+        self.__name__ = self.__qualname__ = name
+        self._process = process
+        self._keep_cache = keep_cache
+        self._stopped = ""
+        self.forwards = 0
+        self.refused = ""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function.
+
+        Raises
+        ------
+        FunctionStopped
+            If it raises an exception, or has no result.
+        NotImplementedError
+            If it does.
+        """
+        if self._stopped:  # it would be stopped again
+            raise FunctionStopped(self._stopped)
+        sent = tuple(_handle(each) if isinstance(each, StudentCache) else each for each in arguments)
+        try:
+            answer = self._process.call(self.__name__, sent, keep_cache=self._keep_cache)
+        except Stopped as stopped:
+            self._stopped = str(stopped)
+            raise FunctionStopped(self._stopped) from None
+        if "error" in answer:
+            raise self._error(answer)
+        self.forwards = answer["forwards"]
+        for given, after, changed in zip(arguments, answer["arguments"], answer["changed"], strict=True):
+            if isinstance(given, StudentCache):
+                given.state[1] += changed
+            else:
+                _write_back(given, after)
+        return _received(answer["results"])
+
+    def _error(self, answer: Mapping[str, Any]) -> Exception:
+        kind, message = str(answer["error"]), str(answer["message"])
+        place = f", in {answer['place']}" if answer["place"] else ""
+        if kind == "NotImplementedError":
+            return NotImplementedError()
+        if kind in ("NotAtHand", "Refused"):
+            self.refused = f"{message}{place}"
+            return FunctionStopped(self.refused)
+        return FunctionStopped(f"raises {kind}{': ' if message else ''}{message}{place}")
+
+
+def _handle(cache: StudentCache) -> wire.Handle:
+    return wire.Handle(int(cache.state[0]))
+
+
+def _received(value: Any) -> Any:
+    if isinstance(value, wire.Handle):
+        return StudentCache(np.array([value.number, 0]))
+    if isinstance(value, wire.Foreign):
+        return type(value.type_name, (), {})()  # an error names its type
+    if isinstance(value, dict):
+        return {key: _received(each) for key, each in value.items()}
+    return tuple(map(_received, value)) if isinstance(value, tuple) else value
+
+
+def _write_back(given: Any, after: Any) -> None:
+    """Copy what a function has written into its arguments."""
+    if isinstance(given, dict) and isinstance(after, dict):
+        for key in given.keys() & after.keys():
+            _write_back(given[key], after[key])
+    elif isinstance(given, np.ndarray) and isinstance(after, np.ndarray) and given.shape == after.shape:
+        given[...] = after

@@ -1,0 +1,119 @@
+"""The marks of submissions, and the files that they are written to."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rnnlab.course.grading.suspicions import Suspicion
+from rnnlab.files import atomic_write
+
+__all__ = ["FunctionMark", "SubmissionMark", "write_csv", "write_json"]
+
+
+@dataclass(frozen=True)
+class FunctionMark:
+    """The mark of one function.
+
+    Attributes
+    ----------
+    name : str
+    most : float
+        The points of a right function.
+    points : float
+    results : mapping of str to bool
+        Whether each result, or gradient, is right; empty if none could be compared.
+    text : str
+        What is wrong, for the student.
+    """
+
+    name: str
+    most: float
+    points: float = 0.0
+    results: Mapping[str, bool] = field(default_factory=dict)
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class SubmissionMark:
+    """The marks of a student's notebook.
+
+    Attributes
+    ----------
+    student, assignment : str
+    functions : sequence of FunctionMark
+    answers : mapping of str to bool
+        Whether each question has an answer. Answers are marked by hand.
+    suspicions : sequence of Suspicion
+        What the teacher should look at.
+    problem : str
+        Why nothing could be marked; "" if it could.
+    """
+
+    student: str
+    assignment: str
+    functions: Sequence[FunctionMark]
+    answers: Mapping[str, bool] = field(default_factory=dict)
+    suspicions: Sequence[Suspicion] = ()
+    problem: str = ""
+
+    @property
+    def points(self) -> float:
+        """The points of all functions."""
+        return sum(each.points for each in self.functions)
+
+    @property
+    def most(self) -> float:
+        """The points of a submission without mistakes."""
+        return sum(each.most for each in self.functions)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(dict.fromkeys(each.kind for each in self.suspicions))
+        notes = [self.problem, f"look at: {kinds}" if kinds else ""]
+        return "   ".join(
+            filter(None, (f"{self.student}  {self.assignment}  {self.points:g} of {self.most:g}", *notes))
+        )
+
+
+def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> None:
+    """Write a row for each submission: student, assignment, points, and the points of each function."""
+    names = list(dict.fromkeys(each.name for mark in marks for each in mark.functions))
+    with atomic_write(path) as temporary, open(temporary, "w", newline="", encoding="utf8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["student", "assignment", "points", "most", *names, "answers", "look_at", "problem"])
+        for mark in marks:
+            points = {each.name: f"{each.points:g}" for each in mark.functions}
+            kinds = "; ".join(dict.fromkeys(each.kind for each in mark.suspicions))
+            answered = f"{sum(mark.answers.values())} of {len(mark.answers)}"
+            cells = [mark.student, mark.assignment, f"{mark.points:g}", f"{mark.most:g}"]
+            cells += [*(points.get(name, "") for name in names), answered, kinds, mark.problem]
+            rows.writerow(map(_harmless, cells))
+
+
+def write_json(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> None:
+    """Write everything that is known of each submission."""
+    with atomic_write(path) as temporary:
+        text = json.dumps([_plain(mark) for mark in marks], indent=1, ensure_ascii=False)
+        temporary.write_text(f"{text}\n", "utf8")
+
+
+def _plain(mark: SubmissionMark) -> dict[str, Any]:
+    return {
+        "student": mark.student,
+        "assignment": mark.assignment,
+        "points": mark.points,
+        "most": mark.most,
+        "problem": mark.problem,
+        "functions": [vars(each) | {"results": dict(each.results)} for each in mark.functions],
+        "answers": dict(mark.answers),
+        "suspicions": [each._asdict() for each in mark.suspicions],
+    }
+
+
+def _harmless(cell: str) -> str:
+    """A cell that no spreadsheet takes for a formula."""
+    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

@@ -1,0 +1,232 @@
+"""A process that runs one student's functions, and what it answers."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Self
+
+from rnnlab.course.grading import sandbox
+from rnnlab.course.grading.sandbox import wire
+
+_MOST_REPLY = 64 << 20  # bytes
+# The sandbox's modules as a package of their own: without rnnlab around it.
+_START = """
+import importlib.util, os, sys
+sys.dont_write_bytecode = True
+folder, requests, replies = sys.argv[1:]
+spec = importlib.util.spec_from_file_location(
+    "sandbox", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+)
+sys.modules["sandbox"] = importlib.util.module_from_spec(spec)
+from sandbox.serve import serve
+serve(os.fdopen(int(requests), "rb"), os.fdopen(int(replies), "wb"))
+"""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a student's function may use.
+
+    Attributes
+    ----------
+    seconds : float
+        The time of one call, and of the definitions of one cell.
+    megabytes : int
+        The memory of the process, with that of Python and NumPy.
+    output_bytes : int
+        What it may print.
+    """
+
+    seconds: float = 5.0
+    megabytes: int = 1500
+    output_bytes: int = 4 << 20
+
+    def __post_init__(self) -> None:
+        for name, least in (("seconds", 0.1), ("megabytes", 300), ("output_bytes", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+                raise ValueError(f"Limits: {name} is {value!r}, expected a number of at least {least}")
+
+
+class Stopped(Exception):
+    """The student's process has been stopped. The message says why: "has no result after 5 s"."""
+
+
+class StudentProcess:
+    """Runs a student's functions, out of reach of rnnlab, files, network and other processes.
+
+    After :class:`Stopped` the process has ended; :meth:`start` starts it anew.
+
+    Parameters
+    ----------
+    cells : mapping of str to str
+        The cells of code that define the functions, by name. Only definitions and imports are run.
+    limits : Limits
+    """
+
+    def __init__(self, cells: Mapping[str, str], limits: Limits) -> None:
+        self._cells = dict(cells)
+        self._limits = limits
+        self._process: subprocess.Popen[bytes] | None = None
+        self._requests: BinaryIO | None = None
+        self._replies: int | None = None
+        self._output: IO[bytes] | None = None
+        self.problems: dict[str, str] = {}  # of the definitions, by cell
+        self.filtered = True  # whether the kernel filters its system calls
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def call(
+        self, function: str, arguments: tuple[Any, ...], *, keep_cache: bool = False
+    ) -> Mapping[str, Any]:
+        """Call a function; see :mod:`rnnlab.course.grading.sandbox.serve` for the answer.
+
+        Raises
+        ------
+        Stopped
+            If there is none.
+        """
+        if self._process is None:
+            self.start()
+        answer = self._ask({"function": function, "arguments": arguments, "keep_cache": keep_cache})
+        if "error" in answer and self._printed_too_much():
+            self._stop_because(f"prints more than {self._limits.output_bytes:,} bytes")
+        return answer
+
+    def _printed_too_much(self) -> bool:
+        assert self._output is not None
+        return os.fstat(self._output.fileno()).st_size >= self._limits.output_bytes
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there, with the caches of earlier calls."""
+        return self._process is not None
+
+    def start(self) -> None:
+        """Start the process and define the functions. A cell that stops it is left out.
+
+        Raises
+        ------
+        OSError
+            If the process does not start, whatever the student's code is.
+        """
+        self._launch()
+        for name in list(self._cells):
+            try:
+                answer = self._ask({"source": self._cells[name], "name": name})
+            except Stopped as stopped:
+                self.problems[name] = f"{name} {stopped}"
+                del self._cells[name]
+                return self.start()
+            for problem in answer["problems"]:
+                self.problems.setdefault(name, _problem(name, problem))
+
+    def stop(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        for stream in (self._requests, self._output):
+            if stream is not None:
+                stream.close()
+        if self._replies is not None:
+            os.close(self._replies)
+        self._requests = self._output = self._replies = None
+
+    def _launch(self) -> None:
+        request_end, requests = os.pipe()
+        self._replies, reply_end = os.pipe()
+        self._requests = os.fdopen(requests, "wb")
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  closed by stop
+        folder = str(Path(sandbox.__file__).parent)
+        environment = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+        with tempfile.TemporaryDirectory() as empty:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _START, folder, str(request_end), str(reply_end)],
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                pass_fds=(request_end, reply_end),
+                cwd=empty,
+                env=environment | {"PYTHONHASHSEED": "0"},
+                start_new_session=True,
+            )
+            os.close(request_end)
+            os.close(reply_end)
+            limits = asdict(self._limits)
+            # Processor time counts from the start; the time of a single call is measured from outside.
+            limits["seconds"] = 60 + int(20 * self._limits.seconds)
+            try:
+                answer = self._ask({"limits": limits, "code": "\n".join(self._cells.values())}, seconds=60)
+            except Stopped as stopped:
+                raise OSError(f"a process for students' functions does not start: it {stopped}") from None
+        self.filtered = bool(answer["filtered"])
+
+    def _ask(self, request: Mapping[str, Any], seconds: float | None = None) -> Mapping[str, Any]:
+        assert self._requests is not None
+        try:
+            wire.send(self._requests, dict(request))
+            answer = self._answer(time.monotonic() + (seconds or self._limits.seconds))
+        except BrokenPipeError:
+            self._stop_because(self._ended())
+        if not isinstance(answer, Mapping):
+            self._stop_because("has written into the channel of the results")
+        return answer
+
+    def _answer(self, deadline: float) -> Any:
+        start = self._read(wire.START, deadline)
+        try:
+            rest = self._read(wire.frame_length(start, _MOST_REPLY), deadline)
+            return wire.value_of(start, rest)
+        except wire.BadFrame as error:
+            self._stop_because(f"returns too much, or has written into the channel of the results ({error})")
+
+    def _read(self, count: int, deadline: float) -> bytes:
+        """Read so many bytes of a reply."""
+        assert self._replies is not None
+        pieces: list[bytes] = []
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._replies, selectors.EVENT_READ)
+            while count:
+                if not selector.select(max(deadline - time.monotonic(), 0)):
+                    self._stop_because(
+                        f"has no result after {self._limits.seconds:g} s: there may be a loop without end"
+                    )
+                pieces.append(os.read(self._replies, min(count, 1 << 20)))
+                if not pieces[-1]:
+                    self._stop_because(self._ended())
+                count -= len(pieces[-1])
+        return b"".join(pieces)
+
+    def _ended(self) -> str:
+        """Why the process has ended by itself."""
+        assert self._process is not None
+        code = self._process.wait()
+        if self._printed_too_much():
+            return f"prints more than {self._limits.output_bytes:,} bytes"
+        if code in (-24, -9):  # SIGXCPU, SIGKILL
+            return "needs too much processor time or memory"
+        return f"ends the process (exit status {code})"
+
+    def _stop_because(self, reason: str) -> Any:
+        self.stop()
+        raise Stopped(reason)
+
+
+def _problem(name: str, described: Mapping[str, Any]) -> str:
+    """What went wrong in a definition, in words."""
+    place = str(described["place"]).removeprefix(f"{name}, ")
+    return f"{name}: {described['error']}: {described['message']}{f', in {place}' if place else ''}"

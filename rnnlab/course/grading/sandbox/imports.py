@@ -1,0 +1,95 @@
+"""Which modules a student's code may import: those that are loaded before it is.
+
+The import of another module gives a stand-in, so that a cell which imports matplotlib for a figure still
+defines its functions. The first use of the stand-in raises :class:`NotAtHand`, which names it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any, NoReturn
+
+ALWAYS = (
+    *(
+        "abc",
+        "bisect",
+        "cmath",
+        "collections",
+        "collections.abc",
+        "contextlib",
+        "copy",
+        "dataclasses",
+        "enum",
+    ),
+    *(
+        "fractions",
+        "functools",
+        "heapq",
+        "inspect",
+        "itertools",
+        "math",
+        "numbers",
+        "operator",
+        "random",
+        "re",
+    ),
+    *("statistics", "string", "textwrap", "time", "types", "typing", "typing_extensions", "warnings"),
+    *("numpy", "numpy.fft", "numpy.linalg", "numpy.random", "numpy.testing", "numpy.typing", "numpy.lib"),
+    "numpy.lib.stride_tricks",
+)
+ON_DEMAND = ("scipy", "scipy.special")  # loaded if the code mentions them
+
+
+class NotAtHand(ImportError):
+    """The student's code uses a module that is not there."""
+
+
+class StandIn:
+    """In the place of a module, or of something in it, that a student's code may not use."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def _use(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotAtHand(f"uses {self.__name__}, expected NumPy alone")
+
+    def __getattr__(self, name: str) -> StandIn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn(f"{self.__name__}.{name}")
+
+    __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __enter__ = _use
+    __array__ = __add__ = __radd__ = __mul__ = __rmul__ = __matmul__ = __sub__ = __rsub__ = __neg__ = _use
+
+
+def load(code: str) -> None:
+    """Import everything that may be imported later."""
+    for name in (*ALWAYS, *(name for name in ON_DEMAND if "scipy" in code)):
+        try:
+            import_module(name)
+        except ImportError:  # not installed
+            continue
+
+
+def guard(extra: Iterable[str] = ()) -> None:
+    """From now on, import only the modules that :func:`load` has loaded."""
+    at_hand = {*ALWAYS, *ON_DEMAND, *extra}
+    imported = builtins.__import__
+
+    def guarded(
+        name: str,
+        globals: Any = None,
+        locals: Any = None,
+        fromlist: Any = (),
+        level: int = 0,
+    ) -> Any:
+        # What NumPy and Python import by themselves, later than at their start, is loaded already.
+        asking = (globals or {}).get("__name__", "") if isinstance(globals, dict) else ""
+        if asking != "__student__" or (level == 0 and name in at_hand and name in sys.modules):
+            return imported(name, globals, locals, fromlist, level)
+        return StandIn(name if fromlist else name.partition(".")[0])
+
+    builtins.__import__ = guarded

@@ -1,0 +1,204 @@
+"""Define a student's functions, call them, and answer with their results.
+
+The first request confines the process; see :mod:`.confinement`. Then, in any order:
+
+    {"define": SOURCE, "name": CELL}                 -> {"problems": [...]}
+    {"call": FUNCTION, "arguments": (...)}           -> {"results": ..., "arguments": (...), ...}
+
+A cache stays here. The answer has a :class:`~.wire.Handle` in its place, which later arguments may hold.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from . import confinement, imports, wire
+
+_MOST_CACHES = 256  # numeric gradients call a forward some thousand times, and need no cache
+_MOST_LETTERS = 400  # of an error's message
+
+
+def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+    """Answer requests until there are no more."""
+    settings = _received(requests)
+    imports.load(settings["code"])
+    np.seterr(all="ignore")
+    warnings.simplefilter("ignore")
+    sys.setrecursionlimit(2000)
+    student = _Student()
+    confinement.limit_resources(**settings["limits"])
+    sys.path[:] = []
+    filtered = confinement.filter_system_calls()
+    imports.guard()
+    confinement.refuse_by_audit()
+    wire.send(replies, {"filtered": filtered})
+    while (request := _received(requests)) is not None:
+        try:
+            answer = student.define(**request) if "source" in request else student.call(**request)
+        except MemoryError:
+            answer = {"error": "MemoryError", "message": "out of memory", "place": ""}
+        try:
+            wire.send(replies, answer)
+        except MemoryError:
+            wire.send(replies, {"error": "MemoryError", "message": "the results are too large", "place": ""})
+
+
+def _received(stream: BinaryIO) -> Any:
+    start = stream.read(wire.START)
+    return wire.value_of(start, stream.read(wire.frame_length(start, sys.maxsize))) if start else None
+
+
+class _Student:
+    """The student's functions and the caches that they have returned."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, Any] = {"__name__": "__student__", "np": np}
+        self._caches: OrderedDict[int, Any] = OrderedDict()
+        self._count = 0
+
+    def define(self, source: str, name: str) -> dict[str, Any]:
+        """Run the definitions of a cell, one after the other; what else it does is left out."""
+        filename = f"<{name}>"
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        try:
+            statements = ast.parse(source, filename).body
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            return {"problems": (self._described(error, filename),)}
+        problems = []
+        for statement in filter(_defines, statements):
+            try:
+                exec(compile(ast.Module([statement], []), filename, "exec"), self._names)
+            except BaseException as error:  # SystemExit and KeyboardInterrupt are the student's, too
+                problems.append(self._described(error, filename))
+        return {"problems": tuple(problems)}
+
+    def call(self, function: str, arguments: tuple[Any, ...], keep_cache: bool) -> dict[str, Any]:
+        """Call a function; the last of its results is a cache, which stays here, if so asked."""
+        called = self._names.get(function)
+        if not callable(called):
+            return {"error": "NameError", "message": f"{function} is not defined", "place": ""}
+        try:
+            given = [
+                self._caches[each.number] if isinstance(each, wire.Handle) else each for each in arguments
+            ]
+        except KeyError:
+            return {"error": "KeyError", "message": "the cache is gone", "place": ""}
+        before = [_copies(each) for each in given]
+        counter = _Counter(self._names)
+        try:
+            with counter:
+                returned = called(*given)
+        except MemoryError:
+            raise
+        except BaseException as error:
+            return self._described(error, None)
+        changed = [not _same(old, _arrays(each)) for old, each in zip(before, given, strict=True)]
+        results = list(returned) if isinstance(returned, tuple) else [returned]
+        if keep_cache:
+            results[-1] = self._kept(results[-1])
+        return {
+            "results": tuple(results) if isinstance(returned, tuple) else results[0],
+            "arguments": tuple(
+                each if each_changed and not isinstance(sent, wire.Handle) else None
+                for each, each_changed, sent in zip(given, changed, arguments, strict=True)
+            ),
+            "changed": tuple(changed),
+            "forwards": counter.forwards,
+        }
+
+    def _kept(self, cache: Any) -> wire.Handle:
+        self._count += 1
+        self._caches[self._count] = cache
+        if len(self._caches) > _MOST_CACHES:
+            self._caches.popitem(last=False)
+        return wire.Handle(self._count)
+
+    def _described(self, error: BaseException, filename: str | None) -> dict[str, Any]:
+        """An exception, and the line of the student's code that raised it."""
+        place = ""
+        if isinstance(error, SyntaxError) and error.lineno:
+            place = f"line {error.lineno}: {(error.text or '').strip()}"
+        traceback = error.__traceback__
+        while traceback is not None:
+            code, line = traceback.tb_frame.f_code, traceback.tb_lineno
+            if code.co_filename.startswith("<") and code.co_filename in linecache.cache:
+                place = f"{code.co_filename[1:-1]}, line {line}: {_line(code.co_filename, line)}"
+            traceback = traceback.tb_next
+        message = error.msg if isinstance(error, SyntaxError) else _text(error)
+        return {"error": type(error).__name__, "message": message[:_MOST_LETTERS], "place": place}
+
+
+class _Counter:
+    """Counts the calls of forwards while a backward runs."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.forwards = 0
+        self._codes = {
+            getattr(value, "__code__", None)
+            for name, value in names.items()
+            if name.endswith(("_forward", "_loss"))
+        } - {None}
+
+    def __enter__(self) -> None:
+        sys.setprofile(self._note)
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in self._codes:
+            self.forwards += 1
+
+
+def _defines(statement: ast.stmt) -> bool:
+    """Whether a statement is a definition or an import, or gives a name to something without calling it."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+        return True
+    if not isinstance(statement, ast.Assign | ast.AnnAssign):
+        return False
+    lambdas = {
+        inner for node in ast.walk(statement) if isinstance(node, ast.Lambda) for inner in ast.walk(node)
+    }
+    working = (ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.BinOp, ast.Await)
+    return not any(isinstance(node, working) and node not in lambdas for node in ast.walk(statement))
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:  # an exception of the student's own
+        return ""
+
+
+def _line(filename: str, number: int) -> str:
+    lines = linecache.cache[filename][2]  # type: ignore[misc]
+    return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+
+def _arrays(value: Any, depth: int = 0) -> Iterator[np.ndarray]:
+    """All arrays in a value and in the tuples, lists and dicts of it."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple | list | dict) and depth < 10:
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _arrays(each, depth + 1)
+
+
+def _copies(value: Any) -> list[np.ndarray]:
+    return [array.copy() for array in _arrays(value)]
+
+
+def _same(old: list[np.ndarray], new: Iterator[np.ndarray]) -> bool:
+    try:
+        return all(np.array_equal(one, other, equal_nan=True) for one, other in zip(old, new, strict=True))
+    except (TypeError, ValueError):  # objects and strings; arrays that were added or removed
+        return True

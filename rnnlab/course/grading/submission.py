@@ -1,0 +1,155 @@
+"""What a student has handed in: the code of a notebook, read as data."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rnnlab.course.notebook_cells import CourseNotebook, read_notebook
+
+_MOST_BYTES = 50 << 20
+
+
+class BadSubmission(ValueError):
+    """The file cannot be graded at all."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The code of a student's notebook.
+
+    Attributes
+    ----------
+    path : path
+    exercises : mapping of str to str
+        The source of the cell that defines each function. Functions that are not handed in are left out.
+    others : mapping of str to str
+        Further cells of the student's own, which may hold helper functions.
+    changed_tests : tuple of str
+        The tests whose cells are not those that were released.
+    answers : mapping of str to bool
+        Whether each question has an answer, by the name of its cell.
+    """
+
+    path: Path
+    exercises: Mapping[str, str]
+    others: Mapping[str, str] = field(default_factory=dict)
+    changed_tests: tuple[str, ...] = ()
+    answers: Mapping[str, bool] = field(default_factory=dict)
+
+
+def read_submission(path: Path, source: CourseNotebook) -> Submission:
+    """Read a student's notebook.
+
+    Parameters
+    ----------
+    path : path
+    source : CourseNotebook
+        The notebook with the solutions, of which the student's is a copy.
+
+    Raises
+    ------
+    BadSubmission
+        If there is no such file, or it is no notebook.
+    """
+    cells = _cells(path)
+    expected = _cells(source.path)
+    released = {_normal(_text(cell)) for cell in expected}
+    wanted = {cell.grade_id: cell for cell in source.cells}
+    found: dict[str, str] = {}
+    others: dict[str, str] = {}
+    tests: dict[str, str] = {}
+    answers = {cell.grade_id: False for cell in source.answers}
+    for index, cell in enumerate(cells):
+        grade_id, text = _grade_id(cell), _text(cell)
+        tagged = wanted.get(grade_id)
+        if tagged is None or grade_id in found:
+            if cell.get("cell_type") == "code" and _normal(text) not in released:
+                others[f"cell {index}"] = plain_python(text)
+        elif tagged.kind == "exercise":
+            found[grade_id] = plain_python(text)
+        elif tagged.kind == "test":
+            tests[grade_id] = text
+        else:
+            answers[grade_id] = _normal(text) not in {"", "YOUR ANSWER HERE"}
+    for exercise in source.exercises:  # the cell was deleted, and the function written in another one
+        if exercise.grade_id not in found or not _defines(found[exercise.grade_id], exercise.subject):
+            for name in [name for name, text in others.items() if _defines(text, exercise.subject)]:
+                found[exercise.grade_id] = others.pop(name)
+    changed = tuple(
+        test.grade_id
+        for test in source.tests
+        if _normal(without_hidden_tests(test.source)) != _normal(tests.get(test.grade_id, ""))
+    )
+    return Submission(path, found, others, changed, answers)
+
+
+def helpers(source: CourseNotebook) -> dict[str, str]:
+    """The cells of a notebook that are given to students, which may define functions that theirs call."""
+    tagged = {cell.index for cell in source.cells}
+    return {
+        f"given cell {index}": plain_python(_text(cell))
+        for index, cell in enumerate(_cells(source.path))
+        if index not in tagged and cell.get("cell_type") == "code"
+    }
+
+
+def without_hidden_tests(text: str) -> str:
+    """A cell as students see it."""
+    return re.sub(r"(?ms)^[ \t]*### BEGIN HIDDEN TESTS.*?^[ \t]*### END HIDDEN TESTS[^\n]*\n?", "", text)
+
+
+def plain_python(text: str) -> str:
+    """Code without the commands of IPython, line by line as before."""
+    return re.sub(r"(?m)^([ \t]*)[%!][^\n]*$", r"\1pass", text)
+
+
+def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise BadSubmission(
+                f"{path.name} has {path.stat().st_size:,} bytes, more than a notebook may have"
+            )
+        content = json.loads(path.read_text("utf8"))
+        cells = content["cells"]
+        for cell in cells:
+            if not isinstance(cell.get("metadata", {}), dict):
+                raise TypeError("metadata of a cell is not an object")
+            _text(cell)
+    except OSError as error:
+        raise BadSubmission(f"{path.name} cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, BadSubmission):
+            raise
+        raise BadSubmission(f"{path.name} is not a notebook: {type(error).__name__}: {error}") from None
+    return cells
+
+
+def _text(cell: Mapping[str, Any]) -> str:
+    source = cell["source"]
+    return source if isinstance(source, str) else "".join(source)
+
+
+def _grade_id(cell: Mapping[str, Any]) -> str:
+    tag = cell.get("metadata", {}).get("nbgrader")
+    return str(tag.get("grade_id", "")) if isinstance(tag, dict) else ""
+
+
+def _normal(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def _defines(text: str, name: str) -> bool:
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return re.search(rf"(?m)^def {name}\b", text) is not None
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in body)
+
+
+__all__ = ["BadSubmission", "Submission", "helpers", "read_notebook", "read_submission"]

@@ -1,0 +1,190 @@
+"""What a teacher should look at: signs that a function is not what was asked for.
+
+They are found in the code, and in what the functions do. A numeric gradient costs the points of its function.
+The others cost nothing by themselves: the checks run out of reach of the student's code, on inputs that it
+has never seen.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rnnlab.course.check import FunctionStopped
+from rnnlab.course.exercise import Draw, Exercise, WrongResults, copied
+from rnnlab.course.grading.functions import RemoteFunction
+from rnnlab.course.grading.submission import Submission, helpers
+from rnnlab.course.notebook_cells import CourseNotebook
+from rnnlab.gradcheck.numeric import relative_distance
+from rnnlab.types import Array
+
+__all__ = ["Suspicion", "is_numeric", "suspicions_of_code"]
+
+_MOST_FORWARDS = 40  # calls of forwards in a backward; one that recomputes each step once has fewer
+_NOT_NUMERIC = 1e-8  # the error of an exact gradient on stiff inputs is below, that of a numeric one above
+_LEAST_DIGITS, _LEAST_NUMBERS = 6, 3  # of expected numbers that are found in a student's code
+
+
+class Suspicion(NamedTuple):
+    """A sign that something is not a student's own work, or is not a backward.
+
+    Attributes
+    ----------
+    kind : str
+        "numeric gradient", "patched check", "changed test", "hard-coded values" or "refused".
+    text : str
+        What was found, and where.
+    """
+
+    kind: str
+    text: str
+
+
+# ---------------------------------------------------------------- in the code
+
+
+def suspicions_of_code(submission: Submission, source: CourseNotebook) -> list[Suspicion]:
+    """Read a student's code for patched checks, changed tests and the numbers that tests expect."""
+    found = [
+        Suspicion("changed test", f"the cell {name} is not the one that was released")
+        for name in submission.changed_tests
+    ]
+    given = list(map(_parsed, helpers(source).values()))
+    tests = {cell.grade_id: _parsed(cell.source) for cell in source.tests}
+    written = {name: _parsed(text) for name, text in ({**submission.exercises, **submission.others}).items()}
+    own = {cell.subject for cell in source.exercises}
+    used = {node.id for tree in tests.values() for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    protected = (used & set(_bound(given))) - own
+    modules = {name for tree in (*given, *written.values()) for name in _imported(tree)}
+    for where, tree in written.items():
+        for name in sorted({*_bound([tree])} & protected - modules_of(tree, given)):
+            found.append(Suspicion("patched check", f"{where} defines {name}, which the tests use"))
+        for target in _patched(tree, modules):
+            found.append(Suspicion("patched check", f"{where} assigns to {target}"))
+    expected = {number for tree in tests.values() for number in _long_numbers(tree)}
+    for where, tree in written.items():
+        copied_numbers = expected & {*_long_numbers(tree)}
+        if len(copied_numbers) >= _LEAST_NUMBERS:
+            text = f"{where} contains {len(copied_numbers)} of the numbers that the tests expect"
+            found.append(Suspicion("hard-coded values", text))
+    return found
+
+
+def modules_of(tree: ast.Module, given: Iterable[ast.Module]) -> set[str]:
+    """The names that a cell imports just as the given cells do."""
+    ours = {ast.dump(node) for other in given for node in ast.walk(other) if isinstance(node, ast.alias)}
+    return {
+        (node.asname or node.name).partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.alias) and ast.dump(node) in ours
+    }
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return ast.Module([], [])
+
+
+def _bound(trees: Iterable[ast.Module]) -> Iterator[str]:
+    """The names that cells define, assign or import."""
+    for tree in trees:
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                yield node.name
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                names = (each for each in ast.walk(node) if isinstance(each, ast.Name))
+                yield from (name.id for name in names if isinstance(name.ctx, ast.Store))
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+
+
+def _patched(tree: ast.Module, modules: set[str]) -> Iterator[str]:
+    """The attributes of modules, and of what is imported from them, that code assigns to."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            if _root(node) in modules | {"__builtins__"}:
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+            if node.args and _root(node.args[0]) in modules | {"__builtins__"}:
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is_table(node.value):
+            yield ast.unparse(node)
+
+
+def _is_table(node: ast.expr) -> bool:
+    """Whether an expression is a table of names or modules."""
+    return ast.unparse(node) in ("sys.modules", "globals()", "vars()", "__builtins__")
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _long_numbers(tree: ast.Module) -> Iterator[float]:
+    """The numbers with many digits, which are not written twice by chance."""
+    for node in ast.walk(tree):
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, float) and len(repr(abs(value)).replace(".", "").lstrip("0")) >= _LEAST_DIGITS:
+            yield abs(value)
+
+
+# ---------------------------------------------------------------- in what the functions do
+
+# Factors of some inputs: the product of an input and its weights stays as it is, but a step of 1e-5 in one of
+# the two is now a large step, and one in the other is lost in rounding.
+_STIFF = {
+    **{"x": 1e5, "Wx": 1e-5, "w": 1e-5, "W": 1e5, "query": 1e5, "Wq": 1e-5, "memory": 1e5, "Wm": 1e-5},
+    **{"context": 1e5, "dkeys": 1.0},
+}
+
+
+def is_numeric(exercise: Exercise, forward: RemoteFunction, backward: RemoteFunction, seed: int) -> bool:
+    """Whether a backward that is right computes its gradients by differences of the forward.
+
+    It calls forwards again and again; or it is right on common inputs, and wrong on stiff ones, where a step
+    of a numeric gradient is too large for one input and too small for another.
+    """
+    draw = exercise.draw(np.random.default_rng([seed, 1]))
+    _backward_of(exercise, draw, forward, backward)
+    if backward.forwards > _MOST_FORWARDS:
+        return True
+    found = _backward_of(exercise, stiff(draw), forward, backward)
+    expected = _backward_of(exercise, stiff(draw), exercise.forward, exercise.backward)
+    if found is None or expected is None:
+        return False
+    distances = {name: float(relative_distance(found[name], expected[name])) for name in expected}
+    return not all(distance < _NOT_NUMERIC for distance in distances.values())
+
+
+def stiff(draw: Draw) -> Draw:
+    """Inputs of very different sizes, for which an exact gradient is as exact as for others."""
+
+    def scaled(name: str, value: object) -> object:
+        if isinstance(value, Mapping):
+            return {key: scaled(key, each) for key, each in value.items()}
+        is_real = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        return value * _STIFF.get(name, 1.0) if is_real else value  # type: ignore[operator]
+
+    return Draw(draw.sizes, {name: scaled(name, value) for name, value in draw.inputs.items()}, draw.douts)
+
+
+def _backward_of(exercise: Exercise, draw: Draw, forward: Any, backward: Any) -> dict[str, Array] | None:
+    """The gradients by name; None if a function raises an exception, or does not return arrays."""
+    try:
+        cache = forward(*copied(draw.inputs).values())[-1]
+        return exercise.named("backward", backward(*copied(draw.douts), cache))
+    except (WrongResults, FunctionStopped, NotImplementedError):
+        return None
