@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +14,11 @@ from rnnlab.course.grading.sandbox import wire
 from rnnlab.types import Array
 
 
-class StudentCache(NamedTuple):
-    """What stands for a cache, which stays in the student's process."""
+class StudentCache(tuple[Array]):
+    """What stands for a cache, which stays in the student's process.
 
-    state: Array  # (2,): its number, and how often a function has written into it
+    Its one element is an array: the number of the cache, and how often a function has written into it.
+    """
 
 
 class RemoteFunction:
@@ -30,6 +32,8 @@ class RemoteFunction:
     name : str
     keep_cache : bool
         Whether the last result is a cache.
+    given : mapping of str to callable
+        Functions that run here instead of the student's, whenever the function calls them.
 
     Attributes
     ----------
@@ -39,10 +43,18 @@ class RemoteFunction:
         What the function has tried that it may not do; "" if nothing.
     """
 
-    def __init__(self, process: StudentProcess, name: str, *, keep_cache: bool = False) -> None:
+    def __init__(
+        self,
+        process: StudentProcess,
+        name: str,
+        *,
+        keep_cache: bool = False,
+        given: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+    ) -> None:
         self.__name__ = self.__qualname__ = name
         self._process = process
         self._keep_cache = keep_cache
+        self._given = given
         self._stopped = ""
         self.forwards = 0
         self.refused = ""
@@ -61,7 +73,7 @@ class RemoteFunction:
             raise FunctionStopped(self._stopped)
         sent = tuple(_handle(each) if isinstance(each, StudentCache) else each for each in arguments)
         try:
-            answer = self._process.call(self.__name__, sent, keep_cache=self._keep_cache)
+            answer = self._process.call(self.__name__, sent, keep_cache=self._keep_cache, given=self._given)
         except Stopped as stopped:
             self._stopped = str(stopped)
             raise FunctionStopped(self._stopped) from None
@@ -70,7 +82,7 @@ class RemoteFunction:
         self.forwards = answer["forwards"]
         for given, after, changed in zip(arguments, answer["arguments"], answer["changed"], strict=True):
             if isinstance(given, StudentCache):
-                given.state[1] += changed
+                given[0][1] += changed
             else:
                 _write_back(given, after)
         return _received(answer["results"])
@@ -87,12 +99,12 @@ class RemoteFunction:
 
 
 def _handle(cache: StudentCache) -> wire.Handle:
-    return wire.Handle(int(cache.state[0]))
+    return wire.Handle(int(cache[0][0]))
 
 
 def _received(value: Any) -> Any:
     if isinstance(value, wire.Handle):
-        return StudentCache(np.array([value.number, 0]))
+        return StudentCache((np.array([value.number, 0]),))
     if isinstance(value, wire.Foreign):
         return type(value.type_name, (), {})()  # an error names its type
     if isinstance(value, dict):

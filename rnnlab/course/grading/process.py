@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, BinaryIO, Self
 
 from rnnlab.course.grading import sandbox
@@ -80,6 +81,7 @@ class StudentProcess:
         self._replies: int | None = None
         self._output: IO[bytes] | None = None
         self.problems: dict[str, str] = {}  # of the definitions, by cell
+        self.functions: set[str] = set()  # that are defined
         self.filtered = True  # whether the kernel filters its system calls
 
     def __enter__(self) -> Self:
@@ -89,9 +91,16 @@ class StudentProcess:
         self.stop()
 
     def call(
-        self, function: str, arguments: tuple[Any, ...], *, keep_cache: bool = False
+        self,
+        function: str,
+        arguments: tuple[Any, ...],
+        *,
+        keep_cache: bool = False,
+        given: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
     ) -> Mapping[str, Any]:
         """Call a function; see :mod:`rnnlab.course.grading.sandbox.serve` for the answer.
+
+        The functions ``given`` are computed in this process, whenever the student's function calls them.
 
         Raises
         ------
@@ -100,7 +109,13 @@ class StudentProcess:
         """
         if self._process is None:
             self.start()
-        answer = self._ask({"function": function, "arguments": arguments, "keep_cache": keep_cache})
+        request = {"function": function, "arguments": arguments, "keep_cache": keep_cache, "asked": (*given,)}
+        deadline = time.monotonic() + self._limits.seconds
+        answer = self._ask(request)
+        while "ask" in answer:
+            if time.monotonic() > deadline:
+                self._stop_because(_no_result(self._limits.seconds))
+            answer = self._ask(_computed(given, answer))
         if "error" in answer and self._printed_too_much():
             self._stop_because(f"prints more than {self._limits.output_bytes:,} bytes")
         return answer
@@ -130,6 +145,7 @@ class StudentProcess:
                 self.problems[name] = f"{name} {stopped}"
                 del self._cells[name]
                 return self.start()
+            self.functions.update(answer["functions"])
             for problem in answer["problems"]:
                 self.problems.setdefault(name, _problem(name, problem))
 
@@ -202,9 +218,7 @@ class StudentProcess:
             selector.register(self._replies, selectors.EVENT_READ)
             while count:
                 if not selector.select(max(deadline - time.monotonic(), 0)):
-                    self._stop_because(
-                        f"has no result after {self._limits.seconds:g} s: there may be a loop without end"
-                    )
+                    self._stop_because(_no_result(self._limits.seconds))
                 pieces.append(os.read(self._replies, min(count, 1 << 20)))
                 if not pieces[-1]:
                     self._stop_because(self._ended())
@@ -224,6 +238,18 @@ class StudentProcess:
     def _stop_because(self, reason: str) -> Any:
         self.stop()
         raise Stopped(reason)
+
+
+def _computed(given: Mapping[str, Callable[..., Any]], question: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a call of a given function."""
+    try:
+        return {"results": given[str(question["ask"])](*question["arguments"])}
+    except Exception as error:  # the student's arguments do not fit
+        return {"raises": f"{question['ask']}: {error}"}
+
+
+def _no_result(seconds: float) -> str:
+    return f"has no result after {seconds:g} s: there may be a loop without end"
 
 
 def _problem(name: str, described: Mapping[str, Any]) -> str:

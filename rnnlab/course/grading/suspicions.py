@@ -58,9 +58,9 @@ def suspicions_of_code(submission: Submission, source: CourseNotebook) -> list[S
     own = {cell.subject for cell in source.exercises}
     used = {node.id for tree in tests.values() for node in ast.walk(tree) if isinstance(node, ast.Name)}
     protected = (used & set(_bound(given))) - own
-    modules = {name for tree in (*given, *written.values()) for name in _imported(tree)}
+    modules = {name for tree in (*given, *written.values()) for name, _ in _aliases(tree)}
     for where, tree in written.items():
-        for name in sorted({*_bound([tree])} & protected - modules_of(tree, given)):
+        for name in sorted({*_bound([tree])} & protected - _imported_alike(tree, given)):
             found.append(Suspicion("patched check", f"{where} defines {name}, which the tests use"))
         for target in _patched(tree, modules):
             found.append(Suspicion("patched check", f"{where} assigns to {target}"))
@@ -73,14 +73,19 @@ def suspicions_of_code(submission: Submission, source: CourseNotebook) -> list[S
     return found
 
 
-def modules_of(tree: ast.Module, given: Iterable[ast.Module]) -> set[str]:
+def _imported_alike(tree: ast.Module, given: Iterable[ast.Module]) -> set[str]:
     """The names that a cell imports just as the given cells do."""
-    ours = {ast.dump(node) for other in given for node in ast.walk(other) if isinstance(node, ast.alias)}
-    return {
-        (node.asname or node.name).partition(".")[0]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.alias) and ast.dump(node) in ours
-    }
+    ours = {each for other in given for each in _aliases(other)}
+    return {name for name, where in _aliases(tree) if (name, where) in ours}
+
+
+def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The names that code imports, and what they are."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = getattr(node, "module", "")
+            for alias in node.names:
+                yield (alias.asname or alias.name).partition(".")[0], f"{module}.{alias.name}"
 
 
 def _parsed(text: str) -> ast.Module:
@@ -101,12 +106,6 @@ def _bound(trees: Iterable[ast.Module]) -> Iterator[str]:
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 names = (each for each in ast.walk(node) if isinstance(each, ast.Name))
                 yield from (name.id for name in names if isinstance(name.ctx, ast.Store))
-
-
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
 
 
 def _patched(tree: ast.Module, modules: set[str]) -> Iterator[str]:

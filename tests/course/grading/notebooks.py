@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-STUDENT_SETUP = "import numpy as np\nfrom rnnlab.course import check"
-
 SOLUTIONS = {
     "rnn_step_forward": '''
 def rnn_step_forward(x, prev_h, Wx, Wh, b):
@@ -26,6 +24,31 @@ def rnn_step_backward(dnext_h, cache):
     return da @ Wx.T, da @ Wh.T, x.T @ da, prev_h.T @ da, da.sum(axis=0)
     ### END SOLUTION
 ''',
+    "rnn_forward": '''
+def rnn_forward(x, h0, Wx, Wh, b):
+    """All steps."""
+    ### BEGIN SOLUTION
+    h, caches, prev_h = np.zeros((*x.shape[:2], h0.shape[1])), [], h0
+    for t in range(x.shape[1]):
+        prev_h, cache = rnn_step_forward(x[:, t], prev_h, Wx, Wh, b)
+        h[:, t] = prev_h
+        caches.append(cache)
+    return h, (x, h0, Wx, Wh, caches)
+    ### END SOLUTION
+''',
+    "rnn_backward": '''
+def rnn_backward(dh, cache):
+    """Backward of all steps."""
+    ### BEGIN SOLUTION
+    x, h0, Wx, Wh, caches = cache
+    dx, dh_t = np.zeros(x.shape), np.zeros(h0.shape)
+    dWx, dWh, db = np.zeros(Wx.shape), np.zeros(Wh.shape), np.zeros(Wx.shape[1])
+    for t in reversed(range(len(caches))):
+        dx[:, t], dh_t, *of_step = rnn_step_backward(dh[:, t] + dh_t, caches[t])
+        dWx, dWh, db = dWx + of_step[0], dWh + of_step[1], db + of_step[2]
+    return dx, dh_t, dWx, dWh, db
+    ### END SOLUTION
+''',
     "temporal_softmax_loss": '''
 def temporal_softmax_loss(x, y, mask):
     """The loss."""
@@ -39,14 +62,23 @@ def temporal_softmax_loss(x, y, mask):
 ''',
 }
 TESTS = {
-    "rnn_step_forward": """next_h, _ = rnn_step_forward(np.ones((1, 2)), np.ones((1, 2)), np.eye(2), np.eye(2), np.zeros(2))
+    "rnn_step_forward": """ones, eye = np.ones((1, 2)), np.eye(2)
+next_h, _ = rnn_step_forward(ones, ones, eye, eye, np.zeros(2))
 expected = np.array([[0.96402758, 0.96402759], [0.41159778, 0.3455367]])[:1]
 report({"next_h": relative_distance(next_h, expected)}, 1e-7)
 check("rnn_step", rnn_step_forward)""",
     "rnn_step_backward": 'check("rnn_step", rnn_step_forward, rnn_step_backward)',
+    "rnn_forward": 'check("rnn", rnn_forward)',
+    "rnn_backward": 'check("rnn", rnn_forward, rnn_backward)',
     "temporal_softmax_loss": 'check("temporal_softmax_loss", temporal_softmax_loss)',
 }
-POINTS = {"rnn_step_forward": 1, "rnn_step_backward": 5, "temporal_softmax_loss": 2}
+POINTS = {
+    "rnn_step_forward": 1,
+    "rnn_step_backward": 5,
+    "rnn_forward": 1,
+    "rnn_backward": 5,
+    "temporal_softmax_loss": 2,
+}
 GIVEN = """import numpy as np
 
 from rnnlab.course import check
@@ -67,7 +99,9 @@ def cell(text: str, *, kind: str = "code", **tag: Any) -> dict[str, Any]:
     return content | {"metadata": metadata}
 
 
-def notebook(functions: dict[str, str], *, answer: str, setup: str = GIVEN, more: tuple[str, ...] = ()) -> dict:
+def notebook(
+    functions: dict[str, str], *, answer: str, setup: str = GIVEN, more: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """A notebook with these functions in the exercise cells, and further cells at the end."""
     cells = [cell("# A course", kind="markdown"), cell(setup)]
     for name, text in functions.items():
@@ -82,12 +116,12 @@ def notebook(functions: dict[str, str], *, answer: str, setup: str = GIVEN, more
     return {"cells": cells, "metadata": language, "nbformat": 4, "nbformat_minor": 5}
 
 
-def source_notebook() -> dict:
+def source_notebook() -> dict[str, Any]:
     """The notebook of the teacher."""
     return notebook(SOLUTIONS, answer="<details>Because.</details>")
 
 
-def submission(*more: str, answer: str = "Since it is so.", **functions: str) -> dict:
+def submission(*more: str, answer: str = "Since it is so.", **functions: str) -> dict[str, Any]:
     """The notebook of a student: right but for the functions that are given."""
     solved = {name: text.replace("    ### BEGIN SOLUTION\n", "") for name, text in SOLUTIONS.items()}
     solved = {name: text.replace("    ### END SOLUTION\n", "") for name, text in solved.items()}

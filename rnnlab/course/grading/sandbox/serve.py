@@ -2,10 +2,12 @@
 
 The first request confines the process; see :mod:`.confinement`. Then, in any order:
 
-    {"define": SOURCE, "name": CELL}                 -> {"problems": [...]}
-    {"call": FUNCTION, "arguments": (...)}           -> {"results": ..., "arguments": (...), ...}
+    {"source": SOURCE, "name": CELL}                 -> {"problems": (...), "functions": (...)}
+    {"function": NAME, "arguments": (...), ...}      -> {"results": ..., "arguments": (...), ...}
 
 A cache stays here. The answer has a :class:`~.wire.Handle` in its place, which later arguments may hold.
+``"asked"`` lists functions that the other process computes: a call of one of them sends {"ask": NAME,
+"arguments": (...)}, and its result comes back.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import linecache
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, BinaryIO
 
@@ -34,7 +36,7 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     np.seterr(all="ignore")
     warnings.simplefilter("ignore")
     sys.setrecursionlimit(2000)
-    student = _Student()
+    student = _Student(requests, replies)
     confinement.limit_resources(**settings["limits"])
     sys.path[:] = []
     filtered = confinement.filter_system_calls()
@@ -60,7 +62,8 @@ def _received(stream: BinaryIO) -> Any:
 class _Student:
     """The student's functions and the caches that they have returned."""
 
-    def __init__(self) -> None:
+    def __init__(self, requests: BinaryIO, replies: BinaryIO) -> None:
+        self._channel = requests, replies
         self._names: dict[str, Any] = {"__name__": "__student__", "np": np}
         self._caches: OrderedDict[int, Any] = OrderedDict()
         self._count = 0
@@ -72,17 +75,42 @@ class _Student:
         try:
             statements = ast.parse(source, filename).body
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-            return {"problems": (self._described(error, filename),)}
+            return {"problems": (self._described(error, filename),), "functions": ()}
         problems = []
         for statement in filter(_defines, statements):
             try:
                 exec(compile(ast.Module([statement], []), filename, "exec"), self._names)
             except BaseException as error:  # SystemExit and KeyboardInterrupt are the student's, too
                 problems.append(self._described(error, filename))
-        return {"problems": tuple(problems)}
+        functions = tuple(each for each, value in self._names.items() if callable(value))
+        return {"problems": tuple(problems), "functions": functions}
 
-    def call(self, function: str, arguments: tuple[Any, ...], keep_cache: bool) -> dict[str, Any]:
+    def call(
+        self, function: str, arguments: tuple[Any, ...], keep_cache: bool, asked: tuple[str, ...]
+    ) -> dict[str, Any]:
         """Call a function; the last of its results is a cache, which stays here, if so asked."""
+        own = dict(self._names)
+        self._names.update({name: self._asker(name) for name in asked})
+        try:
+            return self._call(function, arguments, keep_cache)
+        finally:
+            self._names.clear()
+            self._names.update(own)
+
+    def _asker(self, name: str) -> Callable[..., Any]:
+        """A function that the other process computes."""
+        requests, replies = self._channel
+
+        def ask(*arguments: Any) -> Any:
+            wire.send(replies, {"ask": name, "arguments": arguments})
+            answer = _received(requests)
+            if "raises" in answer:
+                raise ValueError(answer["raises"])
+            return answer["results"]
+
+        return ask
+
+    def _call(self, function: str, arguments: tuple[Any, ...], keep_cache: bool) -> dict[str, Any]:
         called = self._names.get(function)
         if not callable(called):
             return {"error": "NameError", "message": f"{function} is not defined", "place": ""}

@@ -1,0 +1,80 @@
+"""``rnnlab course grade``: the marks of submissions."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from rnnlab.course.grading import (
+    Limits,
+    SubmissionMark,
+    find_submissions,
+    grade_submissions,
+    write_csv,
+    write_json,
+)
+
+
+def add(actions: Any) -> None:
+    """Add the arguments of the action."""
+    grade = actions.add_parser(
+        "grade",
+        help="mark the functions of submitted notebooks",
+        description="Mark the functions of submitted notebooks. They run in processes of their own, without "
+        "rnnlab, files and network, on inputs that are new for each student.",
+    )
+    grade.set_defaults(run=_grade)
+    grade.add_argument("submitted", type=Path, metavar="SUBMITTED", help="STUDENT/ASSIGNMENT/NOTEBOOK.ipynb")
+    grade.add_argument(
+        "--source",
+        type=Path,
+        metavar="DIR",
+        help="the notebooks with solutions, ASSIGNMENT/NOTEBOOK.ipynb (the folder source beside SUBMITTED)",
+    )
+    grade.add_argument("--csv", metavar="FILE", help="write a table with a row for each submission")
+    grade.add_argument("--json", metavar="FILE", help="write everything that was found")
+    grade.add_argument(
+        "--feedback",
+        action="store_true",
+        help="write marks into nbgrader's gradebook, and pages for students into the folder feedback",
+    )
+    grade.add_argument("--jobs", type=int, metavar="N", help="processes (the number of cores)")
+    grade.add_argument("--seconds", type=float, default=Limits.seconds, help="of one call (%(default)g)")
+    grade.add_argument("--megabytes", type=int, default=Limits.megabytes, help="of memory (%(default)s)")
+    grade.add_argument("--seed", metavar="TEXT", help="repeat the random inputs of an earlier run")
+
+
+def _grade(options: argparse.Namespace) -> int:
+    if options.jobs is not None and options.jobs < 1:
+        raise ValueError(f"--jobs is {options.jobs}, expected a positive number")
+    limits = Limits(seconds=options.seconds, megabytes=options.megabytes)
+    source = options.source or options.submitted.parent / "source"
+    files = find_submissions(options.submitted, source)
+    secret = options.seed or secrets.token_hex(8)
+    jobs = min(options.jobs or os.cpu_count() or 1, len(files))
+    marks: list[SubmissionMark] = []
+    with tqdm(total=len(files), unit="notebook", disable=None) as progress:
+        for mark in grade_submissions(files, limits=limits, secret=secret, jobs=jobs):
+            marks.append(mark)
+            progress.write(str(mark))
+            progress.update()
+    if options.csv:
+        write_csv(options.csv, marks)
+    if options.json:
+        write_json(options.json, marks)
+    if options.feedback:
+        from rnnlab.course.grading.feedback import write_feedback
+
+        print(f"Wrote {write_feedback(options.submitted.parent, marks)}.")
+    flagged = [mark for mark in marks if mark.suspicions]
+    for mark in flagged:
+        for each in mark.suspicions:
+            print(f"{mark.student}  {mark.assignment}  {each.kind}: {each.text}")
+    students = {mark.student for mark in marks}
+    print(f"Marked {len(marks)} notebooks of {len(students)} students. Seed {secret}.")
+    return 0

@@ -1,0 +1,157 @@
+"""Marks in nbgrader's gradebook, and a page for each student: by nbgrader's own converters.
+
+nbgrader would run the notebooks. Here the output of each test cell is what was found about its function, and
+its value is the points, which is how nbgrader takes partial credit.
+"""
+
+from __future__ import annotations
+
+import html
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
+from rnnlab.course.grading.submission import without_hidden_tests
+from rnnlab.files import atomic_write
+
+__all__ = ["write_feedback"]
+
+Marks = Mapping[tuple[str, str], Mapping[str, FunctionMark]]  # by student and assignment, then by test cell
+
+
+def write_feedback(course: Path, marks: Sequence[SubmissionMark]) -> Path:
+    """Write marks into the gradebook of a course, and a page for each submission.
+
+    Earlier marks and pages of the same submissions are replaced. Points and comments that were given by hand
+    stay.
+
+    Parameters
+    ----------
+    course : path
+        What ``rnnlab course release`` has written, with the folder ``submitted``.
+    marks : sequence of SubmissionMark
+
+    Returns
+    -------
+    path
+        The folder of the pages, ``STUDENT/ASSIGNMENT/NOTEBOOK.html``.
+
+    Raises
+    ------
+    ImportError
+        If nbgrader is not installed.
+    ValueError
+        If the course has no gradebook.
+    RuntimeError
+        If nbgrader cannot convert a notebook.
+    """
+    try:
+        from nbgrader.converters import NbGraderException
+    except ImportError:
+        raise ImportError('feedback needs nbgrader: pip install "rnnlab[course]"') from None
+    if not (course / "gradebook.db").exists():
+        raise ValueError(f"{course} has no gradebook.db, expected what `rnnlab course release` writes")
+    by_test = {
+        (mark.student, mark.assignment): {f"test_{each.name}": each for each in mark.functions}
+        for mark in marks
+        if not mark.problem
+    }
+    autograde, feedback = _converters(by_test)
+    for assignment in sorted({assignment for _, assignment in by_test}):
+        left_out = {path.name for path in (course / "submitted").iterdir()}
+        left_out -= {student for student, of in by_test if of == assignment}
+        try:
+            for converter in (autograde, feedback):
+                _run(converter, course, assignment, left_out)
+        except NbGraderException as error:
+            raise RuntimeError(f"nbgrader cannot convert {assignment}: {error}") from error
+    for mark in marks:
+        if mark.problem:
+            _write_problem(course / "feedback", mark)
+    return course / "feedback"
+
+
+def _run(converter: Any, course: Path, assignment: str, left_out: set[str]) -> None:
+    from nbgrader.coursedir import CourseDirectory
+    from traitlets.config import Config
+
+    config = Config()
+    config.CourseDirectory.root = str(course.absolute())
+    config.CourseDirectory.assignment_id = assignment
+    config.CourseDirectory.student_id_exclude = ",".join(sorted(left_out))
+    config.CourseDirectory.ignore = ["*"]  # data are not copied for each student
+    config.HTMLExporter.sanitize_html = True  # a student's HTML is not the teacher's
+    run = converter(coursedir=CourseDirectory(config=config), config=config)
+    run.force = True
+    run.log = logging.getLogger(__name__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of SQLAlchemy, which nbgrader's own code causes
+        run.start()
+
+
+def _converters(marks: Marks) -> tuple[Any, Any]:
+    """nbgrader's converters, with our marks in the place of its execution."""
+    from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+    from nbformat.v4 import new_output
+    from nbgrader.converters import Autograde, GenerateFeedback
+    from nbgrader.preprocessors import (
+        CheckCellMetadata,
+        GetGrades,
+        NbGraderPreprocessor,
+        SaveAutoGrades,
+    )
+    from traitlets import List
+
+    class WriteOutputs(NbGraderPreprocessor):
+        """The output of a test cell is what was found about the function."""
+
+        def preprocess_cell(self, cell: Any, resources: Any, _: int) -> tuple[Any, Any]:
+            names = resources["nbgrader"]
+            found = marks[names["student"], names["assignment"]].get(_grade_id(cell))
+            if found is not None:
+                points = {"text/plain": f"{found.points:g}"}
+                cell.execution_count = None
+                cell.outputs = [
+                    new_output("stream", name="stdout", text=f"{found.text}\n"),
+                    new_output("execute_result", data=points, execution_count=None),
+                ]
+            return cell, resources
+
+    class AutogradeMarks(Autograde):
+        """Autograde without running anything."""
+
+        autograde_preprocessors = List([WriteOutputs, SaveAutoGrades, CheckCellMetadata])
+
+    class WithoutHiddenTests(NbGraderPreprocessor):
+        """The test cells as students have seen them."""
+
+        def preprocess_cell(self, cell: Any, resources: Any, _: int) -> tuple[Any, Any]:
+            cell.source = without_hidden_tests(cell.source)
+            return cell, resources
+
+    class FeedbackOfMarks(GenerateFeedback):
+        """Feedback without hidden tests."""
+
+        preprocessors = List([WithoutHiddenTests, GetGrades, CSSHTMLHeaderPreprocessor])
+
+    return AutogradeMarks, FeedbackOfMarks
+
+
+def _grade_id(cell: Any) -> str:
+    return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+
+
+def _write_problem(feedback: Path, mark: SubmissionMark) -> None:
+    """A page for a submission that could not be marked."""
+    path = feedback / mark.student / mark.assignment / f"{mark.assignment}.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    title = html.escape(f"{mark.assignment}, {mark.student}")
+    with atomic_write(path) as temporary:
+        temporary.write_text(
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+            f"<h1>{title}</h1><p>0 of {mark.most:g} points: {html.escape(mark.problem)}.</p></html>\n",
+            "utf8",
+        )

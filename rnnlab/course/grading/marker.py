@@ -1,0 +1,141 @@
+"""The points of a student's functions: what they compute, compared with what is right."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rnnlab.course.check import Report, examine
+from rnnlab.course.exercise import Exercise
+from rnnlab.course.exercises import exercise as exercise_of
+from rnnlab.course.grading.functions import RemoteFunction
+from rnnlab.course.grading.marks import FunctionMark
+from rnnlab.course.grading.process import StudentProcess
+from rnnlab.course.grading.submission import Submission
+from rnnlab.course.grading.suspicions import Suspicion, is_numeric
+from rnnlab.course.notebook_cells import CourseNotebook
+
+__all__ = ["Marker", "most_points"]
+
+Given = Mapping[str, Callable[..., Any]]
+
+
+class Marker:
+    """Marks the functions of one submission, in the order of the notebook.
+
+    ``rnn_backward`` calls ``rnn_step_backward``, and is wrong if that one is. Such a function is marked once
+    more with the right one in its place, and has the better mark.
+
+    Parameters
+    ----------
+    process : StudentProcess
+        It has been started.
+    submission : Submission
+    source : CourseNotebook
+        The notebook with the solutions.
+    seed : int
+        Of the random inputs.
+
+    Attributes
+    ----------
+    suspicions : list of Suspicion
+        What was found while functions ran.
+    """
+
+    def __init__(
+        self, process: StudentProcess, submission: Submission, source: CourseNotebook, seed: int
+    ) -> None:
+        self._process, self._submission, self._source, self._seed = process, submission, source, seed
+        self._wrong: set[str] = set()
+        self.suspicions: list[Suspicion] = []
+
+    def mark(self, name: str) -> FunctionMark:
+        """Mark a function."""
+        mark = self._mark(name, {})
+        if mark.points < mark.most:
+            helped = self._mark_with_help(name)
+            mark = mark if helped is None or helped.points <= mark.points else helped
+            self._wrong.add(name)
+        return mark
+
+    def _mark_with_help(self, name: str) -> FunctionMark | None:
+        """The mark with the right functions in the place of wrong ones that the code calls; None without."""
+        exercise = exercise_of(name)
+        called = _names(self._submission.exercises.get(each, "") for each in exercise.functions)
+        wrong = [each for each in sorted(called & self._wrong) if exercise_of(each) != exercise]
+        if not wrong:
+            return None
+        given = {
+            function: getattr(exercise_of(each).plain, function)
+            for each in wrong
+            for function in exercise_of(each).functions
+        }
+        mark = self._mark(name, given)
+        return replace(mark, text=f"With the right {' and '.join(wrong)} in the place of yours:\n{mark.text}")
+
+    def _mark(self, name: str, given: Given) -> FunctionMark:
+        exercise, mark = exercise_of(name), FunctionMark(name, most_points(self._source, name))
+        if name not in self._submission.exercises:
+            return replace(mark, text=f"{name} is not handed in.")
+        if name not in self._process.functions:
+            return replace(mark, text=f"{self._process.problems.get(name, f'{name} is not defined')}.")
+        forward = RemoteFunction(
+            self._process, exercise.functions[0], keep_cache=not exercise.is_loss, given=given
+        )
+        if name != exercise.functions[0]:
+            return self._mark_backward(mark, exercise, forward, given)
+        report = examine(exercise.name, forward, seed=self._seed)
+        self._note_refused(name, forward)
+        return _marked(mark, exercise, "forward", report)
+
+    def _mark_backward(
+        self, mark: FunctionMark, exercise: Exercise, forward: RemoteFunction, given: Given
+    ) -> FunctionMark:
+        backward = RemoteFunction(self._process, mark.name, given=given)
+        of_forward = examine(exercise.name, forward, seed=self._seed)
+        report = examine(exercise.name, forward, backward, seed=self._seed)
+        self._note_refused(mark.name, backward)
+        report.problems = [each for each in report.problems if each not in of_forward.problems]
+        report.diagnoses = report.diagnoses[len(of_forward.diagnoses) :]
+        report.errors = {name: error for name, error in report.errors.items() if name in exercise.gradients}
+        if not report.errors and not report.problems:
+            return replace(mark, text=f"{mark.name} cannot be checked until {exercise.functions[0]} works.")
+        marked = _marked(mark, exercise, "backward", report)
+        if of_forward.passed and report.passed and is_numeric(exercise, forward, backward, self._seed):
+            text = f"{mark.name} computes numeric gradients, expected the formulas"
+            self.suspicions.append(Suspicion("numeric gradient", text))
+            return replace(marked, points=0.0, text=f"{text}.")
+        return marked
+
+    def _note_refused(self, name: str, function: RemoteFunction) -> None:
+        if function.refused:
+            self.suspicions.append(Suspicion("refused", f"{name} {function.refused}"))
+
+
+def most_points(source: CourseNotebook, function: str) -> float:
+    """The points of a right function: those of its test."""
+    return next((cell.points for cell in source.tests if cell.subject == function), 0.0)
+
+
+def _marked(mark: FunctionMark, exercise: Exercise, kind: str, report: Report) -> FunctionMark:
+    """The points of a report, the same for each result. A write into the caller's arrays costs one result."""
+    expected = exercise.results(kind)
+    results = {name: name in report.errors and name not in report.wrong for name in expected}
+    writes = any("writes into" in problem for problem in report.problems)
+    right = max(sum(results.values()) - writes, 0)
+    report.functions = (mark.name,)
+    return replace(mark, points=mark.most * right / len(expected), results=results, text=str(report))
+
+
+def _names(sources: Iterable[str]) -> set[str]:
+    """The names that some code reads."""
+    found: set[str] = set()
+    for source in sources:
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            continue
+        found |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return found

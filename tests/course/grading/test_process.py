@@ -1,0 +1,266 @@
+"""A student's process computes, and can do nothing else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnlab.course.grading.process import Limits, Stopped, StudentProcess
+
+LIMITS = Limits(seconds=3, megabytes=1500, output_bytes=100_000)
+
+FUNCTIONS = """
+import matplotlib.pyplot as plt
+import random
+
+def double(x):
+    return 2 * x, {"kept": x}
+
+def halve(x, cache):
+    return x / 2, cache["kept"]
+
+def write(x, cache):
+    x += 1
+    cache["kept"][...] = 0
+    return x
+
+def helped(x):
+    return give(x)[0] + 1
+
+def give(x):
+    raise ValueError("replaced by the caller")
+
+def give_forward(x):
+    return x
+
+def many(x):
+    return [give_forward(x) for _ in range(50)][0]
+
+def fails(x):
+    y = 1
+    return x @ np.ones(100)
+
+def todo(x):
+    raise NotImplementedError("TODO")
+
+def leaves(x):
+    raise SystemExit
+
+def recurses(x):
+    return recurses(x)
+
+def plots(x):
+    return plt.plot(x)
+
+def solution(x):
+    from rnnlab.plain.rnn import rnn_step_forward
+    return rnn_step_forward
+
+def opens(x):
+    return open("/etc/passwd").read()
+
+def writes(x):
+    return open("file", "w")
+
+def system(x):
+    return random._os.system("true")
+
+def forks(x):
+    return random._os.fork()
+
+def kills(x):
+    random._os.kill(random._os.getppid(), 9)
+
+def connects(x):
+    import _socket
+    return _socket.socket()
+
+def loads(x):
+    return np.ctypeslib.ctypes.CDLL(None)
+
+def changes_environment(x):
+    random._os.chdir("/")
+
+def large(x):
+    return np.broadcast_to(np.ones(1), (10**6, 10**6))
+
+def memory(x):
+    return np.ones(10**9)
+
+def text(x):
+    return "text"
+"""
+STOPPING = """
+import random
+
+def loops(x):
+    while True:
+        pass
+
+def sleeps(x):
+    import time
+    time.sleep(1000)
+
+def floods(x):
+    while True:
+        print("x" * 1000)
+
+def ends(x):
+    random._os._exit(3)
+
+def lies(x):
+    for number in range(3, 20):
+        try:
+            random._os.write(number, b"x" * 100)
+        except OSError:
+            pass
+
+def fine(x):
+    return x
+"""
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process needs POSIX")
+
+
+@pytest.fixture(scope="module")
+def student() -> Iterator[StudentProcess]:
+    with StudentProcess({"cell": FUNCTIONS}, LIMITS) as process:
+        process.start()
+        yield process
+
+
+def call(process: StudentProcess, name: str, *arguments: Any, **options: Any) -> Any:
+    answer = process.call(name, arguments or (np.ones(2),), **options)
+    assert "error" not in answer, answer
+    return answer["results"]
+
+
+def test_results_and_cache(student: StudentProcess) -> None:
+    doubled, cache = call(student, "double", np.arange(3.0), keep_cache=True)
+    np.testing.assert_array_equal(doubled, [0, 2, 4])
+    halved, kept = call(student, "halve", doubled, cache)
+    np.testing.assert_array_equal(halved, [0, 1, 2])
+    np.testing.assert_array_equal(kept, [0, 1, 2])
+
+
+def test_writes_are_reported(student: StudentProcess) -> None:
+    _, cache = call(student, "double", np.ones(2), keep_cache=True)
+    answer = student.call("write", (np.ones(2), cache))
+    np.testing.assert_array_equal(answer["arguments"][0], [2, 2])
+    assert answer["changed"] == (True, True)
+    assert student.call("halve", (np.ones(2), cache))["changed"] == (False, False)
+
+
+def test_functions_of_the_caller(student: StudentProcess) -> None:
+    given = {"give": lambda x: (10 * x, "cache")}
+    np.testing.assert_array_equal(call(student, "helped", np.ones(2), given=given), [11, 11])
+    answer = student.call("helped", (np.ones(2),), given={"give": lambda x: x @ np.ones(9)})
+    assert answer["message"].startswith("give: ")
+    assert student.call("helped", (np.ones(2),))["message"] == "replaced by the caller"
+
+
+def test_calls_of_forwards_are_counted(student: StudentProcess) -> None:
+    assert student.call("many", (np.ones(2),))["forwards"] == 50
+    assert student.call("double", (np.ones(2),))["forwards"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("fails", "ValueError", "matmul"),
+        ("todo", "NotImplementedError", "TODO"),
+        ("leaves", "SystemExit", ""),
+        ("recurses", "RecursionError", "maximum recursion depth"),
+        ("plots", "NotAtHand", "uses matplotlib.pyplot.plot, expected NumPy alone"),
+        ("solution", "NotAtHand", ""),
+        ("opens", "Refused", "opens the file '/etc/passwd'"),
+        ("writes", "Refused", "opens the file 'file'"),
+        ("system", "Refused", "os.system"),
+        ("forks", "Refused", "os.fork"),
+        ("kills", "Refused", "os.kill"),
+        ("connects", "NotAtHand", "uses _socket.socket"),
+        ("changes_environment", "Refused", "os.chdir"),
+        ("memory", "MemoryError", "out of memory"),
+        ("nothing", "NameError", "nothing is not defined"),
+    ],
+)
+def test_errors(student: StudentProcess, name: str, error: str, message: str) -> None:
+    if name == "solution":
+        answer = student.call(name, (np.ones(2),))
+        assert answer["results"]._fields == ("type_name",)  # a stand-in came back, no function
+        return
+    answer = student.call(name, (np.ones(2),))
+    assert answer["error"] == error
+    assert message in answer["message"]
+
+
+def test_error_names_the_line(student: StudentProcess) -> None:
+    place = student.call("fails", (np.ones(2),))["place"]
+    assert place.startswith("cell, line ")
+    assert place.endswith(": return x @ np.ones(100)")
+
+
+def test_results_that_are_too_large_or_no_arrays(student: StudentProcess) -> None:
+    assert student.call("large", (np.ones(2),))["error"] == "MemoryError"
+    assert call(student, "text") == "text"
+    assert "error" in student.call("loads", (np.ones(2),))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a filter of Linux")
+def test_kernel_refuses_what_gets_past_python(student: StudentProcess) -> None:
+    assert student.filtered
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("loops", "has no result after 0.5 s"),
+        ("sleeps", "has no result after 0.5 s"),
+        ("floods", "prints more than 100,000 bytes"),
+        ("ends", "ends the process"),
+        ("lies", "channel of the results"),
+    ],
+)
+def test_stopped_and_started_again(name: str, reason: str) -> None:
+    limits = Limits(seconds=0.5, output_bytes=100_000)
+    with StudentProcess({"cell": STOPPING}, limits) as process:
+        started = time.monotonic()
+        with pytest.raises(Stopped, match=reason):
+            process.call(name, (np.ones(2),))
+        assert time.monotonic() - started < 60
+        assert not process.running
+        np.testing.assert_array_equal(call(process, "fine"), np.ones(2))
+
+
+def test_definitions_alone_are_run() -> None:
+    cells = {
+        "first": "def one(x):\n    return x\nprint(undefined)\nprint(1 / 0)\nfor _ in iter(int, 1): pass",
+        "broken": "def two(x)\n    return x",
+        "late": "three = lambda x: 3 * x\nclass Cache(tuple): pass\nW = np.ones(3)\nfour = one",
+        "endless": "def five(x, y=[0 for _ in iter(int, 1)]):\n    return x",
+        "last": "def six(x): return one(x)",
+        "failing": "@undefined\ndef seven(x): return x",
+    }
+    with StudentProcess(cells, Limits(seconds=1)) as process:
+        process.start()
+        assert {"one", "three", "four", "six"} <= process.functions
+        assert not {"two", "five", "seven"} & process.functions
+        assert process.problems["broken"].startswith(
+            "broken: SyntaxError: expected ':', in line 1: def two(x)"
+        )
+        assert "has no result after 1 s" in process.problems["endless"]
+        assert process.problems["failing"].startswith("failing: NameError: name 'undefined' is not defined")
+        assert "first" not in process.problems
+        np.testing.assert_array_equal(call(process, "six"), np.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("seconds", 0), ("seconds", "1"), ("megabytes", 10), ("output_bytes", -1)]
+)
+def test_bad_limits(option: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{option} is {value!r}"):
+        Limits(**{option: value})
