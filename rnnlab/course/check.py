@@ -51,6 +51,7 @@ class Report:
     errors: dict[str, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     diagnoses: list[Diagnosis] = field(default_factory=list)
+    _printed: bool = field(default=False, init=False, repr=False)
 
     @property
     def wrong(self) -> list[str]:
@@ -61,6 +62,11 @@ class Report:
     def passed(self) -> bool:
         """Whether everything is right."""
         return not self.problems and not self.wrong
+
+    def _ipython_display_(self) -> None:
+        """Show the report as the last value of a notebook's cell, unless :func:`check` has printed it."""
+        if not self._printed:
+            print(self)
 
     def __str__(self) -> str:
         lines = [f"{self.exercise}: {'; '.join(self.functions)}"]
@@ -115,6 +121,7 @@ def check(
     """
     report = examine(name, forward, backward, seed=seed, own=own)
     print(report)
+    report._printed = True
     if not report.passed:
         raise WrongFunction(f"\n{report}")
     return report
