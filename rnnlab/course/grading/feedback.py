@@ -86,10 +86,16 @@ def _run(converter: Any, course: Path, assignment: str, left_out: set[str]) -> N
     config.HTMLExporter.sanitize_html = True  # a student's HTML is not the teacher's
     run = converter(coursedir=CourseDirectory(config=config), config=config)
     run.force = True
-    run.log = logging.getLogger(__name__)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of SQLAlchemy, which nbgrader's own code causes
-        run.start()
+    before = logging.root.manager.disable
+    logging.disable(
+        logging.WARNING
+    )  # of cells that differ from the release, because hidden tests are left out
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of SQLAlchemy, which nbgrader's own code causes
+            run.start()
+    finally:
+        logging.disable(before)
 
 
 def _converters(marks: Marks) -> tuple[Any, Any]:

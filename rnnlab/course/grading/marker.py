@@ -13,7 +13,7 @@ from rnnlab.course.exercises import exercise as exercise_of
 from rnnlab.course.grading.functions import RemoteFunction
 from rnnlab.course.grading.marks import FunctionMark
 from rnnlab.course.grading.process import StudentProcess
-from rnnlab.course.grading.submission import Submission
+from rnnlab.course.grading.submission import Submission, library_functions, parsed
 from rnnlab.course.grading.suspicions import Suspicion, is_numeric
 from rnnlab.course.notebook_cells import CourseNotebook
 
@@ -48,12 +48,13 @@ class Marker:
         self, process: StudentProcess, submission: Submission, source: CourseNotebook, seed: int
     ) -> None:
         self._process, self._submission, self._source, self._seed = process, submission, source, seed
+        self._library = library_functions(source)
         self._wrong: set[str] = set()
         self.suspicions: list[Suspicion] = []
 
     def mark(self, name: str) -> FunctionMark:
         """Mark a function."""
-        mark = self._mark(name, {})
+        mark = self._mark(name, self._library)
         if mark.points < mark.most:
             helped = self._mark_with_help(name)
             mark = mark if helped is None or helped.points <= mark.points else helped
@@ -72,7 +73,7 @@ class Marker:
             for each in wrong
             for function in exercise_of(each).functions
         }
-        mark = self._mark(name, given)
+        mark = self._mark(name, {**self._library, **given})
         return replace(mark, text=f"With the right {' and '.join(wrong)} in the place of yours:\n{mark.text}")
 
     def _mark(self, name: str, given: Given) -> FunctionMark:
@@ -131,11 +132,5 @@ def _marked(mark: FunctionMark, exercise: Exercise, kind: str, report: Report) -
 
 def _names(sources: Iterable[str]) -> set[str]:
     """The names that some code reads."""
-    found: set[str] = set()
-    for source in sources:
-        try:
-            tree = ast.parse(source)
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
-            continue
-        found |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return found
+    trees = map(parsed, sources)
+    return {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}

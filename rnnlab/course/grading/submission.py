@@ -5,12 +5,23 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rnnlab.course.notebook_cells import CourseNotebook, read_notebook
+from rnnlab.course.exercises import EXERCISES
+from rnnlab.course.notebook_cells import CourseNotebook
+
+__all__ = [
+    "BadSubmission",
+    "Submission",
+    "helpers",
+    "library_functions",
+    "parsed",
+    "read_submission",
+    "without_hidden_tests",
+]
 
 _MOST_BYTES = 50 << 20
 
@@ -99,6 +110,28 @@ def helpers(source: CourseNotebook) -> dict[str, str]:
     }
 
 
+def library_functions(source: CourseNotebook) -> dict[str, Callable[..., Any]]:
+    """The functions that a notebook imports for students to build on, by name.
+
+    They are functions of other exercises, such as a step of an LSTM in a notebook about something else. The
+    plain ones stand for them, whose caches are tuples.
+    """
+    own = {cell.subject for cell in source.exercises}
+    imported = {
+        alias.asname or alias.name
+        for text in helpers(source).values()
+        for node in ast.walk(parsed(text))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "rnnlab"
+        for alias in node.names
+    }
+    return {
+        name: getattr(exercise.plain, name)
+        for exercise in EXERCISES.values()
+        for name in exercise.functions
+        if name in imported - own
+    }
+
+
 def without_hidden_tests(text: str) -> str:
     """A cell as students see it."""
     return re.sub(r"(?ms)^[ \t]*### BEGIN HIDDEN TESTS.*?^[ \t]*### END HIDDEN TESTS[^\n]*\n?", "", text)
@@ -144,12 +177,14 @@ def _normal(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-def _defines(text: str, name: str) -> bool:
+def parsed(text: str) -> ast.Module:
+    """The syntax tree of some code; an empty one if it has none."""
     try:
-        body = ast.parse(text).body
+        return ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return re.search(rf"(?m)^def {name}\b", text) is not None
-    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in body)
+        return ast.Module([], [])
 
 
-__all__ = ["BadSubmission", "Submission", "helpers", "read_notebook", "read_submission"]
+def _defines(text: str, name: str) -> bool:
+    """Whether code defines a function, also if there is no syntax tree of it."""
+    return re.search(rf"(?m)^def {name}\b", text) is not None

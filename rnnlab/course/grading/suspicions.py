@@ -16,7 +16,7 @@ import numpy as np
 from rnnlab.course.check import FunctionStopped
 from rnnlab.course.exercise import Draw, Exercise, WrongResults, copied
 from rnnlab.course.grading.functions import RemoteFunction
-from rnnlab.course.grading.submission import Submission, helpers
+from rnnlab.course.grading.submission import Submission, helpers, parsed
 from rnnlab.course.notebook_cells import CourseNotebook
 from rnnlab.gradcheck.numeric import relative_distance
 from rnnlab.types import Array
@@ -52,9 +52,9 @@ def suspicions_of_code(submission: Submission, source: CourseNotebook) -> list[S
         Suspicion("changed test", f"the cell {name} is not the one that was released")
         for name in submission.changed_tests
     ]
-    given = list(map(_parsed, helpers(source).values()))
-    tests = {cell.grade_id: _parsed(cell.source) for cell in source.tests}
-    written = {name: _parsed(text) for name, text in ({**submission.exercises, **submission.others}).items()}
+    given = list(map(parsed, helpers(source).values()))
+    tests = {cell.grade_id: parsed(cell.source) for cell in source.tests}
+    written = {name: parsed(text) for name, text in ({**submission.exercises, **submission.others}).items()}
     own = {cell.subject for cell in source.exercises}
     used = {node.id for tree in tests.values() for node in ast.walk(tree) if isinstance(node, ast.Name)}
     protected = (used & set(_bound(given))) - own
@@ -86,13 +86,6 @@ def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
             module = getattr(node, "module", "")
             for alias in node.names:
                 yield (alias.asname or alias.name).partition(".")[0], f"{module}.{alias.name}"
-
-
-def _parsed(text: str) -> ast.Module:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return ast.Module([], [])
 
 
 def _bound(trees: Iterable[ast.Module]) -> Iterator[str]:
