@@ -16,7 +16,15 @@ import numpy as np
 
 from rnnlab.course.notebook_cells import CourseNotebook
 
-__all__ = ["BEGIN_HIDDEN", "END_HIDDEN", "NUM_SEEDS", "source_notebook", "with_hidden_test", "without_links"]
+__all__ = [
+    "BEGIN_HIDDEN",
+    "END_HIDDEN",
+    "NUM_SEEDS",
+    "source_notebook",
+    "with_hidden_test",
+    "without_hidden_tests",
+    "without_links",
+]
 
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 NUM_SEEDS = 3  # a hidden test repeats its check with so many seeds
@@ -102,6 +110,11 @@ def with_hidden_test(source: str, seeds: list[int], *, where: str) -> str:
         END_HIDDEN,
     ]
     return "\n".join(lines)
+
+
+def without_hidden_tests(source: str) -> str:
+    """A test as students see it."""
+    return re.sub(rf"(?ms)^{BEGIN_HIDDEN}$.*?^{END_HIDDEN}$\n?", "", source)
 
 
 def without_links(text: str) -> str:

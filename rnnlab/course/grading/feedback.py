@@ -14,11 +14,52 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
-from rnnlab.course.grading.submission import without_hidden_tests
+from rnnlab.course.source_notebook import without_hidden_tests
 from rnnlab.files import atomic_write
 
 __all__ = ["write_feedback"]
 
+# What Markdown makes, and what the notebooks have beside it.
+_TAGS = {
+    *(
+        "a",
+        "abbr",
+        "b",
+        "blockquote",
+        "br",
+        "code",
+        "dd",
+        "del",
+        "details",
+        "div",
+        "dl",
+        "dt",
+        "em",
+        "h1",
+        "h2",
+    ),
+    *(
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "hr",
+        "i",
+        "img",
+        "li",
+        "ol",
+        "p",
+        "pre",
+        "s",
+        "span",
+        "strong",
+        "sub",
+        "summary",
+    ),
+    *("sup", "table", "tbody", "td", "th", "thead", "tr", "u", "ul"),
+}
+_ATTRIBUTES = {"*": ["class", "id", "align"], "a": ["href", "title"], "img": ["src", "alt", "title", "width"]}
+_PROTOCOLS = {"http", "https", "mailto", "data"}
 Marks = Mapping[tuple[str, str], Mapping[str, FunctionMark]]  # by student and assignment, then by test cell
 
 
@@ -83,7 +124,6 @@ def _run(converter: Any, course: Path, assignment: str, left_out: set[str]) -> N
     config.CourseDirectory.assignment_id = assignment
     config.CourseDirectory.student_id_exclude = ",".join(sorted(left_out))
     config.CourseDirectory.ignore = ["*"]  # data are not copied for each student
-    config.HTMLExporter.sanitize_html = True  # a student's HTML is not the teacher's
     run = converter(coursedir=CourseDirectory(config=config), config=config)
     run.force = True
     before = logging.root.manager.disable
@@ -100,6 +140,9 @@ def _run(converter: Any, course: Path, assignment: str, left_out: set[str]) -> N
 
 def _converters(marks: Marks) -> tuple[Any, Any]:
     """nbgrader's converters, with our marks in the place of its execution."""
+    import bleach
+    from jinja2 import pass_context
+    from nbconvert.exporters import HTMLExporter
     from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
     from nbformat.v4 import new_output
     from nbgrader.converters import Autograde, GenerateFeedback
@@ -131,17 +174,26 @@ def _converters(marks: Marks) -> tuple[Any, Any]:
 
         autograde_preprocessors = List([WriteOutputs, SaveAutoGrades, CheckCellMetadata])
 
-    class WithoutHiddenTests(NbGraderPreprocessor):
-        """The test cells as students have seen them."""
+    class Shown(NbGraderPreprocessor):
+        """The test cells as students have seen them; raw cells, which could be of any format, are empty."""
 
         def preprocess_cell(self, cell: Any, resources: Any, _: int) -> tuple[Any, Any]:
-            cell.source = without_hidden_tests(cell.source)
+            cell.source = "" if cell.cell_type == "raw" else without_hidden_tests(cell.source)
             return cell, resources
+
+    class HarmlessExporter(HTMLExporter):
+        """What a student has written does not run in a browser."""
+
+        @pass_context
+        def markdown2html(self, context: Any, source: str) -> str:
+            written = super().markdown2html(context, source)
+            return bleach.clean(written, tags=_TAGS, attributes=_ATTRIBUTES, protocols=_PROTOCOLS)
 
     class FeedbackOfMarks(GenerateFeedback):
         """Feedback without hidden tests."""
 
-        preprocessors = List([WithoutHiddenTests, GetGrades, CSSHTMLHeaderPreprocessor])
+        exporter_class = HarmlessExporter
+        preprocessors = List([Shown, GetGrades, CSSHTMLHeaderPreprocessor])
 
     return AutogradeMarks, FeedbackOfMarks
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from rnnlab.course.exercises import EXERCISES
 from rnnlab.course.notebook_cells import CourseNotebook
+from rnnlab.course.source_notebook import without_hidden_tests
 
 __all__ = [
     "BadSubmission",
@@ -20,7 +21,6 @@ __all__ = [
     "library_functions",
     "parsed",
     "read_submission",
-    "without_hidden_tests",
 ]
 
 _MOST_BYTES = 50 << 20
@@ -130,11 +130,6 @@ def library_functions(source: CourseNotebook) -> dict[str, Callable[..., Any]]:
         for name in exercise.functions
         if name in imported - own
     }
-
-
-def without_hidden_tests(text: str) -> str:
-    """A cell as students see it."""
-    return re.sub(r"(?ms)^[ \t]*### BEGIN HIDDEN TESTS.*?^[ \t]*### END HIDDEN TESTS[^\n]*\n?", "", text)
 
 
 def plain_python(text: str) -> str:
