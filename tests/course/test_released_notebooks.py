@@ -39,7 +39,7 @@ def cells(path):
 
 
 def namespace_of(path):
-    """What a notebook imports and defines, and its exercises; nothing else of it is executed."""
+    """What a notebook imports, defines and names, and its exercises; nothing else of it is executed."""
     exercises = {cell.grade_id for cell in read_notebook(path).exercises}
     namespace: dict = {}
     for kind, grade_id, source in cells(path):
@@ -47,10 +47,17 @@ def namespace_of(path):
             continue
         tree = ast.parse(re.sub(r"^%.*$", "", source, flags=re.M))
         if grade_id not in exercises:
-            kept = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef) if grade_id is None else ()
-            tree.body = [each for each in tree.body if isinstance(each, kept)]
+            tree.body = [each for each in tree.body if grade_id is None and defines(each)]
         exec(compile(tree, path.name, "exec"), namespace)
     return namespace
+
+
+def defines(statement):
+    """Whether a statement imports, defines a function, or names constants."""
+    if isinstance(statement, ast.Assign):
+        values = [each for each in ast.walk(statement.value) if isinstance(each, ast.expr)]
+        return all(isinstance(each, ast.Constant | ast.Tuple) for each in values)
+    return isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)
 
 
 def hidden_tests(course, stem):
@@ -75,7 +82,9 @@ def test_nothing_is_given_away(path, course):
     assert not [cell for cell in released if cell.get("attachments")]
     texts = [file.read_text("utf8") for file in folder.iterdir() if file.suffix != ".ipynb"]
     everything = "\n".join([*texts, *(source for *_, source in cells(folder / path.name))])
-    assert not re.findall(r"<details>|An answer|SOLUTION|HIDDEN|hidden_|own=True", everything)
+    assert not re.findall(
+        r"<details>|An answer|SOLUTION|HIDDEN|hidden_check|hidden_seed|own=True", everything
+    )
     notebook = read_notebook(path)
     for answer in notebook.answers:
         paragraphs = [each.strip() for each in answer.source.split("\n\n") if "<" not in each]
