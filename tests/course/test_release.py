@@ -15,6 +15,7 @@ from rnnlab.course.notebook_cells import read_notebook
 from rnnlab.course.release import find_notebooks, release
 
 from . import small_notebook
+from .autograding import autograde
 
 pytest.importorskip("nbgrader")
 pytestmark = pytest.mark.usefixtures("quick_databases")
@@ -154,30 +155,6 @@ def test_nbgrader_knows_the_assignment(course):
 @pytest.fixture
 def copy(course, tmp_path):
     return Path(shutil.copytree(course, tmp_path / "course"))
-
-
-def autograde(copy, submissions):
-    """The points of tests, by student, as nbgrader's autograde gives them."""
-    from nbgrader.api import Gradebook
-    from nbgrader.converters import Autograde
-    from nbgrader.coursedir import CourseDirectory
-    from traitlets.config import Config
-
-    settings: dict = {}
-    loaded = Config()
-    exec((copy / "nbgrader_config.py").read_text("utf8"), {"get_config": lambda: loaded}, settings)
-    (stem,) = {path.stem for path in submissions.values()}
-    for student, path in submissions.items():
-        (copy / "submitted" / student / stem).mkdir(parents=True)
-        shutil.copy(path, copy / "submitted" / student / stem)
-    where = CourseDirectory(root=str(copy), assignment_id=stem, config=loaded)
-    Autograde(coursedir=where, config=loaded).start()
-    with Gradebook(where.db_url, where.course_id) as book:
-        found = {}
-        for student in submissions:
-            notebook = book.find_submission_notebook(stem, stem, student)
-            found[student] = {each.cell.name: each.auto_score for each in notebook.grades}
-        return found
 
 
 @pytest.mark.filterwarnings("default")  # nbgrader's dependencies warn
