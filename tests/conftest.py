@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import os
@@ -67,3 +68,12 @@ def _has_gpu() -> bool:
         return cupy.cuda.runtime.getDeviceCount() > 0
     except cupy.cuda.runtime.CUDARuntimeError:
         return False
+
+
+@pytest.fixture(scope="session")
+def quick_databases() -> Iterator[None]:
+    """Let nbgrader ask for the version of its database once: it starts a process for each new database."""
+    api = pytest.importorskip("nbgrader.api")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "get_alembic_version", functools.cache(api.get_alembic_version))
+        yield

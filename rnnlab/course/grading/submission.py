@@ -139,10 +139,8 @@ def plain_python(text: str) -> str:
 
 def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise BadSubmission(
-                f"{path.name} has {path.stat().st_size:,} bytes, more than a notebook may have"
-            )
+        if (size := path.stat().st_size) > _MOST_BYTES:
+            raise BadSubmission(f"{path.name} has {size:,} bytes, expected {_MOST_BYTES:,} at most")
         content = json.loads(path.read_text("utf8"))
         cells = content["cells"]
         for cell in cells:

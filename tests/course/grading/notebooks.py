@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rnnlab.course.grading import Limits, SubmissionMark, SubmittedFile, grade_submission
+
 SOLUTIONS = {
     "rnn_step_forward": '''
 def rnn_step_forward(x, prev_h, Wx, Wh, b):
@@ -88,6 +90,13 @@ from rnnlab.gradcheck import relative_distance
 def report(errors, limit):
     assert max(errors.values()) < limit
 """
+# Two of five gradients are wrong.
+PARTLY = """
+def rnn_step_backward(dnext_h, cache):
+    x, prev_h, Wx, Wh, next_h = cache
+    da = dnext_h * (1 - next_h**2)
+    return da @ Wx.T, da @ Wh, x.T @ da, prev_h.T @ da, da.mean(axis=0)
+"""
 STUB = "    # YOUR CODE HERE\n    raise NotImplementedError()\n"
 
 
@@ -139,3 +148,26 @@ def write(path: Path, content: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content if isinstance(content, str) else json.dumps(content), "utf8")
     return path
+
+
+# ---------------------------------------------------------------- marks of them
+
+LIMITS = Limits(seconds=2)
+ALL = sum(POINTS.values())
+
+
+def graded(source: Path, content: Any, tmp_path: Path, secret: str = "s") -> SubmissionMark:
+    path = write(tmp_path / "rnn.ipynb", content)
+    return grade_submission(SubmittedFile("ada", "rnn", path, source), limits=LIMITS, secret=secret)
+
+
+def points(mark: SubmissionMark) -> dict[str, float]:
+    return {each.name: each.points for each in mark.functions if each.points != each.most}
+
+
+def kinds(mark: SubmissionMark) -> set[str]:
+    return {each.kind for each in mark.suspicions}
+
+
+def text_of(mark: SubmissionMark, function: str) -> str:
+    return next(each.text for each in mark.functions if each.name == function)

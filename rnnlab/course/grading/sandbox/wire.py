@@ -94,8 +94,8 @@ def _encoded(value: Any, arrays: list[bytes]) -> Any:
         return {"dict": [[str(key), _encoded(each, arrays)] for key, each in value.items()]}
     if isinstance(value, tuple | list):
         return {"tuple": [_encoded(each, arrays) for each in value]}
-    dtype = getattr(value, "dtype", None)
-    return {"foreign": type(value).__name__ if dtype is None else f"array of dtype {dtype}"}
+    is_array = isinstance(value, np.ndarray | np.generic)
+    return {"foreign": f"array of dtype {value.dtype}" if is_array else type(value).__name__}
 
 
 def _decoded(tree: Any, buffer: memoryview) -> Any:

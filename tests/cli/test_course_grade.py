@@ -13,7 +13,7 @@ import pytest
 
 from rnnlab import cli
 
-from .notebooks import POINTS, SOLUTIONS, TESTS, source_notebook, stub, submission, write
+from ..course.grading.notebooks import POINTS, SOLUTIONS, TESTS, source_notebook, stub, submission, write
 
 pytest.importorskip("nbgrader")
 pytestmark = [

@@ -1,0 +1,52 @@
+"""Definitions are run, and nothing else of a cell is."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from rnnlab.course.grading.process import Limits, StudentProcess
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process needs POSIX")
+
+
+def test_definitions_alone_are_run() -> None:
+    cells = {
+        "first": "def one(x):\n    return x\nprint(undefined)\nprint(1 / 0)\nfor _ in iter(int, 1): pass",
+        "broken": "def two(x)\n    return x",
+        "late": "three = lambda x: 3 * x\nclass Cache(tuple): pass\nW = np.ones(3)\nfour = one",
+        "endless": "def five(x, y=[0 for _ in iter(int, 1)]):\n    return x",
+        "last": "def six(x): return one(x)",
+        "failing": "@undefined\ndef seven(x): return x",
+    }
+    with StudentProcess(cells, Limits(seconds=1)) as process:
+        process.start()
+        assert {"one", "three", "four", "six"} <= process.functions
+        assert not {"two", "five", "seven"} & process.functions
+        assert process.problems["broken"].startswith(
+            "broken: SyntaxError: expected ':', in line 1: def two(x)"
+        )
+        assert "has no result after 1 s" in process.problems["endless"]
+        assert process.problems["failing"].startswith("failing: NameError: name 'undefined' is not defined")
+        assert "first" not in process.problems
+        np.testing.assert_array_equal(process.call("six", (np.ones(2),))["results"], np.ones(2))
+
+
+def test_functions_do_not_see_those_that_the_caller_computes_for_another_call() -> None:
+    with StudentProcess(
+        {"cell": "def one(x):\n    return two(x)\ndef two(x):\n    return x"}, Limits()
+    ) as process:
+        given = {"two": lambda x: 5 * x, "three": lambda x: x}
+        np.testing.assert_array_equal(process.call("one", (np.ones(1),), given=given)["results"], [5])
+        np.testing.assert_array_equal(process.call("one", (np.ones(1),))["results"], [1])
+        assert process.call("three", (np.ones(1),))["message"] == "three is not defined"
+
+
+def test_caches_that_are_gone() -> None:
+    cell = "def one(x):\n    return x, x\ndef two(x, cache):\n    return cache"
+    with StudentProcess({"cell": cell}, Limits()) as process:
+        kept = [process.call("one", (np.ones(1),), keep_cache=True)["results"][1] for _ in range(300)]
+        np.testing.assert_array_equal(process.call("two", (np.ones(1), kept[-1]))["results"], [1])
+        assert process.call("two", (np.ones(1), kept[0]))["message"] == "the cache is gone"

@@ -1,0 +1,72 @@
+"""Marks in nbgrader's gradebook, and pages of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rnnlab.course.grading import FunctionMark, SubmissionMark
+from rnnlab.course.grading.feedback import write_feedback
+from rnnlab.course.release import release
+
+from .notebooks import POINTS, SOLUTIONS, source_notebook, submission, write
+
+pytest.importorskip("nbgrader")
+pytestmark = pytest.mark.usefixtures("quick_databases")
+SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)> fine"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory, quick_databases: None) -> Path:
+    """A released course with two submissions."""
+    folder = tmp_path_factory.mktemp("teacher")
+    write(folder / "notebooks/1_rnn.ipynb", source_notebook())
+    release(folder / "course", notebooks=folder / "notebooks")
+    notebook = submission(answer=SCRIPT)
+    notebook["cells"].append({"cell_type": "raw", "id": "raw", "metadata": {}, "source": SCRIPT})
+    write(folder / "course/submitted/ada/1_rnn/1_rnn.ipynb", notebook)
+    write(folder / "course/submitted/ben/1_rnn/1_rnn.ipynb", submission(answer="<details>mine</details>"))
+    write(folder / "course/submitted/cleo/1_rnn/1_rnn.ipynb", "no notebook")
+    return folder / "course"
+
+
+def mark(student: str, share: float, text: str = "found this") -> SubmissionMark:
+    functions = [FunctionMark(name, POINTS[name], share * POINTS[name], text=text) for name in SOLUTIONS]
+    return SubmissionMark(student, "1_rnn", functions)
+
+
+def page(course: Path, student: str) -> str:
+    return (course / f"feedback/{student}/1_rnn/1_rnn.html").read_text("utf8")
+
+
+def test_points_pages_and_scripts(course: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    broken = SubmissionMark("cleo", "1_rnn", [], problem="<b>1_rnn.ipynb is not a notebook</b>")
+    feedback = write_feedback(course, [mark("ada", 0.5, SCRIPT), mark("ben", 1), broken])
+    assert feedback == course / "feedback"
+    with Gradebook(f"sqlite:///{course}/gradebook.db") as gradebook:
+        scores = {each.student.id: each.score for each in gradebook.assignment_submissions("1_rnn")}
+    assert scores == {"ada": sum(POINTS.values()) / 2, "ben": sum(POINTS.values())}
+    assert "found this" in page(course, "ben")
+    assert "<details>" in page(course, "ben")
+    assert "HIDDEN TESTS" not in page(course, "ben")
+    assert "&lt;b&gt;1_rnn.ipynb is not a notebook&lt;/b&gt;" in page(course, "cleo")
+    assert "<script>alert(1)" not in page(course, "ada")
+    assert "onerror=" not in page(course, "ada").replace("onerror=alert(1)&gt;", "")
+
+
+def test_marked_again(course: Path) -> None:
+    write_feedback(course, [mark("ada", 0)])
+    before = page(course, "ada")
+    write_feedback(course, [mark("ada", 1, "all right now")])
+    assert page(course, "ada") != before
+    assert "all right now" in page(course, "ada")
+
+
+def test_no_gradebook(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"has no gradebook.db, expected what `rnnlab course release` writes"
+    ):
+        write_feedback(tmp_path, [])

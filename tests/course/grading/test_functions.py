@@ -1,0 +1,86 @@
+"""Remote functions behave as those of this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from rnnlab.course.check import FunctionStopped
+from rnnlab.course.grading.functions import RemoteFunction, StudentCache
+from rnnlab.course.grading.process import Limits, StudentProcess
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process needs POSIX")
+FUNCTIONS = """
+def scale_forward(x, params):
+    return x * params["w"], (x, params)
+
+def scale_backward(dout, cache):
+    x, params = cache
+    return dout * params["w"], {"w": (dout * x).sum()}
+
+def careless_backward(dout, cache):
+    dout += 1
+    cache[1]["w"] *= 2
+    return dout
+
+def params_forward(x, params):
+    params["w"] += 1
+    return x, None
+
+def todo(x):
+    raise NotImplementedError
+
+def other(x):
+    return {1, 2}
+
+def endless(x):
+    while True: pass
+"""
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[StudentProcess]:
+    with StudentProcess({"cell": FUNCTIONS}, Limits(seconds=1)) as started:
+        yield started
+
+
+def test_forward_and_backward(process: StudentProcess) -> None:
+    forward = RemoteFunction(process, "scale_forward", keep_cache=True)
+    backward = RemoteFunction(process, "scale_backward")
+    out, cache = forward(np.arange(3.0), {"w": np.array(2.0)})
+    np.testing.assert_array_equal(out, [0, 2, 4])
+    assert isinstance(cache, StudentCache)
+    dx, dparams = backward(np.ones(3), cache)
+    np.testing.assert_array_equal(dx, [2, 2, 2])
+    assert dparams["w"] == 3
+
+
+def test_writes_reach_the_caller(process: StudentProcess) -> None:
+    forward = RemoteFunction(process, "scale_forward", keep_cache=True)
+    _, cache = forward(np.arange(3.0), {"w": np.array(2.0)})
+    before, dout = cache[0].copy(), np.zeros(3)
+    RemoteFunction(process, "careless_backward")(dout, cache)
+    np.testing.assert_array_equal(dout, [1, 1, 1])
+    assert not np.array_equal(cache[0], before)
+    params = {"w": np.array(2.0)}
+    RemoteFunction(process, "params_forward")(np.ones(1), params)
+    assert params["w"] == 3
+
+
+def test_errors(process: StudentProcess) -> None:
+    with pytest.raises(NotImplementedError):
+        RemoteFunction(process, "todo")(np.ones(1))
+    with pytest.raises(FunctionStopped, match="raises ValueError: .*, in cell, line 3: return x"):
+        RemoteFunction(process, "scale_forward")(np.ones(3), {"w": np.ones(2)})
+    assert type(RemoteFunction(process, "other")(np.ones(1))).__name__ == "set"
+
+
+def test_an_endless_function_is_called_once(process: StudentProcess) -> None:
+    function = RemoteFunction(process, "endless")
+    for _ in range(3):
+        with pytest.raises(FunctionStopped, match="has no result after 1 s"):
+            function(np.ones(1))
+        assert not process.running

@@ -1,0 +1,124 @@
+"""The points of functions: partial credit, help where another function is wrong, numeric gradients."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from .notebooks import (
+    ALL,
+    PARTLY,
+    SOLUTIONS,
+    cell,
+    graded,
+    kinds,
+    points,
+    source_notebook,
+    submission,
+    text_of,
+    write,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="students' processes need POSIX")
+
+
+def test_partial_credit_and_names(source: Path, tmp_path: Path) -> None:
+    """A wrong step costs its own points, and not those of the sequence that calls it."""
+    mark = graded(source, submission(rnn_step_backward=PARTLY), tmp_path)
+    assert points(mark) == {"rnn_step_backward": 3}
+    text = text_of(mark, "rnn_step_backward")
+    assert "dprev_h has Wh where Wh.T belongs" in text
+    assert "db is divided by N" in text
+    assert "With the right rnn_step_backward in the place of yours" in text_of(mark, "rnn_backward")
+
+
+def test_wrong_sequence_with_wrong_step(source: Path, tmp_path: Path) -> None:
+    backward = SOLUTIONS["rnn_backward"].replace("dh[:, t] + dh_t", "dh[:, t]")
+    mark = graded(source, submission(rnn_step_backward=PARTLY, rnn_backward=backward), tmp_path)
+    assert set(points(mark)) == {"rnn_step_backward", "rnn_backward"}
+    assert (
+        points(mark)["rnn_backward"] == 0
+    )  # each gradient depends on the step after it, but those of one step
+
+
+def test_write_into_the_callers_array_costs_a_result(source: Path, tmp_path: Path) -> None:
+    writing = SOLUTIONS["rnn_step_backward"].replace("    da = dnext_h * ", "    dnext_h *= ")
+    writing = writing.replace("da = dnext_h", "dnext_h").replace(
+        "(1 - next_h**2)", "1 - next_h**2\n    da = dnext_h"
+    )
+    mark = graded(source, submission(rnn_step_backward=writing), tmp_path)
+    assert points(mark) == {"rnn_step_backward": 4}
+    assert "writes into its argument dnext_h" in text_of(mark, "rnn_step_backward")
+
+
+def test_write_into_the_cache(source: Path, tmp_path: Path) -> None:
+    writing = SOLUTIONS["rnn_step_backward"].replace(
+        "    da =", "    next_h[...] = next_h\n    x += 1\n    x -= 1.5\n    da ="
+    )
+    mark = graded(source, submission(rnn_step_backward=writing), tmp_path)
+    assert "writes into cache" in text_of(mark, "rnn_step_backward")
+
+
+NUMERIC = """
+def rnn_step_backward(dnext_h, cache):
+    x, prev_h, Wx, Wh, next_h = cache
+    x, prev_h, Wx, Wh = x.copy(), prev_h.copy(), Wx.copy(), Wh.copy()
+    b = (np.arctanh(next_h) - x @ Wx - prev_h @ Wh)[0]
+    gradients = []
+    for array in (x, prev_h, Wx, Wh, b):
+        gradient = np.zeros(array.shape)
+        for place in np.ndindex(array.shape):
+            old = array[place]
+            array[place] = old + 1e-5
+            up = {}
+            array[place] = old - 1e-5
+            down = {}
+            array[place] = old
+            gradient[place] = ((up - down) * dnext_h).sum() / 2e-5
+        gradients.append(gradient)
+    return tuple(gradients)
+"""
+
+
+@pytest.mark.parametrize(
+    "value", ["np.tanh(x @ Wx + prev_h @ Wh + b)", "rnn_step_forward(x, prev_h, Wx, Wh, b)[0]"]
+)
+def test_numeric_gradient(source: Path, tmp_path: Path, value: str) -> None:
+    mark = graded(source, submission(rnn_step_backward=NUMERIC.format(value, value)), tmp_path)
+    assert points(mark) == {"rnn_step_backward": 0}
+    assert kinds(mark) == {"numeric gradient"}
+
+
+def test_complex_steps_are_numeric(source: Path, tmp_path: Path) -> None:
+    """They are exact, and call the forward for each number."""
+    text = """
+def rnn_step_backward(dnext_h, cache):
+    inputs = [array.astype(complex) for array in cache[:4]]
+    b = (np.arctanh(cache[4]) - cache[0] @ cache[2] - cache[1] @ cache[3])[0].astype(complex)
+    gradients = []
+    for array in (*inputs, b):
+        gradient = np.zeros(array.shape)
+        for place in np.ndindex(array.shape):
+            array[place] += 1e-30j
+            gradient[place] = (rnn_step_forward(*inputs, b)[0].imag * dnext_h).sum() / 1e-30
+            array[place] -= 1e-30j
+        gradients.append(gradient)
+    return tuple(gradients)
+"""
+    mark = graded(source, submission(rnn_step_backward=text), tmp_path)
+    assert points(mark) == {"rnn_step_backward": 0}
+    assert kinds(mark) == {"numeric gradient"}
+
+
+def test_given_helpers_are_defined(tmp_path: Path) -> None:
+    """A function of the notebook's own cells, such as sigmoid, is there for the student's functions."""
+    notebook, own = source_notebook(), submission()
+    given = cell("def slope(h):\n    return 1 - h**2")
+    notebook["cells"].insert(2, given)
+    own["cells"].insert(2, given)
+    for each in own["cells"]:
+        each["source"] = each["source"].replace("(1 - next_h**2)", "slope(next_h)")
+    path = write(tmp_path / "source.ipynb", notebook)
+    assert graded(path, own, tmp_path).points == ALL

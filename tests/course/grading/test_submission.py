@@ -1,0 +1,83 @@
+"""What is read from a student's notebook."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rnnlab.course.grading.submission import (
+    BadSubmission,
+    helpers,
+    library_functions,
+    parsed,
+    plain_python,
+    read_submission,
+)
+from rnnlab.course.notebook_cells import read_notebook
+from rnnlab.plain.lstm import lstm_step_backward
+
+from .notebooks import SOLUTIONS, TESTS, cell, source_notebook, submission, write
+
+
+def test_a_right_submission(source: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "rnn.ipynb", submission("%matplotlib inline\nx = 1"))
+    found = read_submission(path, read_notebook(source))
+    assert set(found.exercises) == set(SOLUTIONS)
+    assert "BEGIN SOLUTION" not in found.exercises["rnn_forward"]
+    assert list(found.others.values()) == ["pass\nx = 1"]
+    assert found.changed_tests == ()
+    assert found.answers == {"answer_1": True}
+
+
+def test_a_function_in_another_cell(source: Path, tmp_path: Path) -> None:
+    notebook = submission("def rnn_forward(x, h0, Wx, Wh, b):\n    return 1", rnn_forward="# see below")
+    found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
+    assert found.exercises["rnn_forward"].endswith("return 1")
+    assert not found.others
+
+
+def test_cells_of_one_name(source: Path, tmp_path: Path) -> None:
+    """The first counts; a copy of it is a cell of the student's own."""
+    notebook = submission()
+    copied = json.loads(json.dumps(notebook["cells"][2])) | {"source": "def rnn_step_forward(): pass"}
+    notebook["cells"].append(copied)
+    found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
+    assert "np.tanh" in found.exercises["rnn_step_forward"]
+    assert list(found.others.values()) == ["def rnn_step_forward(): pass"]
+
+
+def test_changed_tests(source: Path, tmp_path: Path) -> None:
+    notebook = submission()
+    for each in notebook["cells"]:
+        each["source"] = each["source"].replace(TESTS["rnn_forward"], "check = print")
+    found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
+    assert found.changed_tests == ("test_rnn_forward",)
+
+
+def test_what_is_too_large(source: Path, tmp_path: Path) -> None:
+    path = tmp_path / "rnn.ipynb"
+    with open(path, "wb") as file:
+        file.truncate(60 << 20)
+    with pytest.raises(BadSubmission, match="62,914,560 bytes, expected 52,428,800 at most"):
+        read_submission(path, read_notebook(source))
+
+
+def test_helpers_and_library_functions(tmp_path: Path) -> None:
+    notebook = source_notebook()
+    text = "from rnnlab.layers import lstm_step_backward, rnn_forward, temporal_affine_forward as scores"
+    notebook["cells"].append(cell(text))
+    source = read_notebook(write(tmp_path / "source.ipynb", notebook))
+    assert len(helpers(source)) == 2
+    assert library_functions(source) == {"lstm_step_backward": lstm_step_backward}
+
+
+def test_commands_of_ipython() -> None:
+    text = "%matplotlib inline\n  !pip install x\na = 5 % 3\n%%time\n"
+    assert plain_python(text) == "pass\n  pass\na = 5 % 3\npass\n"
+
+
+@pytest.mark.parametrize("text", ["def f(:", "\x00", "(" * 10_000])
+def test_no_python(text: str) -> None:
+    assert parsed(text).body == []

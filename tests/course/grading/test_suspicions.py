@@ -1,0 +1,146 @@
+"""What a teacher should look at is found, and nothing else is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnlab.course.exercises import EXERCISES
+from rnnlab.course.grading import suspicions
+
+from ..mistakes import RIGHT
+from .notebooks import ALL, SOLUTIONS, TESTS, graded, kinds, points, stub, submission
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="students' processes need POSIX")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from rnnlab.plain.rnn import rnn_step_backward",
+        "from rnnlab.plain.rnn import rnn_step_backward as right\n"
+        "def rnn_step_backward(dnext_h, cache):\n    return right(dnext_h, cache)",
+        "import rnnlab\ndef rnn_step_backward(dnext_h, cache):\n"
+        "    return rnnlab.layers.rnn_step_backward(dnext_h, cache)",
+        "def rnn_step_backward(dnext_h, cache):\n    import importlib\n"
+        "    return importlib.import_module('rnnlab.plain.rnn').rnn_step_backward(dnext_h, cache)",
+        "def rnn_step_backward(dnext_h, cache):\n    import torch\n    return torch.autograd.grad(dnext_h)",
+        "def rnn_step_backward(dnext_h, cache):\n    return open('/usr/lib/solution.py').read()",
+        "def rnn_step_backward(dnext_h, cache):\n    import os\n    return os.listdir('/')",
+    ],
+    ids=["import", "renamed", "attribute", "importlib", "autograd", "file", "folder"],
+)
+def test_library_and_files_are_out_of_reach(source: Path, tmp_path: Path, text: str) -> None:
+    mark = graded(source, submission(rnn_step_backward=text), tmp_path)
+    assert points(mark) == {"rnn_step_backward": 0}
+    assert kinds(mark) == {"refused"}
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "def check(*arguments):\n    pass",
+        "check = print",
+        "report = lambda errors, limit: None",
+        "import rnnlab.course\nrnnlab.course.check = print",
+        "np.allclose = lambda *_: True",
+        "setattr(np.linalg, 'norm', lambda *_: 0.0)",
+        "import sys\nsys.modules['rnnlab'] = None",
+        "globals()['check'] = print",
+        "from mine import relative_distance",
+    ],
+)
+def test_patched_checks_change_nothing(source: Path, tmp_path: Path, patch: str) -> None:
+    mark = graded(source, submission(patch, rnn_step_backward=stub("rnn_step_backward")), tmp_path)
+    assert kinds(mark) == {"patched check"}
+    assert points(mark) == {"rnn_step_backward": 0}
+
+
+def test_own_helpers_are_no_patches(source: Path, tmp_path: Path) -> None:
+    helper = "import numpy as np\nfrom rnnlab.course import check\n\ndef slope(h):\n    return 1 - h**2"
+    backward = SOLUTIONS["rnn_step_backward"].replace("(1 - next_h**2)", "slope(next_h)")
+    mark = graded(
+        source, submission(helper, "x = np.ones(3)\nx[0] = 2", rnn_step_backward=backward), tmp_path
+    )
+    assert (mark.points, mark.suspicions) == (ALL, ())
+
+
+def test_changed_and_deleted_cells(source: Path, tmp_path: Path) -> None:
+    notebook = submission()
+    cells = [each for each in notebook["cells"] if each["source"] != TESTS["rnn_backward"]]
+    for each in cells:
+        if each["source"] == TESTS["rnn_forward"]:
+            each["source"] = "pass"
+        if each["source"].startswith("def rnn_step_forward"):
+            each["metadata"] = {}  # written in a cell of their own
+    mark = graded(source, notebook | {"cells": cells}, tmp_path)
+    changed = [each.text for each in mark.suspicions]
+    assert kinds(mark) == {"changed test"}
+    assert ["test_rnn_forward" in text or "test_rnn_backward" in text for text in changed] == [True, True]
+    assert mark.points == ALL
+
+
+def test_hard_coded_values(source: Path, tmp_path: Path) -> None:
+    text = """
+def rnn_step_forward(x, prev_h, Wx, Wh, b):
+    return np.array([[0.96402758, 0.96402759], [0.41159778, 0.3455367]])[:1], (x, prev_h, Wx, Wh, x)
+"""
+    mark = graded(source, submission(rnn_step_forward=text), tmp_path)
+    assert kinds(mark) == {"hard-coded values"}
+    assert points(mark)["rnn_step_forward"] == 0
+
+
+FORWARDS = [each for each in EXERCISES.values() if not each.is_loss]
+
+
+class Counted:
+    """A function of this process, as a remote one."""
+
+    forwards = 0
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
+
+
+@pytest.mark.parametrize("exercise", FORWARDS, ids=lambda each: each.name)
+def test_numeric_gradients_fail_on_stiff_inputs(exercise: Any) -> None:
+    from rnnlab.course.check import _numeric
+
+    draw = exercise.draw(np.random.default_rng(5))
+
+    def backward(*arguments: Any) -> Any:
+        *_, inputs = arguments
+        found = _numeric(exercise, exercise.forward, type(draw)(draw.sizes, inputs, arguments[:-1]))
+        values = iter(found.values())
+        given = {name: spec for name, spec in exercise.inputs.items() if not callable(spec)}
+        results = [
+            {key: next(values) for key in spec} if isinstance(spec, dict) else next(values)
+            for spec in given.values()
+        ]
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def forward(*arguments: Any) -> Any:
+        names = dict(zip(exercise.inputs, arguments, strict=True))
+        return (*exercise.forward(*arguments)[:-1], names)
+
+    assert suspicions.is_numeric(exercise, Counted(forward), Counted(backward), seed=3)
+    assert not suspicions.is_numeric(exercise, Counted(exercise.forward), Counted(exercise.backward), seed=3)
+
+
+@pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.name)
+def test_formulas_are_not_taken_for_numeric_gradients(case: Any) -> None:
+    exercise = EXERCISES[case.exercise]
+    if exercise.is_loss:
+        pytest.skip("a loss has no backward")
+    names: dict[str, Any] = {}
+    exec(case.source, names)
+    functions = [Counted(names.get(each, getattr(exercise.plain, each))) for each in exercise.functions]
+    for seed in range(3):
+        assert not suspicions.is_numeric(exercise, *functions, seed=seed)
