@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.course.diagnosis import Diagnosis, Results, diagnose, draws_of
-from rnnlab.course.exercise import Draw, Exercise, WrongResults, copied, in_letters, shape_of
+from rnnlab.course.exercise import Draw, Drawn, Exercise, WrongResults, copied, in_letters, shape_of
 from rnnlab.course.exercises import exercise as exercise_of
 from rnnlab.course.student_functions import place_of
 from rnnlab.gradcheck.numeric import eval_numerical_gradient_array, relative_distance
@@ -372,7 +372,7 @@ def _numeric(exercise: Exercise, forward: Callable[..., Any], draw: Draw) -> Res
     inputs = copied(draw.inputs)
     found: dict[str, Array] = {}
     for name, spec in exercise.inputs.items():
-        if callable(spec):
+        if isinstance(spec, Drawn):
             continue
         arrays = inputs[name] if isinstance(spec, Mapping) else {name: inputs[name]}
         for key, array in arrays.items():
