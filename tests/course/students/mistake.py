@@ -73,6 +73,28 @@ class Right:
     source: str
 
 
+def planted(
+    name: str,
+    exercise: str,
+    source: str,
+    changes: Mapping[str, str],
+    expected: Expected,
+    kind: str,
+    square: bool = False,
+) -> Mistake:
+    """A mistake that changes passages of a right source, each of which occurs once.
+
+    The import of NumPy is added to the source.
+    """
+    fix, source = {}, f"import numpy as np\n{source}"
+    for right, wrong in changes.items():
+        if source.count(right) != 1:
+            raise ValueError(f"{name}: {right!r} occurs {source.count(right)} times, expected once")
+        source = source.replace(right, wrong)
+        fix[wrong] = right
+    return Mistake(name, exercise, source, expected, kind, fix, square)
+
+
 def either(*words: str) -> Expected:
     """Alternatives from words that are separated by "|": ``either("a|b", "c")`` is a with c, or b with c."""
     return tuple(itertools.product(*(word.split("|") for word in words)))
