@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from rnnlab.course.notebook_cells import cleared, read_notebook
+
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
+USE = "with use("
+ON_EXERCISES = [path for path in NOTEBOOKS if read_notebook(path).exercises and USE in path.read_text("utf8")]
 
 
 @pytest.mark.notebooks
@@ -24,6 +28,25 @@ def test_notebook_runs(path: Path) -> None:
     nbclient.NotebookClient(notebook, timeout=900, kernel_name="python3", resources=resources).execute()
 
 
+@pytest.mark.notebooks
+@pytest.mark.parametrize("path", ON_EXERCISES, ids=lambda path: path.stem)
+def test_the_model_runs_on_what_students_write(path: Path) -> None:
+    """With no exercise solved, each cell that puts functions into the model fails."""
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    notebook = nbformat.read(path, as_version=4)
+    for exercise in read_notebook(path).exercises:
+        notebook.cells[exercise.index].source = cleared(exercise.source)
+    resources = {"metadata": {"path": str(path.parent)}}
+    nbclient.NotebookClient(
+        notebook, timeout=900, kernel_name="python3", resources=resources, allow_errors=True
+    ).execute()
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and USE in cell.source]
+    raised = [[each.ename for each in cell.outputs if each.output_type == "error"] for cell in cells]
+    assert raised[0] == ["NotImplementedError"]
+    assert all(raised)
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_is_committed_with_clean_outputs(path: Path) -> None:
     cells = [cell for cell in json.loads(path.read_text("utf8"))["cells"] if cell["cell_type"] == "code"]
@@ -33,6 +56,7 @@ def test_notebook_is_committed_with_clean_outputs(path: Path) -> None:
         output for output in outputs if output.get("name") == "stderr" or output["output_type"] == "error"
     ]
     assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert not [output for output in outputs if "too large" in "".join(output.get("text", ""))]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

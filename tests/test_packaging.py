@@ -19,7 +19,7 @@ def source(tmp_path_factory):
     """A copy of what the build reads, so that it leaves nothing in the repository."""
     pytest.importorskip("setuptools", minversion="77")
     copy = tmp_path_factory.mktemp("source")
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, copy)
     shutil.copytree(ROOT / "rnnlab", copy / "rnnlab", ignore=shutil.ignore_patterns("__pycache__"))
     return copy
@@ -44,7 +44,7 @@ def test_a_wheel_holds_every_module_and_kernel(source, tmp_path):
     assert any(name.endswith(".cu") for name in names)
     extras = {line.split()[1] for line in text.splitlines() if line.startswith("Provides-Extra:")}
     assert extras == {
-        "bench", "cuda12", "cuda13", "eval", "fast", "notebooks", "sklearn", "test", "translation"
+        "bench", "course", "cuda12", "cuda13", "eval", "fast", "notebooks", "sklearn", "test", "translation"
     }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rnnlab.cli.arguments import show_help
 from rnnlab.course.assignment_files import write_assignment
+from rnnlab.course.release import release
 
 
 def add(commands: Any) -> None:
@@ -19,8 +20,44 @@ def add(commands: Any) -> None:
     cs231n.set_defaults(run=_cs231n)
     cs231n.add_argument("directory", metavar="DIR", help="the folder of the notebooks")
 
+    made = actions.add_parser("release", help="write assignments from the notebooks, for nbgrader")
+    made.set_defaults(run=_release)
+    made.add_argument("directory", metavar="DIR", help="the folder of the course; new or empty")
+    made.add_argument(
+        "--notebooks", metavar="FOLDER", help="the folder of the notebooks (default: that of the clone)"
+    )
+    made.add_argument(
+        "--only", type=_names, default=(), metavar="1,2", help="numbers or names of notebooks (default: all)"
+    )
+    made.add_argument(
+        "--course-id", default="rnnlab", metavar="ID", help="nbgrader's name of the course (default: rnnlab)"
+    )
+    made.add_argument("--wheel", metavar="FILE", help="a wheel of rnnlab, for students to install")
+
 
 def _cs231n(options: argparse.Namespace) -> int:
     written = write_assignment(options.directory)
     print(f"Wrote {written}. Fill in rnn_layers.py, then classifiers/rnn.py.")
     return 0
+
+
+def _release(options: argparse.Namespace) -> int:
+    assignments = release(
+        options.directory,
+        notebooks=options.notebooks,
+        only=options.only,
+        course_id=options.course_id,
+        wheel=options.wheel,
+    )
+    width = max(len(each.name) for each in assignments)
+    for each in assignments:
+        counts = f"{each.exercises:2} functions  {each.answers:2} answers  {each.points:3g} points"
+        print(f"{each.name:{width}}  {counts}")
+    print(
+        f"Wrote {options.directory}. Students get release/NAME.zip; source/ and solutions/ are for you alone."
+    )
+    return 0
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]

@@ -14,6 +14,7 @@ import numpy as np
 from rnnlab.course.diagnosis import Diagnosis, Results, diagnose, draws_of
 from rnnlab.course.exercise import Draw, Drawn, Exercise, WrongResults, copied, in_letters, shape_of
 from rnnlab.course.exercises import exercise as exercise_of
+from rnnlab.course.ownership import Watched
 from rnnlab.course.student_functions import place_of
 from rnnlab.gradcheck.numeric import eval_numerical_gradient_array, relative_distance
 from rnnlab.gradcheck.side_effects import arrays_in
@@ -50,6 +51,7 @@ class Report:
     errors: dict[str, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     diagnoses: list[Diagnosis] = field(default_factory=list)
+    _printed: bool = field(default=False, init=False, repr=False)
 
     @property
     def wrong(self) -> list[str]:
@@ -60,6 +62,11 @@ class Report:
     def passed(self) -> bool:
         """Whether everything is right."""
         return not self.problems and not self.wrong
+
+    def _ipython_display_(self) -> None:
+        """Show the report as the last value of a notebook's cell, unless :func:`check` has printed it."""
+        if not self._printed:
+            print(self)
 
     def __str__(self) -> str:
         lines = [f"{self.exercise}: {'; '.join(self.functions)}"]
@@ -76,6 +83,7 @@ def check(
     backward: Callable[..., Any] | None = None,
     *,
     seed: int | None = None,
+    own: bool = False,
 ) -> Report:
     """Check the functions of an exercise, print the errors, and say what is wrong in them.
 
@@ -89,6 +97,9 @@ def check(
         The backward, which is given the cache of ``forward``. It is not checked if it is left out.
     seed : int, optional
         Of the random inputs; new ones in every call if it is left out.
+    own : bool
+        Whether the functions must be the student's own: functions of rnnlab, and functions that call those of
+        rnnlab with the same name, are reported.
 
     Returns
     -------
@@ -108,8 +119,9 @@ def check(
     rnn_step: rnn_step_forward ...
     True
     """
-    report = examine(name, forward, backward, seed=seed)
+    report = examine(name, forward, backward, seed=seed, own=own)
     print(report)
+    report._printed = True
     if not report.passed:
         raise WrongFunction(f"\n{report}")
     return report
@@ -122,6 +134,7 @@ def examine(
     backward: Callable[..., Any] | None = None,
     *,
     seed: int | None = None,
+    own: bool = False,
 ) -> Report:
     """As :func:`check`, but print nothing and raise nothing for a wrong function."""
     exercise = exercise_of(name)
@@ -131,22 +144,28 @@ def examine(
         raise ValueError(f"{exercise.name} returns its gradient as well: there is no backward to check")
     given = [each for each in (forward, backward) if each is not None]
     report = Report(exercise.name, tuple(map(whose, given)))
-    own = forward or exercise.forward
+    watched = [
+        Watched(each, written, exercise.functions) if own and each else each
+        for each, written in zip((forward, backward), (*exercise.functions, ""), strict=False)
+    ]
+    first = forward or exercise.forward
     rng = np.random.default_rng(seed)
     draws = [*draws_of(exercise), *(exercise.draw(rng) for _ in range(2))]
-    forwards = _Runs(exercise, "forward", own, draws)
+    forwards = _Runs(exercise, "forward", watched[0] or exercise.forward, draws)
     right = [exercise.named("forward", exercise.forward(*copied(each.inputs).values())) for each in draws]
     if forward is not None:
         _judge(report, forwards, right)
         if not forwards.complete:
-            _judge_square(report, exercise, "forward", forward, own)
+            _judge_square(report, exercise, "forward", forward, first)
     if backward is not None and forwards.complete:
         forward_is_right = not report.wrong and not report.problems
-        backwards = _Runs(exercise, "backward", backward, draws, forwards.caches)
-        expected = _gradients(exercise, own, draws, forwards.values, right)
+        backwards = _Runs(exercise, "backward", watched[1] or backward, draws, forwards.caches)
+        expected = _gradients(exercise, first, draws, forwards.values, right)
         _judge(report, backwards, expected, known=forward_is_right)
         if not backwards.complete:
-            _judge_square(report, exercise, "backward", backward, own)
+            _judge_square(report, exercise, "backward", backward, first)
+    for each in watched:
+        report.problems += each.problems if isinstance(each, Watched) else []
     return report
 
 

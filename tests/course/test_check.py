@@ -44,6 +44,15 @@ def test_what_is_printed(capsys):
     assert "   wrong" in printed
 
 
+def test_a_notebook_shows_a_report_once(capsys):
+    report = check("rnn_step", EXERCISES["rnn_step"].forward, seed=0)
+    printed = capsys.readouterr().out
+    report._ipython_display_()
+    assert capsys.readouterr().out == ""
+    examine("rnn_step", EXERCISES["rnn_step"].forward, seed=0)._ipython_display_()
+    assert capsys.readouterr().out == printed
+
+
 def test_whose_function():
     assert whose(STEP.forward) == "lstm_step_forward of rnnlab.plain.lstm, the library's own"
     assert whose(np.tanh).startswith("tanh")

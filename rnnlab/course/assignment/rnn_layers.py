@@ -256,6 +256,7 @@ def temporal_affine_forward(x, w, b):
     -------
     out : (N, T, M)
     cache : tuple
+        The inputs x and the weights w.
     """
     N, T, D = x.shape
     out, cache = affine_forward(x.reshape(N * T, D), w, b)

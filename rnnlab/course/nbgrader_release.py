@@ -1,0 +1,67 @@
+"""The students' notebooks, made from the instructor's by nbgrader."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["generate", "require_nbgrader"]
+
+
+def require_nbgrader() -> None:
+    """Raise ImportError, which says what to install, if nbgrader is not installed."""
+    if find_spec("nbgrader") is None:
+        raise ImportError('releasing assignments needs nbgrader: pip install "rnnlab[course]"')
+
+
+def generate(course: Path, course_id: str, assignment: str) -> None:
+    """Make ``release/ASSIGNMENT`` from ``source/ASSIGNMENT``, and enter it in nbgrader's database.
+
+    Parameters
+    ----------
+    course : path
+        The folder of the course, with nbgrader's layout.
+    course_id, assignment : str
+
+    Raises
+    ------
+    ImportError
+        If nbgrader is not installed.
+    ValueError
+        If nbgrader refuses the notebook. The message ends with nbgrader's reason.
+    """
+    require_nbgrader()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nbgrader's dependencies warn of each other
+        from nbgrader.converters import GenerateAssignment
+        from nbgrader.converters.base import NbGraderException
+        from nbgrader.coursedir import CourseDirectory
+        from nbgrader.utils import setenv
+
+        reasons = _Reasons()
+        log = logging.Logger("nbgrader", logging.ERROR)
+        log.addHandler(reasons)
+        where = CourseDirectory(
+            root=str(course.resolve()), course_id=course_id, assignment_id=assignment, log=log
+        )
+        try:
+            with setenv(PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])):
+                GenerateAssignment(coursedir=where, log=log).start()  # it runs alembic, of this environment
+        except NbGraderException as error:
+            reason = reasons.first or str(error)
+            raise ValueError(f"nbgrader refuses the assignment {assignment}: {reason}") from None
+
+
+class _Reasons(logging.Handler):
+    """Keeps the last line of the first traceback that nbgrader logs: its exceptions do not say why."""
+
+    first = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage().rstrip()
+        if text.startswith("Traceback") and not self.first:
+            self.first = text.rpartition("\n")[2]

@@ -1,0 +1,187 @@
+"""The cells of the course's notebooks that nbgrader's metadata marks: exercises, tests and answers.
+
+| kind | solution | grade | grade_id |
+|---|---|---|---|
+| exercise | true | false | the name of the function that the cell defines |
+| test | false | true | ``test_`` and that name |
+| answer | true | true | ``answer_`` and the number of the question |
+
+A notebook is read as JSON, without nbformat and nbgrader.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+__all__ = ["BEGIN_SOLUTION", "END_SOLUTION", "CourseNotebook", "TaggedCell", "cleared", "read_notebook"]
+
+BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
+
+Kind = Literal["exercise", "test", "answer"]
+_KINDS: Mapping[tuple[bool, bool], Kind] = {  # by solution and grade
+    (True, False): "exercise",
+    (False, True): "test",
+    (True, True): "answer",
+}
+_GRADE_IDS: Mapping[Kind, tuple[str, str]] = {
+    "exercise": (r"(?!(?:test|answer)_)([A-Za-z_]\w*)", "the name of a function"),
+    "test": (r"test_([A-Za-z_]\w*)", "test_ and the name of a function"),
+    "answer": (r"answer_(\d+)", "answer_ and the number of a question"),
+}
+
+
+@dataclass(frozen=True)
+class TaggedCell:
+    """A cell that students write, or that is graded.
+
+    Attributes
+    ----------
+    kind : "exercise", "test" or "answer"
+    grade_id : str
+        nbgrader's name of the cell.
+    subject : str
+        The function of an exercise or of a test; the number of the question of an answer.
+    points : float
+        0 for an exercise, whose points are those of its test.
+    source : str
+    index : int
+        The place among all cells of the notebook, from 0.
+    cell_type : "code", "markdown" or "raw"
+    """
+
+    kind: Kind
+    grade_id: str
+    subject: str
+    points: float
+    source: str
+    index: int
+    cell_type: str
+
+
+@dataclass(frozen=True)
+class CourseNotebook:
+    """The tagged cells of a notebook, in their order.
+
+    Attributes
+    ----------
+    path : path
+    cells : tuple of TaggedCell
+        Empty if the notebook has no tag.
+    """
+
+    path: Path
+    cells: tuple[TaggedCell, ...]
+
+    @property
+    def exercises(self) -> tuple[TaggedCell, ...]:
+        """The cells in which students write functions."""
+        return self._of("exercise")
+
+    @property
+    def tests(self) -> tuple[TaggedCell, ...]:
+        """The cells that test these functions."""
+        return self._of("test")
+
+    @property
+    def answers(self) -> tuple[TaggedCell, ...]:
+        """The cells in which students answer questions."""
+        return self._of("answer")
+
+    @property
+    def points(self) -> float:
+        """The points of all cells."""
+        return sum(cell.points for cell in self.cells)
+
+    def _of(self, kind: Kind) -> tuple[TaggedCell, ...]:
+        return tuple(cell for cell in self.cells if cell.kind == kind)
+
+
+def read_notebook(path: str | os.PathLike[str]) -> CourseNotebook:
+    """Read the tagged cells of a notebook.
+
+    Parameters
+    ----------
+    path : path
+        Of a notebook with solutions, a released one, or a student's. Equal names of cells are no error.
+
+    Returns
+    -------
+    CourseNotebook
+
+    Raises
+    ------
+    ValueError
+        If the file is no notebook, or a tag has no valid ``grade_id`` or no points. The error names the file
+        and the cell.
+    """
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text("utf8"))
+    except ValueError as error:  # not JSON, or not UTF-8
+        raise ValueError(f"{path} is not a notebook, expected JSON: {error}") from None
+    cells = content.get("cells") if isinstance(content, dict) else None
+    if not isinstance(cells, list):
+        raise ValueError(f"{path} has no list of cells, expected a notebook of nbformat 4")
+    tagged = (_tagged(path, index, cell) for index, cell in enumerate(cells))
+    return CourseNotebook(path, tuple(cell for cell in tagged if cell is not None))
+
+
+def cleared(source: str) -> str:
+    """An exercise as students get it: what is between the markers is ``raise NotImplementedError()``.
+
+    It is what nbgrader's ClearSolutions makes of the source.
+
+    Raises
+    ------
+    ValueError
+        If the markers are not there in pairs.
+    """
+    lines: list[str] = []
+    inside, pairs = False, 0
+    for line in source.split("\n"):
+        if line.strip() in (BEGIN_SOLUTION, END_SOLUTION):
+            begins = line.strip() == BEGIN_SOLUTION
+            if begins == inside:
+                raise ValueError(f"{line.strip()} without its other marker, in: {source}")
+            if begins:
+                lines += [f"{line[: len(line) - len(line.lstrip())]}{each}" for each in _STUB]
+            inside, pairs = begins, pairs + begins
+        elif not inside:
+            lines.append(line)
+    if inside or not pairs:
+        raise ValueError(f"no pair of {BEGIN_SOLUTION} and {END_SOLUTION}, in: {source}")
+    return "\n".join(lines)
+
+
+_STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")  # nbgrader's
+
+
+def _tagged(path: Path, index: int, cell: Any) -> TaggedCell | None:
+    """A cell, or None if it has no tag, or one that is neither solved nor graded."""
+    where = f"{path}, cell {index}"
+    if not isinstance(cell, dict) or not isinstance(cell.get("metadata", {}), dict):
+        raise ValueError(f"{where} is not a cell, expected an object with source and metadata")
+    tag = cell.get("metadata", {}).get("nbgrader")
+    if not isinstance(tag, dict):
+        return None
+    kind = _KINDS.get((bool(tag.get("solution")), bool(tag.get("grade"))))
+    if kind is None:
+        return None
+    pattern, expected = _GRADE_IDS[kind]
+    grade_id, points = tag.get("grade_id"), tag.get("points", 0)
+    found = re.fullmatch(pattern, grade_id) if isinstance(grade_id, str) else None
+    if found is None:
+        raise ValueError(f"{where}: grade_id is {grade_id!r}, expected {expected} for the {kind} cell")
+    if kind == "exercise":
+        points = 0
+    elif isinstance(points, bool) or not isinstance(points, int | float) or not points > 0:
+        raise ValueError(f"{where}: points is {tag.get('points')!r}, expected a positive number")
+    source = cell.get("source", "")
+    text = "".join(source) if isinstance(source, list) else str(source)
+    return TaggedCell(kind, found[0], found[1], points, text, index, str(cell.get("cell_type")))

@@ -1,0 +1,64 @@
+"""Whether a function is a student's own: not the library's, and not a call of the library's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import rnnlab
+
+__all__ = ["Watched"]
+
+_LIBRARY = str(Path(rnnlab.__file__).parent)
+
+
+class Watched:
+    """A function whose calls of the library's solutions are noted.
+
+    Parameters
+    ----------
+    function : callable
+        What the student gives for ``name``.
+    name : str
+        Of the function that is to be written.
+    solutions : collection of str
+        The names of the functions of the exercise. Functions of the package ``rnnlab`` with these names must
+        not be called; others may.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str, solutions: Collection[str]) -> None:
+        self.function, self.name, self.solutions = function, name, frozenset(solutions)
+        self.called: dict[str, None] = {}  # functions of the library, as a set that keeps its order
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function, and note what it calls."""
+        before = sys.getprofile()
+        sys.setprofile(self._note)
+        try:
+            return self.function(*arguments)
+        finally:
+            sys.setprofile(before)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is to be reported; nothing if the function is the student's own."""
+        code = getattr(self.function, "__code__", None)
+        module = getattr(self.function, "__module__", None) or ""
+        if module.partition(".")[0] == "rnnlab" or (code is not None and _in_library(code)):
+            found = f"{module}.{getattr(self.function, '__qualname__', self.name)}"
+            return [f"{self.name} is {found}, the library's own: expected a function that you have written"]
+        return [
+            f"{self.name} calls {called}, the library's own: expected a function that you have written"
+            for called in self.called
+        ]
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_name in self.solutions and _in_library(frame.f_code):
+            self.called[f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"] = None
+
+
+def _in_library(code: CodeType) -> bool:
+    return Path(_LIBRARY) in Path(code.co_filename).parents

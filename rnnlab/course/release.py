@@ -1,0 +1,192 @@
+"""A course for nbgrader: assignments without solutions, the instructor's notebooks, and the solutions.
+
+The folder has nbgrader's layout:
+
+nbgrader_config.py, gradebook.db   settings, and the database in which nbgrader knows the assignments
+source/STEM/                       the instructor's notebook: solutions and hidden tests, no outputs
+release/STEM/, release/STEM.zip    what students get: signatures, docstrings and visible tests
+solutions/STEM.ipynb               the notebook with solutions, answers and outputs
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import rnnlab
+from rnnlab.course.nbgrader_release import generate, require_nbgrader
+from rnnlab.course.notebook_cells import CourseNotebook, read_notebook
+from rnnlab.course.release_files import archive, check_wheel, config, licences, readme, requirements
+from rnnlab.course.source_notebook import source_notebook
+
+__all__ = ["Assignment", "find_notebooks", "release"]
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A released notebook.
+
+    Attributes
+    ----------
+    name : str
+        The notebook's name without its suffix, which is nbgrader's name of the assignment.
+    exercises, answers : int
+        How many functions and answers are to be written.
+    points : float
+    """
+
+    name: str
+    exercises: int
+    answers: int
+    points: float
+
+
+def release(
+    directory: PathLike,
+    *,
+    notebooks: PathLike | None = None,
+    only: Sequence[str] = (),
+    course_id: str = "rnnlab",
+    wheel: PathLike | None = None,
+    rng: np.random.Generator | None = None,
+) -> list[Assignment]:
+    """Write a course for nbgrader, with one assignment for each notebook.
+
+    Parameters
+    ----------
+    directory : path
+        The folder of the course. It is complete or absent: everything is written to a temporary folder beside
+        it and renamed.
+    notebooks : path, optional
+        The folder of the notebooks. By default that of the clone that rnnlab is installed from, or
+        ``notebooks`` in the current folder.
+    only : sequence of str
+        Numbers or names of notebooks, such as "1" or "1_rnn_captioning". By default all that have exercises.
+    course_id : str
+        nbgrader's name of the course.
+    wheel : path, optional
+        A wheel of this version of rnnlab, which students install; the package index's if it is left out.
+    rng : numpy.random.Generator, optional
+        Draws the seeds of the hidden tests; new ones in every release if it is left out.
+
+    Returns
+    -------
+    list of Assignment
+
+    Raises
+    ------
+    FileExistsError
+        If ``directory`` is a file, or a folder that is not empty. Nothing is written then.
+    ImportError
+        If nbgrader is not installed.
+    ValueError
+        If there are no notebooks, one has no exercises, or nbgrader refuses one.
+    """
+    require_nbgrader()
+    target = Path(directory)
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise FileExistsError(
+            f"release: {target} exists, expected no such path or an empty folder: nothing is written"
+        )
+    chosen = _chosen(find_notebooks(notebooks), only)
+    built = Path(wheel) if wheel is not None else None
+    if built is not None:
+        check_wheel(built)
+    rng = np.random.default_rng() if rng is None else rng
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        _write(folder, chosen, course_id, built, rng)
+        folder.chmod(0o755)
+        if target.exists():
+            target.rmdir()
+        folder.rename(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return [
+        Assignment(each.path.stem, len(each.exercises), len(each.answers), each.points) for each in chosen
+    ]
+
+
+def find_notebooks(folder: PathLike | None = None) -> list[CourseNotebook]:
+    """The notebooks of a folder, in the order of their names.
+
+    Parameters
+    ----------
+    folder : path, optional
+        By default ``notebooks`` in the clone that rnnlab is installed from, or in the current folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there are none.
+    """
+    clone = Path(rnnlab.__file__).parents[1] / "notebooks"
+    places = [Path(folder)] if folder is not None else [clone, Path("notebooks")]
+    for place in places:
+        found = sorted(place.glob("*.ipynb"))
+        if found:
+            return [read_notebook(path) for path in found]
+    looked = " or ".join(str(place) for place in places)
+    raise FileNotFoundError(
+        f"release: no notebooks in {looked}: --notebooks names the folder of those of rnnlab's repository"
+    )
+
+
+def _chosen(found: Sequence[CourseNotebook], only: Sequence[str]) -> list[CourseNotebook]:
+    """The notebooks to release."""
+    tagged = [each for each in found if each.exercises]
+    known = ", ".join(each.path.stem for each in tagged) or "no notebook"
+    if not only:
+        if not tagged:
+            raise ValueError(f"release: no notebook in {found[0].path.parent} has exercises")
+        return tagged
+    for name in only:
+        if not any(name in _names(each) for each in tagged):
+            raise ValueError(f"release: only names {name!r}, expected numbers or names of: {known}")
+    return [each for each in tagged if _names(each) & {*only}]
+
+
+def _names(notebook: CourseNotebook) -> set[str]:
+    stem = notebook.path.stem
+    return {stem, stem.partition("_")[0]}
+
+
+def _write(
+    folder: Path,
+    chosen: Sequence[CourseNotebook],
+    course_id: str,
+    wheel: Path | None,
+    rng: np.random.Generator,
+) -> None:
+    """Write everything to an empty folder."""
+    (folder / "nbgrader_config.py").write_text(config(course_id), "utf8")
+    (folder / "solutions").mkdir()
+    texts = licences()
+    for notebook in chosen:
+        stem = notebook.path.stem
+        content = json.loads(notebook.path.read_text("utf8"))
+        source = folder / "source" / stem
+        source.mkdir(parents=True)
+        made = json.dumps(source_notebook(content, notebook, rng), indent=1, ensure_ascii=False)
+        files = texts | {
+            f"{stem}.ipynb": made + "\n",
+            "README.md": readme(stem),
+            "requirements.txt": requirements(content, wheel),
+        }
+        for name, text in files.items():
+            (source / name).write_text(text, "utf8")
+        if wheel is not None:
+            shutil.copyfile(wheel, source / wheel.name)
+        generate(folder, course_id, stem)
+        archive(folder / "release" / stem, folder / "release" / f"{stem}.zip")
+        shutil.copyfile(notebook.path, folder / "solutions" / notebook.path.name)

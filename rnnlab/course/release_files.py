@@ -1,0 +1,171 @@
+"""The files beside a released notebook: licence, requirements and how to begin; nbgrader's settings."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.metadata as metadata
+import re
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import rnnlab
+
+__all__ = ["LICENCES", "archive", "check_wheel", "config", "licences", "readme", "requirements"]
+
+LICENCES = ("LICENSE", "NOTICE")
+
+# Functions of rnnlab that need a package which is not among the requirements of rnnlab.
+_NEEDS = {
+    "open_digits": "scikit-learn",
+    "state_map": "scikit-learn",
+    "score_captions": "pycocoevalcap",
+    "corpus_bleu": "sacrebleu",
+}
+
+
+def licences() -> dict[str, str]:
+    """The texts of :data:`LICENCES`, from the clone or from the installed package."""
+    clone = Path(rnnlab.__file__).parents[1]
+    found = {}
+    for name in LICENCES:
+        if (clone / "setup.cfg").exists():
+            found[name] = (clone / name).read_text("utf8")
+        else:
+            text = metadata.distribution("rnnlab").read_text(f"licenses/{name}")
+            if text is None:
+                raise FileNotFoundError(f"the installed rnnlab has no {name}: install it again")
+            found[name] = text
+    return found
+
+
+def requirements(content: Mapping[str, Any], wheel: Path | None) -> str:
+    """A requirements.txt: rnnlab and the packages that a notebook imports, in the installed versions.
+
+    Parameters
+    ----------
+    content : mapping
+        The notebook, as it is in its file.
+    wheel : path, optional
+        Of rnnlab, which lies beside the file; the version of the package index if it is left out.
+
+    Raises
+    ------
+    ValueError
+        If the notebook imports a package that is not installed.
+    """
+    distributions = _distributions()
+    names = set()
+    for module in _imported(content) - {*sys.stdlib_module_names, "rnnlab"}:
+        if module not in distributions:
+            raise ValueError(f"the notebook imports {module}, which is not installed: its version is unknown")
+        names.add(distributions[module][0])
+    code = _code(content)
+    names |= {package for function, package in _NEEDS.items() if re.search(rf"\b{function}\(", code)}
+    first = f"./{wheel.name}" if wheel else f"rnnlab=={rnnlab.__version__}"
+    return "\n".join([first, *(f"{name}=={_version(name)}" for name in sorted(names, key=str.lower))]) + "\n"
+
+
+def check_wheel(wheel: Path) -> None:
+    """Check that a file is a wheel of this version of rnnlab.
+
+    Raises
+    ------
+    ValueError
+        If it is another file.
+    """
+    expected = f"rnnlab-{rnnlab.__version__}-py3-none-any.whl"
+    if wheel.name != expected or not zipfile.is_zipfile(wheel):
+        raise ValueError(
+            f"wheel is {wheel}, expected a file {expected}, as `pip wheel --no-deps .` writes it"
+        )
+
+
+def readme(stem: str) -> str:
+    """How a student begins, on a computer and on Colab, and what is handed in."""
+    return f"""# {stem}
+
+Complete `{stem}.ipynb`: replace each `raise NotImplementedError()` by your code, and each "YOUR ANSWER HERE"
+by your answer. Do not change or delete the cells with tests. Hand in the notebook under the same name.
+
+## On your computer
+
+In this folder, with Python 3.11 or newer:
+
+    python -m venv .venv
+    source .venv/bin/activate        # Windows: .venv\\Scripts\\activate
+    pip install -r requirements.txt jupyterlab
+    jupyter lab {stem}.ipynb
+
+No data is downloaded. The pictures and captions are generated on first use, in about 20 seconds.
+
+## On Google Colab
+
+1. "File", "Upload notebook": `{stem}.ipynb`.
+2. Drag `{stem}.zip` into the list of files at the left.
+3. Run this in a new first cell, and restart the session if Colab asks for it:
+
+       !unzip -qo {stem}.zip && cd {stem} && pip install -q -r requirements.txt
+
+Delete this cell before you hand in the notebook.
+"""
+
+
+def config(course_id: str) -> str:
+    """The text of nbgrader_config.py."""
+    return f'''"""Settings of nbgrader. Run its commands in this folder."""
+
+c = get_config()  # noqa: F821
+
+c.CourseDirectory.course_id = {course_id!r}
+c.CourseDirectory.source_directory = "source"
+c.CourseDirectory.release_directory = "release"
+c.CourseDirectory.submitted_directory = "submitted"
+c.CourseDirectory.autograded_directory = "autograded"
+c.CourseDirectory.feedback_directory = "feedback"
+c.CourseDirectory.directory_structure = "{{nbgrader_step}}/{{student_id}}/{{assignment_id}}"
+
+# The seconds that a cell may take. Some cells train a model.
+c.Execute.timeout = 900
+'''
+
+
+def archive(folder: Path, target: Path) -> None:
+    """Write a folder to a zip file, under its own name."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
+        for path in sorted(folder.rglob("*")):
+            made.write(path, path.relative_to(folder.parent))
+
+
+def _code(content: Mapping[str, Any]) -> str:
+    """All code of a notebook, without IPython's own commands."""
+    cells = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
+    return "\n".join(line for cell in cells for line in cell.splitlines() if line.lstrip()[:1] not in "%!")
+
+
+def _imported(content: Mapping[str, Any]) -> set[str]:
+    """The packages that a notebook imports."""
+    found = set()
+    for node in ast.walk(ast.parse(_code(content))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    """The distributions of each installed package. It takes a second to read them."""
+    return metadata.packages_distributions()
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        message = f"the notebook needs {distribution}, which is not installed: its version is unknown"
+        raise ValueError(message) from None

@@ -1,0 +1,130 @@
+"""The instructor's notebook of an assignment: a notebook of ours without outputs, with hidden tests.
+
+A test cell ends with a call of :func:`rnnlab.course.check`. Its hidden test makes the same call on new random
+inputs, and with ``own=True``, which refuses functions of the library.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rnnlab.course.notebook_cells import CourseNotebook
+
+__all__ = ["BEGIN_HIDDEN", "END_HIDDEN", "NUM_SEEDS", "source_notebook", "with_hidden_test", "without_links"]
+
+BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
+NUM_SEEDS = 3  # a hidden test repeats its check with so many seeds
+
+_LINK = re.compile(r"\[([^\]\n]+)\]\(([^)\s]+)\)")
+
+
+def source_notebook(
+    content: Mapping[str, Any], tags: CourseNotebook, rng: np.random.Generator
+) -> dict[str, Any]:
+    """The notebook that nbgrader makes the students' notebook from.
+
+    Parameters
+    ----------
+    content : mapping
+        The notebook, as it is in its file.
+    tags : CourseNotebook
+        Its tagged cells.
+    rng : numpy.random.Generator
+        Draws the seeds of the hidden tests.
+
+    Returns
+    -------
+    dict
+        A copy without outputs. Its tests have hidden tests, and its links lead to no other file.
+
+    Raises
+    ------
+    ValueError
+        If a test cell does not call ``check``.
+    """
+    made = copy.deepcopy(dict(content))
+    tests = {cell.index: cell for cell in tags.tests}
+    for index, cell in enumerate(made["cells"]):
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+            if index in tests:
+                seeds = [int(seed) for seed in rng.integers(2**32, size=NUM_SEEDS)]
+                where = f"{tags.path}, cell {tests[index].grade_id}"
+                text = with_hidden_test(text, seeds, where=where)
+        elif cell["cell_type"] == "markdown":
+            text = without_links(text)
+        cell["source"] = text.splitlines(keepends=True)
+    return made
+
+
+def with_hidden_test(source: str, seeds: list[int], *, where: str) -> str:
+    """A test cell with a hidden test: its last call of ``check``, with each of the seeds.
+
+    Parameters
+    ----------
+    source : str
+    seeds : list of int
+    where : str
+        The file and the cell, for errors.
+
+    Raises
+    ------
+    ValueError
+        If the cell is no Python, has no call of ``check``, or has a hidden test.
+    """
+    if "HIDDEN TESTS" in source:
+        raise ValueError(f"{where} has a hidden test, expected none: they are made for each release")
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise ValueError(f"{where} is no Python: {error}") from None
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == "check"]
+    if not calls:
+        raise ValueError(f"{where} does not call check, expected a call such as check('rnn_step', ...)")
+    call = max(calls, key=lambda node: (node.lineno, node.col_offset))
+    arguments = [ast.unparse(each) for each in call.args]
+    arguments += [ast.unparse(each) for each in call.keywords if each.arg not in ("seed", "own")]
+    test = f"hidden_check({', '.join([*arguments, 'seed=hidden_seed', 'own=True'])})"
+    lines = [
+        source.rstrip("\n"),
+        BEGIN_HIDDEN,
+        "from rnnlab.course import check as hidden_check",
+        "",
+        f"for hidden_seed in {tuple(seeds)}:",
+        f"    {test}",
+        END_HIDDEN,
+    ]
+    return "\n".join(lines)
+
+
+def without_links(text: str) -> str:
+    """Markdown in which links to other files are text; those to addresses and headings are left as they are.
+
+    Examples
+    --------
+    >>> without_links("see [`rnn.py`](../rnnlab/plain/rnn.py) and [the cell](2_lstm.ipynb)")
+    'see `rnnlab/plain/rnn.py` and the cell (`2_lstm.ipynb`)'
+    """
+    return _LINK.sub(_as_text, text)
+
+
+def _as_text(link: re.Match[str]) -> str:
+    label, target = link.groups()
+    if target.startswith("#") or re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:", target):
+        return link[0]
+    path = re.sub(r"^(\.{1,2}/)+", "", target.partition("#")[0])
+    if label.startswith("`") and path.endswith(label.strip("`")):
+        return f"`{path}`"
+    return f"{label} (`{path}`)"
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

@@ -1,0 +1,40 @@
+"""What nbgrader makes of a notebook, and what it says of one that it refuses."""
+
+import pytest
+
+from rnnlab.course import nbgrader_release
+from rnnlab.course.nbgrader_release import generate, require_nbgrader
+
+from . import small_notebook
+
+
+def test_without_nbgrader(monkeypatch, tmp_path):
+    monkeypatch.setattr(nbgrader_release, "find_spec", lambda name: None)
+    with pytest.raises(
+        ImportError, match=r'releasing assignments needs nbgrader: pip install "rnnlab\[course\]"'
+    ):
+        require_nbgrader()
+    with pytest.raises(ImportError, match="needs nbgrader"):
+        generate(tmp_path, "course", "1_a")
+
+
+@pytest.mark.usefixtures("quick_databases")
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda cells: [*cells, small_notebook.exercise("rnn_step_forward", "x = 1")], "Duplicate grade id"),
+        (
+            lambda cells: [*cells[:2], small_notebook.exercise("f", "### BEGIN SOLUTION\nx = 1")],
+            "no end solution statement found",
+        ),
+        (
+            lambda cells: [*cells, small_notebook.cell("code", "### BEGIN SOLUTION\nx\n### END SOLUTION")],
+            "Solution region",
+        ),
+    ],
+)
+def test_a_notebook_that_nbgrader_refuses(tmp_path, change, reason):
+    small_notebook.write(tmp_path / "source" / "1_a" / "1_a.ipynb", change(small_notebook.cells()))
+    with pytest.raises(ValueError, match=f"^nbgrader refuses the assignment 1_a: .*{reason}"):
+        generate(tmp_path, "course", "1_a")
+    assert not (tmp_path / "release" / "1_a").exists()
