@@ -22,7 +22,7 @@ _WORDS = {
     word: token
     for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "dog", "cat", "runs", "sleeps"])
 }
-_SIZES = {"input_dim": 6, "wordvec_dim": 7, "hidden_dim": 8}
+_SIZES: dict[str, Any] = {"input_dim": 6, "wordvec_dim": 7, "hidden_dim": 8}
 _LIMIT = 1e-7
 _LENGTH = 12  # of the captions that are sampled
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from .mistake import ACCUMULATED, AVERAGED, BATCH, ORDER, SIGN, TRANSPOSED, WRITTEN, either, planted
 
 _SIGMOID = """
+import numpy as np
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 """
 
 _RNN_STEP = """
+import numpy as np
+
+
 def rnn_step_forward(x, prev_h, Wx, Wh, b):
     next_h = np.tanh(np.dot(x, Wx) + np.dot(prev_h, Wh) + b)
     cache = (x, prev_h, Wx, Wh, next_h)

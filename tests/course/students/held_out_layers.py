@@ -5,6 +5,9 @@ from __future__ import annotations
 from .mistake import AVERAGED, TRANSPOSED, either, planted
 
 _EMBEDDING = """
+import numpy as np
+
+
 def word_embedding_forward(x, W):
     out = W[x, :]
     cache = (x, W)
@@ -22,6 +25,9 @@ def word_embedding_backward(dout, cache):
 """
 
 _AFFINE = """
+import numpy as np
+
+
 def affine_forward(x, w, b):
     rows = x.reshape(x.shape[0], -1)
     out = rows.dot(w) + b
@@ -38,6 +44,9 @@ def affine_backward(dout, cache):
 """
 
 _TEMPORAL_AFFINE = """
+import numpy as np
+
+
 def temporal_affine_forward(x, w, b):
     N, T, D = x.shape
     M = b.shape[0]
@@ -56,6 +65,9 @@ def temporal_affine_backward(dout, cache):
 """
 
 _SOFTMAX = """
+import numpy as np
+
+
 def softmax_loss(x, y):
     shifted = x - np.max(x, axis=1, keepdims=True)
     exps = np.exp(shifted)
@@ -69,6 +81,9 @@ def softmax_loss(x, y):
 """
 
 _TEMPORAL_SOFTMAX = """
+import numpy as np
+
+
 def temporal_softmax_loss(x, y, mask):
     N, T, V = x.shape
     x_flat = x.reshape(N * T, V)
@@ -85,6 +100,9 @@ def temporal_softmax_loss(x, y, mask):
 """
 
 _KEYS = """
+import numpy as np
+
+
 def attention_keys_forward(memory, params):
     return memory.dot(params["Wm"]) + params["b"], (memory, params)
 
@@ -99,6 +117,9 @@ def attention_keys_backward(dkeys, cache):
 """
 
 _ATTENTION_STEP = """
+import numpy as np
+
+
 def attention_step_forward(query, keys, memory, params):
     u = np.tanh(query.dot(params["Wq"])[:, None, :] + keys)
     e = u.dot(params["v"])
@@ -145,6 +166,9 @@ def attend_backward(dcontext, cache):
 )
 
 _SELECTOR = """
+import numpy as np
+
+
 def selector_forward(context, h, w, b):
     beta = 1 / (1 + np.exp(-(h.dot(w) + b)))[:, None]
     return beta * context, (context, h, w, beta)
@@ -162,6 +186,9 @@ def selector_backward(dscaled, cache):
 """
 
 _DOUBLY_STOCHASTIC = """
+import numpy as np
+
+
 def doubly_stochastic_loss(weights, lengths=None):
     N, T, L = weights.shape
     real = np.ones((N, T)) if lengths is None else np.arange(T) < np.asarray(lengths)[:, None]
@@ -202,6 +229,9 @@ def target_attention_backward(dcontexts, cache):
 )
 
 _ARNET = """
+import numpy as np
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
@@ -259,6 +289,9 @@ def arnet_backward(dloss, cache):
 """
 
 _DISCRIMINATIVE = """
+import numpy as np
+
+
 def discriminative_forward(thoughts, words, params):
     scores = thoughts.dot(params["W"])
     best = scores.argmax(axis=1)
