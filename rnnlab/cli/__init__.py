@@ -12,6 +12,7 @@ rnnlab kernels [--warm-up]                                 show which kernels co
 rnnlab data prepare | info                                 prepare data sets, and describe them
 rnnlab recipe KIND                                         print a recipe with all keys and their meaning
 rnnlab course cs231n DIR                                   write the files of the cs231n assignment
+rnnlab course check FOLDER                                 check the files that a student has filled in
 rnnlab course release DIR                                  write assignments from the notebooks, for nbgrader
 
 Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.

@@ -8,6 +8,7 @@ from typing import Any
 from rnnlab.cli import course_grade
 from rnnlab.cli.arguments import show_help
 from rnnlab.course.assignment_files import write_assignment
+from rnnlab.course.folder_check import check_folder
 from rnnlab.course.release import release
 
 
@@ -20,6 +21,11 @@ def add(commands: Any) -> None:
     cs231n = actions.add_parser("cs231n", help="write the files of the cs231n assignment, to fill in")
     cs231n.set_defaults(run=_cs231n)
     cs231n.add_argument("directory", metavar="DIR", help="the folder of the notebooks")
+
+    check = actions.add_parser("check", help="check the files of the cs231n assignment that are filled in")
+    check.set_defaults(run=_check)
+    check.add_argument("folder", metavar="FOLDER", help="the folder with the package cs231n")
+    check.add_argument("--json", metavar="FILE", help="write the points and what is wrong as JSON")
 
     made = actions.add_parser("release", help="write assignments from the notebooks, for nbgrader")
     made.set_defaults(run=_release)
@@ -42,6 +48,14 @@ def _cs231n(options: argparse.Namespace) -> int:
     written = write_assignment(options.directory)
     print(f"Wrote {written}. Fill in rnn_layers.py, then classifiers/rnn.py.")
     return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    report = check_folder(options.folder)
+    print(report)
+    if options.json:
+        report.write_json(options.json)
+    return 0 if report.passed else 1
 
 
 def _release(options: argparse.Namespace) -> int:

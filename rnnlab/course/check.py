@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.course.diagnosis import Diagnosis, Results, diagnose, draws_of
-from rnnlab.course.exercise import Draw, Exercise, WrongResults, copied, in_letters, shape_of
+from rnnlab.course.exercise import Draw, Drawn, Exercise, WrongResults, copied, in_letters, shape_of
 from rnnlab.course.exercises import exercise as exercise_of
 from rnnlab.course.ownership import Watched
 from rnnlab.course.student_functions import place_of
@@ -256,7 +256,7 @@ class _Runs:
             self.problems.append(str(error))
             return False
         except Exception as error:
-            self.problems.append(_raised(self.function, error))
+            self.problems.append(raised(self.function, error))
             return False
         self._compare(before, _contents(names, arguments))
         for name, problem in self._misfits(found, draw):
@@ -305,7 +305,7 @@ def _contents(names: Sequence[str], values: Sequence[Any]) -> dict[str, Array]:
     return found
 
 
-def _raised(function: str, error: Exception) -> str:
+def raised(function: str, error: Exception) -> str:
     """An exception, with the line of the student's code that raised it."""
     if isinstance(error, NotImplementedError):
         return f"{function} is not implemented yet"
@@ -402,17 +402,16 @@ def _numeric(exercise: Exercise, forward: Callable[..., Any], draw: Draw) -> Res
     """The gradients of a forward by central differences, of all its results that have a gradient."""
     inputs = copied(draw.inputs)
     found: dict[str, Array] = {}
+
+    def weighted(_: Array) -> Array:
+        outs = exercise.named("forward", forward(*copied(inputs).values()))
+        pairs = zip(exercise.outs, draw.douts, strict=False)
+        return np.concatenate([np.ravel(outs[name] * dout) for name, dout in pairs])
+
     for name, spec in exercise.inputs.items():
-        if callable(spec):
+        if isinstance(spec, Drawn):
             continue
         arrays = inputs[name] if isinstance(spec, Mapping) else {name: inputs[name]}
         for key, array in arrays.items():
-            total = np.zeros(array.shape)
-            for out, dout in zip(exercise.outs, draw.douts, strict=False):
-
-                def value(_: Array, out: str = out) -> Array:
-                    return exercise.named("forward", forward(*copied(inputs).values()))[out]
-
-                total = total + eval_numerical_gradient_array(value, array, dout)
-            found[f"d{key}"] = total
+            found[f"d{key}"] = eval_numerical_gradient_array(weighted, array, np.ones(1))
     return found

@@ -52,15 +52,50 @@ def _both(known: set[str], alike: Alike, name: str) -> list[str]:
     return [each for each in alike(name) if each in known]
 
 
-def compiled(definition: ast.FunctionDef, edit: Edit | None = None) -> CodeType:
-    """The code of a module that has the function alone, as it is or with an edit."""
-    restore = _put(definition, edit.node, edit.new) if edit else None
-    module = ast.fix_missing_locations(ast.Module([definition], []))
-    try:
-        return compile(module, f"<{definition.name}>", "exec")
-    finally:
-        if restore is not None:
-            restore()
+class Source:
+    """A function that is compiled with one edit at a time.
+
+    Parameters
+    ----------
+    definition : ast.FunctionDef
+        Its nodes have line numbers, as those that are parsed have.
+    """
+
+    def __init__(self, definition: ast.FunctionDef) -> None:
+        self._definition = definition
+        self._places: dict[ast.AST, tuple[ast.AST, str, int | None]] = {}  # parent, field, place in a list
+        for parent in ast.walk(definition):
+            for name, value in ast.iter_fields(parent):
+                if isinstance(value, ast.AST):
+                    self._places.setdefault(value, (parent, name, None))
+                elif isinstance(value, list):
+                    for place, each in enumerate(value):
+                        if isinstance(each, ast.AST):
+                            self._places.setdefault(each, (parent, name, place))
+
+    def compiled(self, edit: Edit | None = None) -> CodeType:
+        """The code of a module that has the function alone, as it is or with an edit."""
+        if edit is None:
+            return self._compiled()
+        ast.fix_missing_locations(edit.new)
+        self._put(edit.node, edit.new)
+        try:
+            return self._compiled()
+        finally:
+            self._put(edit.node, edit.node)
+
+    def _compiled(self) -> CodeType:
+        return compile(ast.Module([self._definition], []), f"<{self._definition.name}>", "exec")
+
+    def _put(self, node: ast.AST, new: ast.AST) -> None:
+        """Put another node in the place of one, or the node itself to undo it."""
+        if node not in self._places:
+            raise AssertionError(f"{self._definition.name} has no such node")
+        parent, name, place = self._places[node]
+        if place is None:
+            setattr(parent, name, new)
+        else:
+            getattr(parent, name)[place] = new
 
 
 # ---------------------------------------------------------------- where values are computed
@@ -360,18 +395,3 @@ def _scaled(node: ast.expr) -> ast.expr:
 
 def _transposed(node: ast.expr) -> ast.expr:
     return ast.Attribute(node, "T", ast.Load())
-
-
-def _put(definition: ast.FunctionDef, node: ast.AST, new: ast.AST) -> Callable[[], None]:
-    """Put another node in the place of one; return a function that undoes it."""
-    for parent in ast.walk(definition):
-        for name, value in ast.iter_fields(parent):
-            if value is node:
-                setattr(parent, name, new)
-                return lambda: setattr(parent, name, node)
-            if isinstance(value, list):
-                for place, each in enumerate(value):
-                    if each is node:
-                        value[place] = new
-                        return lambda: value.__setitem__(place, node)
-    raise AssertionError(f"{definition.name} has no such node")

@@ -15,9 +15,19 @@ import numpy as np
 from rnnlab.types import Array
 
 Sizes = Mapping[str, int]  # by letter: N, T, D, H, ...
-# The axes of an array, such as "N T 4H" or "N AB" (A times B); a function that draws a value; or the axes of
-# each parameter in a dict.
-Spec = str | Callable[[np.random.Generator, Sizes], Any] | Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An input without a gradient, such as tokens: its axes, and the function that draws it."""
+
+    axes: str
+    draw: Callable[[np.random.Generator, Sizes], Array]
+
+
+# The axes of an array of real numbers, such as "N T 4H" or "N AB" (A times B); an input without a gradient;
+# or the axes of each parameter in a dict.
+Spec = str | Drawn | Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,12 @@ class Exercise:
                 found[f"d{name}"] = spec
         return dict([*found.items()][:1]) if self.is_loss else found
 
+    def arguments(self, kind: str) -> dict[str, str | None]:
+        """The axes of the arguments of the forward or the backward, by name; None for a cache or a dict."""
+        if kind == "forward":
+            return {name: axes_of(spec) for name, spec in self.inputs.items()}
+        return {f"d{name}": self.outs[name] for name in [*self.outs][: self.douts]} | {"cache": None}
+
     def results(self, kind: str) -> dict[str, str]:
         """The axes of what the forward or the backward computes, by name, without the cache."""
         if self.is_loss:
@@ -101,7 +117,9 @@ class Exercise:
             expected = [*self.outs, *(self.gradients if self.is_loss else ["cache"])]
             taken = expected if self.is_loss else expected[:-1]
         else:
-            expected = taken = [f"d{name}" for name, spec in self.inputs.items() if not callable(spec)]
+            expected = taken = [
+                f"d{name}" for name, spec in self.inputs.items() if not isinstance(spec, Drawn)
+            ]
         if len(given) != len(expected):
             raise WrongResults(
                 f"{function} returns {_counted(given)}, expected {len(expected)}: {', '.join(expected)}"
@@ -164,6 +182,13 @@ def shape_of(axes: str, sizes: Sizes) -> tuple[int, ...]:
     )
 
 
+def axes_of(spec: Spec) -> str | None:
+    """The axes of an input; None for a dict of parameters."""
+    if isinstance(spec, Drawn):
+        return spec.axes
+    return spec if isinstance(spec, str) else None
+
+
 def in_letters(axes: str) -> str:
     """Axes as they are printed: (N, T, 4H)."""
     names = axes.split()
@@ -209,12 +234,15 @@ def _letters(specs: list[Spec]) -> list[str]:
     for spec in specs:
         if isinstance(spec, Mapping):
             letters += _letters(list(spec.values()))
-        elif isinstance(spec, str):
-            letters += [letter for axis in spec.split() for letter in _factor(axis)[1]]
+        else:
+            axes = spec.axes if isinstance(spec, Drawn) else spec
+            letters += [letter for axis in axes.split() for letter in _factor(axis)[1]]
     return letters
 
 
 def _drawn(spec: Spec, rng: np.random.Generator, sizes: Sizes) -> Any:
     if isinstance(spec, Mapping):
         return {key: _drawn(axes, rng, sizes) for key, axes in spec.items()}
-    return 0.8 * rng.standard_normal(shape_of(spec, sizes)) if isinstance(spec, str) else spec(rng, sizes)
+    if isinstance(spec, Drawn):
+        return spec.draw(rng, sizes)
+    return 0.8 * rng.standard_normal(shape_of(spec, sizes))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
-from rnnlab.course.exercise import Exercise, Sizes
+from rnnlab.course.exercise import Drawn, Exercise, Sizes, shape_of
 from rnnlab.types import Array
 
 __all__ = ["EXERCISES", "exercise"]
@@ -26,19 +26,19 @@ def exercise(name: str) -> Exercise:
     return known
 
 
-def _tokens(size: str, *axes: str) -> Callable[[np.random.Generator, Sizes], Array]:
-    """Draws integers in [0, size - 1), some equal and some not; the largest token does not occur.
+def _tokens(size: str, axes: str) -> Drawn:
+    """Integers in [0, size - 1), some equal and some not; the largest token does not occur.
 
     The first step of the last sequence has the token of the first step of the first.
     """
 
     def draw(rng: np.random.Generator, sizes: Sizes) -> Array:
-        tokens = rng.integers(max(sizes[size] - 1, 1), size=[sizes[axis] for axis in axes])
+        tokens = rng.integers(max(sizes[size] - 1, 1), size=shape_of(axes, sizes))
         tokens[(-1, *[0] * (tokens.ndim - 1))] = tokens.flat[0]
         tokens.flat[1] = (tokens.flat[0] + 1) % (sizes[size] - 1)
         return tokens
 
-    return draw
+    return Drawn(axes, draw)
 
 
 def _mask(rng: np.random.Generator, sizes: Sizes) -> Array:
@@ -76,12 +76,12 @@ EXERCISES: Mapping[str, Exercise] = {
     for each in (
         Exercise("affine", "affine", {"x": "N D E", "w": "DE M", "b": "M"}, {"out": "N M"}),
         Exercise("temporal_affine", "affine", {"x": "N T D", "w": "D M", "b": "M"}, {"out": "N T M"}),
-        Exercise("word_embedding", "embedding", {"x": _tokens("V", "N", "T"), "W": "V D"}, {"out": "N T D"}),
+        Exercise("word_embedding", "embedding", {"x": _tokens("V", "N T"), "W": "V D"}, {"out": "N T D"}),
         Exercise("softmax_loss", "softmax", {"x": "N V", "y": _tokens("V", "N")}, {"loss": ""}, is_loss=True),
         Exercise(
             "temporal_softmax_loss",
             "softmax",
-            {"x": "N T V", "y": _tokens("V", "N", "T"), "mask": _mask},
+            {"x": "N T V", "y": _tokens("V", "N T"), "mask": Drawn("N T", _mask)},
             {"loss": ""},
             is_loss=True,
         ),
@@ -137,7 +137,7 @@ EXERCISES: Mapping[str, Exercise] = {
         Exercise(
             "discriminative",
             "discriminative",
-            {"thoughts": "N L H", "words": _words, "params": {"W": "H K"}},
+            {"thoughts": "N L H", "words": Drawn("N P", _words), "params": {"W": "H K"}},
             {"loss": ""},
             sizes={"P": 3, "K": 7},
         ),

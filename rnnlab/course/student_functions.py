@@ -1,7 +1,8 @@
 """The functions that students write: their names, arguments and results, counted and checked calls of them.
 
-The names, arguments and results are those of the cs231n course, which :mod:`rnnlab.layers` keeps. A call of a
-:class:`StudentFunction` checks each result, so that a mistake is found in the function that made it.
+The names, arguments and results are those of the exercises (:mod:`rnnlab.course.exercises`), which
+:mod:`rnnlab.layers` has too. A call of a :class:`StudentFunction` checks each result, so that a mistake is
+found in the function that made it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.course.exercise import Exercise
+from rnnlab.course.exercises import EXERCISES
 from rnnlab.layers.checks import check_shapes
 from rnnlab.types import Array
 
@@ -28,42 +31,31 @@ class Signature(NamedTuple):
     results: Mapping[str, str | None]
 
 
-def _of_cell(cell: str, gates: str, states: tuple[str, ...]) -> dict[str, Signature]:
-    """The functions of a cell; ``gates`` is the number of pre-activations, such as "4H"."""
-    params = {"Wx": f"D {gates}", "Wh": f"H {gates}", "b": gates}
-    dparams = {f"d{name}": axes for name, axes in params.items()}
-    prev, after = ({f"{when}_{each}": "N H" for each in states} for when in ("prev", "next"))
-    dprev, dafter = ({f"d{name}": axes for name, axes in each.items()} for each in (prev, after))
-    cache = {"cache": None}
+def _signatures(exercise: Exercise) -> dict[str, Signature]:
+    """The functions of an exercise."""
     return {
-        f"{cell}_step_forward": Signature({"x": "N D", **prev, **params}, {**after, **cache}),
-        f"{cell}_step_backward": Signature({**dafter, **cache}, {"dx": "N D", **dprev, **dparams}),
-        f"{cell}_forward": Signature({"x": "N T D", "h0": "N H", **params}, {"h": "N T H", **cache}),
-        f"{cell}_backward": Signature({"dh": "N T H", **cache}, {"dx": "N T D", "dh0": "N H", **dparams}),
+        name: Signature(
+            exercise.arguments(kind),
+            exercise.results(kind) | ({"cache": None} if kind == "forward" and not exercise.is_loss else {}),
+        )
+        for name, kind in zip(exercise.functions, ("forward", "backward"), strict=False)
     }
 
 
-CELLS = {
-    "rnn": _of_cell("rnn", "H", ("h",)),
-    "lstm": _of_cell("lstm", "4H", ("h", "c")),
-    "gru": _of_cell("gru", "3H", ("h",)),
-    "simplified_gru": _of_cell("simplified_gru", "2H", ("h",)),
+CELLS: dict[str, dict[str, Signature]] = {
+    cell: _signatures(EXERCISES[f"{cell}_step"]) | _signatures(EXERCISES[cell])
+    for cell in ("rnn", "lstm", "gru", "simplified_gru")
 }
 
 SIGNATURES: dict[str, Signature] = {
-    name: signature for cell in CELLS.values() for name, signature in cell.items()
-} | {
-    "word_embedding_forward": Signature({"x": "N T", "W": "V D"}, {"out": "N T D", "cache": None}),
-    "word_embedding_backward": Signature({"dout": "N T D", "cache": None}, {"dW": "V D"}),
-    "temporal_affine_forward": Signature(
-        {"x": "N T D", "w": "D M", "b": "M"}, {"out": "N T M", "cache": None}
-    ),
-    "temporal_affine_backward": Signature(
-        {"dout": "N T M", "cache": None}, {"dx": "N T D", "dw": "D M", "db": "M"}
-    ),
-    "temporal_softmax_loss": Signature(
-        {"x": "N T V", "y": "N T", "mask": "N T"}, {"loss": "", "dx": "N T V"}
-    ),
+    name: signature
+    for signatures in (
+        *CELLS.values(),
+        _signatures(EXERCISES["word_embedding"]),
+        _signatures(EXERCISES["temporal_affine"]),
+        _signatures(EXERCISES["temporal_softmax_loss"]),
+    )
+    for name, signature in signatures.items()
 }
 
 

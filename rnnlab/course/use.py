@@ -13,8 +13,10 @@ and no other model does.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from rnnlab.course.student_functions import CELLS, SIGNATURES, StudentFunction
@@ -77,7 +79,14 @@ def use(model: CaptioningRNN, **functions: Callable[..., Any]) -> AbstractContex
     Returns
     -------
     context manager
-        ``with`` gives a :class:`Used`, whose ``calls`` counts the calls of each function.
+        ``with`` gives a :class:`Used`, whose ``calls`` counts the calls of each function in this block. After
+        its block has ended it can be entered again.
+
+    Warns
+    -----
+    RuntimeWarning
+        When the context manager is deleted without having been entered: without ``with``, ``use`` has no
+        effect.
 
     Raises
     ------
@@ -90,24 +99,67 @@ def use(model: CaptioningRNN, **functions: Callable[..., Any]) -> AbstractContex
         If the model is not a CaptioningRNN, or a function cannot be called. Within the block, if a result is
         not an array or has a wrong dtype.
     """
-    used = Used()
     _check_model(model)
     _check_names(functions)
-    wrapped = {name: StudentFunction(name, function, used.calls) for name, function in functions.items()}
-    return _in_place(_parts(model, wrapped), used)
+    _wrapped_parts(model, functions, Used())  # so that functions that do not fit are refused here
+    caller = sys._getframe(1)
+    return _Block(model, functions, (caller.f_code.co_filename, caller.f_lineno))
 
 
-@contextmanager
-def _in_place(parts: Sequence[tuple[Any, str, Any]], used: Used) -> Iterator[Used]:
-    """Replace parts of a model within a block."""
-    replaced = [(owner, name, getattr(owner, name)) for owner, name, _ in parts]
-    try:
+class _Block:
+    """The context manager of :func:`use`; it can be entered again after its block has ended.
+
+    Parameters
+    ----------
+    model : CaptioningRNN
+    functions : dict of str to callable
+    place : tuple of str and int
+        File and line of the call of :func:`use`, for the warning that it was never entered.
+    """
+
+    def __init__(
+        self, model: CaptioningRNN, functions: Mapping[str, Callable[..., Any]], place: tuple[str, int]
+    ) -> None:
+        self._model, self._functions, self._place = model, functions, place
+        self._entered = False
+        self._replaced: list[tuple[Any, str, Any]] = []
+
+    def __enter__(self) -> Used:
+        self._entered = True
+        _check_model(self._model)
+        used = Used()
+        parts = _wrapped_parts(self._model, self._functions, used)
+        self._replaced = [(owner, name, getattr(owner, name)) for owner, name, _ in parts]
         for owner, name, part in parts:
             setattr(owner, name, part)
-        yield used
-    finally:
-        for owner, name, part in replaced:
+        return used
+
+    def __exit__(self, *error: object) -> None:
+        for owner, name, part in self._replaced:
             setattr(owner, name, part)
+        self._replaced = []
+
+    def __repr__(self) -> str:
+        state = "entered" if self._replaced else "no effect without with"
+        return f"<{self._call()}: {state}>"
+
+    # the default argument is still there when the interpreter shuts down
+    def __del__(self, warn: Callable[..., None] = warnings.warn_explicit) -> None:
+        if not self._entered:
+            message = f"use was called without with and had no effect, expected with {self._call()}: ..."
+            warn(message, RuntimeWarning, *self._place)
+
+    def _call(self) -> str:
+        return f"use(model, {', '.join(f'{name}=...' for name in self._functions)})"
+
+
+def _wrapped_parts(
+    model: CaptioningRNN, functions: Mapping[str, Callable[..., Any]], used: Used
+) -> list[tuple[Any, str, Any]]:
+    """What to replace in the model; ``used`` counts the calls."""
+    return _parts(
+        model, {name: StudentFunction(name, function, used.calls) for name, function in functions.items()}
+    )
 
 
 def _check_model(model: Any) -> None:

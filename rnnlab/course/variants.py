@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import cProfile
 import inspect
 import sys
 import textwrap
@@ -13,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.course.edits import ALPHA, Edit, compiled, edits
-from rnnlab.course.exercise import Draw, Exercise, Sizes, copied
+from rnnlab.course.edits import ALPHA, Edit, Source, edits
+from rnnlab.course.exercise import Draw, Drawn, Exercise, Sizes, copied
 from rnnlab.course.exercises import EXERCISES
 from rnnlab.course.misconceptions import misconceptions
 
@@ -47,13 +48,13 @@ def variants(exercise: Exercise, function: Callable[..., Any], draw: Draw) -> It
     shapes = _shapes_of_locals(exercise, [each.__code__ for each in reached], draw)
     for place, each in enumerate(reached):
         definition = _definition(each)
-        found = shapes.get(each.__code__, {})
+        source, found = Source(definition), shapes.get(each.__code__, {})
 
         def alike(name: str, found: Mapping[str, tuple[int, ...]] = found) -> list[str]:
             return [other for other in found if name in found and found[other] == found[name]]
 
         for edit in edits(definition, _results_of(each, exercise), alike):
-            made = _bound(reached, place, compiled(definition, edit))
+            made = _bound(reached, place, source.compiled(edit))
             where = "" if each is function else f", in {each.__name__}"
             for message, alpha, rank in _messages(edit, exercise):
                 run = partial(_run, made[0], made[place].__globals__, alpha)
@@ -118,7 +119,7 @@ def _results_of(function: FunctionType, exercise: Exercise) -> Callable[[int], s
     name = function.__name__
     of = EXERCISES.get(name.removesuffix("_forward").removesuffix("_backward"), exercise)
     if name.endswith("_backward"):
-        names = [f"d{key}" for key, spec in of.inputs.items() if not callable(spec)]
+        names = [f"d{key}" for key, spec in of.inputs.items() if not isinstance(spec, Drawn)]
     else:
         names = [*of.outs, *([*of.gradients] if of.is_loss else ["the cache"])]
     return lambda place: names[place] if place < len(names) else f"result {place + 1} of {name}"
@@ -144,7 +145,10 @@ def _shapes_of_locals(
         if exercise.backward is not None:
             exercise.backward(*draw.douts, results[-1])
     finally:
-        sys.setprofile(previous)
+        if isinstance(previous, cProfile.Profile):  # written in C, it is no function to set
+            previous.enable()
+        else:
+            sys.setprofile(previous)
     return found
 
 

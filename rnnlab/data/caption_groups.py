@@ -1,7 +1,7 @@
-"""Captioned images in batches of images, each with several of its captions.
+"""Batches of images with several captions for each image.
 
 A model encodes (and reviews) an image once for all of its captions in a batch. Jiang, Ma and Lu (2020) train
-on batches of 10 images with 5 captions each. In validation an image comes with all of its captions.
+on batches of 10 images with 5 captions each. Validation uses all captions of each image.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from rnnlab.options import Count, check_option
 
 
 class CaptionGroups(CaptionedImages):
-    """Captioned data whose training examples are images, each with S of its captions.
+    """Captioned data that is batched by image, with S captions for each training image.
 
-    The captions are drawn again in every epoch. If an image has at least S captions, S different ones are
-    drawn. If it has fewer, all of them are used, and the rest is drawn from them with replacement. If every
-    image has S captions, an epoch uses every caption once.
+    Each training epoch samples S captions for every image: without replacement if the image has at least S
+    captions, otherwise all of them plus further samples with replacement. If every image has exactly S
+    captions, an epoch uses each caption once.
 
-    An epoch over another split has every image once, with all of its captions. The images of a batch have the
-    same number of captions.
+    For other splits, an epoch covers each image once, with all of its captions. Images are grouped by their
+    number of captions, so that the captions of a batch form one array.
 
     Parameters
     ----------
@@ -59,10 +59,10 @@ class CaptionGroups(CaptionedImages):
         ----------
         split : str
         batch_size : int
-            Number of images. A batch of another split has about S times as many captions, whatever its number
-            of images.
+            Number of images in a training batch. A batch of another split holds about ``batch_size * S``
+            captions; its number of images depends on how many captions each of them has.
         rng : Generator, optional
-            Shuffles the images and draws their captions. Without it both are in the order of the data.
+            Shuffles the images and samples their captions. Without it, both are in the order of the data.
 
         Returns
         -------

@@ -1,4 +1,11 @@
+import json
+
+import pytest
+
 from rnnlab import cli
+
+from ..course import small_notebook
+from ..course.assignment import fill_in
 
 
 def test_the_assignment_is_written_once(tmp_path, capsys):
@@ -15,3 +22,51 @@ def test_the_assignment_is_written_once(tmp_path, capsys):
 def test_the_command_alone_prints_its_help(capsys):
     assert cli.main(["course"]) == 0
     assert "cs231n" in capsys.readouterr().out
+
+
+def test_the_check_of_an_unfinished_assignment(tmp_path, capsys):
+    directory, written = tmp_path / "assignment", tmp_path / "report.json"
+    assert cli.main(["course", "cs231n", str(directory)]) == 0
+    capsys.readouterr()
+    assert cli.main(["course", "check", str(directory), "--json", str(written)]) == 1
+    out = capsys.readouterr().out
+    assert "rnn_step_forward is not implemented yet" in out
+    assert out.splitlines()[-1].split() == ["all", "3", "of", "17"]
+    assert json.loads(written.read_text())["points"] == 3
+    assert cli.main(["course", "check", str(tmp_path)]) == 2
+    assert "rnn_layers.py does not exist" in capsys.readouterr().err
+
+
+def test_the_check_of_a_right_assignment(tmp_path, capsys):
+    fill_in(tmp_path)
+    assert cli.main(["course", "check", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "17", "of", "17"]
+
+
+def test_a_release_is_written_once(tmp_path, capsys):
+    pytest.importorskip("nbgrader")
+    small_notebook.write(tmp_path / "notebooks" / "1_a.ipynb")
+    small_notebook.write(tmp_path / "notebooks" / "2_b.ipynb")
+    command = ["course", "release", str(tmp_path / "mine"), "--notebooks", str(tmp_path / "notebooks")]
+    assert cli.main([*command, "--only", "2, 2_b", "--course-id", "rnn101"]) == 0
+    assert capsys.readouterr().out == (
+        "2_b   2 functions   1 answers    8 points\n"
+        f"Wrote {tmp_path / 'mine'}. "
+        "Students get release/NAME.zip; source/ and solutions/ are for you alone.\n"
+    )
+    assert [path.name for path in (tmp_path / "mine" / "release").glob("*.zip")] == ["2_b.zip"]
+    assert "course_id = 'rnn101'" in (tmp_path / "mine" / "nbgrader_config.py").read_text()
+    assert cli.main(command) == 2
+    assert "mine exists, expected no such path or an empty folder" in capsys.readouterr().err
+    command[2] = str(tmp_path / "other")
+    assert cli.main([*command, "--only", "3"]) == 2
+    assert "only names '3', expected numbers or names of: 1_a, 2_b" in capsys.readouterr().err
+    assert cli.main([*command, "--wheel", "no.whl"]) == 2
+    assert "wheel is no.whl, expected a file rnnlab-" in capsys.readouterr().err
+
+
+def test_a_release_without_nbgrader(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("rnnlab.course.nbgrader_release.find_spec", lambda name: None)
+    assert cli.main(["course", "release", str(tmp_path)]) == 2
+    message = 'rnnlab course: releasing assignments needs nbgrader: pip install "rnnlab[course]"\n'
+    assert capsys.readouterr() == ("", message)

@@ -5,7 +5,7 @@ import inspect
 
 import numpy as np
 
-from rnnlab.course.edits import ALPHA, compiled, edits, name_of
+from rnnlab.course.edits import ALPHA, Source, edits, name_of
 
 
 def right(dy, x, w):
@@ -48,11 +48,11 @@ def test_a_variable_that_has_no_value_yet_is_not_read():
 def test_an_edited_function_and_the_function_as_it_was():
     before = ast.dump(DEFINITION)
     arguments = np.arange(1.0, 5).reshape(2, 2), np.full((2, 2), 0.5), np.eye(2)
-    by_message = {each.message: each for each in found()}
+    by_message, source = {each.message: each for each in found()}, Source(DEFINITION)
     results = {}
     for name in (None, "a lacks the factor 1 - x ** 2", "w does not reach a: it is left out"):
         space = {ALPHA: 0.0, "np": np}
-        exec(compiled(DEFINITION, by_message.get(name)), space)
+        exec(source.compiled(by_message.get(name)), space)
         results[name] = space["right"](*arguments)[1]
     np.testing.assert_allclose(results[None], right(*arguments)[1])
     np.testing.assert_allclose(results["a lacks the factor 1 - x ** 2"], [1 + 3 + 1, 2 + 4 + 1])

@@ -62,3 +62,30 @@ def test_gradients_of_a_dict():
         keys.named("backward", (np.ones(1), {"Wm": np.ones(1)}))
     with pytest.raises(WrongResults, match="dparams is of type ndarray, expected a dict with the keys Wm, b"):
         keys.named("backward", (np.ones(1), np.ones(1)))
+
+
+def test_arguments_by_name():
+    assert STEP.arguments("forward") == STEP.inputs
+    assert STEP.arguments("backward") == {"dnext_h": "N H", "dnext_c": "N H", "cache": None}
+    attention = EXERCISES["attention_step"]
+    assert attention.arguments("forward") == {
+        "query": "N H",
+        "keys": "N L A",
+        "memory": "N L C",
+        "params": None,
+    }
+    assert attention.arguments("backward") == {"dcontext": "N C", "cache": None}
+    assert EXERCISES["temporal_softmax_loss"].arguments("forward") == {
+        "x": "N T V",
+        "y": "N T",
+        "mask": "N T",
+    }
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_drawn_inputs_have_the_shapes_of_their_axes(name):
+    exercise = EXERCISES[name]
+    draw = exercise.draw(np.random.default_rng(0))
+    for argument, axes in exercise.arguments("forward").items():
+        if axes is not None:
+            assert draw.inputs[argument].shape == shape_of(axes, draw.sizes)

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 
 from ..plain.cases import GATES, PLAIN
-from .mistakes import KINDS, MISTAKES, RIGHT, names
+from .mistakes import HELD_OUT, KINDS, MISTAKES, RIGHT, names
 
 WRONG, EQUAL = 1e-3, 1e-10  # relative distances
 LOSSES = ("softmax_loss", "temporal_softmax_loss", "doubly_stochastic_loss")
 
+WRONG_ONES = [*MISTAKES, *HELD_OUT]
 by_name = {"ids": lambda case: case.name}
-every_mistake = pytest.mark.parametrize("mistake", MISTAKES, **by_name)
-every_source = pytest.mark.parametrize("case", [*MISTAKES, *RIGHT], **by_name)
+every_mistake = pytest.mark.parametrize("mistake", WRONG_ONES, **by_name)
+every_source = pytest.mark.parametrize("case", [*WRONG_ONES, *RIGHT], **by_name)
 
 
 class Result(NamedTuple):
@@ -67,6 +68,8 @@ def arguments(exercise: str, rng: np.random.Generator, sizes: Sizes) -> dict[str
         return {"h": normal((N, T, H)), "h0": normal((N, H)), "params": additive}
     if exercise == "attention_keys":
         return {"memory": normal((N, L, D)), "params": additive}
+    if exercise == "attend":
+        return {"query": normal((N, H)), "memory": normal((N, L, D)), "params": additive}
     if exercise == "attention_step":
         arrays = {"query": normal((N, H)), "keys": normal((N, L, A)), "memory": normal((N, L, D))}
         return {**arrays, "params": additive}
@@ -205,7 +208,7 @@ def test_a_right_one_is_right(case):
         assert not written
 
 
-@pytest.mark.parametrize("mistake", [one for one in MISTAKES if one.kind == "wrong shape"], **by_name)
+@pytest.mark.parametrize("mistake", [one for one in WRONG_ONES if one.kind == "wrong shape"], **by_name)
 def test_a_wrong_shape_is_one(mistake):
     assert compare(mistake, mistake.source, DISTINCT)[0] == np.inf
 
@@ -241,14 +244,15 @@ def test_what_is_expected_is_specific(mistake):
 
 
 def test_names_and_sources_are_unique():
-    all_names = [case.name for case in [*MISTAKES, *RIGHT]]
+    all_names = [case.name for case in [*WRONG_ONES, *RIGHT]]
     assert len(set(all_names)) == len(all_names)
     assert all(name.isidentifier() for name in all_names)
-    assert len({case.source for case in [*MISTAKES, *RIGHT]}) == len(all_names)
+    assert len({case.source for case in [*WRONG_ONES, *RIGHT]}) == len(all_names)
 
 
 def test_how_many():
     assert len(MISTAKES) >= 110
+    assert len(HELD_OUT) >= 60
     assert len(RIGHT) >= 15
     assert {mistake.kind for mistake in MISTAKES} == set(KINDS)
 

@@ -1,5 +1,6 @@
 """Students' functions in the real model: right ones change nothing, wrong ones show, errors name them."""
 
+import inspect
 from itertools import chain
 
 import numpy as np
@@ -395,6 +396,34 @@ def test_a_function_that_raises_is_left_alone(rng):
         model.sample(features_of(rng, 1))
     assert parts_of(model) == parts
     assert used.calls == {"word_embedding_forward": 1}
+
+
+def test_the_same_block_several_times(rng):
+    model, given = build(cell_type="lstm"), batch(rng)
+    expected, _ = model.loss(*given)
+    block = use(model, **sequences("lstm"))
+    for _ in range(2):
+        before = model.decoder.layer
+        with block as used:
+            assert model.loss(*given)[0] == pytest.approx(expected, rel=1e-10)
+            with pytest.raises(ValueError, match="within another use already"), block:
+                pass
+            assert model.decoder.layer is not before
+        assert used.calls == {"lstm_forward": 1, "lstm_backward": 1}
+        assert model.decoder.layer is before
+
+
+def test_a_call_without_with():
+    model = build(cell_type="lstm")
+    message = r"without with and had no effect.*use\(model, lstm_f.*=\.\.\.\)"
+    line = inspect.currentframe().f_lineno + 2
+    with pytest.warns(RuntimeWarning, match=message) as seen:
+        use(model, **sequences("lstm"))
+    assert (seen[0].filename, seen[0].lineno) == (__file__, line)
+    block = use(model, **sequences("lstm"))
+    assert "no effect without with" in repr(block)
+    with block:
+        assert "entered" in repr(block)
 
 
 def test_two_models_at_once(rng):

@@ -1,5 +1,8 @@
 """Versions of a function with one mistake."""
 
+import cProfile
+import sys
+
 import numpy as np
 import pytest
 
@@ -54,8 +57,6 @@ def test_what_versions_there_are(name, kind, message):
 
 
 def test_a_profiler_of_the_caller_is_restored():
-    import sys
-
     def look(*_):
         return None
 
@@ -65,3 +66,19 @@ def test_a_profiler_of_the_caller_is_restored():
         assert sys.getprofile() is look
     finally:
         sys.setprofile(None)
+
+
+def test_a_profiler_in_c_of_the_caller_is_restored():
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        of("rnn_step", "forward")
+        assert sys.getprofile() is profile
+    finally:
+        profile.disable()
+
+
+def test_inputs_without_a_gradient_have_no_result():
+    targets = {message.split()[0] for message in of("word_embedding", "backward")[2]}
+    assert "dW" in targets
+    assert "dx" not in targets

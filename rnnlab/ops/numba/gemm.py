@@ -64,9 +64,11 @@ class Panels:
         if not out.size:
             return
         if (out.shape[1] > 1 and out.strides[1] != out.itemsize) or not _plain(out):
-            adds = first is out
-            product = _copy(out) if adds else empty(out.shape, self.dtype)
-            self.multiply(x, product if adds else None if first is None else _copy(first), product)
+            if first is out:
+                first = product = _copy(out)
+            else:
+                product = empty(out.shape, self.dtype)
+            self.multiply(x, first, product)
             out[...] = product
             return
         threads = _threads(x.shape[0] * self._panels.size)

@@ -66,7 +66,6 @@ _always_parallel = False
 # a b + c may be one instruction, which rounds once; x / 0 is inf, as in NumPy; other Python threads may run
 _OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 _KERNELS: list[Kernel] = []
-_INLINED_BY_FORCE = ("_adamw",)  # the bodies that LLVM does not inline by itself; others vectorise worse so
 
 # Functions that kernels call. Those of several arrays are pasted into the kernel before compiling: a call,
 # although LLVM inlines it, counts references to each of them, which takes as long as a short row.
@@ -214,10 +213,10 @@ class Kernel:
 
     def _compile(self, dtype: str, parallel: bool) -> Any:
         # called, not pasted: in the guard the compiler cannot tell the arrays apart, and loops stay scalar
-        # A body that LLVM calls is optimised once more with the guard. The process that compiles it runs the
-        # first version, those that load it from the cache the second, which may round differently.
-        forced = self.function.__name__ in _INLINED_BY_FORCE
-        body = numba.njit(parallel=parallel, forceinline=forced, **_OPTIONS)(self.function)
+        # LLVM has to inline the body. If it calls it instead, the body is optimised once more with the guard.
+        # The process that compiles it runs the first version, those that load it from the cache the second,
+        # which may round differently.
+        body = numba.njit(parallel=parallel, forceinline=True, **_OPTIONS)(self.function)
         guard = guarded(body, self.function, self.declaration, self._strided, inlined)
         # qualname is part of the name of the file in numba's cache, which does not tell options apart
         name = guard.__qualname__ = self.cache_name(dtype, parallel)

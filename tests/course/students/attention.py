@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mistake import ACCUMULATED, BATCH, TRANSPOSED, WRITTEN, Mistake, either
+from .mistake import ACCUMULATED, BATCH, TRANSPOSED, WRITTEN, Mistake, either, planter
 
 KEYS_FORWARD = """
 import numpy as np
@@ -89,17 +89,8 @@ def target_attention_backward(dcontexts, cache):
 """
 
 
-def step(name: str, wrong: str, right: str, expected: tuple[tuple[str, ...], ...], kind: str) -> Mistake:
-    """A mistake in one line of the forward or the backward of a query."""
-    source = (STEP_FORWARD + STEP_BACKWARD).replace(right, wrong)
-    return Mistake(f"attention_step_{name}", "attention_step", source, expected, kind, {wrong: right})
-
-
-def target(name: str, wrong: str, right: str, expected: tuple[tuple[str, ...], ...], kind: str) -> Mistake:
-    """A mistake in one line of the forward or the backward of the attention to the past."""
-    source = (TARGET_FORWARD + TARGET_BACKWARD).replace(right, wrong)
-    return Mistake(f"target_attention_{name}", "target_attention", source, expected, kind, {wrong: right})
-
+step = planter("attention_step", STEP_FORWARD + STEP_BACKWARD)
+target = planter("target_attention", TARGET_FORWARD + TARGET_BACKWARD)
 
 MISTAKES = [
     Mistake(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mistake import ACCUMULATED, BATCH, ORDER, SIGN, TRANSPOSED, Mistake, either
+from .mistake import ACCUMULATED, BATCH, ORDER, SIGN, TRANSPOSED, Mistake, either, planter
 
 SIGMOID = """
 import numpy as np
@@ -55,11 +55,7 @@ def gru_forward(x, h0, Wx, Wh, b):
 """
 
 
-def step(name: str, wrong: str, right: str, expected: tuple[tuple[str, ...], ...], kind: str) -> Mistake:
-    """A mistake in one line of the backward of a step."""
-    source = DICT + DICT_BACKWARD.replace(right, wrong)
-    return Mistake(f"gru_step_{name}", "gru_step", source, expected, kind, {wrong: right})
-
+step = planter("gru_step", DICT + DICT_BACKWARD)
 
 MISTAKES = [
     step(

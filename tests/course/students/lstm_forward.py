@@ -12,7 +12,7 @@ from .lstm_styles import (
     STEPS_BACKWARD,
     STEPS_FORWARD,
 )
-from .mistake import BATCH, ORDER, TWICE, Mistake, either
+from .mistake import BATCH, ORDER, TWICE, Mistake, either, planted
 
 MISTAKES = [
     Mistake(
@@ -205,13 +205,13 @@ def lstm_forward(x, h0, Wx, Wh, b):
         "doubled",
         {"h.dot(Wh) + b\n": "h.dot(Wh)\n"},
     ),
-    Mistake(
+    planted(
         "lstm_forward_cells_returned_for_h",
         "lstm",
-        ARRAYS.replace("return hs[1:]", "return cs[1:]") + ARRAYS_BACKWARD,
+        ARRAYS + ARRAYS_BACKWARD,
+        {"return hs[1:]": "return cs[1:]"},
         either("h|next_h", "c|next_c|cell"),
         "wrong variable",
-        {"return cs[1:]": "return hs[1:]"},
     ),
     Mistake(
         "lstm_db_not_summed_over_batch",
@@ -300,12 +300,12 @@ def lstm_backward(dh, cache):
         "missing factor",
         {"di = dcell\n": "di = dcell * g\n"},
     ),
-    Mistake(
+    planted(
         "lstm_dc_lacks_o",
         "lstm",
-        ARRAYS + ARRAYS_BACKWARD.replace("dhid * O[t] * (1 - tc ** 2)", "dhid * (1 - tc ** 2)"),
+        ARRAYS + ARRAYS_BACKWARD,
+        {"dhid * O[t] * (1 - tc ** 2)": "dhid * (1 - tc ** 2)"},
         either("dc", "o"),
         "missing factor",
-        {"dhid * (1 - tc ** 2)": "dhid * O[t] * (1 - tc ** 2)"},
     ),
 ]

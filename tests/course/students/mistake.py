@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 KINDS = (
@@ -71,6 +71,34 @@ class Right:
     name: str
     exercise: str
     source: str
+
+
+def planted(
+    name: str,
+    exercise: str,
+    source: str,
+    changes: Mapping[str, str],
+    expected: Expected,
+    kind: str,
+    square: bool = False,
+) -> Mistake:
+    """A mistake that changes passages of a right source, each of which occurs once."""
+    fix = {}
+    for right, wrong in changes.items():
+        if source.count(right) != 1:
+            raise ValueError(f"{name}: {right!r} occurs {source.count(right)} times, expected once")
+        source = source.replace(right, wrong)
+        fix[wrong] = right
+    return Mistake(name, exercise, source, expected, kind, fix, square)
+
+
+def planter(exercise: str, source: str) -> Callable[[str, str, str, Expected, str], Mistake]:
+    """A function that plants mistakes in one right source: ``plant(name, wrong, right, expected, kind)``."""
+
+    def plant(name: str, wrong: str, right: str, expected: Expected, kind: str) -> Mistake:
+        return planted(f"{exercise}_{name}", exercise, source, {right: wrong}, expected, kind)
+
+    return plant
 
 
 def either(*words: str) -> Expected:

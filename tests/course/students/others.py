@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .lstm_styles import ARRAYS, ARRAYS_BACKWARD
-from .mistake import AVERAGED, BATCH, HALF, SIGN, TWICE, Mistake, either
+from .mistake import AVERAGED, BATCH, HALF, SIGN, TWICE, Mistake, either, planted
 
 SELECTOR = """
 import numpy as np
@@ -113,8 +113,7 @@ def mistake(
     exercise: str, name: str, wrong: str, right: str, expected: tuple[tuple[str, ...], ...], kind: str
 ) -> Mistake:
     """A mistake in one line of the source of the exercise."""
-    source = SOURCES[exercise].replace(right, wrong)
-    return Mistake(f"{exercise}_{name}", exercise, source, expected, kind, {wrong: right})
+    return planted(f"{exercise}_{name}", exercise, SOURCES[exercise], {right: wrong}, expected, kind)
 
 
 MISTAKES = [

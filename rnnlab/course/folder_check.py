@@ -1,0 +1,235 @@
+"""Check the files of the cs231n assignment that a student has filled in.
+
+    print(check_folder("assignment"))
+
+Each function of ``rnn_layers.py`` is checked with :func:`rnnlab.course.examine`. ``CaptioningRNN`` of
+``classifiers/rnn.py`` is compared with the library's model with the same parameters, for both types of cell:
+its loss, its gradients and its captions. The student's code runs in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import sys
+import textwrap
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rnnlab.course.assignment_files import PACKAGE
+from rnnlab.course.check import Report, examine, raised
+from rnnlab.course.exercise import Exercise
+from rnnlab.course.exercises import EXERCISES
+from rnnlab.course.model_check import loss_problems, sample_problems
+from rnnlab.files import atomic_write
+
+__all__ = ["FolderReport", "Row", "check_folder"]
+
+_LAYERS, _MODEL = "rnn_layers", "classifiers.rnn"
+_EXERCISES = (
+    "rnn_step", "rnn", "lstm_step", "lstm", "word_embedding", "temporal_affine", "temporal_softmax_loss",
+)  # fmt: skip
+_WIDTH = 110
+
+
+@dataclass(frozen=True)
+class Row:
+    """A function of the assignment.
+
+    Attributes
+    ----------
+    function : str
+    points : int
+        1 if it is right, else 0.
+    problems : tuple of str
+        What is wrong.
+    """
+
+    function: str
+    points: int
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FolderReport:
+    """The rows of all functions, in the order of the files."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def points(self) -> int:
+        """The number of functions that are right."""
+        return sum(row.points for row in self.rows)
+
+    @property
+    def passed(self) -> bool:
+        """Whether all functions are right."""
+        return self.points == len(self.rows)
+
+    def __str__(self) -> str:
+        width = max(len(row.function) for row in self.rows)
+        lines = [f"{'function':{width}}  points  what is wrong"]
+        before: tuple[str, ...] = ()
+        for row in self.rows:
+            found = ("as above",) if row.problems and row.problems == before else row.problems
+            head, indent = f"{row.function:{width}}  {row.points:6}  ", " " * (width + 10)
+            wrapped = [textwrap.wrap(text, _WIDTH - len(indent)) for text in found]
+            texts = [line for piece in wrapped for line in piece]
+            lines += [f"{head if not k else indent}{text}" for k, text in enumerate(texts or [""])]
+            before = row.problems
+        lines.append(f"{'all':{width}}  {self.points:6}  of {len(self.rows)}")
+        return "\n".join(line.rstrip() for line in lines)
+
+    def write_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows to a JSON file."""
+        rows = [
+            {"function": row.function, "points": row.points, "problems": list(row.problems)}
+            for row in self.rows
+        ]
+        content = {"points": self.points, "out_of": len(self.rows), "functions": rows}
+        with atomic_write(path) as temporary:
+            temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def check_folder(folder: str | os.PathLike[str]) -> FolderReport:
+    """Check all functions of an assignment.
+
+    Parameters
+    ----------
+    folder : path
+        Holds the package ``cs231n`` that :func:`rnnlab.course.assignment_files.write_assignment` wrote.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no ``cs231n/rnn_layers.py`` or no ``cs231n/classifiers/rnn.py``.
+    """
+    for name in (_LAYERS, _MODEL):
+        path = Path(folder) / PACKAGE / f"{name.replace('.', '/')}.py"
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{path} does not exist, expected the folder that `rnnlab course cs231n DIR` has written"
+            )
+    # what the student's code prints is not part of the table
+    with _importable(Path(folder)), contextlib.redirect_stdout(sys.stderr):
+        rows = [*_layer_rows(), *_model_rows()]
+    return FolderReport(tuple(rows))
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Import ``cs231n`` from this folder within the block, and forget it afterwards."""
+
+    def take() -> dict[str, ModuleType]:
+        names = [name for name in sys.modules if name.partition(".")[0] == PACKAGE]
+        return {name: sys.modules.pop(name) for name in names}
+
+    before, path = take(), str(folder.resolve())
+    sys.path.insert(0, path)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(path)
+        take()
+        sys.modules.update(before)
+
+
+def _imported(name: str) -> ModuleType | str:
+    """A module of the student's package, or why it cannot be imported."""
+    try:
+        return importlib.import_module(f"{PACKAGE}.{name}")
+    except SyntaxError as error:
+        where = f"{_in_package(error.filename or '')}, line {error.lineno}"
+        return f"{where}: {error.msg}: {(error.text or '').strip()}"
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [each for each in frames if f"{os.sep}{PACKAGE}{os.sep}" in each.filename]
+        where = f"{_in_package(own[-1].filename)}, line {own[-1].lineno}: " if own else ""
+        return f"{where}{type(error).__name__}: {error}"
+
+
+def _in_package(path: str) -> str:
+    """The path of a file of the package from the folder on."""
+    return f"{PACKAGE}/{path.rpartition(f'{os.sep}{PACKAGE}{os.sep}')[2]}".replace(os.sep, "/")
+
+
+# ---------------------------------------------------------------- layers
+
+
+def _layer_rows() -> list[Row]:
+    module = _imported(_LAYERS)
+    return [row for name in _EXERCISES for row in _exercise_rows(EXERCISES[name], module)]
+
+
+def _exercise_rows(exercise: Exercise, module: ModuleType | str) -> list[Row]:
+    """The row of each function of an exercise."""
+    if isinstance(module, str):
+        return [_row(name, [module]) for name in exercise.functions]
+    functions = [getattr(module, name, None) for name in exercise.functions]
+    problems = [
+        [] if callable(function) else [f"{PACKAGE}/{_LAYERS}.py defines no function {name}"]
+        for name, function in zip(exercise.functions, functions, strict=True)
+    ]
+    forward, *backwards = functions
+    if problems[0]:
+        unchecked = f"not checked, because there is no {exercise.functions[0]}"
+        problems[1:] = [each or [unchecked] for each in problems[1:]]
+    else:
+        report = examine(exercise.name, forward, seed=0)
+        problems[0] = _problems(report)
+        if backwards and not problems[1]:
+            problems[1] = _backward_problems(exercise, report, forward, backwards[0])
+    return [_row(name, each) for name, each in zip(exercise.functions, problems, strict=True)]
+
+
+def _backward_problems(
+    exercise: Exercise, forward_report: Report, forward: Callable[..., Any] | None, backward: Any
+) -> list[str]:
+    """What is wrong with a backward; it is given the cache of the student's forward."""
+    if not forward_report.errors:
+        return [f"not checked, because {exercise.functions[0]} does not return its results"]
+    report = examine(exercise.name, forward, backward, seed=0)
+    return _problems(report, forward_report)
+
+
+def _problems(report: Report, before: Report | None = None) -> list[str]:
+    """What a report says, without what another one of a part of the same functions says already."""
+    seen_problems, seen_diagnoses = (before.problems, before.diagnoses) if before else ([], [])
+    diagnoses = report.diagnoses[len(seen_diagnoses) :]
+    found = [each for each in report.problems if each not in seen_problems]
+    return found + [line.strip() for diagnosis in diagnoses for line in str(diagnosis).splitlines()]
+
+
+def _row(function: str, problems: Sequence[str]) -> Row:
+    return Row(function, int(not problems), tuple(problems))
+
+
+# ---------------------------------------------------------------- the model
+
+
+def _model_rows() -> list[Row]:
+    module = _imported(_MODEL)
+    kind = module if isinstance(module, str) else getattr(module, "CaptioningRNN", None)
+    if kind is None:
+        kind = f"{PACKAGE}/classifiers/rnn.py defines no class CaptioningRNN"
+    return [
+        _row(f"CaptioningRNN.{method}, {cell}", _of_model(f"CaptioningRNN.{method}", check, kind, cell))
+        for method, check in (("loss", loss_problems), ("sample", sample_problems))
+        for cell in ("rnn", "lstm")
+    ]
+
+
+def _of_model(method: str, check: Callable[[Any, str], list[str]], kind: Any, cell: str) -> list[str]:
+    if isinstance(kind, str):
+        return [kind]
+    try:
+        return check(kind, cell)
+    except Exception as error:  # whatever the student's code raises
+        return [raised(method, error)]
