@@ -43,7 +43,7 @@ def test_a_right_model(cell: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda loss, grads: loss, "loss returns a float64, expected two results: loss, grads"),
+        (lambda loss, grads: loss, "loss returns a float, expected two results: loss, grads"),
         (lambda loss, grads: (2 * loss, grads), "loss is "),
         (lambda loss, grads: (np.array([loss]), grads), "loss is an array of shape (1,)"),
         (lambda loss, grads: (loss, [*grads]), "grads is a list, expected a dict"),
