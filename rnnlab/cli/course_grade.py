@@ -70,7 +70,7 @@ def _grade(options: argparse.Namespace) -> int:
     if options.feedback:
         from rnnlab.course.grading.feedback import write_feedback
 
-        print(f"Wrote {write_feedback(options.submitted.parent, marks)}.")
+        print(f"Wrote {write_feedback(options.submitted.parent, marks, jobs=jobs)}.")
     flagged = [mark for mark in marks if mark.suspicions]
     for mark in flagged:
         for each in mark.suspicions:

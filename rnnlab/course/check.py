@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import linecache
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnlab.course.diagnosis import Diagnosis, Results, diagnose, draws_of
-from rnnlab.course.exercise import Draw, Drawn, Exercise, WrongResults, copied, in_letters, shape_of
+from rnnlab.course.exercise import Draw, Drawn, Exercise, copied
 from rnnlab.course.exercises import exercise as exercise_of
 from rnnlab.course.ownership import Watched
+from rnnlab.course.running import Runs
 from rnnlab.course.student_functions import place_of
 from rnnlab.gradcheck.numeric import eval_numerical_gradient_array, relative_distance
-from rnnlab.gradcheck.side_effects import arrays_in
 from rnnlab.types import Array
 
 __all__ = ["Report", "WrongFunction", "check", "examine"]
 
 _LIMIT = 1e-7
-
-
-class FunctionStopped(Exception):
-    """A function that runs elsewhere has no result. The message says why: "has no result after 5 s"."""
 
 
 class WrongFunction(AssertionError):
@@ -148,14 +141,12 @@ def examine(
         raise ValueError(f"{exercise.name} returns its gradient as well: there is no backward to check")
     given = [each for each in (forward, backward) if each is not None]
     report = Report(exercise.name, tuple(map(whose, given)))
-    watched = [
-        Watched(each, written, exercise.functions) if own and each else each
-        for each, written in zip((forward, backward), (*exercise.functions, ""), strict=False)
-    ]
+    if own:
+        forward, backward = _watched(exercise, forward, backward)
     first = forward or exercise.forward
     rng = np.random.default_rng(seed)
     draws = [*draws_of(exercise), *(exercise.draw(rng) for _ in range(2))]
-    forwards = _Runs(exercise, "forward", watched[0] or exercise.forward, draws)
+    forwards = Runs(exercise, "forward", first, draws)
     right = [exercise.named("forward", exercise.forward(*copied(each.inputs).values())) for each in draws]
     if forward is not None:
         _judge(report, forwards, right)
@@ -163,14 +154,23 @@ def examine(
             _judge_square(report, exercise, "forward", forward, first)
     if backward is not None and forwards.fitting:
         forward_is_right = not report.wrong and not report.problems
-        backwards = _Runs(exercise, "backward", watched[1] or backward, draws, forwards.caches)
+        backwards = Runs(exercise, "backward", backward, draws, forwards.caches)
         expected = _gradients(exercise, first, draws, forwards.values, right)
         _judge(report, backwards, expected, known=forward_is_right)
         if not backwards.complete:
             _judge_square(report, exercise, "backward", backward, first)
-    for each in watched:
+    for each in (forward, backward):
         report.problems += each.problems if isinstance(each, Watched) else []
     return report
+
+
+def _watched(exercise: Exercise, *given: Callable[..., Any] | None) -> list[Watched | None]:
+    """Functions whose calls of the library's solutions are noted."""
+    names = (*exercise.functions, "")  # a loss has no backward
+    return [
+        None if each is None else Watched(each, name, exercise.functions)
+        for each, name in zip(given, names, strict=False)
+    ]
 
 
 def _judge_square(
@@ -178,8 +178,8 @@ def _judge_square(
 ) -> None:
     """Diagnose a function that raises an exception by what it computes where all sizes are equal."""
     draws = draws_of(exercise, square=True)
-    forwards = _Runs(exercise, "forward", forward, draws)
-    runs = forwards if kind == "forward" else _Runs(exercise, kind, function, draws, forwards.caches)
+    forwards = Runs(exercise, "forward", forward, draws)
+    runs = forwards if kind == "forward" else Runs(exercise, kind, function, draws, forwards.caches)
     right: Sequence[Results] = [
         exercise.named("forward", exercise.forward(*copied(each.inputs).values())) for each in draws
     ]
@@ -208,152 +208,10 @@ def _expected(exercise: Exercise) -> str:
     return " and ".join(exercise.functions)
 
 
-# ---------------------------------------------------------------- running functions
-
-
-class _Runs:
-    """The results of a function on all draws, with everything that went wrong."""
-
-    def __init__(
-        self,
-        exercise: Exercise,
-        kind: str,
-        function: Callable[..., Any],
-        draws: Sequence[Draw],
-        caches: Sequence[Any] | None = None,
-    ) -> None:
-        self.exercise, self.kind, self.draws = exercise, kind, draws
-        self.values: list[Results] = []
-        self.caches: list[Any] = []
-        self.problems: list[str] = []
-        self.function = exercise.functions[0 if kind == "forward" else 1]
-        for place, draw in enumerate(draws):
-            cache = () if caches is None else (caches[place],)
-            if not self._run(function, draw, cache):
-                break
-
-    @property
-    def complete(self) -> bool:
-        """Whether it has returned on all draws."""
-        return len(self.values) == len(self.draws)
-
-    @property
-    def fitting(self) -> bool:
-        """Whether it has returned on all draws, all results with the right shapes and finite."""
-        expected = {*self.exercise.results(self.kind)}
-        return self.complete and all({*found} == expected for found in self.values)
-
-    def _run(self, function: Callable[..., Any], draw: Draw, cache: tuple[Any, ...]) -> bool:
-        inputs = copied(draw.inputs)
-        douts = copied(draw.douts)
-        arguments = (*douts, *cache) if cache else tuple(inputs.values())
-        names = [*(f"d{name}" for name in self.exercise.outs), "cache"] if cache else [*inputs]
-        before = _contents(names, arguments)
-        try:
-            returned = function(*arguments)
-            found = self.exercise.named(self.kind, returned)
-        except WrongResults as error:
-            self.problems.append(str(error))
-            return False
-        except Exception as error:
-            self.problems.append(raised(self.function, error))
-            return False
-        self._compare(before, _contents(names, arguments))
-        for name, problem in self._misfits(found, draw):
-            del found[name]
-            self._add(problem)
-        self.values.append(found)
-        self.caches.append(returned[-1] if self.kind == "forward" and not self.exercise.is_loss else None)
-        return True
-
-    def _compare(self, before: dict[str, Array], after: dict[str, Array]) -> None:
-        for name, array in before.items():
-            if name in after and not np.array_equal(after[name], array, equal_nan=True):
-                problem = (
-                    f"{self.function} writes into its argument {name}, which is the caller's array: "
-                    f"write {name} = {name} + ... instead of {name} += ..., or work on a copy"
-                    if name.isidentifier()
-                    else f"{self.function} writes into {name}: a cache may be used twice"
-                )
-                self._add(problem)
-
-    def _misfits(self, found: dict[str, Array], draw: Draw) -> list[tuple[str, str]]:
-        """The results of another shape, or with numbers that are not finite, and what is wrong with them."""
-        misfits = []
-        for name, axes in self.exercise.results(self.kind).items():
-            array, shape = found[name], shape_of(axes, draw.sizes)
-            if array.shape != shape:
-                expected = f"{in_letters(axes)} = {shape}" if axes else "a number"
-                problem = f"{name} has shape {_in_sizes(array.shape, draw)}, expected {expected}"
-                misfits.append((name, f"{self.function}: {problem}{_hint(self.exercise, array, shape)}"))
-            elif not np.isfinite(array).all():
-                misfits.append((name, f"{self.function}: {name} has NaN or infinite elements"))
-        return misfits
-
-    def _add(self, problem: str) -> None:
-        """Note a problem, once: it says the same of other sizes."""
-        if all(problem.partition(" = ")[0] != each.partition(" = ")[0] for each in self.problems):
-            self.problems.append(problem)
-
-
-def _contents(names: Sequence[str], values: Sequence[Any]) -> dict[str, Array]:
-    """Copies of all arrays in some values, by name."""
-    found = {}
-    for name, value in zip(names, values, strict=False):
-        for path, array in arrays_in(value):
-            found[f"{name}{path}"] = array.copy()
-    return found
-
-
-def raised(function: str, error: Exception) -> str:
-    """An exception, with the line of the student's code that raised it."""
-    if isinstance(error, NotImplementedError):
-        return f"{function} is not implemented yet"
-    if isinstance(error, FunctionStopped):
-        return f"{function} {error}"
-    here = str(Path(__file__).parent)
-    frames = [
-        each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(here)
-    ]
-    own = [each for each in frames if "site-packages" not in each.filename] or frames
-    place = ""
-    if own:
-        line = (own[-1].line or linecache.getline(own[-1].filename, own[-1].lineno or 0)).strip()
-        place = f", in line {own[-1].lineno}: {line}"
-    return f"{function} raises {type(error).__name__}: {error}{place}"
-
-
-def _in_sizes(shape: tuple[int, ...], draw: Draw) -> str:
-    """A shape in the letters of the sizes where they fit, and in numbers."""
-    letters = {size: letter for letter, size in draw.sizes.items()}
-    letters |= {
-        factor * size: f"{factor}{letter}"
-        for letter, size in draw.sizes.items()
-        for factor in (2, 3, 4)
-        if factor * size not in letters and letter in "HR"
-    }
-    if shape and all(size in letters for size in shape):
-        return f"{in_letters(' '.join(letters[size] for size in shape))} = {shape}"
-    return str(shape)
-
-
-def _hint(exercise: Exercise, array: Array, shape: tuple[int, ...]) -> str:
-    """What a wrong shape may come from."""
-    if array.ndim == len(shape) and array.T.shape == shape:
-        return ": it is transposed"
-    for axis in range(array.ndim):
-        if np.delete(array.shape, axis).tolist() == list(shape):
-            over = {0: "the batch", 1: "time" if "T" in exercise.letters else "axis 1"}
-            return f": it is not summed over {over.get(axis, f'axis {axis}')}"
-    if array.size == np.prod(shape):
-        return ": it has the right number of elements, reshape it"
-    return ""
-
-
 # ---------------------------------------------------------------- comparing
 
 
-def _judge(report: Report, runs: _Runs, right: Sequence[Results], *, known: bool = True) -> None:
+def _judge(report: Report, runs: Runs, right: Sequence[Results], *, known: bool = True) -> None:
     """Write into the report what the runs show; mistakes are known relative to a right forward alone."""
     report.problems += runs.problems
     if not runs.complete:

@@ -23,10 +23,11 @@ from types import ModuleType
 from typing import Any
 
 from rnnlab.course.assignment_files import PACKAGE
-from rnnlab.course.check import Report, examine, raised
+from rnnlab.course.check import Report, examine
 from rnnlab.course.exercise import Exercise
 from rnnlab.course.exercises import EXERCISES
 from rnnlab.course.model_check import loss_problems, sample_problems
+from rnnlab.course.running import raised
 from rnnlab.files import atomic_write
 
 __all__ = ["FolderReport", "Row", "check_folder"]

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import html
 import logging
+import multiprocessing
 import warnings
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,8 @@ from rnnlab.files import atomic_write
 __all__ = ["write_feedback"]
 
 # What Markdown makes, and what the notebooks have beside it.
-_TAGS = {
-    *(
+_TAGS = frozenset(
+    [
         "a",
         "abbr",
         "b",
@@ -37,8 +39,6 @@ _TAGS = {
         "em",
         "h1",
         "h2",
-    ),
-    *(
         "h3",
         "h4",
         "h5",
@@ -55,15 +55,23 @@ _TAGS = {
         "strong",
         "sub",
         "summary",
-    ),
-    *("sup", "table", "tbody", "td", "th", "thead", "tr", "u", "ul"),
-}
+        "sup",
+        "table",
+        "tbody",
+        "td",
+        "th",
+        "thead",
+        "tr",
+        "u",
+        "ul",
+    ]
+)
 _ATTRIBUTES = {"*": ["class", "id", "align"], "a": ["href", "title"], "img": ["src", "alt", "title", "width"]}
 _PROTOCOLS = {"http", "https", "mailto", "data"}
 Marks = Mapping[tuple[str, str], Mapping[str, FunctionMark]]  # by student and assignment, then by test cell
 
 
-def write_feedback(course: Path, marks: Sequence[SubmissionMark]) -> Path:
+def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int = 1) -> Path:
     """Write marks into the gradebook of a course, and a page for each submission.
 
     Earlier marks and pages of the same submissions are replaced. Points and comments that were given by hand
@@ -74,6 +82,8 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark]) -> Path:
     course : path
         What ``rnnlab course release`` has written, with the folder ``submitted``.
     marks : sequence of SubmissionMark
+    jobs : int
+        The number of processes that write pages.
 
     Returns
     -------
@@ -100,13 +110,11 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark]) -> Path:
         for mark in marks
         if not mark.problem
     }
-    autograde, feedback = _converters(by_test)
     for assignment in sorted({assignment for _, assignment in by_test}):
-        left_out = {path.name for path in (course / "submitted").iterdir()}
-        left_out -= {student for student, of in by_test if of == assignment}
+        students = [student for student, of in by_test if of == assignment]
         try:
-            for converter in (autograde, feedback):
-                _run(converter, course, assignment, left_out)
+            _run(_autograde(by_test), course, assignment, students)
+            _write_pages(course, assignment, students, jobs)
         except NbGraderException as error:
             raise RuntimeError(f"nbgrader cannot convert {assignment}: {error}") from error
     for mark in marks:
@@ -115,10 +123,27 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark]) -> Path:
     return course / "feedback"
 
 
-def _run(converter: Any, course: Path, assignment: str, left_out: set[str]) -> None:
+def _write_pages(course: Path, assignment: str, students: Sequence[str], jobs: int) -> None:
+    """Write the pages of an assignment, shared among processes."""
+    if jobs == 1:
+        _write_pages_of(course, assignment, students)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("forkserver")) as pool:
+        shares = [students[first::jobs] for first in range(min(jobs, len(students)))]
+        for written in [pool.submit(_write_pages_of, course, assignment, share) for share in shares]:
+            written.result()
+
+
+def _write_pages_of(course: Path, assignment: str, students: Sequence[str]) -> None:
+    _run(_feedback(), course, assignment, students)
+
+
+def _run(converter: Any, course: Path, assignment: str, students: Sequence[str]) -> None:
+    """Convert the notebooks of some students."""
     from nbgrader.coursedir import CourseDirectory
     from traitlets.config import Config
 
+    left_out = {path.name for path in (course / "submitted").iterdir()} - {*students}
     config = Config()
     config.CourseDirectory.root = str(course.absolute())
     config.CourseDirectory.assignment_id = assignment
@@ -127,9 +152,7 @@ def _run(converter: Any, course: Path, assignment: str, left_out: set[str]) -> N
     run = converter(coursedir=CourseDirectory(config=config), config=config)
     run.force = True
     before = logging.root.manager.disable
-    logging.disable(
-        logging.WARNING
-    )  # of cells that differ from the release, because hidden tests are left out
+    logging.disable(logging.WARNING)  # of test cells that differ, because they have no hidden tests
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of SQLAlchemy, which nbgrader's own code causes
@@ -138,20 +161,11 @@ def _run(converter: Any, course: Path, assignment: str, left_out: set[str]) -> N
         logging.disable(before)
 
 
-def _converters(marks: Marks) -> tuple[Any, Any]:
-    """nbgrader's converters, with our marks in the place of its execution."""
-    import bleach
-    from jinja2 import pass_context
-    from nbconvert.exporters import HTMLExporter
-    from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+def _autograde(marks: Marks) -> Any:
+    """nbgrader's Autograde, with our marks in the place of its execution."""
     from nbformat.v4 import new_output
-    from nbgrader.converters import Autograde, GenerateFeedback
-    from nbgrader.preprocessors import (
-        CheckCellMetadata,
-        GetGrades,
-        NbGraderPreprocessor,
-        SaveAutoGrades,
-    )
+    from nbgrader.converters import Autograde
+    from nbgrader.preprocessors import CheckCellMetadata, NbGraderPreprocessor, SaveAutoGrades
     from traitlets import List
 
     class WriteOutputs(NbGraderPreprocessor):
@@ -174,6 +188,19 @@ def _converters(marks: Marks) -> tuple[Any, Any]:
 
         autograde_preprocessors = List([WriteOutputs, SaveAutoGrades, CheckCellMetadata])
 
+    return AutogradeMarks
+
+
+def _feedback() -> Any:
+    """nbgrader's GenerateFeedback, without hidden tests, and without what a browser would run."""
+    import bleach
+    from jinja2 import pass_context
+    from nbconvert.exporters import HTMLExporter
+    from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+    from nbgrader.converters import GenerateFeedback
+    from nbgrader.preprocessors import GetGrades, NbGraderPreprocessor
+    from traitlets import List
+
     class Shown(NbGraderPreprocessor):
         """The test cells as students have seen them; raw cells, which could be of any format, are empty."""
 
@@ -190,12 +217,12 @@ def _converters(marks: Marks) -> tuple[Any, Any]:
             return bleach.clean(written, tags=_TAGS, attributes=_ATTRIBUTES, protocols=_PROTOCOLS)
 
     class FeedbackOfMarks(GenerateFeedback):
-        """Feedback without hidden tests."""
+        """Pages by the exporter above."""
 
         exporter_class = HarmlessExporter
         preprocessors = List([Shown, GetGrades, CSSHTMLHeaderPreprocessor])
 
-    return AutogradeMarks, FeedbackOfMarks
+    return FeedbackOfMarks
 
 
 def _grade_id(cell: Any) -> str:

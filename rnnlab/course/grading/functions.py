@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.course.check import FunctionStopped
 from rnnlab.course.grading.process import Stopped, StudentProcess
 from rnnlab.course.grading.sandbox import wire
+from rnnlab.course.running import FunctionStopped
 from rnnlab.types import Array
 
 

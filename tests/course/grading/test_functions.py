@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from rnnlab.course.check import FunctionStopped
 from rnnlab.course.grading.functions import RemoteFunction, StudentCache
 from rnnlab.course.grading.process import Limits, StudentProcess
+from rnnlab.course.running import FunctionStopped
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process needs POSIX")
 FUNCTIONS = """

@@ -80,7 +80,7 @@ def ends(x):
     random._os._exit(3)
 
 def lies(x):
-    for number in range(3, 20):
+    for number in range(3, 200):
         try:
             random._os.write(number, b"x" * 100)
         except OSError:

@@ -1,0 +1,181 @@
+"""Run a student's function on random inputs, and note what goes wrong."""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnlab.course.diagnosis import Results
+from rnnlab.course.exercise import Draw, Exercise, WrongResults, copied, in_letters, shape_of
+from rnnlab.gradcheck.side_effects import arrays_in
+from rnnlab.types import Array
+
+__all__ = ["FunctionStopped", "Runs", "raised"]
+
+
+class FunctionStopped(Exception):
+    """A function that runs elsewhere has no result. The message says why: "has no result after 5 s"."""
+
+
+class Runs:
+    """The results of a function on random inputs, with everything that went wrong.
+
+    Parameters
+    ----------
+    exercise : Exercise
+    kind : "forward" or "backward"
+    function : callable
+    draws : sequence of Draw
+        It is not called any more after one on which it has raised an exception.
+    caches : sequence, optional
+        For a backward, the cache of each draw.
+
+    Attributes
+    ----------
+    values : list of mapping of str to array
+        The results of each draw by name, without those of a wrong shape.
+    caches : list
+        For a forward, the cache of each draw.
+    problems : list of str
+        Exceptions, wrong numbers of results, wrong shapes, writes into arguments and caches.
+    """
+
+    def __init__(
+        self,
+        exercise: Exercise,
+        kind: str,
+        function: Callable[..., Any],
+        draws: Sequence[Draw],
+        caches: Sequence[Any] | None = None,
+    ) -> None:
+        self.exercise, self.kind, self.draws = exercise, kind, draws
+        self.values: list[Results] = []
+        self.caches: list[Any] = []
+        self.problems: list[str] = []
+        self.function = exercise.functions[0 if kind == "forward" else 1]
+        for place, draw in enumerate(draws):
+            cache = () if caches is None else (caches[place],)
+            if not self._run(function, draw, cache):
+                break
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has returned on all draws."""
+        return len(self.values) == len(self.draws)
+
+    @property
+    def fitting(self) -> bool:
+        """Whether it has returned on all draws, all results with the right shapes and finite."""
+        expected = {*self.exercise.results(self.kind)}
+        return self.complete and all({*found} == expected for found in self.values)
+
+    def _run(self, function: Callable[..., Any], draw: Draw, cache: tuple[Any, ...]) -> bool:
+        inputs = copied(draw.inputs)
+        douts = copied(draw.douts)
+        arguments = (*douts, *cache) if cache else tuple(inputs.values())
+        names = [*(f"d{name}" for name in self.exercise.outs), "cache"] if cache else [*inputs]
+        before = _contents(names, arguments)
+        try:
+            returned = function(*arguments)
+            found = self.exercise.named(self.kind, returned)
+        except WrongResults as error:
+            self.problems.append(str(error))
+            return False
+        except Exception as error:
+            self.problems.append(raised(self.function, error))
+            return False
+        self._compare(before, _contents(names, arguments))
+        for name, problem in self._misfits(found, draw):
+            del found[name]
+            self._add(problem)
+        self.values.append(found)
+        self.caches.append(returned[-1] if self.kind == "forward" and not self.exercise.is_loss else None)
+        return True
+
+    def _compare(self, before: dict[str, Array], after: dict[str, Array]) -> None:
+        for name, array in before.items():
+            if name in after and not np.array_equal(after[name], array, equal_nan=True):
+                problem = (
+                    f"{self.function} writes into its argument {name}, which is the caller's array: "
+                    f"write {name} = {name} + ... instead of {name} += ..., or work on a copy"
+                    if name.isidentifier()
+                    else f"{self.function} writes into {name}: a cache may be used twice"
+                )
+                self._add(problem)
+
+    def _misfits(self, found: dict[str, Array], draw: Draw) -> list[tuple[str, str]]:
+        """The results of another shape, or with numbers that are not finite, and what is wrong with them."""
+        misfits = []
+        for name, axes in self.exercise.results(self.kind).items():
+            array, shape = found[name], shape_of(axes, draw.sizes)
+            if array.shape != shape:
+                expected = f"{in_letters(axes)} = {shape}" if axes else "a number"
+                problem = f"{name} has shape {_in_sizes(array.shape, draw)}, expected {expected}"
+                misfits.append((name, f"{self.function}: {problem}{_hint(self.exercise, array, shape)}"))
+            elif not np.isfinite(array).all():
+                misfits.append((name, f"{self.function}: {name} has NaN or infinite elements"))
+        return misfits
+
+    def _add(self, problem: str) -> None:
+        """Note a problem, once: it says the same of other sizes."""
+        if all(problem.partition(" = ")[0] != each.partition(" = ")[0] for each in self.problems):
+            self.problems.append(problem)
+
+
+def _contents(names: Sequence[str], values: Sequence[Any]) -> dict[str, Array]:
+    """Copies of all arrays in some values, by name."""
+    found = {}
+    for name, value in zip(names, values, strict=False):
+        for path, array in arrays_in(value):
+            found[f"{name}{path}"] = array.copy()
+    return found
+
+
+def raised(function: str, error: Exception) -> str:
+    """An exception, with the line of the student's code that raised it."""
+    if isinstance(error, NotImplementedError):
+        return f"{function} is not implemented yet"
+    if isinstance(error, FunctionStopped):
+        return f"{function} {error}"
+    here = str(Path(__file__).parent)
+    frames = [
+        each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(here)
+    ]
+    own = [each for each in frames if "site-packages" not in each.filename] or frames
+    place = ""
+    if own:
+        line = (own[-1].line or linecache.getline(own[-1].filename, own[-1].lineno or 0)).strip()
+        place = f", in line {own[-1].lineno}: {line}"
+    return f"{function} raises {type(error).__name__}: {error}{place}"
+
+
+def _in_sizes(shape: tuple[int, ...], draw: Draw) -> str:
+    """A shape in the letters of the sizes where they fit, and in numbers."""
+    letters = {size: letter for letter, size in draw.sizes.items()}
+    letters |= {
+        factor * size: f"{factor}{letter}"
+        for letter, size in draw.sizes.items()
+        for factor in (2, 3, 4)
+        if factor * size not in letters and letter in "HR"
+    }
+    if shape and all(size in letters for size in shape):
+        return f"{in_letters(' '.join(letters[size] for size in shape))} = {shape}"
+    return str(shape)
+
+
+def _hint(exercise: Exercise, array: Array, shape: tuple[int, ...]) -> str:
+    """What a wrong shape may come from."""
+    if array.ndim == len(shape) and array.T.shape == shape:
+        return ": it is transposed"
+    for axis in range(array.ndim):
+        if np.delete(array.shape, axis).tolist() == list(shape):
+            over = {0: "the batch", 1: "time" if "T" in exercise.letters else "axis 1"}
+            return f": it is not summed over {over.get(axis, f'axis {axis}')}"
+    if array.size == np.prod(shape):
+        return ": it has the right number of elements, reshape it"
+    return ""

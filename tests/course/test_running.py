@@ -1,0 +1,71 @@
+"""Runs of a function note everything that goes wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnlab.course.exercises import EXERCISES
+from rnnlab.course.running import FunctionStopped, Runs, raised
+from rnnlab.plain.rnn import rnn_step_backward, rnn_step_forward
+
+STEP = EXERCISES["rnn_step"]
+DRAWS = [STEP.draw(np.random.default_rng(seed)) for seed in range(3)]
+
+
+def test_forward_and_backward() -> None:
+    forward = Runs(STEP, "forward", rnn_step_forward, DRAWS)
+    backward = Runs(STEP, "backward", rnn_step_backward, DRAWS, forward.caches)
+    assert forward.fitting
+    assert backward.fitting
+    assert [set(found) for found in backward.values] == 3 * [{"dx", "dprev_h", "dWx", "dWh", "db"}]
+    assert not forward.problems + backward.problems
+
+
+def test_nothing_is_run_after_an_exception() -> None:
+    calls = []
+
+    def forward(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise ValueError("no")
+        return rnn_step_forward(*arguments)
+
+    runs = Runs(STEP, "forward", forward, DRAWS)
+    assert (len(calls), len(runs.values), runs.complete) == (2, 1, False)
+    assert runs.problems[0].startswith("rnn_step_forward raises ValueError: no")
+
+
+def test_wrong_shapes_are_left_out() -> None:
+    runs = Runs(STEP, "forward", lambda *inputs: (rnn_step_forward(*inputs)[0].T, None), DRAWS)
+    assert runs.complete
+    assert not runs.fitting
+    assert runs.values == [{}, {}, {}]
+    assert len(runs.problems) == 1  # it is the same of all sizes
+    assert runs.problems[0].endswith("it is transposed")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_numbers_that_are_not_finite(number: float) -> None:
+    runs = Runs(STEP, "forward", lambda x, h, *_: (number * np.ones(h.shape), None), DRAWS)
+    assert runs.problems == ["rnn_step_forward: next_h has NaN or infinite elements"]
+
+
+def test_writes_into_arguments_and_caches() -> None:
+    def careless(dnext_h: Any, cache: Any) -> Any:
+        gradients = rnn_step_backward(dnext_h, cache)
+        dnext_h += 1
+        cache[0][...] = 0
+        return gradients
+
+    caches = Runs(STEP, "forward", rnn_step_forward, DRAWS).caches
+    problems = Runs(STEP, "backward", careless, DRAWS, caches).problems
+    assert ["its argument dnext_h" in each or "cache[0]" in each for each in problems] == [True, True]
+
+
+def test_exceptions_in_words() -> None:
+    assert raised("f", NotImplementedError("TODO")) == "f is not implemented yet"
+    assert raised("f", FunctionStopped("has no result after 5 s")) == "f has no result after 5 s"
+    assert raised("f", ValueError("bad")) == "f raises ValueError: bad"
