@@ -1,8 +1,9 @@
 """A notebook of ours in the format of Otter Assign: blocks between raw cells, tests that raise exceptions.
 
-A question is a function or an answer. The test cell of a function ends with a call of
-:func:`rnnlab.course.check`. This call is the visible test, without points. The hidden test makes it on new
-random inputs and with ``own=True``, and has the points. What stands before the call stays in the notebook.
+A question is a function or an answer. The test cell of a function calls :func:`rnnlab.course.check`. This
+call is the visible test, without points. The hidden test makes it on new random inputs and with ``own=True``,
+and has the points. What stands before and after the call stays in the notebook: before the test, and after
+the question.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def otter_notebook(
     Raises
     ------
     ValueError
-        If a function has no test after it, a test has no function before it, or a test cell does not end
-        with a call of ``check``.
+        If a function has no test after it, a test has no function before it, or a test cell does not call
+        ``check`` in a statement of its own.
     """
     made = copy.deepcopy(dict(content))
     plain = [_cleaned(cell) for cell in made["cells"]]
@@ -94,7 +95,7 @@ def otter_exercise(source: str) -> str:
 
 
 def otter_tests(source: str, name: str, points: float, seeds: Sequence[int], *, where: str) -> list[str]:
-    """The cells of a test: what stands before the call of ``check``, a visible and a hidden test.
+    """The test cells of a function: a visible and a hidden test, both made from its call of ``check``.
 
     Parameters
     ----------
@@ -111,23 +112,30 @@ def otter_tests(source: str, name: str, points: float, seeds: Sequence[int], *, 
     Raises
     ------
     ValueError
-        If the last statement of the cell is no call of ``check``.
+        If the cell does not call ``check``.
     """
     call = last_check(source, where=where)
-    last = ast.parse(source).body[-1]
-    if not isinstance(last, ast.Expr) or ast.dump(last.value) != ast.dump(call):
-        raise ValueError(f"{where} does not end with its call of check, but with {ast.unparse(last)!r}")
-    before = "\n".join(source.split("\n")[: last.lineno - 1]).rstrip()
     given = ", ".join(check_arguments(call))
     seed = [ast.unparse(each) for each in call.keywords if each.arg == "seed"]
     visible = f"    check({', '.join([given, *seed])})"
     hidden = f"    for seed in {tuple(seeds)}:\n        check({given}, seed=seed, own=True)"
     read = "".join(f"    {each} = env[{each!r}]\n" for each in _names(call))
-    tests = [
+    return [
         _test(f"test_{name}", f"    from rnnlab.course import check\n\n{read}{visible}", False, 0),
         _test(f"test_{name}_hidden", f"    from rnnlab.course import check\n\n{read}{hidden}", True, points),
     ]
-    return [*([before] if before else []), *tests]
+
+
+def _around_check(source: str, *, where: str) -> tuple[list[str], list[str]]:
+    """What stands before and after the call of ``check``: for each no cell or one cell."""
+    call = last_check(source, where=where)
+    lines = source.split("\n")
+    alone = [each for each in ast.parse(source).body if each.lineno <= call.lineno <= (each.end_lineno or 0)]
+    if len(alone) != 1 or ast.dump(alone[0]) != ast.dump(ast.Expr(call)):
+        raise ValueError(f"{where} has no line with {ast.unparse(call)!r} alone, expected one")
+    parts = lines[: call.lineno - 1], lines[call.end_lineno :]
+    before, after = ("\n".join(part).strip("\n") for part in parts)
+    return [before] if before.strip() else [], [after] if after.strip() else []
 
 
 def _test(name: str, body: str, hidden: bool, points: float) -> str:
@@ -170,6 +178,7 @@ def _question(
 ) -> list[Cell]:
     """The cells of a question; ``begin`` has its text, ``cells`` what is from its first tag to its last."""
     first, last = part[0], part[-1]
+    after: list[str] = []
     name = first.subject if first.kind == "exercise" else first.grade_id
     config: dict[str, Any] = {"name": name, "points": last.points}
     if first.kind == "answer":
@@ -180,10 +189,11 @@ def _question(
         body = [_raw("# BEGIN SOLUTION"), solution, _raw("# END SOLUTION"), *cells[1:-1]]
         seeds = [int(seed) for seed in rng.integers(2**32, size=NUM_SEEDS)]
         where = f"{tags.path}, cell {last.grade_id}"
-        *before, visible, hidden = otter_tests(last.source, name, last.points, seeds, where=where)
-        body += [_code(each) for each in before]
-        body += [_raw("# BEGIN TESTS"), _code(visible), _code(hidden), _raw("# END TESTS")]
-    return [_raw("# BEGIN QUESTION", config), *begin, *body, _raw("# END QUESTION")]
+        before, after = _around_check(last.source, where=where)
+        tests = otter_tests(last.source, name, last.points, seeds, where=where)
+        body += map(_code, before)
+        body += [_raw("# BEGIN TESTS"), *map(_code, tests), _raw("# END TESTS")]
+    return [_raw("# BEGIN QUESTION", config), *begin, *body, _raw("# END QUESTION"), *map(_code, after)]
 
 
 def _cleaned(cell: Mapping[str, Any]) -> Cell:

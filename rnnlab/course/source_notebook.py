@@ -1,7 +1,7 @@
 """The instructor's notebook of an assignment: a notebook of ours without outputs, with hidden tests.
 
-A test cell ends with a call of :func:`rnnlab.course.check`. Its hidden test makes the same call on new random
-inputs, and with ``own=True``, which refuses functions of the library.
+A test cell calls :func:`rnnlab.course.check`. Its hidden test, at the end of the cell, makes the same call on
+new random inputs, and with ``own=True``, which refuses functions of the library.
 """
 
 from __future__ import annotations

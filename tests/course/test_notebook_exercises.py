@@ -23,6 +23,7 @@ from rnnlab.course.notebook_cells import (
     cleared,
     read_notebook,
 )
+from rnnlab.course.source_notebook import last_check
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = [
@@ -61,12 +62,12 @@ def defined(source: str) -> FunctionType:
 
 
 def names_of_check(cell: TaggedCell) -> list[str]:
-    """The arguments of the check at the end of a test: the exercise, and the names of the functions."""
-    last = ast.parse(cell.source).body[-1]
-    assert isinstance(last, ast.Expr)
-    assert isinstance(last.value, ast.Call)
-    assert ast.unparse(last.value.func) == "check"
-    name, *functions = last.value.args
+    """The arguments of the check at the beginning of a test: the exercise, and the names of the functions."""
+    first = ast.parse(cell.source).body[0]
+    assert isinstance(first, ast.Expr)
+    assert isinstance(first.value, ast.Call)
+    assert ast.unparse(first.value.func) == "check"
+    name, *functions = first.value.args
     return [ast.literal_eval(name), *map(ast.unparse, functions)]
 
 
@@ -210,13 +211,15 @@ def test_docstrings_are_those_of_the_assignment(cell):
 
 
 @each_exercise
-def test_a_test_has_a_point_for_each_result_and_ends_with_the_check(notebook, cell):
+def test_a_test_has_a_point_for_each_result_and_begins_with_the_check(notebook, cell):
     exercise = exercise_of(cell.subject)
     forward_and_own = exercise.functions[: exercise.functions.index(cell.subject) + 1]
     (test,) = [each for each in notebook.tests if each.subject == cell.subject]
     kind = "forward" if len(forward_and_own) == 1 else "backward"
     assert test.points == len(exercise.results(kind))
     assert names_of_check(test) == [exercise.name, *forward_and_own]
+    repeated = last_check(test.source, where=test.grade_id)  # by the hidden test
+    assert repeated.lineno == 1
 
 
 @each_notebook

@@ -49,6 +49,19 @@ def test_what_stands_before_the_check_stays_in_the_notebook(tmp_path):
     assert [each.count("own=True") for each in found[place + 1 : place + 3]] == [0, 1]
 
 
+def test_what_follows_the_check_is_a_cell_after_the_question(tmp_path):
+    check = "check('rnn_step',\n      rnn_step_forward)"
+    source = f"a = 1\n{check}\n\n# compare\nprint(rnn_step_forward)\n"
+    cells = small_notebook.cells()
+    cells[3] = small_notebook.graded("rnn_step_forward", 1, source)
+    found = texts(made_from(tmp_path, cells))
+    tests, end = found.index("# BEGIN TESTS"), found.index("# END QUESTION")
+    assert found[tests - 1] == "a = 1"
+    assert "    check('rnn_step', rnn_step_forward)" in found[tests + 1]
+    assert found[end + 1] == "# compare\nprint(rnn_step_forward)"
+    assert found[end + 2].startswith("# BEGIN QUESTION")
+
+
 def test_an_exercise():
     source = "def f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION"
     made = otter_exercise(source)
@@ -82,8 +95,12 @@ def test_the_tests_of_a_function():
         (small_notebook.cells()[:3], "cell rnn_step_forward: .*followed by its test, found nothing after"),
         (small_notebook.cells()[3:5], "cell test_rnn_step_forward: .*, found rnn_step_backward after it"),
         (
-            [*small_notebook.cells()[:3], small_notebook.graded("rnn_step_forward", 1, "check('x', f)\nf()")],
-            "cell test_rnn_step_forward does not end with its call of check, but with 'f\\(\\)'",
+            [*small_notebook.cells()[:3], small_notebook.graded("rnn_step_forward", 1, "r = check('x', f)")],
+            "cell test_rnn_step_forward has no line with \"check\\('x', f\\)\" alone, expected one",
+        ),
+        (
+            [*small_notebook.cells()[:3], small_notebook.graded("rnn_step_forward", 1, "check('x', f); f()")],
+            "cell test_rnn_step_forward has no line with",
         ),
         (
             [*small_notebook.cells()[:3], small_notebook.graded("rnn_step_forward", 1, "f()")],

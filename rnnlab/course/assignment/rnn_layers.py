@@ -49,7 +49,8 @@ def rnn_step_forward(x, prev_h, Wx, Wh, b):
     next_h : (N, H)
         The hidden state after the step.
     cache : tuple
-        The inputs x and prev_h, the weights Wx and Wh, and next_h, by which tanh' = 1 - next_h^2.
+        The inputs x and prev_h, the weights Wx and Wh, and next_h. The derivative
+        of tanh is 1 - next_h^2.
     """
     raise NotImplementedError("rnn_step_forward: compute next_h, and keep what the backward needs")
 
@@ -193,7 +194,7 @@ def lstm_step_backward(dnext_h, dnext_c, cache):
     ----------
     dnext_h : (N, H)
     dnext_c : (N, H)
-        The gradient that reaches next_c without the share through next_h.
+        The gradient of the loss with respect to next_c, without the part that comes through next_h.
     cache : tuple
 
     Returns
@@ -291,8 +292,8 @@ def temporal_softmax_loss(x, y, mask, verbose=False):
         Scores of all words at each step.
     y : (N, T) integers in [0, V)
         The right words.
-    mask : (N, T)
-        False where y is padding.
+    mask : (N, T) booleans
+        True at real words, False where y is padding.
     verbose : bool
         Print the shape of the gradient.
 
