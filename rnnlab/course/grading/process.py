@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, BinaryIO, Self
+from typing import IO, Any, BinaryIO, NoReturn, Self
 
 from rnnlab.course.grading import sandbox
 from rnnlab.course.grading.sandbox import wire
@@ -235,7 +235,7 @@ class StudentProcess:
             return "needs too much processor time or memory"
         return f"ends the process (exit status {code})"
 
-    def _stop_because(self, reason: str) -> Any:
+    def _stop_because(self, reason: str) -> NoReturn:
         self.stop()
         raise Stopped(reason)
 
