@@ -13,7 +13,7 @@ rnnlab data prepare | info                                 prepare data sets, an
 rnnlab recipe KIND                                         print a recipe with all keys and their meaning
 rnnlab course cs231n DIR                                   write the files of the cs231n assignment
 rnnlab course check FOLDER                                 check the files that a student has filled in
-rnnlab course release DIR                                  write assignments from the notebooks, for nbgrader
+rnnlab course release DIR                                  write assignments, for nbgrader or Otter
 
 Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.
 """

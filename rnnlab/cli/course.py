@@ -9,7 +9,12 @@ from rnnlab.cli import course_grade
 from rnnlab.cli.arguments import show_help
 from rnnlab.course.assignment_files import write_assignment
 from rnnlab.course.folder_check import check_folder
-from rnnlab.course.release import release
+from rnnlab.course.release import FORMATS, release
+
+_SHARED = {
+    "nbgrader": "Students get release/NAME.zip; source/ and solutions/ are for you alone.",
+    "otter": "Students get dist/NAME/student/; Gradescope gets the zip in dist/NAME/autograder/.",
+}
 
 
 def add(commands: Any) -> None:
@@ -27,7 +32,7 @@ def add(commands: Any) -> None:
     check.add_argument("folder", metavar="FOLDER", help="the folder with the package cs231n")
     check.add_argument("--json", metavar="FILE", help="write the points and what is wrong as JSON")
 
-    made = actions.add_parser("release", help="write assignments from the notebooks, for nbgrader")
+    made = actions.add_parser("release", help="write assignments from the notebooks, for nbgrader or Otter")
     made.set_defaults(run=_release)
     made.add_argument("directory", metavar="DIR", help="the folder of the course; new or empty")
     made.add_argument(
@@ -38,6 +43,12 @@ def add(commands: Any) -> None:
     )
     made.add_argument(
         "--course-id", default="rnnlab", metavar="ID", help="nbgrader's name of the course (default: rnnlab)"
+    )
+    made.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="nbgrader",
+        help="nbgrader's course, or Otter-Grader's assignments for Gradescope (default: nbgrader)",
     )
     made.add_argument("--wheel", metavar="FILE", help="a wheel of rnnlab, for students to install")
 
@@ -65,14 +76,13 @@ def _release(options: argparse.Namespace) -> int:
         only=options.only,
         course_id=options.course_id,
         wheel=options.wheel,
+        format=options.format,
     )
     width = max(len(each.name) for each in assignments)
     for each in assignments:
         counts = f"{each.exercises:2} functions  {each.answers:2} answers  {each.points:3g} points"
         print(f"{each.name:{width}}  {counts}")
-    print(
-        f"Wrote {options.directory}. Students get release/NAME.zip; source/ and solutions/ are for you alone."
-    )
+    print(f"Wrote {options.directory}. {_SHARED[options.format]}")
     return 0
 
 

@@ -1,11 +1,13 @@
-"""A course for nbgrader: assignments without solutions, the instructor's notebooks, and the solutions.
+"""A course for nbgrader or Otter: assignments, the instructor's notebooks, and the solutions.
 
-The folder has nbgrader's layout:
+The folder for nbgrader, which is the default format, has nbgrader's layout:
 
 nbgrader_config.py, gradebook.db   settings, and the database in which nbgrader knows the assignments
 source/STEM/                       the instructor's notebook: solutions and hidden tests, no outputs
 release/STEM/, release/STEM.zip    what students get: signatures, docstrings and visible tests
 solutions/STEM.ipynb               the notebook with solutions, answers and outputs
+
+The folder for Otter is described in :mod:`rnnlab.course.otter_release`.
 """
 
 from __future__ import annotations
@@ -23,12 +25,14 @@ import numpy as np
 import rnnlab
 from rnnlab.course.nbgrader_release import generate, require_nbgrader
 from rnnlab.course.notebook_cells import CourseNotebook, read_notebook
+from rnnlab.course.otter_release import require_otter, write_otter_assignment
 from rnnlab.course.release_files import archive, check_wheel, config, licences, readme, requirements
 from rnnlab.course.source_notebook import source_notebook
 
-__all__ = ["Assignment", "find_notebooks", "release"]
+__all__ = ["FORMATS", "Assignment", "find_notebooks", "release"]
 
 PathLike = str | os.PathLike[str]
+FORMATS = ("nbgrader", "otter")
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,9 @@ def release(
     course_id: str = "rnnlab",
     wheel: PathLike | None = None,
     rng: np.random.Generator | None = None,
+    format: str = "nbgrader",
 ) -> list[Assignment]:
-    """Write a course for nbgrader, with one assignment for each notebook.
+    """Write a course for nbgrader or Otter, with one assignment for each notebook.
 
     Parameters
     ----------
@@ -72,11 +77,12 @@ def release(
     only : sequence of str
         Numbers or names of notebooks, such as "1" or "1_rnn_captioning". By default all that have exercises.
     course_id : str
-        nbgrader's name of the course.
+        nbgrader's name of the course; Otter has none.
     wheel : path, optional
         A wheel of this version of rnnlab, which students install; the package index's if it is left out.
     rng : numpy.random.Generator, optional
         Draws the seeds of the hidden tests; new ones in every release if it is left out.
+    format : "nbgrader" or "otter"
 
     Returns
     -------
@@ -87,11 +93,14 @@ def release(
     FileExistsError
         If ``directory`` is a file, or a folder that is not empty. Nothing is written then.
     ImportError
-        If nbgrader is not installed.
+        If nbgrader, or otter-grader for the format "otter", is not installed.
     ValueError
-        If there are no notebooks, one has no exercises, or nbgrader refuses one.
+        If there are no notebooks, one has no exercises, nbgrader or Otter refuses one, or ``format`` is
+        another word.
     """
-    require_nbgrader()
+    if format not in FORMATS:
+        raise ValueError(f"release: format is {format!r}, expected one of: {', '.join(FORMATS)}")
+    (require_otter if format == "otter" else require_nbgrader)()
     target = Path(directory)
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise FileExistsError(
@@ -105,7 +114,11 @@ def release(
     target.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
-        _write(folder, chosen, course_id, built, rng)
+        if format == "otter":
+            for notebook in chosen:
+                write_otter_assignment(folder, notebook, built, rng)
+        else:
+            _write(folder, chosen, course_id, built, rng)
         folder.chmod(0o755)
         if target.exists():
             target.rmdir()

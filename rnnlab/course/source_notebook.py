@@ -20,6 +20,8 @@ __all__ = [
     "BEGIN_HIDDEN",
     "END_HIDDEN",
     "NUM_SEEDS",
+    "check_arguments",
+    "last_check",
     "source_notebook",
     "with_hidden_test",
     "without_hidden_tests",
@@ -87,18 +89,7 @@ def with_hidden_test(source: str, seeds: list[int], *, where: str) -> str:
     ValueError
         If the cell is no Python, has no call of ``check``, or has a hidden test.
     """
-    if "HIDDEN TESTS" in source:
-        raise ValueError(f"{where} has a hidden test, expected none: they are made for each release")
-    try:
-        tree = ast.parse(source)
-    except SyntaxError as error:
-        raise ValueError(f"{where} is no Python: {error}") from None
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == "check"]
-    if not calls:
-        raise ValueError(f"{where} does not call check, expected a call such as check('rnn_step', ...)")
-    call = max(calls, key=lambda node: (node.lineno, node.col_offset))
-    arguments = [ast.unparse(each) for each in call.args]
-    arguments += [ast.unparse(each) for each in call.keywords if each.arg not in ("seed", "own")]
+    arguments = check_arguments(last_check(source, where=where))
     test = f"hidden_check({', '.join([*arguments, 'seed=hidden_seed', 'own=True'])})"
     lines = [
         source.rstrip("\n"),
@@ -110,6 +101,38 @@ def with_hidden_test(source: str, seeds: list[int], *, where: str) -> str:
         END_HIDDEN,
     ]
     return "\n".join(lines)
+
+
+def last_check(source: str, *, where: str) -> ast.Call:
+    """The last call of ``check`` in a test cell.
+
+    Parameters
+    ----------
+    source : str
+    where : str
+        The file and the cell, for errors.
+
+    Raises
+    ------
+    ValueError
+        If the cell is no Python, has no call of ``check``, or has a hidden test.
+    """
+    if "HIDDEN TESTS" in source:
+        raise ValueError(f"{where} has a hidden test, expected none: they are made for each release")
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise ValueError(f"{where} is no Python: {error}") from None
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == "check"]
+    if not calls:
+        raise ValueError(f"{where} does not call check, expected a call such as check('rnn_step', ...)")
+    return max(calls, key=lambda node: (node.lineno, node.col_offset))
+
+
+def check_arguments(call: ast.Call) -> list[str]:
+    """The arguments of a call of ``check``, without its seed."""
+    arguments = [ast.unparse(each) for each in call.args]
+    return arguments + [ast.unparse(each) for each in call.keywords if each.arg not in ("seed", "own")]
 
 
 def without_hidden_tests(source: str) -> str:

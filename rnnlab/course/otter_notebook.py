@@ -1,0 +1,216 @@
+"""A notebook of ours in the format of Otter Assign: blocks between raw cells, tests that raise exceptions.
+
+A question is a function or an answer. The test cell of a function ends with a call of
+:func:`rnnlab.course.check`. This call is the visible test, without points. The hidden test makes it on new
+random inputs and with ``own=True``, and has the points. What stands before the call stays in the notebook.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rnnlab.course.notebook_cells import BEGIN_SOLUTION, END_SOLUTION, CourseNotebook, TaggedCell, cleared
+from rnnlab.course.source_notebook import NUM_SEEDS, check_arguments, last_check, without_links
+
+__all__ = ["otter_exercise", "otter_notebook", "otter_tests"]
+
+Cell = dict[str, Any]
+
+
+def otter_notebook(
+    content: Mapping[str, Any], tags: CourseNotebook, config: Mapping[str, Any], rng: np.random.Generator
+) -> dict[str, Any]:
+    """The notebook that Otter Assign makes the students' notebook and the autograder from.
+
+    Parameters
+    ----------
+    content : mapping
+        The notebook, as it is in its file.
+    tags : CourseNotebook
+        Its tagged cells.
+    config : mapping
+        The assignment's settings.
+    rng : numpy.random.Generator
+        Draws the seeds of the hidden tests.
+
+    Returns
+    -------
+    dict
+        A copy without outputs. Its links lead to no other file.
+
+    Raises
+    ------
+    ValueError
+        If a function has no test after it, a test has no function before it, or a test cell does not end
+        with a call of ``check``.
+    """
+    made = copy.deepcopy(dict(content))
+    plain = [_cleaned(cell) for cell in made["cells"]]
+    parts = {part[0].index: part for part in _questions(tags)}
+    inside = {index for part in parts.values() for index in range(part[0].index, part[-1].index + 1)}
+    cells = [_raw("# ASSIGNMENT CONFIG", config)]
+    for index, cell in enumerate(plain):
+        if index in parts:
+            part = parts[index]
+            before = index - 1  # the text of the question
+            has_text = index > 0 and before not in inside and plain[before]["cell_type"] == "markdown"
+            begin = [cells.pop()] if has_text else []
+            cells += _question(part, begin, plain[index : part[-1].index + 1], tags, rng)
+        elif index not in inside:
+            cells.append(cell)
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"
+    made["cells"] = cells
+    made["nbformat"], made["nbformat_minor"] = 4, 5
+    return made
+
+
+def otter_exercise(source: str) -> str:
+    """An exercise with Otter's markers, which leave ``raise NotImplementedError()`` to students."""
+    cleared(source)  # checks that the markers are there in pairs
+    lines: list[str] = []
+    for line in source.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        if line.strip() == BEGIN_SOLUTION:
+            lines.append(f"{indent}# BEGIN SOLUTION NO PROMPT")
+        elif line.strip() == END_SOLUTION:
+            block = [
+                "# END SOLUTION",
+                '""" # BEGIN PROMPT',
+                "raise NotImplementedError()",
+                '"""; # END PROMPT',
+            ]
+            lines += [indent + each for each in block]
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def otter_tests(source: str, name: str, points: float, seeds: Sequence[int], *, where: str) -> list[str]:
+    """The cells of a test: what stands before the call of ``check``, a visible and a hidden test.
+
+    Parameters
+    ----------
+    source : str
+    name : str
+        Of the function.
+    points : float
+        Of the hidden test. The visible one has none.
+    seeds : sequence of int
+        The hidden test makes the call with each of them.
+    where : str
+        The file and the cell, for errors.
+
+    Raises
+    ------
+    ValueError
+        If the last statement of the cell is no call of ``check``.
+    """
+    call = last_check(source, where=where)
+    last = ast.parse(source).body[-1]
+    if not isinstance(last, ast.Expr) or ast.dump(last.value) != ast.dump(call):
+        raise ValueError(f"{where} does not end with its call of check, but with {ast.unparse(last)!r}")
+    before = "\n".join(source.split("\n")[: last.lineno - 1]).rstrip()
+    given = ", ".join(check_arguments(call))
+    seed = [ast.unparse(each) for each in call.keywords if each.arg == "seed"]
+    visible = f"    check({', '.join([given, *seed])})"
+    hidden = f"    for seed in {tuple(seeds)}:\n        check({given}, seed=seed, own=True)"
+    read = "".join(f"    {each} = env[{each!r}]\n" for each in _names(call))
+    tests = [
+        _test(f"test_{name}", f"    from rnnlab.course import check\n\n{read}{visible}", False, 0),
+        _test(f"test_{name}_hidden", f"    from rnnlab.course import check\n\n{read}{hidden}", True, points),
+    ]
+    return [*([before] if before else []), *tests]
+
+
+def _test(name: str, body: str, hidden: bool, points: float) -> str:
+    config = f"hidden: {str(hidden).lower()}\npoints: {points:g}"
+    return f'""" # BEGIN TEST CONFIG\n{config}\n""" # END TEST CONFIG\ndef {name}(env):\n{body}'
+
+
+def _names(call: ast.Call) -> list[str]:
+    """The notebook's variables that a call of ``check`` reads."""
+    arguments = [*call.args, *(each.value for each in call.keywords)]
+    nodes = [node for each in arguments for node in ast.walk(each)]
+    found = {node.id: None for node in nodes if isinstance(node, ast.Name)}
+    return [each for each in found if not hasattr(builtins, each)]
+
+
+def _questions(tags: CourseNotebook) -> list[tuple[TaggedCell, ...]]:
+    """The cells of each question: an exercise and its test, or an answer."""
+    found: list[tuple[TaggedCell, ...]] = []
+    cells = iter(tags.cells)
+    for cell in cells:
+        if cell.kind == "answer":
+            found.append((cell,))
+            continue
+        test = next(cells, None)
+        if cell.kind != "exercise" or test is None or (test.kind, test.subject) != ("test", cell.subject):
+            raise ValueError(
+                f"{tags.path}, cell {cell.grade_id}: expected each function to be followed by its test, "
+                f"found {'nothing' if test is None else test.grade_id} after it"
+            )
+        found.append((cell, test))
+    return found
+
+
+def _question(
+    part: Sequence[TaggedCell],
+    begin: list[Cell],
+    cells: Sequence[Cell],
+    tags: CourseNotebook,
+    rng: np.random.Generator,
+) -> list[Cell]:
+    """The cells of a question; ``begin`` has its text, ``cells`` what is from its first tag to its last."""
+    first, last = part[0], part[-1]
+    name = first.subject if first.kind == "exercise" else first.grade_id
+    config: dict[str, Any] = {"name": name, "points": last.points}
+    if first.kind == "answer":
+        config["manual"] = True
+        body = [_raw("# BEGIN SOLUTION"), cells[0], _raw("# END SOLUTION")]
+    else:
+        solution = cells[0] | {"source": _lines(otter_exercise(first.source))}
+        body = [_raw("# BEGIN SOLUTION"), solution, _raw("# END SOLUTION"), *cells[1:-1]]
+        seeds = [int(seed) for seed in rng.integers(2**32, size=NUM_SEEDS)]
+        where = f"{tags.path}, cell {last.grade_id}"
+        *before, visible, hidden = otter_tests(last.source, name, last.points, seeds, where=where)
+        body += [_code(each) for each in before]
+        body += [_raw("# BEGIN TESTS"), _code(visible), _code(hidden), _raw("# END TESTS")]
+    return [_raw("# BEGIN QUESTION", config), *begin, *body, _raw("# END QUESTION")]
+
+
+def _cleaned(cell: Mapping[str, Any]) -> Cell:
+    """A cell without outputs, nbgrader's tag and links to other files."""
+    made = dict(cell) | {"metadata": {k: v for k, v in cell["metadata"].items() if k != "nbgrader"}}
+    if made["cell_type"] == "code":
+        made |= {"outputs": [], "execution_count": None}
+    elif made["cell_type"] == "markdown":
+        made["source"] = _lines(without_links("".join(cell["source"])))
+    return made
+
+
+def _raw(marker: str, config: Mapping[str, Any] | None = None) -> Cell:
+    """A raw cell: a marker, and settings as YAML, of which JSON is a part."""
+    settings = [f"{key}: {json.dumps(value)}" for key, value in (config or {}).items()]
+    return {"cell_type": "raw", "metadata": {}, "source": _lines("\n".join([marker, *settings]))}
+
+
+def _code(source: str) -> Cell:
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [],
+        "source": _lines(source),
+    }
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)

@@ -1,0 +1,96 @@
+"""The notebook that Otter Assign reads: blocks, points, tests and stubs."""
+
+import ast
+
+import numpy as np
+import pytest
+
+from rnnlab.course.notebook_cells import read_notebook
+from rnnlab.course.otter_notebook import otter_exercise, otter_notebook, otter_tests
+
+from . import small_notebook
+
+
+def made_from(path, cells=None):
+    tags = read_notebook(small_notebook.write(path / "1_a.ipynb", cells))
+    content = {"cells": cells or small_notebook.cells(), "metadata": {}}
+    return otter_notebook(
+        content, tags, {"name": "1_a", "tests": {"ok_format": False}}, np.random.default_rng(0)
+    )
+
+
+def texts(made):
+    return ["".join(each["source"]) for each in made["cells"]]
+
+
+def test_the_blocks(tmp_path):
+    made = made_from(tmp_path)
+    raw = ["".join(each["source"]) for each in made["cells"] if each["cell_type"] == "raw"]
+    block = ["# BEGIN SOLUTION", "# END SOLUTION"]
+    tests = ["# BEGIN TESTS", "# END TESTS"]
+    assert raw == [
+        '# ASSIGNMENT CONFIG\nname: "1_a"\ntests: {"ok_format": false}',
+        *['# BEGIN QUESTION\nname: "rnn_step_forward"\npoints: 1', *block, *tests, "# END QUESTION"],
+        *['# BEGIN QUESTION\nname: "rnn_step_backward"\npoints: 5', *block, *tests, "# END QUESTION"],
+        *['# BEGIN QUESTION\nname: "answer_1"\npoints: 2\nmanual: true', *block, "# END QUESTION"],
+    ]
+    assert texts(made)[-5:] == [
+        *[small_notebook.QUESTION, block[0], small_notebook.ANSWER, block[1], "# END QUESTION"]
+    ]
+    assert "`rnnlab/plain/rnn.py`, next (`2_b.ipynb`)" in texts(made)[1]
+    assert not [each for each in made["cells"] if each.get("outputs") or "nbgrader" in each["metadata"]]
+    assert len({each["id"] for each in made["cells"]}) == len(made["cells"])
+
+
+def test_what_stands_before_the_check_stays_in_the_notebook(tmp_path):
+    found = texts(made_from(tmp_path))
+    place = found.index("# BEGIN TESTS")
+    assert found[place - 1] == small_notebook.TEST_FORWARD.strip().partition("\n")[0]
+    assert [each.count("own=True") for each in found[place + 1 : place + 3]] == [0, 1]
+
+
+def test_an_exercise():
+    source = "def f(x):\n    ### BEGIN SOLUTION\n    return x\n    ### END SOLUTION"
+    made = otter_exercise(source)
+    assert made == (
+        "def f(x):\n    # BEGIN SOLUTION NO PROMPT\n    return x\n    # END SOLUTION\n"
+        '    """ # BEGIN PROMPT\n    raise NotImplementedError()\n    """; # END PROMPT'
+    )
+    namespace = {}
+    exec(made, namespace)
+    assert namespace["f"](3) == 3
+    with pytest.raises(ValueError, match="no pair of ### BEGIN SOLUTION"):
+        otter_exercise("def f(x):\n    return x")
+
+
+def test_the_tests_of_a_function():
+    visible, hidden = otter_tests("check('rnn_step', f, backward=g, seed=5)", "g", 2, [3, 4], where="n")
+    head = '""" # BEGIN TEST CONFIG\nhidden: {}\npoints: {}\n""" # END TEST CONFIG\ndef test_g{}(env):\n'
+    read = "    from rnnlab.course import check\n\n    f = env['f']\n    g = env['g']\n"
+    assert visible == head.format("false", 0, "") + read + "    check('rnn_step', f, backward=g, seed=5)"
+    assert hidden == (
+        head.format("true", 2, "_hidden")
+        + read
+        + "    for seed in (3, 4):\n        check('rnn_step', f, backward=g, seed=seed, own=True)"
+    )
+    ast.parse(hidden)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (small_notebook.cells()[:3], "cell rnn_step_forward: .*followed by its test, found nothing after"),
+        (small_notebook.cells()[3:5], "cell test_rnn_step_forward: .*, found rnn_step_backward after it"),
+        (
+            [*small_notebook.cells()[:3], small_notebook.graded("rnn_step_forward", 1, "check('x', f)\nf()")],
+            "cell test_rnn_step_forward does not end with its call of check, but with 'f\\(\\)'",
+        ),
+        (
+            [*small_notebook.cells()[:3], small_notebook.graded("rnn_step_forward", 1, "f()")],
+            "does not call check",
+        ),
+    ],
+)
+def test_notebooks_that_are_refused(tmp_path, cells, message):
+    with pytest.raises(ValueError, match=message):
+        made_from(tmp_path, cells)
