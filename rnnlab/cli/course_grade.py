@@ -18,6 +18,7 @@ from rnnlab.course.grading import (
     write_csv,
     write_json,
 )
+from rnnlab.course.grading.feedback import require_gradebook, write_feedback
 
 
 def add(actions: Any) -> None:
@@ -54,7 +55,13 @@ def _grade(options: argparse.Namespace) -> int:
         raise ValueError(f"--jobs is {options.jobs}, expected a positive number")
     limits = Limits(seconds=options.seconds, megabytes=options.megabytes)
     source = options.source or options.submitted.parent / "source"
-    files = find_submissions(options.submitted, source)
+    for option in ("csv", "json"):
+        path = getattr(options, option)
+        if path and Path(path).is_dir():
+            raise ValueError(f"--{option} is the folder {path}, expected a file")
+    if options.feedback:
+        require_gradebook(options.submitted.parent)
+    files, others = find_submissions(options.submitted, source)
     secret = options.seed or secrets.token_hex(8)
     jobs = min(options.jobs or os.cpu_count() or 1, len(files))
     marks: list[SubmissionMark] = []
@@ -68,13 +75,12 @@ def _grade(options: argparse.Namespace) -> int:
     if options.json:
         write_json(options.json, marks)
     if options.feedback:
-        from rnnlab.course.grading.feedback import write_feedback
-
         print(f"Wrote {write_feedback(options.submitted.parent, marks, jobs=jobs)}.")
-    flagged = [mark for mark in marks if mark.suspicions]
-    for mark in flagged:
+    for mark in marks:
         for each in mark.suspicions:
             print(f"{mark.student}  {mark.assignment}  {each.kind}: {each.text}")
+    for other in others:
+        print(f"not marked: {other}")
     students = {mark.student for mark in marks}
     print(f"Marked {len(marks)} notebooks of {len(students)} students. Seed {secret}.")
     return 0

@@ -82,7 +82,7 @@ def check(
     seed: int | None = None,
     own: bool = False,
 ) -> Report:
-    """Check the functions of an exercise, print the errors, and say what is wrong in them.
+    """Check the functions of an exercise: print the errors, or raise an exception that says what is wrong.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def check(
     Raises
     ------
     WrongFunction
-        If something is wrong. The message is the report, which is printed as well.
+        If something is wrong. The message is the report.
     ValueError
         If there is no exercise of this name, or no function is given.
 
@@ -117,10 +117,10 @@ def check(
     True
     """
     report = examine(name, forward, backward, seed=seed, own=own)
-    print(report)
-    report._printed = True
     if not report.passed:
         raise WrongFunction(f"\n{report}")
+    print(report)
+    report._printed = True
     return report
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -102,7 +103,7 @@ class Runs:
             if name in after and not np.array_equal(after[name], array, equal_nan=True):
                 problem = (
                     f"{self.function} writes into its argument {name}, which is the caller's array: "
-                    f"write {name} = {name} + ... instead of {name} += ..., or work on a copy"
+                    f"{name} += ..., {name} *= ... and {name}[...] = ... do that; make a new array"
                     if name.isidentifier()
                     else f"{self.function} writes into {name}: a cache may be used twice"
                 )
@@ -116,15 +117,19 @@ class Runs:
             if array.shape != shape:
                 expected = f"{in_letters(axes)} = {shape}" if axes else "a number"
                 problem = f"{name} has shape {_in_sizes(array.shape, draw)}, expected {expected}"
-                misfits.append((name, f"{self.function}: {problem}{_hint(self.exercise, array, shape)}"))
+                misfits.append((name, f"{self.function}: {problem}{_hint(array, shape, draw)}"))
             elif not np.isfinite(array).all():
                 misfits.append((name, f"{self.function}: {name} has NaN or infinite elements"))
         return misfits
 
     def _add(self, problem: str) -> None:
         """Note a problem, once: it says the same of other sizes."""
-        if all(problem.partition(" = ")[0] != each.partition(" = ")[0] for each in self.problems):
+        if all(_without_numbers(problem) != _without_numbers(each) for each in self.problems):
             self.problems.append(problem)
+
+
+def _without_numbers(problem: str) -> str:
+    return re.sub(r"\d+", "", problem)
 
 
 def _contents(names: Sequence[str], values: Sequence[Any]) -> dict[str, Array]:
@@ -168,14 +173,23 @@ def _in_sizes(shape: tuple[int, ...], draw: Draw) -> str:
     return str(shape)
 
 
-def _hint(exercise: Exercise, array: Array, shape: tuple[int, ...]) -> str:
+def _hint(array: Array, shape: tuple[int, ...], draw: Draw) -> str:
     """What a wrong shape may come from."""
     if array.ndim == len(shape) and array.T.shape == shape:
         return ": it is transposed"
-    for axis in range(array.ndim):
+    if array.squeeze().shape == shape:
+        return ": it has an axis of size 1 too many, as from keepdims=True"
+    for axis, size in enumerate(array.shape):
         if np.delete(array.shape, axis).tolist() == list(shape):
-            over = {0: "the batch", 1: "time" if "T" in exercise.letters else "axis 1"}
-            return f": it is not summed over {over.get(axis, f'axis {axis}')}"
+            return f": it is not summed over {_axis_name(axis, size, draw)}"
+    if sorted(array.shape) == sorted(shape):
+        return ": its axes are in another order, see np.transpose"
     if array.size == np.prod(shape):
         return ": it has the right number of elements, reshape it"
     return ""
+
+
+def _axis_name(axis: int, size: int, draw: Draw) -> str:
+    """What an axis is, by its size."""
+    names = {draw.sizes.get("N"): "the batch", draw.sizes.get("T"): "time"}
+    return names.get(size, f"axis {axis}")

@@ -99,7 +99,8 @@ def test_marks(course: Path) -> None:
         step = STEP.get(student, 0)
         assert (student, float(marks[student]["points"])) == (student, ALL - 5 + step)
         assert float(marks[student]["rnn_step_backward"]) == step
-    assert float(marks["blank"]["points"]) == float(marks["broken"]["points"]) == 0
+    assert float(marks["blank"]["points"]) == 0
+    assert marks["broken"]["points"] == ""
     assert "is not a notebook" in marks["broken"]["problem"]
 
 
@@ -165,6 +166,7 @@ def test_refused(course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
         ([str(tmp_path)], "has no ASSIGNMENT/NOTEBOOK.ipynb"),
         ([str(tmp_path), "--source", str(course / "source")], "has no STUDENT/ASSIGNMENT folder"),
         ([submitted, "--jobs", "0"], "--jobs is 0"),
+        ([submitted, "--csv", str(tmp_path)], "--csv is the folder"),
         ([submitted, "--seconds", "0"], "seconds is 0"),
         ([submitted, "--megabytes", "1"], "megabytes is 1"),
     ):

@@ -98,26 +98,6 @@ def lstm_step_backward(dnext_h, dnext_c, cache):
             "backward(dh / len(dh), recurrent)",
             "the gradient of W_proj is 0.25 times what it should be",
         ),
-        ("        return loss, grads", "        return loss", "loss returns a float64, expected two results"),
-        (
-            'grads["W_embed"] = word_embedding_backward',
-            'grads["W_words"] = word_embedding_backward',
-            "grads lacks W_embed grads has W_words, which is not among params",
-        ),
-        ("return loss, grads", "return 2 * loss, grads", "loss is 36.886, expected 18.443"),
-        (
-            "return loss, grads",
-            'grads["b"] = grads["b"][None]\n        return loss, grads',
-            "b has shape (1, 8)",
-        ),
-        ("return loss, grads", 'grads["b"] = 0 * grads["b"]\n        return loss, grads', "of b is zero"),
-        ("return loss, grads", 'grads["b"] *= np.nan\n        return loss, grads', "b has NaN or infinite"),
-        (
-            "return loss, grads",
-            'grads["b"][0] += 1\n        return loss, grads',
-            "b is wrong, relative error",
-        ),
-        ("return loss, grads", "return loss, [*grads]", "grads is a list, expected a dict"),
         ("(scores, captions_out, mask)", "(scores, captions_in, mask)", "expected"),
     ],
 )

@@ -69,3 +69,42 @@ def test_exceptions_in_words() -> None:
     assert raised("f", NotImplementedError("TODO")) == "f is not implemented yet"
     assert raised("f", FunctionStopped("has no result after 5 s")) == "f has no result after 5 s"
     assert raised("f", ValueError("bad")) == "f raises ValueError: bad"
+
+
+@pytest.mark.parametrize(
+    ("exercise", "change", "hint"),
+    [
+        ("rnn_step", lambda found: {"dWx": found["dWx"].T}, "it is transposed"),
+        ("rnn_step", lambda found: {"db": found["db"][None]}, "as from keepdims=True"),
+        ("rnn", lambda found: {"dx": found["dx"].transpose(1, 0, 2)}, "its axes are in another order"),
+        ("temporal_affine", lambda found: {"dw": found["dw"].ravel()}, "reshape it"),
+    ],
+)
+def test_hints_of_wrong_shapes(exercise: str, change: Any, hint: str) -> None:
+    task = EXERCISES[exercise]
+    draws = [task.draw(np.random.default_rng(seed)) for seed in range(2)]
+
+    def backward(*arguments: Any) -> Any:
+        assert task.backward is not None
+        found = task.named("backward", task.backward(*arguments))
+        return tuple((found | change(found)).values())
+
+    caches = Runs(task, "forward", task.forward, draws).caches
+    (problem,) = Runs(task, "backward", backward, draws, caches).problems
+    assert hint in problem
+
+
+@pytest.mark.parametrize(("letter", "name"), [("N", "the batch"), ("T", "time")])
+def test_the_axis_that_is_not_summed_over(letter: str, name: str) -> None:
+    task = EXERCISES["temporal_affine"]
+    draw = task.draw(np.random.default_rng(0))
+    size = draw.sizes[letter]
+
+    def backward(*arguments: Any) -> Any:
+        assert task.backward is not None
+        *others, db = task.backward(*arguments)
+        return (*others, np.ones((size, 1)) * db)
+
+    caches = Runs(task, "forward", task.forward, [draw]).caches
+    (problem,) = Runs(task, "backward", backward, [draw], caches).problems
+    assert problem.endswith(f"it is not summed over {name}")

@@ -12,6 +12,7 @@ import multiprocessing
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
 from rnnlab.course.source_notebook import without_hidden_tests
 from rnnlab.files import atomic_write
 
-__all__ = ["write_feedback"]
+__all__ = ["require_gradebook", "write_feedback"]
 
 # What Markdown makes, and what the notebooks have beside it.
 _TAGS = frozenset(
@@ -99,12 +100,9 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
     RuntimeError
         If nbgrader cannot convert a notebook.
     """
-    try:
-        from nbgrader.converters import NbGraderException
-    except ImportError:
-        raise ImportError('feedback needs nbgrader: pip install "rnnlab[course]"') from None
-    if not (course / "gradebook.db").exists():
-        raise ValueError(f"{course} has no gradebook.db, expected what `rnnlab course release` writes")
+    require_gradebook(course)
+    from nbgrader.converters import NbGraderException
+
     by_test = {
         (mark.student, mark.assignment): {f"test_{each.name}": each for each in mark.functions}
         for mark in marks
@@ -121,6 +119,14 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
         if mark.problem:
             _write_problem(course / "feedback", mark)
     return course / "feedback"
+
+
+def require_gradebook(course: Path) -> None:
+    """Raise ImportError without nbgrader, and ValueError if a course has no gradebook."""
+    if find_spec("nbgrader") is None:
+        raise ImportError('feedback needs nbgrader: pip install "rnnlab[course]"')
+    if not (course / "gradebook.db").exists():
+        raise ValueError(f"{course} has no gradebook.db, expected what `rnnlab course release` writes")
 
 
 def _write_pages(course: Path, assignment: str, students: Sequence[str], jobs: int) -> None:

@@ -29,8 +29,17 @@ class SubmittedFile:
     source: Path
 
 
-def find_submissions(submitted: Path, sources: Path) -> list[SubmittedFile]:
+def find_submissions(submitted: Path, sources: Path) -> tuple[list[SubmittedFile], list[str]]:
     """The submissions in a folder of nbgrader's layout, ``STUDENT/ASSIGNMENT/NOTEBOOK.ipynb``.
+
+    Folders whose names begin with a dot are left out.
+
+    Returns
+    -------
+    list of SubmittedFile
+        Sorted by student and assignment.
+    list of str
+        What is in the folder and is no submission, and which assignments a student has not handed in.
 
     Raises
     ------
@@ -40,18 +49,29 @@ def find_submissions(submitted: Path, sources: Path) -> list[SubmittedFile]:
     notebooks = {path.parent.name: path for path in sorted(sources.glob("*/*.ipynb"))}
     if not notebooks:
         raise ValueError(
-            f"{sources} has no ASSIGNMENT/NOTEBOOK.ipynb, expected what `rnnlab course release` writes"
+            f"{sources} has no ASSIGNMENT/NOTEBOOK.ipynb, expected what `rnnlab course release` writes; "
+            "SUBMITTED is the folder `submitted` beside it"
         )
-    found = []
-    for folder in sorted(path for path in submitted.glob("*/*") if path.is_dir()):
-        source = notebooks.get(folder.name)
-        if source is not None:
-            found.append(SubmittedFile(folder.parent.name, folder.name, folder / source.name, source))
+    found, others = [], []
+    students = [path for path in sorted(submitted.glob("*")) if not path.name.startswith(".")]
+    for path in [each for student in students for each in (sorted(student.glob("*")) or [student])]:
+        source = notebooks.get(path.name) if path.is_dir() else None
+        if source is not None and path not in students:
+            found.append(SubmittedFile(path.parent.name, path.name, path / source.name, source))
+        elif path.name != "timestamp.txt":
+            others.append(
+                f"{path.relative_to(submitted)} is not STUDENT/ASSIGNMENT of {', '.join(notebooks)}"
+            )
     if not found:
         raise ValueError(
             f"{submitted} has no STUDENT/ASSIGNMENT folder, expected assignments among {', '.join(notebooks)}"
         )
-    return found
+    handed_in = {(each.student, each.assignment) for each in found}
+    for assignment in sorted({each.assignment for each in found}):
+        for student in sorted({each.student for each in found}):
+            if (student, assignment) not in handed_in:
+                others.append(f"{student} has not handed in {assignment}")
+    return found, others
 
 
 def grade_submissions(
@@ -105,12 +125,14 @@ def grade_submission(file: SubmittedFile, *, limits: Limits, secret: str) -> Sub
 
 def _graded(file: SubmittedFile, source: CourseNotebook, limits: Limits, secret: str) -> SubmissionMark:
     submission = read_submission(file.path, source)
-    cells = helpers(source) | dict(submission.others) | dict(submission.exercises)
-    with StudentProcess(cells, limits) as process:
+    given = helpers(source)
+    cells = given | dict(submission.others) | dict(submission.exercises)
+    with StudentProcess(cells, limits, constants_only=given) as process:
         process.start()
         marker = Marker(process, submission, source, _seed(secret, file))
         marks = [marker.mark(cell.subject) for cell in source.exercises]
-    suspicions = tuple(dict.fromkeys([*suspicions_of_code(submission, source), *marker.suspicions]))
+    found = [*suspicions_of_code(submission, source), *(one for each in marks for one in each.suspicions)]
+    suspicions = tuple(dict.fromkeys(found))
     return SubmissionMark(file.student, file.assignment, marks, submission.answers, suspicions)
 
 

@@ -37,11 +37,6 @@ class Marker:
         The notebook with the solutions.
     seed : int
         Of the random inputs.
-
-    Attributes
-    ----------
-    suspicions : list of Suspicion
-        What was found while functions ran.
     """
 
     def __init__(
@@ -50,7 +45,6 @@ class Marker:
         self._process, self._submission, self._source, self._seed = process, submission, source, seed
         self._library = library_functions(source)
         self._wrong: set[str] = set()
-        self.suspicions: list[Suspicion] = []
 
     def mark(self, name: str) -> FunctionMark:
         """Mark a function."""
@@ -88,8 +82,7 @@ class Marker:
         if name != exercise.functions[0]:
             return self._mark_backward(mark, exercise, forward, given)
         report = examine(exercise.name, forward, seed=self._seed)
-        self._note_refused(name, forward)
-        return _marked(mark, exercise, "forward", report)
+        return _marked(mark, exercise, "forward", report, _refused(name, forward))
 
     def _mark_backward(
         self, mark: FunctionMark, exercise: Exercise, forward: RemoteFunction, given: Given
@@ -97,22 +90,28 @@ class Marker:
         backward = RemoteFunction(self._process, mark.name, given=given)
         of_forward = examine(exercise.name, forward, seed=self._seed)
         report = examine(exercise.name, forward, backward, seed=self._seed)
-        self._note_refused(mark.name, backward)
         report.problems = [each for each in report.problems if each not in of_forward.problems]
         report.diagnoses = report.diagnoses[len(of_forward.diagnoses) :]
         report.errors = {name: error for name, error in report.errors.items() if name in exercise.gradients}
         if not report.errors and not report.problems:
-            return replace(mark, text=f"{mark.name} cannot be checked until {exercise.functions[0]} works.")
-        marked = _marked(mark, exercise, "backward", report)
+            return self._mark_without_forward(mark, exercise, backward)
+        marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
         if of_forward.passed and report.passed and is_numeric(exercise, forward, backward, self._seed):
             text = f"{mark.name} computes numeric gradients, expected the formulas"
-            self.suspicions.append(Suspicion("numeric gradient", text))
-            return replace(marked, points=0.0, text=f"{text}.")
+            return replace(
+                marked, points=0.0, text=f"{text}.", suspicions=(Suspicion("numeric gradient", text),)
+            )
         return marked
 
-    def _note_refused(self, name: str, function: RemoteFunction) -> None:
-        if function.refused:
-            self.suspicions.append(Suspicion("refused", f"{name} {function.refused}"))
+    def _mark_without_forward(
+        self, mark: FunctionMark, exercise: Exercise, backward: RemoteFunction
+    ) -> FunctionMark:
+        """The mark of a backward whose forward has no result: with the cache of the right forward."""
+        report = examine(exercise.name, None, backward, seed=self._seed)
+        if not report.errors:
+            return replace(mark, text=f"{mark.name} cannot be checked until {exercise.functions[0]} works.")
+        marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
+        return replace(marked, text=f"With the cache of the right {exercise.functions[0]}:\n{marked.text}")
 
 
 def most_points(source: CourseNotebook, function: str) -> float:
@@ -120,14 +119,21 @@ def most_points(source: CourseNotebook, function: str) -> float:
     return next((cell.points for cell in source.tests if cell.subject == function), 0.0)
 
 
-def _marked(mark: FunctionMark, exercise: Exercise, kind: str, report: Report) -> FunctionMark:
+def _refused(name: str, function: RemoteFunction) -> tuple[Suspicion, ...]:
+    return (Suspicion("refused", f"{name} {function.refused}"),) if function.refused else ()
+
+
+def _marked(
+    mark: FunctionMark, exercise: Exercise, kind: str, report: Report, suspicions: tuple[Suspicion, ...]
+) -> FunctionMark:
     """The points of a report, the same for each result. A write into the caller's arrays costs one result."""
     expected = exercise.results(kind)
     results = {name: name in report.errors and name not in report.wrong for name in expected}
     writes = any("writes into" in problem for problem in report.problems)
     right = max(sum(results.values()) - writes, 0)
     report.functions = (mark.name,)
-    return replace(mark, points=mark.most * right / len(expected), results=results, text=str(report))
+    points = mark.most * right / len(expected)
+    return replace(mark, points=points, results=results, text=str(report), suspicions=suspicions)
 
 
 def _names(sources: Iterable[str]) -> set[str]:

@@ -29,6 +29,8 @@ class FunctionMark:
         Whether each result, or gradient, is right; empty if none could be compared.
     text : str
         What is wrong, for the student.
+    suspicions : tuple of Suspicion
+        What was found while the function ran.
     """
 
     name: str
@@ -36,6 +38,7 @@ class FunctionMark:
     points: float = 0.0
     results: Mapping[str, bool] = field(default_factory=dict)
     text: str = ""
+    suspicions: tuple[Suspicion, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,9 @@ class SubmissionMark:
 
     def __str__(self) -> str:
         kinds = ", ".join(dict.fromkeys(each.kind for each in self.suspicions))
-        notes = [self.problem, f"look at: {kinds}" if kinds else ""]
-        return "   ".join(
-            filter(None, (f"{self.student}  {self.assignment}  {self.points:g} of {self.most:g}", *notes))
-        )
+        points = f"not marked: {self.problem}" if self.problem else f"{self.points:g} of {self.most:g}"
+        notes = [f"   look at: {kinds}"] if kinds else []
+        return "".join([f"{self.student}  {self.assignment}  {points}", *notes])
 
 
 def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> None:
@@ -89,7 +91,10 @@ def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> 
             points = {each.name: f"{each.points:g}" for each in mark.functions}
             kinds = "; ".join(dict.fromkeys(each.kind for each in mark.suspicions))
             answered = f"{sum(mark.answers.values())} of {len(mark.answers)}"
-            cells = [mark.student, mark.assignment, f"{mark.points:g}", f"{mark.most:g}"]
+            if mark.problem:  # an empty cell is not a mark of 0
+                points, answered = {}, ""
+            total = "" if mark.problem else f"{mark.points:g}"
+            cells = [mark.student, mark.assignment, total, f"{mark.most:g}"]
             cells += [*(points.get(name, "") for name in names), answered, kinds, mark.problem]
             rows.writerow(map(_harmless, cells))
 
@@ -108,9 +113,19 @@ def _plain(mark: SubmissionMark) -> dict[str, Any]:
         "points": mark.points,
         "most": mark.most,
         "problem": mark.problem,
-        "functions": [vars(each) | {"results": dict(each.results)} for each in mark.functions],
+        "functions": [_plain_function(each) for each in mark.functions],
         "answers": dict(mark.answers),
         "suspicions": [each._asdict() for each in mark.suspicions],
+    }
+
+
+def _plain_function(mark: FunctionMark) -> dict[str, Any]:
+    return {
+        "name": mark.name,
+        "points": mark.points,
+        "most": mark.most,
+        "results": dict(mark.results),
+        "text": mark.text,
     }
 
 

@@ -8,11 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, BinaryIO, Self
+from typing import IO, Any, BinaryIO, NoReturn, Self
 
 from rnnlab.course.grading import sandbox
 from rnnlab.course.grading.sandbox import wire
@@ -69,12 +69,17 @@ class StudentProcess:
     Parameters
     ----------
     cells : mapping of str to str
-        The cells of code that define the functions, by name. Only definitions and imports are run.
+        The cells of code that define the functions, by name. Definitions, imports and assignments are run.
     limits : Limits
+    constants_only : collection of str
+        The cells of which no values are computed.
     """
 
-    def __init__(self, cells: Mapping[str, str], limits: Limits) -> None:
+    def __init__(
+        self, cells: Mapping[str, str], limits: Limits, *, constants_only: Collection[str] = ()
+    ) -> None:
         self._cells = dict(cells)
+        self._constants_only = set(constants_only)
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: BinaryIO | None = None
@@ -130,7 +135,9 @@ class StudentProcess:
         return self._process is not None
 
     def start(self) -> None:
-        """Start the process and define the functions. A cell that stops it is left out.
+        """Start the process and define the functions.
+
+        Of a cell that stops it no values are computed; if that is not enough, it is left out.
 
         Raises
         ------
@@ -140,10 +147,18 @@ class StudentProcess:
         self._launch()
         for name in list(self._cells):
             try:
-                answer = self._ask({"source": self._cells[name], "name": name})
+                answer = self._ask(
+                    {
+                        "source": self._cells[name],
+                        "name": name,
+                        "constants_only": name in self._constants_only,
+                    }
+                )
             except Stopped as stopped:
-                self.problems[name] = f"{name} {stopped}"
-                del self._cells[name]
+                if name in self._constants_only:
+                    self.problems[name] = f"{name} {stopped}"
+                    del self._cells[name]
+                self._constants_only.add(name)
                 return self.start()
             self.functions.update(answer["functions"])
             for problem in answer["problems"]:
@@ -235,7 +250,7 @@ class StudentProcess:
             return "needs too much processor time or memory"
         return f"ends the process (exit status {code})"
 
-    def _stop_because(self, reason: str) -> Any:
+    def _stop_because(self, reason: str) -> NoReturn:
         self.stop()
         raise Stopped(reason)
 

@@ -88,8 +88,12 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
             tests[grade_id] = text
         else:
             answers[grade_id] = _normal(text) not in {"", "YOUR ANSWER HERE"}
-    for exercise in source.exercises:  # the cell was deleted, and the function written in another one
-        if exercise.grade_id not in found or not _defines(found[exercise.grade_id], exercise.subject):
+    if not found and not tests:
+        raise BadSubmission(
+            f"{path.name} has no cell of nbgrader: its metadata are lost, as after saving by another tool"
+        )
+    for exercise in source.exercises:  # the cell was deleted or left as it is, the function is in another one
+        if _is_blank(found.get(exercise.grade_id, ""), exercise.subject):
             for name in [name for name, text in others.items() if _defines(text, exercise.subject)]:
                 found[exercise.grade_id] = others.pop(name)
     changed = tuple(
@@ -134,19 +138,23 @@ def library_functions(source: CourseNotebook) -> dict[str, Callable[..., Any]]:
 
 def plain_python(text: str) -> str:
     """Code without the commands of IPython, line by line as before."""
-    return re.sub(r"(?m)^([ \t]*)[%!][^\n]*$", r"\1pass", text)
+    return re.sub(r"(?m)^([ \t]*)([%!?][^\n]*|[\w.]+\?+[ \t]*)$", r"\1pass", text)
 
 
 def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
     try:
         if (size := path.stat().st_size) > _MOST_BYTES:
             raise BadSubmission(f"{path.name} has {size:,} bytes, expected {_MOST_BYTES:,} at most")
-        content = json.loads(path.read_text("utf8"))
+        content = json.loads(path.read_text("utf-8-sig"))
         cells = content["cells"]
         for cell in cells:
             if not isinstance(cell.get("metadata", {}), dict):
                 raise TypeError("metadata of a cell is not an object")
             _text(cell)
+    except FileNotFoundError:
+        others = [each.name for each in sorted(path.parent.glob("*.ipynb"))]
+        hint = f", but {', '.join(others)}: rename it" if others else ""
+        raise BadSubmission(f"the folder has no {path.name}{hint}") from None
     except OSError as error:
         raise BadSubmission(f"{path.name} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -176,6 +184,11 @@ def parsed(text: str) -> ast.Module:
         return ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return ast.Module([], [])
+
+
+def _is_blank(text: str, name: str) -> bool:
+    """Whether a cell does not define a function, or leaves it as it was handed out."""
+    return not _defines(text, name) or re.search(r"(?m)^\s*raise NotImplementedError\b", text) is not None
 
 
 def _defines(text: str, name: str) -> bool:

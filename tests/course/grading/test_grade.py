@@ -87,7 +87,10 @@ def test_no_notebook(source: Path, tmp_path: Path, content: str) -> None:
 
 def test_missing_file(source: Path, tmp_path: Path) -> None:
     file = SubmittedFile("ada", "rnn", tmp_path / "rnn.ipynb", source)
-    assert "cannot be read" in grade_submission(file, limits=LIMITS, secret="s").problem
+    assert grade_submission(file, limits=LIMITS, secret="s").problem == "the folder has no rnn.ipynb"
+    write(tmp_path / "rnn (1).ipynb", submission())
+    expected = "the folder has no rnn.ipynb, but rnn (1).ipynb: rename it"
+    assert grade_submission(file, limits=LIMITS, secret="s").problem == expected
 
 
 def test_batch_in_order_by_several_processes(source: Path, tmp_path: Path) -> None:
@@ -98,7 +101,13 @@ def test_batch_in_order_by_several_processes(source: Path, tmp_path: Path) -> No
         "c": submission(rnn_step_backward=PARTLY),
     }.items():
         write(tmp_path / f"submitted/{student}/rnn/rnn.ipynb", content)
-    files = find_submissions(tmp_path / "submitted", course / "source")
+    write(tmp_path / "submitted/d/other/rnn.ipynb", submission())
+    write(tmp_path / "submitted/e/rnn.ipynb", submission())
+    write(tmp_path / "submitted/.hidden/rnn/rnn.ipynb", submission())
+    files, others = find_submissions(tmp_path / "submitted", course / "source")
+    assert others == [
+        f"{path} is not STUDENT/ASSIGNMENT of rnn" for path in (Path("d/other"), Path("e/rnn.ipynb"))
+    ]
     marks = list(grade_submissions(files, limits=LIMITS, secret="s", jobs=2))
     assert [(mark.student, mark.points) for mark in marks] == [("a", 0), ("b", ALL), ("c", ALL - 2)]
     assert marks == list(grade_submissions(files, limits=LIMITS, secret="s"))
@@ -106,7 +115,7 @@ def test_batch_in_order_by_several_processes(source: Path, tmp_path: Path) -> No
     write_csv(tmp_path / "marks.csv", marks)
     with open(tmp_path / "marks.csv", newline="", encoding="utf8") as file:
         rows = list(csv.DictReader(file))
-    assert [row["points"] for row in rows] == ["0", f"{ALL}", f"{ALL - 2}"]
+    assert [row["points"] for row in rows] == ["", f"{ALL}", f"{ALL - 2}"]
     assert rows[2]["rnn_step_backward"] == "3"
     assert rows[0]["problem"]
     write_json(tmp_path / "marks.json", marks)

@@ -122,3 +122,71 @@ def test_given_helpers_are_defined(tmp_path: Path) -> None:
         each["source"] = each["source"].replace("(1 - next_h**2)", "slope(next_h)")
     path = write(tmp_path / "source.ipynb", notebook)
     assert graded(path, own, tmp_path).points == ALL
+
+
+FORWARD_WITHOUT_RESULT = """
+def rnn_step_forward(x, prev_h, Wx, Wh, b):
+    return no_such_name
+"""
+
+
+def test_a_right_backward_of_a_forward_without_result(source: Path, tmp_path: Path) -> None:
+    """It is marked with the cache of the right forward, if its own has the same form."""
+    mark = graded(source, submission(rnn_step_forward=FORWARD_WITHOUT_RESULT), tmp_path)
+    assert points(mark)["rnn_step_forward"] == 0
+    assert "rnn_step_backward" not in points(mark)
+    other = "def rnn_step_backward(dnext_h, cache):\n    return cache['x'], 1, 2, 3, 4"
+    mark = graded(
+        source, submission(rnn_step_forward=FORWARD_WITHOUT_RESULT, rnn_step_backward=other), tmp_path
+    )
+    assert "cannot be checked until rnn_step_forward works" in text_of(mark, "rnn_step_backward")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    da = ", "    Wx = Wx.astype(np.float32)\n    da = "),
+        ("(1 - next_h**2)", "(1 - next_h**2 + 1e-9)"),
+    ],
+    ids=["float32", "epsilon"],
+)
+def test_rounded_formulas_are_no_numeric_gradients(source: Path, tmp_path: Path, old: str, new: str) -> None:
+    backward = SOLUTIONS["rnn_step_backward"].replace(old, new)
+    assert backward != SOLUTIONS["rnn_step_backward"]
+    mark = graded(source, submission(rnn_step_backward=backward), tmp_path)
+    assert (points(mark), mark.suspicions) == ({}, ())
+
+
+def test_a_numeric_step_is_named_once(source: Path, tmp_path: Path) -> None:
+    value = "np.tanh(x @ Wx + prev_h @ Wh + b)"
+    mark = graded(source, submission(rnn_step_backward=NUMERIC.format(value, value)), tmp_path)
+    assert len(mark.suspicions) == 1
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "ONE = float('1')",
+        "ONE = np.ones(1)[0]",
+        "ONE = [int(each) for each in '1'][0]",
+        "from functools import partial\nONE = partial(int, '1')()",
+        "if True:\n    ONE = 1",
+        "try:\n    ONE = undefined\nexcept NameError:\n    ONE = 1",
+        "from numpy import *\nONE = cos(0.0)",
+        "from collections import namedtuple\nCache = namedtuple('Cache', 'one')\nONE = Cache(1).one",
+        "from dataclasses import dataclass\n@dataclass\nclass Cache:\n    one: int = 1\nONE = Cache().one",
+        "ONE = 1\n?np.tanh\nnp.tanh?\n%timeit 1\nwhile True: pass",
+    ],
+)
+def test_values_that_functions_use(source: Path, tmp_path: Path, helper: str) -> None:
+    backward = SOLUTIONS["rnn_step_backward"].replace("(1 - next_h", "(ONE - next_h")
+    mark = graded(source, submission(helper, rnn_step_backward=backward), tmp_path)
+    assert (points(mark), mark.suspicions) == ({}, ())
+
+
+def test_state_of_the_module_stays(source: Path, tmp_path: Path) -> None:
+    keeping = "    global KEPT\n    KEPT = x\n    next_h ="
+    forward = SOLUTIONS["rnn_step_forward"].replace("    next_h =", keeping)
+    backward = SOLUTIONS["rnn_step_backward"].replace("x.T @ da", "(x + 0 * KEPT.sum()).T @ da")
+    mark = graded(source, submission(rnn_step_forward=forward, rnn_step_backward=backward), tmp_path)
+    assert points(mark) == {}

@@ -18,7 +18,7 @@ from rnnlab.course.grading.submission import (
 from rnnlab.course.notebook_cells import read_notebook
 from rnnlab.plain.lstm import lstm_step_backward
 
-from .notebooks import SOLUTIONS, TESTS, cell, source_notebook, submission, write
+from .notebooks import SOLUTIONS, TESTS, cell, source_notebook, stub, submission, write
 
 
 def test_a_right_submission(source: Path, tmp_path: Path) -> None:
@@ -81,3 +81,24 @@ def test_commands_of_ipython() -> None:
 @pytest.mark.parametrize("text", ["def f(:", "\x00", "(" * 10_000])
 def test_no_python(text: str) -> None:
     assert parsed(text).body == []
+
+
+def test_lost_metadata(source: Path, tmp_path: Path) -> None:
+    notebook = submission()
+    for each in notebook["cells"]:
+        each["metadata"] = {}
+    with pytest.raises(BadSubmission, match="its metadata are lost"):
+        read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
+
+
+def test_byte_order_mark(source: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "rnn.ipynb", submission())
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_submission(path, read_notebook(source)).exercises
+
+
+def test_a_function_below_the_untouched_exercise(source: Path, tmp_path: Path) -> None:
+    text = "def rnn_forward(x, h0, Wx, Wh, b):\n    return 1"
+    notebook = submission(text, rnn_forward=stub("rnn_forward"))
+    found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
+    assert found.exercises["rnn_forward"] == text

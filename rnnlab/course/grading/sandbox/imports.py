@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NoReturn
 
+import numpy
+
 ALWAYS = (
     *(
         "abc",
@@ -72,6 +74,8 @@ def load(code: str) -> None:
             import_module(name)
         except ImportError:  # not installed
             continue
+    for name in numpy.__all__:  # some are loaded when they are first used
+        getattr(numpy, name, None)
 
 
 def guard(extra: Iterable[str] = ()) -> None:

@@ -2,7 +2,7 @@
 
 The first request confines the process; see :mod:`.confinement`. Then, in any order:
 
-    {"source": SOURCE, "name": CELL}                 -> {"problems": (...), "functions": (...)}
+    {"source": SOURCE, "name": CELL, ...}            -> {"problems": (...), "functions": (...)}
     {"function": NAME, "arguments": (...), ...}      -> {"results": ..., "arguments": (...), ...}
 
 A cache stays here. The answer has a :class:`~.wire.Handle` in its place, which later arguments may hold.
@@ -18,7 +18,7 @@ import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -64,12 +64,17 @@ class _Student:
 
     def __init__(self, requests: BinaryIO, replies: BinaryIO) -> None:
         self._channel = requests, replies
-        self._names: dict[str, Any] = {"__name__": "__student__", "np": np}
+        module = sys.modules["__student__"] = ModuleType("__student__")  # dataclasses look for it
+        self._names: dict[str, Any] = module.__dict__
+        self._names["np"] = np
         self._caches: OrderedDict[int, Any] = OrderedDict()
         self._count = 0
 
-    def define(self, source: str, name: str) -> dict[str, Any]:
-        """Run the definitions of a cell, one after the other; what else it does is left out."""
+    def define(self, source: str, name: str, constants_only: bool) -> dict[str, Any]:
+        """Run the definitions of a cell, one after the other; what else it does is left out.
+
+        With ``constants_only``, values that have to be computed are left out, too.
+        """
         filename = f"<{name}>"
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         try:
@@ -77,7 +82,7 @@ class _Student:
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             return {"problems": (self._described(error, filename),), "functions": ()}
         problems = []
-        for statement in filter(_defines, statements):
+        for statement in filter(_is_constant if constants_only else _defines, statements):
             try:
                 exec(compile(ast.Module([statement], []), filename, "exec"), self._names)
             except BaseException as error:  # SystemExit and KeyboardInterrupt are the student's, too
@@ -89,12 +94,13 @@ class _Student:
         self, function: str, arguments: tuple[Any, ...], keep_cache: bool, asked: tuple[str, ...]
     ) -> dict[str, Any]:
         """Call a function; the last of its results is a cache, which stays here, if so asked."""
-        own = dict(self._names)
+        own = {name: self._names[name] for name in asked if name in self._names}
         self._names.update({name: self._asker(name) for name in asked})
         try:
             return self._call(function, arguments, keep_cache)
         finally:
-            self._names.clear()
+            for name in asked:
+                self._names.pop(name, None)
             self._names.update(own)
 
     def _asker(self, name: str) -> Callable[..., Any]:
@@ -188,6 +194,12 @@ class _Counter:
 
 
 def _defines(statement: ast.stmt) -> bool:
+    """Whether a statement gives a name to something; a call alone, or a loop, does not."""
+    kinds = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+    return isinstance(statement, (*kinds, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.Try))
+
+
+def _is_constant(statement: ast.stmt) -> bool:
     """Whether a statement is a definition or an import, or gives a name to something without calling it."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
         return True
