@@ -114,7 +114,7 @@ def comparability(records: Sequence[Record], results: Sequence[Results]) -> list
     splits = list(dict.fromkeys(each.split for each in results if each.split))
     if len(splits) > 1:
         notes.append(f"the scores are of different splits: {', '.join(splits)}")
-    tokenizers = {each.evaluation.tokenizer for each in results if hasattr(each.evaluation, "tokenizer")}
-    if len(tokenizers) > 1:
+    tokenizers = {getattr(each.evaluation, "tokenizer", None) for each in results}
+    if len(tokenizers - {None}) > 1:
         notes.append("the scores are by different tokenizers, so they are not comparable")
     return notes

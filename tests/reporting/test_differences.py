@@ -17,8 +17,8 @@ def test_equal_recipes_differ_in_nothing(write_run):
 
 
 def test_stages_are_counted_from_1(write_run):
-    one = write_run("one", changes={"stage": [{"num_epochs": 2}]})
-    two = write_run("two", changes={"stage": [{"num_epochs": 3}]})
+    one = write_run("one", stages=[{"num_epochs": 2}])
+    two = write_run("two", stages=[{"num_epochs": 3}])
     assert [each for each in differences(read_records([one, two])) if "stage.1" in each.key] == [
         ("stage.1.num_epochs", ["2", "3"])
     ]
