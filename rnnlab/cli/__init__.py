@@ -6,6 +6,7 @@ rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by on
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
 rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score captions, translations or classes
+rnnlab report RUN RUN ... --open                           make a page about runs
 rnnlab compare RUN RUN ...                                 compare scores, curves and recipes of runs
 rnnlab discrepancy RUN --picture FILE                      compare teacher-forced and free-running states
 rnnlab gradcheck                                           check every gradient against a numeric one
