@@ -1,6 +1,7 @@
 """``rnnlab compare`` over trained runs."""
 
 import importlib.util
+import shutil
 
 import pytest
 
@@ -35,8 +36,9 @@ def test_what_is_no_run_is_an_error(tmp_path, capsys):
 
 
 @needs_scorers
-def test_a_report_is_a_page_in_the_run_directory(run, attending_run, capsys, monkeypatch):
+def test_a_report_is_a_page_in_the_run_directory(run, attending_run, tmp_path, capsys, monkeypatch):
     pytest.importorskip("jinja2")
+    run, attending_run = (shutil.copytree(each, tmp_path / each.name) for each in (run, attending_run))
     opened = []
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
     assert cli.main(["report", str(attending_run), "--examples", "4", "--open"]) == 0
