@@ -2,6 +2,7 @@
 
 rnnlab train RECIPE [--set key=value ...] [--out DIR]      train the model that a recipe describes
 rnnlab train --resume DIR                                  resume a run
+rnnlab features IMAGES --encoder FILE --out FILE           compute the features of photographs
 rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by one run or an ensemble
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
@@ -32,6 +33,7 @@ from rnnlab.cli import (
     data,
     discrepancy,
     evaluate,
+    features,
     gradcheck,
     kernels,
     recipe,
@@ -94,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in (
         train,
+        features,
         caption,
         translate,
         evaluate,

@@ -169,7 +169,10 @@ class Captioning(Task):
 
     def inputs(self, config: Config, checkpoint: Checkpoint) -> CaptionInputs:
         """See :meth:`Task.inputs`."""
-        return CaptionInputs.from_saved(checkpoint.vocabulary or [], checkpoint.preprocessing)
+        reads_grid = config.model.attention is not None
+        return CaptionInputs.from_saved(
+            checkpoint.vocabulary or [], checkpoint.preprocessing, reads_grid=reads_grid
+        )
 
     def check_ensemble(self, members: Sequence[Member]) -> None:
         """See :meth:`Task.check_ensemble`: captions have one vocabulary."""
