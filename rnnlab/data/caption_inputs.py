@@ -57,6 +57,18 @@ class CaptionInputs:
         scaling = self.scaling.get("global_features")
         return None if scaling is None else scaling.mean.size
 
+    @property
+    def reads(self) -> str:
+        """The features that the model reads, in words."""
+        kind, size = (
+            ("a grid of vectors" if self.reads_grid else "one vector"),
+            self.scaling["features"].mean.size,
+        )
+        beside = ""
+        if self.num_global_features is not None:
+            beside = f" and a vector of {self.num_global_features} numbers"
+        return f"{kind} of {size} numbers{beside} of each image"
+
     def standardise(self, features: Any, source: str = "features") -> Any:
         """See :meth:`FeatureScaling.standardise`."""
         return self.scaling.standardise(features, source)

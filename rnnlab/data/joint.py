@@ -131,6 +131,7 @@ class JointCaptionInputs:
         ValueError, TypeError
             If the features do not fit a model. The message names its run.
         """
+        self._check_same_kind()
         scaled: list[tuple[CaptionInputs, Any]] = []
         for run, each in self._inputs.items():
             same = next((arrays for other, arrays in scaled if _same_scaling(each, other)), None)
@@ -138,6 +139,16 @@ class JointCaptionInputs:
                 same = each.standardise(features, f"{source}, for {run}")
             scaled.append((each, same))
         return _flat(arrays for _, arrays in scaled)
+
+    def _check_same_kind(self) -> None:
+        """Check that the models read the same kind of features, which one file can have."""
+        (first, expected), *others = self._inputs.items()
+        for run, found in others:
+            if (found.reads_grid, num_arrays(found)) != (expected.reads_grid, num_arrays(expected)):
+                raise ValueError(
+                    f"{run} reads {found.reads}, and {first} {expected.reads}: one file of features does not "
+                    "serve both; name a split or images instead, of which each run has its own features"
+                )
 
     @property
     def knows_encoders(self) -> bool:
