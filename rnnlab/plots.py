@@ -71,6 +71,34 @@ def loss_curve(
     return figure
 
 
+def losses_per_token(losses: Array, history: Sequence[Mapping[str, float]]) -> tuple[Array, Array]:
+    """The loss of each iteration in the unit of the validation loss, and its place on an axis of epochs.
+
+    The loss of an iteration may be a mean over examples. It is divided by the number of tokens that an
+    example has on average in that epoch.
+
+    Parameters
+    ----------
+    losses : (iterations,)
+    history : sequence of mappings
+        One row for each finished epoch, at least one.
+
+    Returns
+    -------
+    places, losses : (iterations,)
+        The first epoch is from 0 to 1. Iterations of the epoch under way have the length and the number of
+        tokens of the last finished one.
+    """
+    ends = [0, *(int(row["iteration"]) for row in history)]
+    scales = np.array([row["train_loss_per_token"] / (row["train_loss"] or 1.0) for row in history])
+    epochs = np.array([int(row["epoch"]) for row in history])
+    iterations = np.arange(1, len(losses) + 1)
+    index = np.minimum(np.searchsorted(ends[1:], iterations), len(history) - 1)
+    lengths = np.diff(ends)
+    places = epochs[index] - 1 + (iterations - np.array(ends)[index]) / lengths[index]
+    return places, losses * scales[index]
+
+
 def caption_grid(
     images: Sequence[Array],
     captions: Sequence[str],
@@ -254,15 +282,7 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
 
 def _draw_per_token(axes: Axes, losses: Array, history: Sequence[Mapping[str, float]]) -> None:
     """Training and validation losses in nats per token over epochs."""
-    ends = [0, *(int(row["iteration"]) for row in history)]
-    scales = np.array([row["train_loss_per_token"] / (row["train_loss"] or 1.0) for row in history])
-    epochs = np.array([int(row["epoch"]) for row in history])
-    # iterations of the epoch under way are drawn as if it had the length and the scale of the last one
-    iterations = np.arange(1, losses.size + 1)
-    index = np.minimum(np.searchsorted(ends[1:], iterations), len(history) - 1)
-    lengths = np.diff(ends)
-    places = epochs[index] - 1 + (iterations - np.array(ends)[index]) / lengths[index]
-    _draw_losses(axes, places, losses * scales[index], label="training")
+    _draw_losses(axes, *losses_per_token(losses, history), label="training")
     validation = {int(row["epoch"]): row["val_loss"] for row in history if "val_loss" in row}
     if validation:
         _draw_metric(axes, validation, label="validation")

@@ -7,6 +7,7 @@ rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by on
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
 rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score captions, translations or classes
+rnnlab compare RUN RUN ...                                 compare scores, curves and recipes of runs
 rnnlab discrepancy RUN --picture FILE                      compare teacher-forced and free-running states
 rnnlab gradcheck                                           check every gradient against a numeric one
 rnnlab kernels [--warm-up]                                 show which kernels compute here, and compile them
@@ -37,6 +38,7 @@ from rnnlab.cli import (
     gradcheck,
     kernels,
     recipe,
+    report,
     train,
     translate,
 )
@@ -100,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         caption,
         translate,
         evaluate,
+        report,
         discrepancy,
         gradcheck,
         kernels,
