@@ -1,4 +1,4 @@
-"""Pictures: losses, images with captions, attention over images and sentences, maps of hidden states.
+"""Pictures: losses, gradients, images with captions, attention over images and sentences, maps of states.
 
 Every function returns a matplotlib Figure on the Agg canvas. A notebook shows it, :func:`save` writes it. The
 state of pyplot is not used, so that the functions work in threads and without a display.
@@ -68,6 +68,64 @@ def loss_curve(
         _mark(axes[-1], best, values[best])
     if title:
         figure.suptitle(title, color=_INK, fontsize=11)
+    return figure
+
+
+def gradient_statistics(
+    iterations: Sequence[int],
+    norms: Mapping[str, Sequence[float]],
+    histograms: Mapping[str, Sequence[Array]],
+    edges: Array,
+    *,
+    columns: int = 3,
+) -> Figure:
+    """The distribution of the gradient of each parameter over the iterations, and its norm as a line.
+
+    The y axis is the decimal logarithm of absolute values. A darker cell has a larger share of the elements;
+    the lowest row includes the elements that are zero.
+
+    Parameters
+    ----------
+    iterations : sequence of K int
+        In increasing order.
+    norms : mapping of str to sequence of K float
+        By parameter.
+    histograms : mapping of str to sequence of K (B,) arrays
+        The number of elements in each bin, by parameter.
+    edges : (B + 1,)
+        The edges of the bins, as decimal logarithms.
+    columns : int
+        The number of panels in a row.
+
+    Raises
+    ------
+    ValueError
+        If there are no iterations, or the parameters or the numbers of records differ.
+    """
+    records = [len(rows) for each in (norms, histograms) for rows in each.values()]
+    if not iterations or not norms or set(norms) != set(histograms) or {*records} != {len(iterations)}:
+        raise ValueError(
+            f"gradient_statistics: got {len(iterations)} iterations, norms of {list(norms)} and histograms "
+            f"of {list(histograms)} with {sorted({*records})} records, expected one of each parameter for "
+            "each iteration"
+        )
+    columns = min(columns, len(norms))
+    rows = -(-len(norms) // columns)
+    figure = _figure(3.6 * columns, 2.4 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for axes in panels[len(norms) :]:
+        axes.set_visible(False)
+    # a record is drawn from its iteration to the next one
+    last = iterations[-1] + (iterations[-1] - iterations[-2] if len(iterations) > 1 else 1)
+    for axes, (name, norm) in zip(panels, norms.items(), strict=False):
+        counts = np.asarray(histograms[name], dtype=float).T
+        shares = counts / np.maximum(counts.sum(axis=0), 1)
+        axes.pcolormesh([*iterations, last], edges, shares, cmap="Blues", vmin=0, rasterized=True)
+        logarithms = [math.log10(value) if value > 0 else math.nan for value in norm]
+        axes.plot(iterations, logarithms, color=_ORANGE, linewidth=1.2)
+        _label(axes, "iteration", "log10 |gradient|")
+        axes.label_outer()
+        axes.set_title(name, color=_INK, fontsize=9, parse_math=False)
     return figure
 
 

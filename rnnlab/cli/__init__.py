@@ -55,8 +55,8 @@ _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status.
 
-    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, 130 after
-    Ctrl-C, and 141 if nothing reads the output any more.
+    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, 75 if the time
+    budget of a training run is used up, 130 after Ctrl-C, and 141 if nothing reads the output any more.
     """
     return quiet_when_closed(lambda: _run(arguments))
 

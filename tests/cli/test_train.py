@@ -51,6 +51,20 @@ def test_resuming_a_run_without_patience_left_says_so(recipe, tmp_path, capsys):
     assert first == "training has stopped early, after 2 of 5 epochs: patience is 1"
 
 
+def test_a_time_budget_ends_training_with_a_checkpoint(recipe, run, tmp_path, capsys):
+    out, reference = tmp_path / "budget", load_checkpoint(run / "last.h5")
+    arguments = ["--no-progress", "--max-hours", "1e-9"]
+    assert cli.main(["train", str(recipe), "--out", str(out), *arguments]) == 75
+    printed = capsys.readouterr().out
+    assert "Stopped after iteration 1: the time budget of 1e-09 hours is used up" in printed
+    assert printed.endswith(f"Resume with: rnnlab train --resume {out} --max-hours 1e-09\n")
+    assert len(load_checkpoint(out / "last.h5").losses) == 1
+    assert cli.main(["train", "--resume", str(out), "--no-progress", "--max-hours", "24"]) == 0
+    found = load_checkpoint(out / "last.h5")
+    np.testing.assert_array_equal(found.losses, reference.losses)
+    np.testing.assert_array_equal(found.parameters.flat, reference.parameters.flat)
+
+
 def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypatch):
     interrupted = dataclasses.replace(runs.load_run(run), interrupted=True)
     monkeypatch.setattr(runs, "train", lambda *_, **__: interrupted)
