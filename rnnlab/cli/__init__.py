@@ -14,6 +14,7 @@ rnnlab recipe KIND                                         print a recipe with a
 rnnlab course cs231n DIR                                   write the files of the cs231n assignment
 rnnlab course check FOLDER                                 check the files that a student has filled in
 rnnlab course release DIR                                  write assignments, for nbgrader or Otter
+rnnlab course grade SUBMITTED                              mark the functions of submitted notebooks
 
 Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.
 """
