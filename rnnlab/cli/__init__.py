@@ -6,6 +6,8 @@ rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by on
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
 rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score captions, translations or classes
+rnnlab report RUN RUN ... --open                           make a page about runs
+rnnlab compare RUN RUN ...                                 compare scores, curves and recipes of runs
 rnnlab discrepancy RUN --picture FILE                      compare teacher-forced and free-running states
 rnnlab gradcheck                                           check every gradient against a numeric one
 rnnlab kernels [--warm-up]                                 show which kernels compute here, and compile them
@@ -36,6 +38,7 @@ from rnnlab.cli import (
     gradcheck,
     kernels,
     recipe,
+    report,
     train,
     translate,
 )
@@ -52,8 +55,8 @@ _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status.
 
-    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, 130 after
-    Ctrl-C, and 141 if nothing reads the output any more.
+    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, 75 if the time
+    budget of a training run is used up, 130 after Ctrl-C, and 141 if nothing reads the output any more.
     """
     return quiet_when_closed(lambda: _run(arguments))
 
@@ -98,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         caption,
         translate,
         evaluate,
+        report,
         discrepancy,
         gradcheck,
         kernels,
