@@ -7,6 +7,7 @@ rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by on
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
 rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score captions, translations or classes
+rnnlab report RUN RUN ... --open                           make a page about runs
 rnnlab compare RUN RUN ...                                 compare scores, curves and recipes of runs
 rnnlab discrepancy RUN --picture FILE                      compare teacher-forced and free-running states
 rnnlab gradcheck                                           check every gradient against a numeric one
@@ -16,6 +17,7 @@ rnnlab recipe KIND                                         print a recipe with a
 rnnlab course cs231n DIR                                   write the files of the cs231n assignment
 rnnlab course check FOLDER                                 check the files that a student has filled in
 rnnlab course release DIR                                  write assignments, for nbgrader or Otter
+rnnlab course grade SUBMITTED                              mark the functions of submitted notebooks
 
 Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.
 """

@@ -73,6 +73,7 @@ def _train(options: argparse.Namespace) -> int:
         _show_classes(run)
     else:
         _show_captions(run, options)
+    print(f"\nReport: rnnlab report {run.directory} --open")
     return 0
 
 

@@ -51,6 +51,14 @@ def image_from_url(url: PathLike, image_dir: PathLike | None = None, timeout: fl
         return _placeholder(str(url), f"{type(error).__name__}: {error}")
 
 
+def image_on_disk(name: PathLike, image_dir: PathLike | None = None) -> Path | None:
+    """The file of an image, searched as in :func:`image_from_url`; None if it is not there.
+
+    Nothing is downloaded, and no data are generated.
+    """
+    return next((path for path in _given_places(str(name), image_dir) if path.is_file()), None)
+
+
 def _read(url: str, image_dir: PathLike | None, timeout: float) -> bytes:
     scheme = urlsplit(url).scheme
     if scheme in ("http", "https"):
@@ -80,13 +88,17 @@ def _download(url: str, timeout: float) -> bytes:
 
 
 def _candidates(name: str, image_dir: PathLike | None) -> Iterator[Path]:
+    yield from _given_places(name, image_dir)
+    yield default_directory() / IMAGE_FOLDER / name  # last, because the data may have to be generated
+
+
+def _given_places(name: str, image_dir: PathLike | None) -> Iterator[Path]:
     if image_dir is not None:
         yield Path(image_dir) / name
     yield Path(name)
     root = os.environ.get("RNNLAB_DATA")
     if root:
         yield Path(root) / "flickr8k" / "images" / name
-    yield default_directory() / IMAGE_FOLDER / name  # last, because the data may have to be generated
 
 
 def _placeholder(name: str, reason: str) -> np.ndarray:

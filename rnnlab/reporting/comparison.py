@@ -9,7 +9,7 @@ import numpy as np
 from rnnlab.reporting.curves import Chart, charts
 from rnnlab.reporting.differences import differences
 from rnnlab.reporting.record import Record
-from rnnlab.reporting.results import Results, comparability, score_rows
+from rnnlab.reporting.results import Results, comparability, notes_of, score_rows
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _PLAIN = "_.-=+*#@"  # for terminals that have no block characters
@@ -45,8 +45,7 @@ def comparison_text(
         parts.append(_table("Recipes: what differs", names, rows) if rows else "The recipes are equal.")
     notes = comparability(records, results) if len(records) > 1 else []
     notes += [f"{record.name}: {note}" for record in records for note in record.notes]
-    for name, each in zip(names, results, strict=False):
-        notes += [f"{name}: {note}" for note in each.notes]
+    notes += notes_of(names, results)
     parts += ["\n".join(f"note: {note}" for note in dict.fromkeys(notes))] if notes else []
     return "\n\n".join(parts)
 

@@ -16,7 +16,7 @@ import numpy as np
 from rnnlab.plots import losses_per_token
 from rnnlab.reporting.record import Record, StageRecord, finite
 
-_DRAWN = 100  # points of a curve of many iterations
+_DRAWN = 60  # points of a curve of many iterations
 
 _PER_TOKEN = "nats per token"
 _UNITS = {"SequenceClassifier": "nats per sequence"}  # of other models per token

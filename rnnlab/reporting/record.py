@@ -127,7 +127,8 @@ class Record:
         last = self.stages[-1]
         parameters = "unknown" if self.num_parameters is None else f"{self.num_parameters:,}"
         progress = "; ".join(stage.progress for stage in self.stages)
-        best = "no validation" if last.best_epoch is None else f"{last.best_epoch} by {last.monitor}"
+        before = sum(stage.history[-1]["epoch"] for stage in self.stages[:-1] if stage.history)
+        best = "no validation" if last.best_epoch is None else f"{before + last.best_epoch} by {last.monitor}"
         return [
             ("task", self.task),
             ("parameters", parameters),

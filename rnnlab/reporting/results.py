@@ -101,6 +101,19 @@ def score_rows(results: Sequence[Results]) -> list[tuple[str, list[str]]]:
     return [(name, [table.get(name, "") for table in tables]) for name in names]
 
 
+def notes_of(names: Sequence[str], results: Sequence[Results]) -> list[str]:
+    """The notes on the scores of all runs; those that not all runs have begin with the name of theirs."""
+    first = results[0].notes if results else []
+    common = [note for note in first if all(note in each.notes for each in results)]
+    own = [
+        f"{name}: {note}"
+        for name, each in zip(names, results, strict=False)
+        for note in each.notes
+        if note not in common
+    ]
+    return list(dict.fromkeys([*common, *own]))
+
+
 def comparability(records: Sequence[Record], results: Sequence[Results]) -> list[str]:
     """What a reader who compares the runs must know: other tasks, data or splits."""
     notes = []
