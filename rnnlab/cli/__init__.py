@@ -2,6 +2,7 @@
 
 rnnlab train RECIPE [--set key=value ...] [--out DIR]      train the model that a recipe describes
 rnnlab train --resume DIR                                  resume a run
+rnnlab features IMAGES --encoder FILE --out FILE           compute the features of photographs
 rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by one run or an ensemble
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
@@ -16,6 +17,7 @@ rnnlab recipe KIND                                         print a recipe with a
 rnnlab course cs231n DIR                                   write the files of the cs231n assignment
 rnnlab course check FOLDER                                 check the files that a student has filled in
 rnnlab course release DIR                                  write assignments, for nbgrader or Otter
+rnnlab course grade SUBMITTED                              mark the functions of submitted notebooks
 
 Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.
 """
@@ -34,6 +36,7 @@ from rnnlab.cli import (
     data,
     discrepancy,
     evaluate,
+    features,
     gradcheck,
     kernels,
     recipe,
@@ -97,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in (
         train,
+        features,
         caption,
         translate,
         evaluate,

@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw
 from rnnlab.data.coco import default_directory
 from rnnlab.data.course import IMAGE_FOLDER
 from rnnlab.data.hdf5 import PathLike
+from rnnlab.data.photographs.reading import decode_photograph
 
 _MOST_BYTES = 64 << 20  # of a download
 _PLACEHOLDER_SIZE = 224
@@ -40,12 +41,11 @@ def image_from_url(url: PathLike, image_dir: PathLike | None = None, timeout: fl
     Returns
     -------
     (h, w, 3) uint8
-        RGB for every mode of the file; transparent pixels are white. If the image is missing or damaged, a
-        grey placeholder with its name and the reason.
+        RGB for every mode of the file, upright as its EXIF data say; transparent pixels are white. If the
+        image is missing or damaged, a grey placeholder with its name and the reason.
     """
     try:
-        with Image.open(io.BytesIO(_read(str(url), image_dir, timeout))) as image:
-            return np.array(_to_rgb(image))
+        return np.array(decode_photograph(io.BytesIO(_read(str(url), image_dir, timeout))))
     except Exception as error:
         # decoders raise almost any exception, and no notebook should stop for a picture
         return _placeholder(str(url), f"{type(error).__name__}: {error}")
@@ -99,15 +99,6 @@ def _given_places(name: str, image_dir: PathLike | None) -> Iterator[Path]:
     root = os.environ.get("RNNLAB_DATA")
     if root:
         yield Path(root) / "flickr8k" / "images" / name
-
-
-def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I"):  # 16 bits, which Pillow would clip at 255
-        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
-    if "A" in image.getbands() or "transparency" in image.info:
-        image = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-    return image.convert("RGB")
 
 
 def _placeholder(name: str, reason: str) -> np.ndarray:
