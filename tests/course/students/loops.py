@@ -76,10 +76,10 @@ def CELL_forward(x, h0, Wx, Wh, b):
         caches.append(step)
     return np.stack(hs[1:], axis=1), caches
 
-def CELL_backward(dh, caches):
+def CELL_backward(dh, cache):
     dhs, dxs, weights = dh.swapaxes(0, 1), [], []
     state = np.zeros(dhs[0].shape)
-    for dh_t, step in zip(dhs[::-1], caches[::-1]):
+    for dh_t, step in zip(dhs[::-1], cache[::-1]):
         state = state + dh_t
         dx_t, dprev_h, *found = CELL_step_backward(state, step)
         state = dprev_h
@@ -98,10 +98,10 @@ def CELL_forward(x, h0, Wx, Wh, b):
         caches.append(step)
     return np.stack(hs[1:], axis=1), caches
 
-def CELL_backward(dh, caches):
+def CELL_backward(dh, cache):
     dhs, dxs, weights = dh.swapaxes(0, 1), [], []
     state, cell = np.zeros((2, *dhs[0].shape))
-    for dh_t, step in zip(dhs[::-1], caches[::-1]):
+    for dh_t, step in zip(dhs[::-1], cache[::-1]):
         state = state + dh_t
         dx_t, dprev_h, dprev_c, *found = CELL_step_backward(state, cell, step)
         state = dprev_h
@@ -147,7 +147,7 @@ _IN_LISTS: Planted = {
         "wrong step",
     ),
     "dprev_h_added": ({"state = dprev_h\n": "state += dprev_h\n"}, either("dprev_h", _ADDED), "through time"),
-    "caches_in_order": ({"caches[::-1]": "caches"}, either("caches", "order"), "through time"),
+    "caches_in_order": ({"cache[::-1]": "list(cache)"}, either("caches", "order"), "through time"),
     "dh_and_dx_in_order": (
         {"zip(dhs[::-1],": "zip(dhs,", "dxs.insert(0, dx_t)": "dxs.append(dx_t)"},
         either("dh and dx", "forward|order"),
