@@ -1,4 +1,4 @@
-"""Pictures: losses, images with captions, attention over images and sentences, maps of hidden states.
+"""Pictures: losses, gradients, images with captions, attention over images and sentences, maps of states.
 
 Every function returns a matplotlib Figure on the Agg canvas. A notebook shows it, :func:`save` writes it. The
 state of pyplot is not used, so that the functions work in threads and without a display.
@@ -69,6 +69,92 @@ def loss_curve(
     if title:
         figure.suptitle(title, color=_INK, fontsize=11)
     return figure
+
+
+def gradient_statistics(
+    iterations: Sequence[int],
+    norms: Mapping[str, Sequence[float]],
+    histograms: Mapping[str, Sequence[Array]],
+    edges: Array,
+    *,
+    columns: int = 3,
+) -> Figure:
+    """The distribution of the gradient of each parameter over the iterations, and its norm as a line.
+
+    The y axis is the decimal logarithm of absolute values. A darker cell has a larger share of the elements;
+    the lowest row includes the elements that are zero.
+
+    Parameters
+    ----------
+    iterations : sequence of K int
+        In increasing order.
+    norms : mapping of str to sequence of K float
+        By parameter.
+    histograms : mapping of str to sequence of K (B,) arrays
+        The number of elements in each bin, by parameter.
+    edges : (B + 1,)
+        The edges of the bins, as decimal logarithms.
+    columns : int
+        The number of panels in a row.
+
+    Raises
+    ------
+    ValueError
+        If there are no iterations, or the parameters or the numbers of records differ.
+    """
+    records = [len(rows) for each in (norms, histograms) for rows in each.values()]
+    if not iterations or not norms or set(norms) != set(histograms) or {*records} != {len(iterations)}:
+        raise ValueError(
+            f"gradient_statistics: got {len(iterations)} iterations, norms of {list(norms)} and histograms "
+            f"of {list(histograms)} with {sorted({*records})} records, expected one of each parameter for "
+            "each iteration"
+        )
+    columns = min(columns, len(norms))
+    rows = -(-len(norms) // columns)
+    figure = _figure(3.6 * columns, 2.4 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for axes in panels[len(norms) :]:
+        axes.set_visible(False)
+    # a record is drawn from its iteration to the next one
+    last = iterations[-1] + (iterations[-1] - iterations[-2] if len(iterations) > 1 else 1)
+    for axes, (name, norm) in zip(panels, norms.items(), strict=False):
+        counts = np.asarray(histograms[name], dtype=float).T
+        shares = counts / np.maximum(counts.sum(axis=0), 1)
+        axes.pcolormesh([*iterations, last], edges, shares, cmap="Blues", vmin=0, rasterized=True)
+        logarithms = [math.log10(value) if value > 0 else math.nan for value in norm]
+        axes.plot(iterations, logarithms, color=_ORANGE, linewidth=1.2)
+        _label(axes, "iteration", "log10 |gradient|")
+        axes.label_outer()
+        axes.set_title(name, color=_INK, fontsize=9, parse_math=False)
+    return figure
+
+
+def losses_per_token(losses: Array, history: Sequence[Mapping[str, float]]) -> tuple[Array, Array]:
+    """The loss of each iteration in the unit of the validation loss, and its place on an axis of epochs.
+
+    The loss of an iteration may be a mean over examples. It is divided by the number of tokens that an
+    example has on average in that epoch.
+
+    Parameters
+    ----------
+    losses : (iterations,)
+    history : sequence of mappings
+        One row for each finished epoch, at least one.
+
+    Returns
+    -------
+    places, losses : (iterations,)
+        The first epoch is from 0 to 1. Iterations of the epoch under way have the length and the number of
+        tokens of the last finished one.
+    """
+    ends = [0, *(int(row["iteration"]) for row in history)]
+    scales = np.array([row["train_loss_per_token"] / (row["train_loss"] or 1.0) for row in history])
+    epochs = np.array([int(row["epoch"]) for row in history])
+    iterations = np.arange(1, len(losses) + 1)
+    index = np.minimum(np.searchsorted(ends[1:], iterations), len(history) - 1)
+    lengths = np.diff(ends)
+    places = epochs[index] - 1 + (iterations - np.array(ends)[index]) / lengths[index]
+    return places, losses * scales[index]
 
 
 def caption_grid(
@@ -254,15 +340,7 @@ def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
 
 def _draw_per_token(axes: Axes, losses: Array, history: Sequence[Mapping[str, float]]) -> None:
     """Training and validation losses in nats per token over epochs."""
-    ends = [0, *(int(row["iteration"]) for row in history)]
-    scales = np.array([row["train_loss_per_token"] / (row["train_loss"] or 1.0) for row in history])
-    epochs = np.array([int(row["epoch"]) for row in history])
-    # iterations of the epoch under way are drawn as if it had the length and the scale of the last one
-    iterations = np.arange(1, losses.size + 1)
-    index = np.minimum(np.searchsorted(ends[1:], iterations), len(history) - 1)
-    lengths = np.diff(ends)
-    places = epochs[index] - 1 + (iterations - np.array(ends)[index]) / lengths[index]
-    _draw_losses(axes, places, losses * scales[index], label="training")
+    _draw_losses(axes, *losses_per_token(losses, history), label="training")
     validation = {int(row["epoch"]): row["val_loss"] for row in history if "val_loss" in row}
     if validation:
         _draw_metric(axes, validation, label="validation")

@@ -29,7 +29,7 @@ from rnnlab.recipes.stages import Stage, check_stages
 from rnnlab.tasks import task_of, task_of_data
 from rnnlab.tasks.discrepancy import Discrepancy
 from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
-from rnnlab.training import Checkpoint, Solver, load_checkpoint, load_model, warm_start
+from rnnlab.training import Callback, Checkpoint, Solver, load_checkpoint, load_model, warm_start
 from rnnlab.training.compatibility import check_data
 from rnnlab.training.run_directory import checkpoint_of, holds_run
 from rnnlab.training.step import check_device_of_graphs
@@ -43,7 +43,8 @@ class Run:
     config: Recipe
     data: Any  # CaptionData, ParallelData or PixelData; None if not opened
     model: Any  # CaptioningRNN, Seq2Seq or SequenceClassifier
-    interrupted: bool = False  # whether Ctrl-C ended the training
+    interrupted: bool = False  # whether Ctrl-C or a callback ended the training
+    stop_reason: str | None = None  # of the callback
     # What new inputs need, from the checkpoint: CaptionInputs, TranslationInputs or PixelInputs.
     inputs: Any = None
     members: tuple[Path, ...] = ()  # the directories of an ensemble (rnnlab.ensembles)
@@ -56,6 +57,7 @@ def train(
     progress: bool = True,
     device: str = "cpu",
     graphs: bool = False,
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Train what a recipe describes, in a new run directory.
 
@@ -73,6 +75,8 @@ def train(
         "cpu", "gpu" or "gpu:N". It is not saved: a run resumes on any device.
     graphs : bool
         On a GPU, launch each step as a CUDA graph: see :class:`~rnnlab.training.Solver`. It is not saved.
+    callbacks : sequence of Callback
+        Of all stages, in addition to those of the recipe. They are not saved.
 
     Returns
     -------
@@ -84,8 +88,8 @@ def train(
     FileExistsError
         If the directory holds a run.
     ImportError
-        If the recipe has scores after every epoch and their extra is not installed, or there is no such
-        device.
+        If the extra of the recipe's scores after every epoch or of its callbacks is not installed, or there
+        is no such device.
     JavaError
         If a score after every epoch needs Java and there is none.
     FileNotFoundError, CheckpointError
@@ -102,11 +106,13 @@ def train(
     start = stages[0].training.warm_start
     checkpoint = None if start is None else _start_of(Path(start))
     _check_device(device, graphs)
+    config.callbacks.callbacks()  # an extra that is missing is an error before the data are read
     data = open_data(config.data)
     _check_split(config, data)
     if config.stage:
         check_stages(stages, new_model(config, data))
-    return _train_stages(Run(path, config, data, None), stages, checkpoint, progress, device, graphs, {})
+    run = Run(path, config, data, None)
+    return _train_stages(run, stages, checkpoint, progress, device, graphs, callbacks, {})
 
 
 def resume(
@@ -116,6 +122,7 @@ def resume(
     num_epochs: int | None = None,
     device: str = "cpu",
     graphs: bool = False,
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Resume a run where it stopped, bit for bit, and train its remaining stages.
 
@@ -131,6 +138,8 @@ def resume(
         "cpu", "gpu" or "gpu:N"; need not be the previous one.
     graphs : bool
         As in :func:`train`; need not be the previous value.
+    callbacks : sequence of Callback
+        As in :func:`train`.
 
     Returns
     -------
@@ -156,8 +165,9 @@ def resume(
     _check_is_whole(path, len(stages))
     left = stages[[stage.directory(path) for stage in stages].index(under_way) :]
     _check_device(device, graphs)
+    config.callbacks.callbacks()
     run = Run(path, config, open_data(config.data), None)
-    return _train_stages(run, left, None, progress, device, graphs, changes)
+    return _train_stages(run, left, None, progress, device, graphs, callbacks, changes)
 
 
 def _train_stages(
@@ -167,6 +177,7 @@ def _train_stages(
     progress: bool,
     device: str,
     graphs: bool,
+    callbacks: Sequence[Callback],
     changes: Mapping[str, Any],
 ) -> Run:
     """Train stages, the first from the checkpoint ``start``, or from its own last checkpoint.
@@ -190,6 +201,7 @@ def _train_stages(
         if stage.self_critical is not None:
             trained, objective = task_of(config).self_critical(data, stage.self_critical)
         common["objective"] = objective
+        common["callbacks"] = [*config.callbacks.callbacks(), *callbacks]
         if (directory / "last.h5").exists():
             solver = Solver.resume(directory, model, trained, **common, **(changes if stage.is_last else {}))
         else:
@@ -201,7 +213,8 @@ def _train_stages(
         solver.train()
         start = checkpoint_of(directory)
         if solver.interrupted or (solver.stop_requested and not stage.is_last):
-            return replace(run, model=model, inputs=_inputs(config, start), interrupted=True)
+            run = replace(run, model=model, inputs=_inputs(config, start))
+            return replace(run, interrupted=True, stop_reason=solver.stop_reason)
     return replace(run, model=model, inputs=None if start is None else _inputs(config, start))
 
 

@@ -198,3 +198,24 @@ def test_attention_grid_has_a_picture_for_each_word(rng, tmp_path):
 def test_attention_grid_needs_weights_of_a_square_grid_for_every_word(words, weights, message):
     with pytest.raises(ValueError, match=message):
         plots.attention_grid([np.zeros((4, 4, 3), np.uint8)], words, weights)
+
+
+def test_gradient_statistics_have_a_panel_for_each_parameter():
+    edges = np.linspace(-4, 0, 5)
+    histograms = {"W": [[1, 0, 3, 0], [0, 0, 0, 4]], "b": [[2, 0, 0, 0], [0, 1, 1, 0]]}
+    figure = plots.gradient_statistics([1, 11], {"W": [0.01, 0.1], "b": [0.0, 1.0]}, histograms, edges)
+    assert [axes.get_title() for axes in figure.axes] == ["W", "b"]
+    first, second = figure.axes
+    shares = np.asarray(first.collections[0].get_array()).reshape(4, 2)
+    np.testing.assert_allclose(shares.T, [[0.25, 0, 0.75, 0], [0, 0, 0, 1]])
+    np.testing.assert_allclose(first.lines[0].get_xydata(), [[1, -2], [11, -1]])
+    np.testing.assert_allclose(second.lines[0].get_xydata(), [[1, np.nan], [11, 0]])
+
+
+@pytest.mark.parametrize(
+    ("iterations", "norms", "histograms"),
+    [([], {}, {}), ([1], {"W": [1.0]}, {"b": [[1]]}), ([1, 2], {"W": [1.0, 2.0]}, {"W": [[1]]})],
+)
+def test_gradient_statistics_need_a_record_for_each_iteration(iterations, norms, histograms):
+    with pytest.raises(ValueError, match="gradient_statistics: got .* expected one of each parameter"):
+        plots.gradient_statistics(iterations, norms, histograms, np.array([0.0, 1.0]))

@@ -2,10 +2,13 @@
 
 rnnlab train RECIPE [--set key=value ...] [--out DIR]      train the model that a recipe describes
 rnnlab train --resume DIR                                  resume a run
+rnnlab features IMAGES --encoder FILE --out FILE           compute the features of photographs
 rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by one run or an ensemble
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
 rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score captions, translations or classes
+rnnlab report RUN RUN ... --open                           make a page about runs
+rnnlab compare RUN RUN ...                                 compare scores, curves and recipes of runs
 rnnlab discrepancy RUN --picture FILE                      compare teacher-forced and free-running states
 rnnlab gradcheck                                           check every gradient against a numeric one
 rnnlab kernels [--warm-up]                                 show which kernels compute here, and compile them
@@ -14,6 +17,7 @@ rnnlab recipes list | copy NAME | keys KIND                the recipes that come
 rnnlab course cs231n DIR                                   write the files of the cs231n assignment
 rnnlab course check FOLDER                                 check the files that a student has filled in
 rnnlab course release DIR                                  write assignments, for nbgrader or Otter
+rnnlab course grade SUBMITTED                              mark the functions of submitted notebooks
 
 Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.
 """
@@ -32,9 +36,11 @@ from rnnlab.cli import (
     data,
     discrepancy,
     evaluate,
+    features,
     gradcheck,
     kernels,
     recipes,
+    report,
     train,
     translate,
 )
@@ -51,8 +57,8 @@ _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status.
 
-    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, 130 after
-    Ctrl-C, and 141 if nothing reads the output any more.
+    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, 75 if the time
+    budget of a training run is used up, 130 after Ctrl-C, and 141 if nothing reads the output any more.
     """
     return quiet_when_closed(lambda: _run(arguments))
 
@@ -94,9 +100,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in (
         train,
+        features,
         caption,
         translate,
         evaluate,
+        report,
         discrepancy,
         gradcheck,
         kernels,

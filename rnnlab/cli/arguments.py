@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 
 def positive_integer(text: str) -> int:
@@ -13,6 +14,17 @@ def positive_integer(text: str) -> int:
 def natural_number(text: str) -> int:
     """An integer of at least 0."""
     return _integer(text, 0)
+
+
+def positive_number(text: str) -> float:
+    """A finite number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a positive number")
+    return number
 
 
 def _integer(text: str, least: int) -> int:

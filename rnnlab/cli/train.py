@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rnnlab import runs
-from rnnlab.cli.arguments import positive_integer
+from rnnlab.cli.arguments import positive_integer, positive_number
 from rnnlab.cli.device_option import add_device, device_words
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
@@ -19,8 +20,11 @@ from rnnlab.reporting.scores import scores_table
 from rnnlab.reporting.translations import with_references
 from rnnlab.runs import Run
 from rnnlab.tasks.search import decode
+from rnnlab.training import Callback
+from rnnlab.training.callbacks import TimeBudget
 
 _SHOWN = 8  # captions or translations
+_TIME_IS_OVER = 75  # the exit status EX_TEMPFAIL: run the command again
 
 
 def add(commands: Any) -> None:
@@ -45,6 +49,12 @@ def add(commands: Any) -> None:
         "--graphs", action="store_true", help="on a GPU, launch each training step as one CUDA graph"
     )
     train.add_argument(
+        "--max-hours",
+        type=positive_number,
+        metavar="HOURS",
+        help=f"stop after this time with a checkpoint to resume from, and exit status {_TIME_IS_OVER}",
+    )
+    train.add_argument(
         "--no-progress", dest="progress", action="store_false", help="print lines, not a progress bar"
     )
 
@@ -52,20 +62,24 @@ def add(commands: Any) -> None:
 def _train(options: argparse.Namespace) -> int:
     if (options.recipe is None) == (options.resume is None):
         raise ValueError("give either a recipe or --resume DIR")
-    run = _new_run(options) if options.resume is None else _resumed_run(options)
+    callbacks = [] if options.max_hours is None else [TimeBudget(options.max_hours)]
+    run = (_new_run if options.resume is None else _resumed_run)(options, callbacks)
     if run.interrupted:
         print(f"Resume with: {_resume_command(run.directory, options)}")
-        raise KeyboardInterrupt
+        if run.stop_reason is None:
+            raise KeyboardInterrupt
+        return _TIME_IS_OVER
     if isinstance(run.config, TranslationConfig):
         _show_translations(run, options)
     elif isinstance(run.config, ClassificationConfig):
         _show_classes(run)
     else:
         _show_captions(run, options)
+    print(f"\nReport: rnnlab report {run.directory} --open")
     return 0
 
 
-def _new_run(options: argparse.Namespace) -> Run:
+def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
     config = read_recipe(options.recipe, options.set)
     if options.epochs is not None:
         config = runs.with_epochs(config, options.epochs)
@@ -75,24 +89,24 @@ def _new_run(options: argparse.Namespace) -> Run:
             f"{out} already holds a run: resume it with {_resume_command(out, options)}, "
             "or choose another directory with --out"
         )
-    return runs.train(config, out, progress=options.progress, device=options.device, graphs=options.graphs)
+    return runs.train(config, out, callbacks=callbacks, **_how(options))
 
 
-def _resumed_run(options: argparse.Namespace) -> Run:
+def _resumed_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
     if options.set or options.out:
         raise ValueError("--set and --out are for a new run; a resumed run has its recipe and its directory")
-    return runs.resume(
-        options.resume,
-        progress=options.progress,
-        num_epochs=options.epochs,
-        device=options.device,
-        graphs=options.graphs,
-    )
+    return runs.resume(options.resume, num_epochs=options.epochs, callbacks=callbacks, **_how(options))
+
+
+def _how(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that new and resumed runs have."""
+    return {"progress": options.progress, "device": options.device, "graphs": options.graphs}
 
 
 def _resume_command(directory: Path, options: argparse.Namespace) -> str:
     """The command that resumes a run on the same device, in the same way."""
-    return f"rnnlab train --resume {directory}{device_words(options)}{' --graphs' * options.graphs}"
+    budget = "" if options.max_hours is None else f" --max-hours {options.max_hours:g}"
+    return f"rnnlab train --resume {directory}{device_words(options)}{' --graphs' * options.graphs}{budget}"
 
 
 def _show_translations(run: Run, options: argparse.Namespace) -> None:

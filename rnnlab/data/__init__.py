@@ -18,6 +18,8 @@ The modules of the package:
     pixels         PixelData, labelled images as sequences of pixels
     mnist, digits  MNIST's files, and the small digits of scikit-learn
     images         pictures by address or name
+    photographs    features of photographs, by image classifiers in ONNX files
+    projection     linear projections of features, as files record them
     shapes         the built-in data
     *_inputs       what new inputs of a trained model need, from its checkpoint
 """

@@ -4,6 +4,7 @@
     [model]       options of the model                        -> rnnlab.models
     [training]    options of the solver                       -> rnnlab.training.Solver
     [[stage]]     what differs in a stage, if there are any   -> rnnlab.recipes.stages
+    [callbacks]   what is recorded while it trains            -> rnnlab.training.callbacks
     [decoding]    how sentences are searched for              -> rnnlab.decoding
     [evaluation]  what is scored, and how                     -> rnnlab.metrics
 
@@ -38,6 +39,7 @@ from rnnlab.recipes.shipped import find
 from rnnlab.recipes.stages import Stage, StageConfig, stages_of
 from rnnlab.recipes.tables import (
     SEARCH_KEYS,
+    CallbacksConfig,
     ClassificationEvaluationConfig,
     ClassifierConfig,
     DecodingConfig,
@@ -72,6 +74,7 @@ class _Tables:
 
     training: TrainingConfig
     stage: list[StageConfig]
+    callbacks: CallbacksConfig
 
     def stages(self) -> list[Stage]:
         """The stages of the training in their order; one if the recipe has no tables [[stage]]."""
@@ -98,6 +101,7 @@ class Config(_Tables):
     model: ModelConfig = field(default_factory=ModelConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     stage: list[StageConfig] = field(default_factory=list)
+    callbacks: CallbacksConfig = field(default_factory=CallbacksConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
@@ -120,6 +124,7 @@ class TranslationConfig(_Tables):
     model: Seq2SeqConfig = field(default_factory=Seq2SeqConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     stage: list[StageConfig] = field(default_factory=list)
+    callbacks: CallbacksConfig = field(default_factory=CallbacksConfig)
     decoding: DecodingConfig = field(default_factory=DecodingConfig)
     evaluation: TranslationEvaluationConfig = field(default_factory=TranslationEvaluationConfig)
 
@@ -136,6 +141,7 @@ class ClassificationConfig(_Tables):
     model: ClassifierConfig = field(default_factory=ClassifierConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     stage: list[StageConfig] = field(default_factory=list)
+    callbacks: CallbacksConfig = field(default_factory=CallbacksConfig)
     evaluation: ClassificationEvaluationConfig = field(default_factory=ClassificationEvaluationConfig)
 
     def __post_init__(self) -> None:

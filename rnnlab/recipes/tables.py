@@ -15,7 +15,8 @@ from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.options import Count, Natural, NotNegative, Positive, Range
 from rnnlab.recipes.derived import Table, derived_from
 from rnnlab.recipes.schema import EnvPath
-from rnnlab.training import SelfCritical, Solver
+from rnnlab.training import Callback, SelfCritical, Solver
+from rnnlab.training.callbacks import GradientStatistics, JSONLines, TensorBoard, WeightsAndBiases
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import make_schedule
@@ -53,6 +54,7 @@ NOT_IN_RECIPES = (
     "data",
     "objective",
     "evaluate",
+    "callbacks",
     "config",
     "device",
     "graphs",
@@ -88,6 +90,53 @@ class SelfCriticalConfig(Table):
 
     def __post_init__(self) -> None:
         check_baseline(self.baseline, self.samples)
+
+
+@dataclass(frozen=True)
+class CallbacksConfig:
+    """What a run records while it trains, in its directory.
+
+    Attributes
+    ----------
+    json_lines
+        Write log.jsonl: a line for every n-th iteration and for every epoch.
+    tensorboard
+        Write curves for TensorBoard to the folder tensorboard; needs the extra "tensorboard".
+    wandb
+        Send curves to Weights & Biases; needs the extra "wandb".
+    wandb_project
+        The project of Weights & Biases.
+    gradients
+        Draw the norm and the distribution of each parameter's gradient, gradients.png.
+    every
+        Iterations between two records.
+    """
+
+    json_lines: bool = False
+    tensorboard: bool = False
+    wandb: bool = False
+    wandb_project: str = "rnnlab"
+    gradients: bool = False
+    every: Count = 10
+
+    def callbacks(self) -> list[Callback]:
+        """The callbacks of these keys, new ones at each call: each stage of a run has its own.
+
+        Raises
+        ------
+        ImportError
+            If an extra is not installed.
+        """
+        made: list[Callback] = []
+        if self.json_lines:
+            made.append(JSONLines(every=self.every))
+        if self.tensorboard:
+            made.append(TensorBoard(every=self.every))
+        if self.wandb:
+            made.append(WeightsAndBiases(self.wandb_project, every=self.every))
+        if self.gradients:
+            made.append(GradientStatistics(every=self.every))
+        return made
 
 
 # The keys of [decoding] that only one method has, named as the arguments of its function.

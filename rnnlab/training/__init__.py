@@ -3,6 +3,7 @@
 Read :mod:`~rnnlab.training.solver` first; its docstring says which file does which part of the loop.
 """
 
+from rnnlab.training.callbacks import Callback
 from rnnlab.training.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -26,6 +27,7 @@ __all__ = [
     "SAMPLING_SCHEDULES",
     "SCHEDULES",
     "UPDATE_RULES",
+    "Callback",
     "Checkpoint",
     "CheckpointError",
     "NonFiniteError",

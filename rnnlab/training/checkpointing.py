@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from typing import Any, Protocol
 
 import rnnlab
@@ -20,8 +20,8 @@ class Storage(Protocol):
     def begin(self) -> None:
         """Called when training begins or resumes."""
 
-    def save(self) -> None:
-        """Save the state from which training resumes.
+    def save(self) -> Path | None:
+        """Save the state from which training resumes; return the file, if there is one.
 
         Raises
         ------
@@ -29,8 +29,8 @@ class Storage(Protocol):
             If a parameter is not finite. The previous state stays.
         """
 
-    def save_best(self) -> None:
-        """Save the parameters, which are the best so far."""
+    def save_best(self) -> Path | None:
+        """Save the parameters, which are the best so far; return the file, if there is one."""
 
     def restore_best(self) -> None:
         """Copy the best parameters into the model."""
@@ -123,13 +123,13 @@ class InDirectory:
             }
         )
 
-    def save(self) -> None:
+    def save(self) -> Path:
         """Write last.h5."""
-        self._write(self._run.last)
+        return self._write(self._run.last)
 
-    def save_best(self) -> None:
+    def save_best(self) -> Path:
         """Write best.h5."""
-        self._write(self._run.best)
+        return self._write(self._run.best)
 
     def restore_best(self) -> None:
         """Read best.h5."""
@@ -142,7 +142,7 @@ class InDirectory:
             self._run.write_history(state.history)
         self._run.plot(state.losses, state.history, state.monitor, force=at_the_end)
 
-    def _write(self, path: os.PathLike[str]) -> None:
+    def _write(self, path: Path) -> Path:
         model, state = self._model, self._state.save()
         check_parameters(self._state.iteration, model.params)
         state["solver"] |= {
@@ -153,3 +153,4 @@ class InDirectory:
         described = describe_model(model)
         checkpoint = Checkpoint(model.params, described, config=self._config, **self._data, **state)
         save_checkpoint(path, checkpoint)
+        return path

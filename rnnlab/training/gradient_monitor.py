@@ -41,10 +41,13 @@ class GradientMonitor(Protocol):
         The most iterations between two calls of :meth:`read`.
     scale : float, or an array ()
         The factor that scales the last recorded gradient to a norm of at most ``clip_norm``.
+    loss : float, or an array ()
+        The last recorded loss.
     """
 
     read_every: int
     scale: Any
+    loss: Any
 
     def record(
         self, iteration: int, loss: Any, params: Parameters, grads: Parameters, terms: Terms = NO_TERMS
@@ -80,7 +83,7 @@ class HostMonitor:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._recorded: list[Recorded] = []
-        self.scale = 1.0
+        self.scale, self.loss = 1.0, math.nan
 
     def record(
         self, iteration: int, loss: Any, params: Parameters, grads: Parameters, terms: Terms = NO_TERMS
@@ -88,6 +91,7 @@ class HostMonitor:
         """As in :class:`GradientMonitor`; raises the error that :meth:`read` would raise."""
         loss, norm, options = float(loss), gradient_norm(grads), self._options
         check_iteration(iteration, loss, norm, params, grads)
+        self.loss = loss
         self._recorded.append(Recorded(loss, norm, {name: float(term) for name, term in terms.items()}))
         if options.clip_value is not None:
             clip_by_value(grads, options.clip_value)
@@ -116,6 +120,7 @@ class DeviceMonitor:
         self._clip_value = options.clip_value
         self._log = gpu_training().GradientLog(self.read_every, options.clip_norm)
         self._in_use = gpu_training().InUse()
+        self.loss = self._log.loss
         self.keep_alive, self.drop_after = self._in_use.hold, self._log.forget_after
 
     def record(

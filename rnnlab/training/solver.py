@@ -8,6 +8,7 @@ for each epoch                                order.py, seeded and resumable
         or all three as a CUDA graph          step_graphs.py
     validation                                validation.py, monitor.py
     history, checkpoints, loss curve          checkpointing.py, run_directory.py, checkpoint.py
+at each of these                              callbacks
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, Mode, Natural, Positive, UpdateRuleName
+from rnnlab.training.callbacks.callback import Callback, check_callbacks
 from rnnlab.training.checkpointing import InDirectory, InMemory, Storage
+from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.interrupt import Interrupt
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.nonfinite import NonFiniteError
@@ -90,6 +94,9 @@ class Solver:
     evaluate : callable, optional
         From the model to a dict of metrics, called after every epoch. The default is
         :func:`~rnnlab.training.validation.validation_loss` if the data have a "val" split.
+    callbacks : sequence of Callback, optional
+        Called at the start, after every iteration, epoch and checkpoint, and at the end, in this order:
+        :mod:`rnnlab.training.callbacks`. An exception in one ends the run with a checkpoint.
     monitor : str
         The metric by which the best epoch is chosen.
     monitor_mode : "min" or "max", optional
@@ -121,11 +128,16 @@ class Solver:
 
     Attributes
     ----------
+    model : Model
+    data : Data
     options : Options
+    run_dir : Path or None
     interrupted : bool
-        Whether Ctrl-C ended the last :meth:`train`.
+        Whether Ctrl-C or :meth:`stop` ended the last :meth:`train`.
     stop_requested : bool
-        Whether there was a Ctrl-C, even if training was complete by then.
+        Whether there was a Ctrl-C or a call of :meth:`stop`, even if training was complete by then.
+    stop_reason : str or None
+        The argument of :meth:`stop`.
 
     Raises
     ------
@@ -154,6 +166,7 @@ class Solver:
         clip_norm: Positive | None = None,
         clip_value: Positive | None = None,
         evaluate: Evaluate | None = None,
+        callbacks: Sequence[Callback] = (),
         monitor: str = "val_loss",
         monitor_mode: Mode | None = None,
         patience: Count | None = None,
@@ -174,7 +187,10 @@ class Solver:
             check_interface("model", model, ("to",))
             model.to(device)  # type: ignore[attr-defined]
         self.model, self.data = model, data
+        self.callbacks = check_callbacks(callbacks)
         self.interrupted = self.stop_requested = False
+        self.stop_reason: str | None = None
+        self.run_dir: Path | None = None
         self._state = TrainingState(self.options, data)
         self._update, self._objective = Update(model, self.options, objective), objective
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
@@ -196,6 +212,7 @@ class Solver:
         objective: Objective | None = None,
         device: str | None = None,
         evaluate: Evaluate | None = None,
+        callbacks: Sequence[Callback] = (),
         config: Mapping[str, Any] | None = None,
         **changes: Any,
     ) -> Solver:
@@ -215,6 +232,8 @@ class Solver:
             As in the constructor; may differ from the run's device.
         evaluate : callable, optional
             As in the constructor; must be given if it was given there.
+        callbacks : sequence of Callback, optional
+            As in the constructor. They are not saved with a run.
         config : mapping, optional
             Saved with the run from now on instead of its own.
         **changes
@@ -235,7 +254,8 @@ class Solver:
         checkpoint = load_saved_run(run.last, model, data, evaluate=evaluate, objective=objective)
         options = with_changes(checkpoint.solver["options"], changes)
         given: dict[str, Any] = {"objective": objective, "device": device, "evaluate": evaluate}
-        solver = cls(model, data, config=config or checkpoint.config, **given, **options)
+        config = config or checkpoint.config
+        solver = cls(model, data, callbacks=callbacks, config=config, **given, **options)
         solver._keep_in(run)
         solver._state.load(run.last, checkpoint, model.params.flat)
         if len(solver.history) > solver.options.num_epochs:
@@ -247,8 +267,23 @@ class Solver:
         return solver
 
     @property
+    def iteration(self) -> int:
+        """The number of iterations done."""
+        return self._state.iteration
+
+    @property
+    def epoch(self) -> int:
+        """The number of epochs done."""
+        return self._state.order.epoch
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the last iteration of this epoch; of the first one where there is none yet."""
+        return self._state.learning_rate
+
+    @property
     def loss_history(self) -> list[float]:
-        """The loss of every iteration."""
+        """The loss of every iteration. On a GPU the last ones follow when they are read."""
         return self._state.losses
 
     @property
@@ -269,7 +304,7 @@ class Solver:
         return self._state.monitor
 
     def train(self) -> None:
-        """Train until the last epoch, until ``patience`` is exhausted, or until Ctrl-C.
+        """Train until the last epoch, until ``patience`` is exhausted, until Ctrl-C or :meth:`stop`.
 
         The first Ctrl-C finishes the current iteration, writes a checkpoint and returns; calling
         :meth:`train` again resumes from there.
@@ -280,18 +315,38 @@ class Solver:
             If a loss, a gradient, a parameter or the monitored metric is not finite. The last checkpoint
             remains.
         """
+        self.stop_reason = None
         self._storage.begin()
         progress = make_progress(self.options)
         try:
-            with Interrupt() as interrupt:
-                while not (self.finished or interrupt.requested):
+            with Interrupt() as interrupt, ExitStack() as ends:
+                for callback in self.callbacks:
+                    ends.callback(callback.on_end, self)
+                    callback.on_start(self)
+                while not (self.finished or self._is_to_stop(interrupt)):
                     if self._train_epoch(progress, interrupt):
                         self._end_epoch(progress)
-                self.stop_requested = interrupt.requested
+                self.stop_requested = self._is_to_stop(interrupt)
                 self.interrupted = self.stop_requested and not self.finished
                 self._end(progress)
         finally:
             progress.close()
+
+    def stop(self, reason: str) -> None:
+        """Stop :meth:`train` after the current iteration, as Ctrl-C does: for callbacks.
+
+        The run is interrupted, not finished: a checkpoint is written, the parameters remain those of the last
+        iteration, and the run can resume. To finish a run early is what ``patience`` is for.
+
+        Parameters
+        ----------
+        reason : str
+            Shown to the user.
+        """
+        self.stop_reason = reason
+
+    def _is_to_stop(self, interrupt: Interrupt) -> bool:
+        return interrupt.requested or self.stop_reason is not None
 
     @property
     def finished(self) -> bool:
@@ -309,18 +364,19 @@ class Solver:
             started = time.perf_counter()
             for batch in prepared:
                 self._iterate(batch, started)
-                stops = interrupt.requested  # read once: it may change at any time
-                if stops or self._results_are_due():
-                    self._read_results(progress, total)
-                if stops:
+                if self._results_are_due():
+                    self._show_results(progress, total)
+                self._notify("on_step", self._update.loss, self._update.grads)
+                if self._is_to_stop(interrupt):
+                    self._show_results(progress, total)
                     return False
                 if every and self._state.iteration % every == 0:
-                    self._storage.save()
+                    self._save()
                 started = time.perf_counter()
         return True
 
     def _results_are_due(self) -> bool:
-        """Whether the losses of the iterations so far are needed now."""
+        """Whether the losses of the iterations so far are needed now: for display, or for a checkpoint."""
         done, every = self._state.iteration, self.options.checkpoint_every
         saved = every is not None and done % every == 0
         return saved or self._state.order.at_end or (done - 1) % self._update.read_every == 0
@@ -342,29 +398,37 @@ class Solver:
             measured=batch.means,
         )
 
-    def _read_results(self, progress: Progress, total: int) -> None:
-        """Read the losses and norms of the iterations since the last call, and show them."""
-        state = self._state
-        before, started = state.iteration - state.unread, time.perf_counter()
+    def _show_results(self, progress: Progress, total: int) -> None:
+        """Read the results of the iterations since the last call, and show them."""
+        before = len(self.loss_history)
+        results = self._read_results()
+        for done, recorded in enumerate(results, before + 1):
+            progress.iteration(done, total, recorded.loss, self._state.totals)
+
+    def _read_results(self) -> list[Recorded]:
+        """Read the losses and norms of the iterations since the last call."""
+        state, started = self._state, time.perf_counter()
+        if not state.unread:
+            return []
         try:
-            results = self._update.read(before + 1)
+            results = self._update.read(len(state.losses) + 1)
         except NonFiniteError as error:
             state.read(error.before)
             state.drop_unread()
             raise
         state.read(results)
         state.totals.seconds += time.perf_counter() - started
-        for done, recorded in enumerate(results, before + 1):
-            progress.iteration(done, total, recorded.loss, state.totals)
+        return results
 
     def _end_epoch(self, progress: Progress) -> None:
         """Validate, add the epoch to the history, and save."""
         metrics = self._validate()
         improved = self._state.end_epoch(metrics)
         progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
-        if improved:
-            self._storage.save_best()
-        self._storage.save()
+        if improved and (path := self._storage.save_best()):
+            self._notify("on_checkpoint", path)
+        self._notify("on_epoch")
+        self._save()
         self._storage.show()
 
     def _validate(self) -> dict[str, float] | None:
@@ -374,20 +438,41 @@ class Solver:
         try:
             return {name: float(value) for name, value in self._evaluate(self.model).items()}
         except BaseException:
-            self._storage.save()
+            self._save()
             raise
 
     def _end(self, progress: Progress) -> None:
         """Save after an interruption; after the last epoch restore the best parameters."""
         if self.interrupted:
-            progress.message(f"Interrupted after iteration {self._state.iteration}")
-            self._storage.save()
+            stopped = "Interrupted" if self.stop_reason is None else "Stopped"
+            reason = "" if self.stop_reason is None else f": {self.stop_reason}"
+            progress.message(f"{stopped} after iteration {self._state.iteration}{reason}")
+            self._save()
         self._storage.show(at_the_end=True)
         if not self.interrupted and self.options.restore_best and self.monitor.best_epoch is not None:
             self._storage.restore_best()
 
+    def _save(self) -> None:
+        """Write the checkpoint to resume from."""
+        if path := self._storage.save():
+            self._notify("on_checkpoint", path)
+
+    def _notify(self, event: str, *arguments: Any) -> None:
+        """Call a method of all callbacks. An exception in one is raised after a checkpoint."""
+        try:
+            for callback in self.callbacks:
+                getattr(callback, event)(self, *arguments)
+        except BaseException as error:
+            try:
+                self._read_results()
+                self._storage.save()
+            except NonFiniteError as other:
+                error.add_note(f"No checkpoint was written: {other}")
+            raise
+
     def _keep_in(self, run: RunDirectory) -> None:
         """Write checkpoints, history and loss curve to a directory from now on."""
+        self.run_dir = run.path
         self._storage = InDirectory(
             run,
             self.model,

@@ -71,6 +71,12 @@ class TrainingState:
         return self.schedule.multiplier(self.iteration, self.order.epoch)
 
     @property
+    def learning_rate(self) -> float:
+        """The learning rate of the last iteration of this epoch."""
+        rate = self.schedule.multiplier(max(0, self.iteration - 1), self.order.epoch)
+        return self.rule.learning_rate * rate
+
+    @property
     def sampling(self) -> float | None:
         """The probability of scheduled sampling in the next iteration; None if there is none."""
         return self._sampling_in(self.iteration)
@@ -122,14 +128,13 @@ class TrainingState:
         """
         epoch = self.order.epoch + 1
         improved = metrics is not None and self.monitor.update(metrics, epoch)
-        rate = self.schedule.multiplier(self.iteration - 1, self.order.epoch)
         sampling = self._sampling_in(self.iteration - 1)
         self.history.append(
             {
                 "epoch": epoch,
                 "iteration": self.iteration,
                 **self.totals.row(),
-                "learning_rate": self.rule.learning_rate * rate,
+                "learning_rate": self.learning_rate,
                 **({} if sampling is None else {"sampling": sampling}),
                 **(metrics or {}),
             }

@@ -89,6 +89,11 @@ class Update:
     objective : Objective, optional
         Makes the batches of the loss from those of the data.
 
+    Attributes
+    ----------
+    grads : Parameters
+        The gradient of the last update, which the next one overwrites.
+
     Raises
     ------
     ValueError
@@ -106,7 +111,7 @@ class Update:
         if objective is not None:
             check_objective(model, options, objective)
         self._model, self._options, self._objective = model, options, objective
-        self._grads = model.params.zeros_like()
+        self.grads = model.params.zeros_like()
         self._monitor = gradient_monitor(model.params, options)
         self._graphs: StepGraphs | None = None
         self._graphs_of: tuple[Any, ...] = ()
@@ -117,6 +122,11 @@ class Update:
     def read_every(self) -> int:
         """The most updates between two calls of :meth:`read`."""
         return self._monitor.read_every
+
+    @property
+    def loss(self) -> Any:
+        """The loss of the last update: a float, or an array () on the GPU."""
+        return self._monitor.loss
 
     def prepared(self, batch: tuple[Array, ...], tokens: int, examples: int) -> Prepared:
         """A batch of this many tokens and examples in the form that an update takes.
@@ -195,14 +205,14 @@ class Update:
 
     def _apply(self, loss: Any, terms: Terms, state: TrainingState) -> None:
         """Record and clip the gradient, and call the update rule."""
-        self._trained.clear_frozen(self._grads)
-        self._monitor.record(state.iteration + 1, loss, self._model.params, self._grads, terms)
+        self._trained.clear_frozen(self.grads)
+        self._monitor.record(state.iteration + 1, loss, self._model.params, self.grads, terms)
         self._step(state)
 
     def _step(self, state: TrainingState) -> None:
         params, rule = self._model.params, state.rule
         scale, rate, parts = self._monitor.scale, state.multiplier, self._trained.parts
-        rule.step(params.flat, self._grads.flat, scale=scale, rate=rate, parts=parts)
+        rule.step(params.flat, self.grads.flat, scale=scale, rate=rate, parts=parts)
 
     def _in_a_graph(self, parts: Any, state: TrainingState) -> None:
         """Launch the step of padded parts as a CUDA graph."""
@@ -215,7 +225,7 @@ class Update:
     def _padded_step(self, parts: Sequence[Any], state: TrainingState) -> None:
         """The whole step on padded parts, without waiting for the device."""
         model: Any = self._model
-        grads, rng = self._grads, self._rng(state)
+        grads, rng = self.grads, self._rng(state)
         grads.flat[...] = 0
         losses = (model.padded_loss(part, rng=rng, grads=grads) for part in parts)
         self._apply(*self._summed(losses), state)
@@ -238,7 +248,7 @@ class Update:
         NonFiniteError
             On a GPU, if one is not finite. Nothing has been updated from that iteration on.
         """
-        return self._monitor.read(first, self._model.params, self._grads)
+        return self._monitor.read(first, self._model.params, self.grads)
 
     def _out_of_memory(self, batch: Prepared, state: TrainingState, error: MemoryError) -> MemoryError:
         """The same error, with the sizes that need the memory and the options that lower them."""
@@ -253,13 +263,13 @@ class Update:
 
     def _gradient(self, batch: Prepared, state: TrainingState) -> tuple[Any, Terms]:
         """Compute the gradient of a batch, in parts if ``accumulate`` is above 1; return loss and terms."""
-        options: dict[str, Any] = {"rng": self._rng(state), "grads": self._grads}
+        options: dict[str, Any] = {"rng": self._rng(state), "grads": self.grads}
         if state.sampling is not None:
             options["sampling"] = state.sampling
         parts: Iterable[Any] = [(batch.arrays, batch.options)]
         if self._options.accumulate > 1:
             options["part_of"] = (batch.examples, batch.tokens)
-            self._grads.flat[...] = 0
+            self.grads.flat[...] = 0
             parts = self._parts(batch)
         return self._summed(self._model.loss(*arrays, **options, **weights)[0] for arrays, weights in parts)
 

@@ -13,6 +13,13 @@ def test_counts_are_at_least_one(run, option, count, capsys):
     assert "expected an integer of at least 1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("hours", ["0", "-1", "nan", "inf", "soon"])
+def test_hours_are_positive(hours, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["train", "recipe.toml", f"--max-hours={hours}"])
+    assert f"'{hours}', expected a positive number" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [[], ["data"]])
 def test_a_command_alone_prints_its_help(arguments, capsys):
     assert cli.main(arguments) == 0

@@ -18,10 +18,12 @@ def test_training_leaves_a_whole_run(run):
 
 
 def test_training_ends_with_captions(recipe, tmp_path, capsys):
-    assert cli.main(["train", str(recipe), "--out", str(tmp_path / "run"), "--epochs", "1"]) == 0
+    out = tmp_path / "run"
+    assert cli.main(["train", str(recipe), "--out", str(out), "--epochs", "1"]) == 0
     printed = capsys.readouterr().out
     assert "test_00000.png: " in printed
     assert "BLEU-4" in printed or "pip install" in printed
+    assert printed.endswith(f"\nReport: rnnlab report {out} --open\n")
 
 
 def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
@@ -49,6 +51,20 @@ def test_resuming_a_run_without_patience_left_says_so(recipe, tmp_path, capsys):
     assert cli.main(["train", "--resume", str(out), "--no-progress"]) == 0
     first, *_ = capsys.readouterr().out.splitlines()
     assert first == "training has stopped early, after 2 of 5 epochs: patience is 1"
+
+
+def test_a_time_budget_ends_training_with_a_checkpoint(recipe, run, tmp_path, capsys):
+    out, reference = tmp_path / "budget", load_checkpoint(run / "last.h5")
+    arguments = ["--no-progress", "--max-hours", "1e-9"]
+    assert cli.main(["train", str(recipe), "--out", str(out), *arguments]) == 75
+    printed = capsys.readouterr().out
+    assert "Stopped after iteration 1: the time budget of 1e-09 hours is used up" in printed
+    assert printed.endswith(f"Resume with: rnnlab train --resume {out} --max-hours 1e-09\n")
+    assert len(load_checkpoint(out / "last.h5").losses) == 1
+    assert cli.main(["train", "--resume", str(out), "--no-progress", "--max-hours", "24"]) == 0
+    found = load_checkpoint(out / "last.h5")
+    np.testing.assert_array_equal(found.losses, reference.losses)
+    np.testing.assert_array_equal(found.parameters.flat, reference.parameters.flat)
 
 
 def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypatch):

@@ -147,7 +147,10 @@ def test_the_kind_of_data_makes_a_recipe_one_of_classes(recipe):
     assert load_config(recipe, ["data={kind = 'digits', max_train = 9}"]).data.max_train == 9
     for override, message in (
         ("model.wordvec_dim=3", "model.wordvec_dim is unknown"),
-        ("decoding.beam_size=3", "decoding is unknown; there are data, model, training, stage, evaluation"),
+        (
+            "decoding.beam_size=3",
+            "decoding is unknown; there are data, model, training, stage, callbacks, evaluation",
+        ),
         ("model.readout=first", "model.readout is 'first', expected one of 'last', 'mean'"),
         ("data.permute_seed=-1", "data.permute_seed is -1, expected an integer of at least 0 or 'none'"),
         ("data.num_val=0", "data.num_val is 0, expected an integer of at least 1"),

@@ -1,6 +1,7 @@
 """Recipes of several stages: what each starts from and trains, and runs that are interrupted and resumed."""
 
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from rnnlab import cli, runs
 from rnnlab.recipes.recipe import Config, ConfigError, load_config, recipe_from_dict
-from rnnlab.training import load_checkpoint
+from rnnlab.training import Callback, load_checkpoint
 
 from .staged import Killed, acting_at, contents, kill, train
 
@@ -302,3 +303,56 @@ def test_another_update_rule_takes_no_options_of_the_first():
     recipe = "shapes_two_stage"
     changes = ["training.optim_config.beta1=0.8", "stage.2.update_rule=sgd"]
     assert load_config(recipe, changes).stages()[1].training.optim_config == {"learning_rate": 5e-4}
+
+
+# ------------------------------------------------------------------ callbacks
+
+
+class StopsAt(Callback):
+    def __init__(self, *calls):
+        self.calls, self.made = calls, 0
+
+    def on_step(self, solver, loss, grads):
+        self.made += 1
+        if self.made in self.calls:
+            solver.stop("a callback's reason")
+
+
+@pytest.mark.parametrize("iteration", [4, 6, 8])
+def test_callbacks_of_all_stages(tables, tmp_path, reference, iteration):
+    if not reference.exists():
+        train(tables, reference)
+    config = Config.from_dict(tables | {"callbacks": {"json_lines": True, "every": 1}})
+    path = tmp_path / "run"
+    run = runs.train(config, path, progress=False, callbacks=[StopsAt(iteration)])
+    assert run.interrupted
+    assert run.stop_reason == "a callback's reason"
+    run = runs.resume(path, progress=False)
+    assert not run.interrupted
+    for name in ("stage1/last.h5", "last.h5"):
+        assert contents(path / name) == contents(reference / name), name
+    for stage in (path / "stage1", path):
+        rows = [json.loads(line) for line in (stage / "log.jsonl").read_text().splitlines()]
+        losses = [row["loss"] for row in rows if "loss" in row]
+        assert losses == load_checkpoint(stage / "last.h5").losses.tolist()
+        assert [row["epoch"] for row in rows if "epoch" in row] == [1, 2]
+
+
+def test_a_missing_extra_is_found_before_training(tables, tmp_path, monkeypatch):
+    monkeypatch.setattr("rnnlab.training.callbacks.tensorboard.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="TensorBoard needs tensorboardX"):
+        train(tables | {"callbacks": {"tensorboard": True}}, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "message"),
+    [
+        ({"tensorbord": True}, "config: callbacks.tensorbord is unknown; did you mean tensorboard?"),
+        ({"tensorboard": 1}, "config: callbacks.tensorboard is 1, expected true or false"),
+        ({"every": 0}, "config: callbacks.every is 0, expected an integer of at least 1"),
+    ],
+)
+def test_bad_callbacks(tables, callbacks, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        Config.from_dict(tables | {"callbacks": callbacks})

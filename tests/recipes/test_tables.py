@@ -12,8 +12,15 @@ from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.recipes.derived import arguments_of, help_of
 from rnnlab.recipes.stages import LossWeights, StageConfig
-from rnnlab.recipes.tables import ClassifierConfig, ModelConfig, Seq2SeqConfig, TrainingConfig
+from rnnlab.recipes.tables import (
+    CallbacksConfig,
+    ClassifierConfig,
+    ModelConfig,
+    Seq2SeqConfig,
+    TrainingConfig,
+)
 from rnnlab.training import Solver
+from rnnlab.training.callbacks import GradientStatistics, JSONLines, TensorBoard, WeightsAndBiases
 
 TABLES = [
     (ModelConfig, CaptioningRNN),
@@ -53,6 +60,17 @@ def test_keys_of_a_stage_are_those_of_training_with_the_same_values():
     assert {key: stage[key] for key in set(stage) & set(training)} == {
         key: training[key] for key in set(stage) & set(training)
     }
+
+
+def test_callbacks_of_a_recipe(monkeypatch):
+    for module in ("tensorboard", "weights_and_biases"):
+        monkeypatch.setattr(f"rnnlab.training.callbacks.{module}.find_spec", lambda name: True)
+    assert CallbacksConfig().callbacks() == []
+    table = CallbacksConfig(json_lines=True, tensorboard=True, wandb=True, gradients=True, every=3)
+    made = table.callbacks()
+    assert [type(each) for each in made] == [JSONLines, TensorBoard, WeightsAndBiases, GradientStatistics]
+    assert {each.every for each in made} == {3}
+    assert all(help_of(CallbacksConfig).values())
 
 
 def test_weights_of_losses_are_those_of_the_models():

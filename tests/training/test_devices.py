@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 
-from rnnlab.training import NonFiniteError, Solver, load_model
+from rnnlab.training import Callback, NonFiniteError, Solver, load_model
 
 from .test_captioning import make_data, make_model
 
@@ -137,3 +137,38 @@ def test_a_solver_whose_model_stays_where_it_is(model, data):
     assert Solver(model, data, verbose=False).model is model
     with pytest.raises(TypeError, match="Solver: model is a LinearModel without to"):
         Solver(model, data, device="cpu", verbose=False)
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("graphs", [False, True])
+def test_callbacks_get_losses_and_gradients_of_the_device(device, graphs, tmp_path):
+    """The host reads losses only now and then, but a callback may read each of them."""
+
+    class Reads(Callback):
+        def __init__(self):
+            self.losses, self.norms, self.unread = [], [], set()
+
+        def on_step(self, solver, loss, grads):
+            self.losses.append(float(loss))
+            self.norms.append(float((grads.flat**2).sum()) ** 0.5)
+            self.unread.add(solver.iteration - len(solver.loss_history))
+            if solver.iteration == 3:
+                raise LookupError
+
+    data = make_data()
+    reference = trained(data, "gpu", graphs=graphs)
+    reads = Reads()
+    solver = Solver(
+        new_model(data), data, device="gpu", run_dir=tmp_path, callbacks=[reads], graphs=graphs, **OPTIONS
+    )
+    with pytest.raises(LookupError):
+        solver.train()
+    assert solver.loss_history == reference.loss_history[:3]  # read for the checkpoint
+    solver = Solver.resume(tmp_path, new_model(data), data, device="gpu", callbacks=[reads])
+    solver.train()
+    assert solver.loss_history == reference.loss_history
+    assert reads.losses == reference.loss_history
+    assert len(reads.unread) > 1
+    assert np.mean(reads.norms[len(reads.norms) // 2 :]) == pytest.approx(
+        reference.history[1]["gradient_norm"]
+    )

@@ -33,6 +33,11 @@ class GradientLog:
         The largest number of iterations between two calls of :meth:`read`.
     most : float, optional
         The norm that larger gradients are scaled down to; none are if left out.
+
+    Attributes
+    ----------
+    loss : array ()
+        The last recorded loss. The next record overwrites it.
     """
 
     def __init__(self, rows: int, most: float | None = None) -> None:
@@ -40,6 +45,7 @@ class GradientLog:
         self._rows = rows
         self._log, self._state = cp.zeros((rows, 2 + _TERMS)), cp.zeros(2, np.int64)
         self._scale, self._loss, self._terms = cp.ones(1), cp.zeros(1), cp.zeros(_TERMS)
+        self.loss = self._loss.reshape(())
         self._columns: dict[str, int] = {}  # of the terms seen so far
 
     def look(

@@ -1,0 +1,96 @@
+"""Runs side by side as text: facts, scores, curves, and what differs between their recipes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rnnlab.reporting.curves import Chart, charts
+from rnnlab.reporting.differences import differences
+from rnnlab.reporting.record import Record
+from rnnlab.reporting.results import Results, comparability, notes_of, score_rows
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_PLAIN = "_.-=+*#@"  # for terminals that have no block characters
+_WIDEST = 40  # of a sparkline
+_LONGEST = 36  # of a value of a recipe
+
+
+def comparison_text(
+    records: Sequence[Record], results: Sequence[Results] = (), *, encoding: str = "utf-8"
+) -> str:
+    """Runs side by side.
+
+    Parameters
+    ----------
+    records : sequence of Record
+    results : sequence of Results, optional
+        One for each record; no scores without them.
+    encoding : str
+        Of the output: decides how sparklines are drawn.
+    """
+    names = [record.name for record in records]
+    facts = [(key, [dict(record.facts())[key] for record in records]) for key, _ in records[0].facts()]
+    parts = [_table("Runs", names, facts)]
+    if results:
+        splits = list(dict.fromkeys(each.split for each in results if each.split))
+        if rows := score_rows(results):
+            parts.append(_table(f"Scores of {' and '.join(splits)}", names, rows))
+    blocks = _blocks(encoding)
+    parts += [_chart(chart, names, blocks) for chart in charts(records) if chart.is_validation]
+    if len(records) > 1:
+        found = differences(records)
+        rows = [(each.key, [_short(value) for value in each.values]) for each in found]
+        parts.append(_table("Recipes: what differs", names, rows) if rows else "The recipes are equal.")
+    notes = comparability(records, results) if len(records) > 1 else []
+    notes += [f"{record.name}: {note}" for record in records for note in record.notes]
+    notes += notes_of(names, results)
+    parts += ["\n".join(f"note: {note}" for note in dict.fromkeys(notes))] if notes else []
+    return "\n\n".join(parts)
+
+
+def _table(title: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """A title, the names of the runs, and a line for each row."""
+    first = max(len(title), *(len(key) for key, _ in rows))
+    widths = [max(len(name), *(len(values[k]) for _, values in rows)) for k, name in enumerate(names)]
+    lines = [(title, names), *rows]
+    return "\n".join(
+        "  ".join([key.ljust(first), *(v.rjust(w) for v, w in zip(values, widths, strict=True))])
+        for key, values in lines
+    )
+
+
+def _chart(chart: Chart, names: Sequence[str], blocks: str) -> str:
+    """A line for each curve: its first value, a sparkline of the epochs, the last value, and the best."""
+    bounds = [value for curve in chart.curves for value in curve.values.values()]
+    labels = [f"{names[curve.run]}  {curve.label}".rstrip() for curve in chart.curves]
+    width = max(map(len, labels))
+    lines = [f"{chart.heading}, by epoch"]
+    for label, curve in zip(labels, chart.curves, strict=True):
+        values = list(curve.values.values())
+        drawn = _sparkline(values, min(bounds), max(bounds), blocks)
+        line = f"  {label:<{width}}  {values[0]:9.4g} {drawn} {values[-1]:.4g}"
+        best = "" if curve.best is None else f"   best {curve.values[curve.best]:.4g} in epoch {curve.best}"
+        lines.append(line + best)
+    return "\n".join(lines)
+
+
+def _sparkline(values: Sequence[float], least: float, greatest: float, blocks: str) -> str:
+    """A character for each value, or for the mean of several, on a scale from ``least`` to ``greatest``."""
+    parts = np.array_split(np.asarray(values), min(_WIDEST, len(values)))
+    scale = (len(blocks) - 1) / ((greatest - least) or 1.0)
+    return "".join(blocks[round((float(part.mean()) - least) * scale)] for part in parts)
+
+
+def _blocks(encoding: str) -> str:
+    """The characters of sparklines that an encoding has."""
+    try:
+        _BLOCKS.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return _PLAIN
+    return _BLOCKS
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _LONGEST else f"{value[:10]}...{value[13 - _LONGEST :]}"

@@ -1,0 +1,52 @@
+"""What differs between the recipes of runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rnnlab.reporting.record import Record
+
+ABSENT = "-"  # the value of a key that a recipe does not have
+
+
+class Difference(NamedTuple):
+    """A key of recipes that do not agree on it."""
+
+    key: str
+    values: list[str]  # one for each run
+
+
+def differences(records: Sequence[Record]) -> list[Difference]:
+    """The keys of the recipes whose values differ, in the order of the recipes.
+
+    Recipes of different tasks have different keys; of these, only the keys that all have are compared. A run
+    without a recipe has no keys.
+    """
+    tables = [dict(_flat(record.recipe or {})) for record in records]
+    keys = dict.fromkeys(key for table in tables for key in table)
+    if len({record.task for record in records}) > 1:
+        keys = {key: None for key in keys if all(key in table for table in tables)}
+    rows = [Difference(key, [table.get(key, ABSENT) for table in tables]) for key in keys]
+    return [row for row in rows if len(set(row.values)) > 1]
+
+
+def recipe_rows(record: Record) -> list[tuple[str, str]]:
+    """All keys of a recipe with their values; none without a recipe."""
+    return list(_flat(record.recipe or {}))
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """The keys of a table and of the tables in it, dotted, with their values as text."""
+    for key, value in table.items():
+        if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            value = {str(number): item for number, item in enumerate(value, start=1)}
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", _text(value)
+
+
+def _text(value: Any) -> str:
+    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)

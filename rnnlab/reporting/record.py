@@ -1,0 +1,302 @@
+"""What a run directory says about its training: recipe, history, stages. Neither data nor models are opened.
+
+A run may be under way, killed or damaged: what can be read is read, and :attr:`Record.notes` say what not.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnlab.recipes.recipe import ConfigError, recipe_from_dict
+from rnnlab.tasks import task_of
+from rnnlab.training import load_checkpoint
+from rnnlab.training.checkpoint import CheckpointError
+from rnnlab.training.monitor import mode_of
+from rnnlab.training.run_directory import checkpoint_of, holds_run
+
+_FILES = ("last.h5", "best.h5", "history.csv", "config.json")
+
+
+@dataclass(frozen=True)
+class StageRecord:
+    """The training of one stage; of the whole run, if it has no stages.
+
+    Attributes
+    ----------
+    directory : Path
+    history : list of dict
+        A row for each finished epoch: ``epoch`` and ``iteration``, and the other columns as numbers.
+    losses : (iterations,)
+        The loss of each iteration; empty if no checkpoint can be read.
+    options : dict
+        Those of the solver.
+    objective : dict or None
+        The options of an objective other than the likelihood.
+    """
+
+    directory: Path
+    history: list[dict[str, Any]]
+    losses: np.ndarray
+    options: dict[str, Any]
+    objective: dict[str, Any] | None
+
+    @property
+    def monitor(self) -> str:
+        """The metric that chooses the best epoch."""
+        return str(self.options.get("monitor", "val_loss"))
+
+    @property
+    def best_epoch(self) -> int | None:
+        """The epoch with the best value of the monitored metric; None without validation."""
+        rows = [row for row in self.history if self.monitor in row]
+        if not rows:
+            return None
+        best = min if mode_of(self.monitor, self.options.get("monitor_mode") or "min") == "min" else max
+        return best(rows, key=lambda row: row[self.monitor])["epoch"]
+
+    @property
+    def progress(self) -> str:
+        """The number of epochs that are done, and whether there should be more."""
+        done, asked, patience = (
+            len(self.history),
+            self.options.get("num_epochs"),
+            self.options.get("patience"),
+        )
+        if not isinstance(asked, int):
+            return str(done)
+        if done >= asked:
+            return f"{done} of {asked}"
+        best = self.best_epoch
+        if patience is not None and best is not None and self.history[-1]["epoch"] - best >= patience:
+            return f"{done} of {asked}, stopped early"
+        return f"{done} of {asked}, unfinished"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known about a run without its data.
+
+    Attributes
+    ----------
+    directory : Path
+    name : str
+        Its directory's name, or its path where several runs have that name.
+    recipe : dict or None
+        The tables of its recipe; None if it was not trained by one.
+    model : str
+        The class of its model; empty if unknown.
+    num_parameters : int or None
+    stages : list of StageRecord
+        In the order of training, at least one.
+    notes : list of str
+        What is missing or damaged.
+    """
+
+    directory: Path
+    name: str
+    recipe: dict[str, Any] | None
+    model: str
+    num_parameters: int | None
+    stages: list[StageRecord]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def task(self) -> str:
+        """What its model makes: captions, translations, classes; "unknown" without a readable recipe."""
+        try:
+            return "unknown" if self.recipe is None else task_of(recipe_from_dict(self.recipe)).makes
+        except ConfigError:
+            return "unknown"
+
+    @property
+    def seconds(self) -> float:
+        """The time of training, without validation."""
+        return sum(row.get("seconds", 0.0) for stage in self.stages for row in stage.history)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and values of what distinguishes runs at a glance."""
+        last = self.stages[-1]
+        parameters = "unknown" if self.num_parameters is None else f"{self.num_parameters:,}"
+        progress = "; ".join(stage.progress for stage in self.stages)
+        before = sum(stage.history[-1]["epoch"] for stage in self.stages[:-1] if stage.history)
+        best = "no validation" if last.best_epoch is None else f"{before + last.best_epoch} by {last.monitor}"
+        return [
+            ("task", self.task),
+            ("parameters", parameters),
+            ("epochs", progress),
+            ("best epoch", best),
+            ("training time", duration(self.seconds)),
+        ]
+
+
+def duration(seconds: float) -> str:
+    """A time in the units that people use: 12 s, 3 min 20 s, 2 h 05 min."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def read_records(directories: Sequence[str | os.PathLike[str]]) -> list[Record]:
+    """The records of runs, in the order of the directories.
+
+    Raises
+    ------
+    FileNotFoundError, NotADirectoryError
+        If a directory does not exist, or holds no run.
+    ValueError
+        If a run is given twice.
+    """
+    paths = [Path(directory) for directory in directories]
+    resolved = [path.resolve() for path in paths]
+    for path, real in zip(paths, resolved, strict=True):
+        if resolved.count(real) > 1:
+            raise ValueError(f"{path} is given twice, expected different runs")
+    names = [real.name for real in resolved]
+    return [
+        _read(path, real.name if names.count(real.name) == 1 else str(path))
+        for path, real in zip(paths, resolved, strict=True)
+    ]
+
+
+def _read(path: Path, name: str) -> Record:
+    folders = [*_stage_folders(path), path]
+    begun = [folder for folder in folders if any((folder / file).exists() for file in _FILES)]
+    if not begun or not (holds_run(path) or (begun[-1] / "config.json").exists()):
+        checkpoint_of(path)  # raises the error that says what a run has
+        raise FileNotFoundError(f"{path} holds no run, expected config.json or a checkpoint")
+    notes: list[str] = []
+    described: dict[str, Any] = {}
+    stages = []
+    for folder in begun:
+        stage, described = _read_stage(folder, notes)
+        stages.append(stage)
+    if len(folders) > 1 and begun[-1] != path:
+        notes.append(f"{path}: its last stage has not begun; {begun[-1]} is the latest")
+    model, parameters = described.get("model"), described.get("num_parameters")
+    recipe = described.get("config")
+    return Record(
+        path,
+        name,
+        recipe if isinstance(recipe, dict) else None,
+        str(model.get("class", "")) if isinstance(model, dict) else "",
+        parameters if isinstance(parameters, int) else None,
+        stages,
+        notes,
+    )
+
+
+def _stage_folders(path: Path) -> list[Path]:
+    """The folders of the stages before the last one, in their order."""
+    found = [each for each in path.glob("stage*") if each.is_dir() and each.name[5:].isdecimal()]
+    return sorted(found, key=lambda each: int(each.name[5:]))
+
+
+def _read_stage(folder: Path, notes: list[str]) -> tuple[StageRecord, dict[str, Any]]:
+    """A stage and the content of its config.json, or what the checkpoint has of it."""
+    described = _read_config(folder / "config.json", notes)
+    history: list[dict[str, Any]] = []
+    losses = np.zeros(0)
+    try:
+        checkpoint = load_checkpoint(folder / "last.h5")
+    except FileNotFoundError:
+        notes.append(f"{folder} has no last.h5: its first epoch is not finished, or the file was deleted")
+    except CheckpointError as error:
+        notes.append(f"{error}: the history is read from history.csv, without the losses of iterations")
+    else:
+        history = _checked(checkpoint.history, f"{folder / 'last.h5'}: history", notes)
+        losses = checkpoint.losses
+        described = {
+            "config": checkpoint.config,
+            "model": checkpoint.model,
+            "num_parameters": int(checkpoint.parameters.flat.size),
+            "solver": checkpoint.solver.get("options", {}),
+            "objective": checkpoint.solver.get("objective"),
+        } | described
+    history = history or _read_csv(folder / "history.csv", notes)
+    if not history:
+        notes.append(f"{folder}: no epoch is finished, so there are no curves")
+    options, objective = described.get("solver"), described.get("objective")
+    return (
+        StageRecord(
+            folder,
+            history,
+            losses,
+            options if isinstance(options, dict) else {},
+            objective if isinstance(objective, dict) else None,
+        ),
+        described,
+    )
+
+
+def _read_config(path: Path, notes: list[str]) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        notes.append(f"{path}: not read: {error}")
+        return {}
+    if not isinstance(found, dict):
+        notes.append(f"{path}: found {type(found).__name__}, expected a table of JSON")
+        return {}
+    return found
+
+
+def _read_csv(path: Path, notes: list[str]) -> list[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, csv.Error) as error:
+        notes.append(f"{path}: not read: {error}")
+        return []
+    return _checked(map(_numbers, rows), str(path), notes)
+
+
+def _numbers(row: Mapping[Any, Any]) -> dict[str, Any] | None:
+    """A row of CSV with numbers instead of their texts, without empty cells; None if one is no number."""
+    try:
+        return {
+            key: int(text) if key in ("epoch", "iteration") else float(text)
+            for key, text in row.items()
+            if text != ""
+        }
+    except (TypeError, ValueError):
+        return None
+
+
+def _checked(rows: Iterable[Any], source: str, notes: list[str]) -> list[dict[str, Any]]:
+    """The rows that are whole and in order; a note counts the others."""
+    kept: list[dict[str, Any]] = []
+    dropped = []
+    for number, row in enumerate(rows, start=1):
+        before = kept[-1] if kept else {"epoch": 0, "iteration": 0}
+        if _is_whole(row) and all(row[key] > before[key] for key in before.keys() & {"epoch", "iteration"}):
+            kept.append(row)
+        else:
+            dropped.append(str(number))
+    if dropped:
+        notes.append(f"{source}: damaged, left out: epochs in rows {', '.join(dropped)}")
+    return kept
+
+
+def _is_whole(row: Any) -> bool:
+    if not isinstance(row, dict) or not all(type(row.get(key)) is int for key in ("epoch", "iteration")):
+        return False
+    return all(isinstance(value, int | float) for value in row.values())
+
+
+def finite(value: Any) -> bool:
+    """Whether a value of a history can be drawn."""
+    return isinstance(value, int | float) and math.isfinite(value)

@@ -1,0 +1,133 @@
+"""The scores of runs for reports: what can be computed here, and otherwise the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rnnlab import runs
+from rnnlab.metrics import JavaError
+from rnnlab.recipes.recipe import Config, DecodingConfig, TranslationConfig
+from rnnlab.reporting.record import Record
+from rnnlab.runs import Run
+from rnnlab.tasks import task_of
+
+# What a report leaves out, with the message as the reason: missing files, extras or Java, and damaged files.
+_LEFT_OUT = (OSError, ValueError, ImportError, JavaError)
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run with its data, and its scores on a split.
+
+    Attributes
+    ----------
+    run : Run or None
+        None if the model or the data cannot be opened.
+    split : str
+        Empty if ``run`` is None.
+    evaluation : Evaluation or None
+        None if nothing could be scored.
+    notes : list of str
+        What is left out, and why; and what the evaluation notes.
+    """
+
+    run: Run | None
+    split: str
+    evaluation: Any | None
+    notes: list[str] = field(default_factory=list)
+
+
+def results_of(
+    record: Record, split: str | None = None, *, first: int | None = None, device: str = "cpu"
+) -> Results:
+    """Open a run and score it.
+
+    Parameters
+    ----------
+    record : Record
+    split : str, optional
+        If left out, ``val``, which serves to choose between runs, or the split of the recipe where the data
+        have no ``val``.
+    first : int, optional
+        Score only the first images or sentences.
+    device : str
+
+    Returns
+    -------
+    Results
+        Captions whose tokenizer needs Java are scored by the simple one where there is no Java.
+    """
+    try:
+        run = runs.load_run(record.directory, device=device)
+    except _LEFT_OUT as error:
+        return Results(None, "", None, [f"neither scores nor examples: {error}"])
+    config: Any = run.config
+    split = split or ("val" if "val" in run.data.splits else config.evaluation.split)
+    if split not in run.data.splits:
+        splits = ", ".join(run.data.splits)
+        return Results(None, "", None, [f"neither scores nor examples: no split {split!r}, only {splits}"])
+    evaluation, options = config.evaluation, {}
+    if first is not None:
+        limit = "max_sentences" if isinstance(config, TranslationConfig) else "max_images"
+        evaluation = replace(evaluation, **{limit: first})
+    if task_of(config).writes_sentences:
+        options["decoding"] = best_only(config.decoding)
+    notes = []
+    try:
+        try:
+            found = runs.evaluate(run, split, evaluation=evaluation, **options)
+        except JavaError as error:
+            if not isinstance(config, Config):
+                raise
+            notes.append(f"the simple tokenizer instead of the recipe's: {error}")
+            evaluation = replace(evaluation, tokenizer="simple")
+            found = runs.evaluate(run, split, evaluation=evaluation, **options)
+    except _LEFT_OUT as error:
+        return Results(run, split, None, [f"no scores: {error}"])
+    return Results(run, split, found, [*notes, *found.notes()])
+
+
+def best_only(decoding: DecodingConfig) -> DecodingConfig:
+    """The search for the best sentence of each source alone."""
+    return replace(decoding, n_best=1)
+
+
+def score_rows(results: Sequence[Results]) -> list[tuple[str, list[str]]]:
+    """The scores side by side: a name, and a value for each run, empty where it has none."""
+    tables = [dict(each.evaluation.rows()) if each.evaluation else {} for each in results]
+    names = dict.fromkeys(name for table in tables for name in table)
+    return [(name, [table.get(name, "") for table in tables]) for name in names]
+
+
+def notes_of(names: Sequence[str], results: Sequence[Results]) -> list[str]:
+    """The notes on the scores of all runs; those that not all runs have begin with the name of theirs."""
+    first = results[0].notes if results else []
+    common = [note for note in first if all(note in each.notes for each in results)]
+    own = [
+        f"{name}: {note}"
+        for name, each in zip(names, results, strict=False)
+        for note in each.notes
+        if note not in common
+    ]
+    return list(dict.fromkeys([*common, *own]))
+
+
+def comparability(records: Sequence[Record], results: Sequence[Results]) -> list[str]:
+    """What a reader who compares the runs must know: other tasks, data or splits."""
+    notes = []
+    tasks = list(dict.fromkeys(record.task for record in records))
+    if len(tasks) > 1:
+        notes.append(
+            f"the runs are of different tasks ({', '.join(tasks)}): only what they have in common is compared"
+        )
+    elif len({repr((record.recipe or {}).get("data")) for record in records}) > 1:
+        notes.append("the tables [data] differ: losses and scores are comparable only on the same data")
+    splits = list(dict.fromkeys(each.split for each in results if each.split))
+    if len(splits) > 1:
+        notes.append(f"the scores are of different splits: {', '.join(splits)}")
+    tokenizers = {getattr(each.evaluation, "tokenizer", None) for each in results}
+    if len(tokenizers - {None}) > 1:
+        notes.append("the scores are by different tokenizers, so they are not comparable")
+    return notes

@@ -1,0 +1,147 @@
+"""The interface of callbacks: methods that the solver calls at events of a training run.
+
+>>> class Losses(Callback):
+...     '''Prints the loss of every hundredth iteration.'''
+...
+...     def on_step(self, solver, loss, grads):
+...         if solver.iteration % 100 == 0:
+...             print(solver.iteration, float(loss))
+>>> Solver(model, data, callbacks=[Losses()]).train()                # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from rnnlab.parameters import Parameters
+from rnnlab.training.monitor import Monitor
+from rnnlab.training.options import Options
+
+
+class Training(Protocol):
+    """What a callback sees of a :class:`~rnnlab.training.Solver`; the solver documents it."""
+
+    model: Any
+    options: Options
+    run_dir: Path | None
+
+    @property
+    def iteration(self) -> int:
+        """The number of iterations done."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """The number of epochs done."""
+        ...
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the last iteration of this epoch."""
+        ...
+
+    @property
+    def loss_history(self) -> list[float]:
+        """The loss of every iteration."""
+        ...
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """A row for every epoch."""
+        ...
+
+    @property
+    def monitor(self) -> Monitor:
+        """The monitored metric."""
+        ...
+
+    def stop(self, reason: str) -> None:
+        """Stop after the current iteration, as after Ctrl-C."""
+        ...
+
+
+class Callback(Protocol):
+    """The base class of callbacks: a subclass overrides the methods that it needs; the others do nothing.
+
+    An exception in a callback ends the run, after a checkpoint has been written. ``on_end`` is called even
+    then. A callback is no part of a checkpoint: a run that resumes gets its callbacks anew.
+    """
+
+    # each returns explicitly: type checkers take a method of a Protocol without statements as abstract
+
+    def on_start(self, solver: Training) -> None:
+        """Called when training begins or resumes, before the first iteration.
+
+        An exception here ends the run before it has begun: nothing is written.
+        """
+        return
+
+    def on_step(self, solver: Training, loss: Any, grads: Parameters) -> None:
+        """Called after every iteration.
+
+        Parameters
+        ----------
+        solver : Solver
+            Its parameters are those after the update.
+        loss : float, or an array () on the GPU
+            The loss of the iteration. ``float(loss)`` waits for a GPU; call it only in the iterations that
+            need it.
+        grads : Parameters
+            The gradient of the iteration, the whole batch's if it is accumulated. NumPy arrays on the CPU,
+            CuPy arrays on a GPU. It is clipped by ``clip_value`` and not by ``clip_norm``, which is a factor
+            that the update rule applies. Those of frozen parameters are 0. The next iteration overwrites
+            the arrays, so copy what you keep.
+        """
+        return
+
+    def on_epoch(self, solver: Training) -> None:
+        """Called after the validation of an epoch, before its checkpoint.
+
+        ``solver.history[-1]`` is the epoch's row.
+        """
+        return
+
+    def on_checkpoint(self, solver: Training, path: Path) -> None:
+        """Called after a checkpoint has been written to ``path``: last.h5 or best.h5 of the run directory."""
+        return
+
+    def on_end(self, solver: Training) -> None:
+        """Called when training ends: after the last epoch, an interruption or an exception.
+
+        The last callback is called first. After the last epoch the best parameters are restored already, if
+        the solver restores them.
+        """
+        return
+
+
+EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
+
+
+def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
+    """The callbacks as a list.
+
+    Raises
+    ------
+    TypeError
+        If it is no sequence of callbacks, or one has a method for an event that does not exist.
+    """
+    if isinstance(callbacks, str) or not isinstance(callbacks, Sequence):
+        raise TypeError(f"Solver: callbacks is {callbacks!r}, expected a list of callbacks")
+    for callback in callbacks:
+        has_all = all(callable(getattr(callback, event, None)) for event in EVENTS)
+        if isinstance(callback, type) or not has_all:
+            raise TypeError(
+                f"Solver: callbacks has {callback!r}, expected an object of a class that inherits from "
+                "rnnlab.training.Callback"
+            )
+        for event in dir(callback):
+            if event.startswith("on_") and event not in EVENTS:
+                close = difflib.get_close_matches(event, EVENTS, n=1)
+                raise TypeError(
+                    f"Solver: callbacks has a {type(callback).__name__} with {event}, which is no event; "
+                    + (f"did you mean {close[0]}?" if close else f"there are {', '.join(EVENTS)}")
+                )
+    return list(callbacks)

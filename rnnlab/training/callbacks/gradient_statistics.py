@@ -1,0 +1,83 @@
+"""Norms and histograms of the gradient of each parameter over the iterations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rnnlab.files import atomic_write
+from rnnlab.ops import ops_for
+from rnnlab.options import Count, check_options
+from rnnlab.parameters import Parameters
+from rnnlab.training.callbacks.callback import Callback, Training
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Powers of ten, four bins to each.
+EDGES = np.linspace(-12, 4, 65)
+
+
+class GradientStatistics(Callback):
+    """Records the norm of the gradient of each parameter, and how its elements are distributed.
+
+    The gradient is that of ``on_step``: not clipped by norm. At the end of training, a picture is written to
+    gradients.png in the run directory, if there is one. The records are not saved: a run that resumes begins
+    new ones.
+
+    Parameters
+    ----------
+    every : int
+        Record the first iteration, and every ``every``-th after it. On a GPU each record copies the gradient
+        to the host.
+
+    Attributes
+    ----------
+    iterations : list of int
+        The iterations of the records.
+    norms : dict of str to list of float
+        The Euclidean norms, by parameter.
+    histograms : dict of str to list of (B,) int arrays
+        The number of elements whose absolute value has its decimal logarithm between two :data:`EDGES`, by
+        parameter. Smaller elements and zeros are in the first bin, larger ones in the last.
+
+    Raises
+    ------
+    ValueError
+        If ``every`` is less than 1.
+    """
+
+    def __init__(self, *, every: Count = 10) -> None:
+        check_options("GradientStatistics", GradientStatistics, {"every": every})
+        self.every = every
+        self.iterations: list[int] = []
+        self.norms: dict[str, list[float]] = {}
+        self.histograms: dict[str, list[np.ndarray]] = {}
+
+    def on_step(self, solver: Training, loss: Any, grads: Parameters) -> None:
+        """Record, if it is the turn of this iteration."""
+        if (solver.iteration - 1) % self.every:
+            return
+        self.iterations.append(solver.iteration)
+        for name, gradient in grads.on(ops_for(grads.flat).asnumpy).items():
+            magnitudes = np.abs(gradient.ravel().astype(np.float64))
+            self.norms.setdefault(name, []).append(float(np.linalg.norm(magnitudes)))
+            logarithms = np.log10(np.maximum(magnitudes, np.finfo(np.float64).tiny))
+            bins = np.histogram(np.clip(logarithms, EDGES[0], EDGES[-1]), EDGES)[0]
+            self.histograms.setdefault(name, []).append(bins)
+
+    def on_end(self, solver: Training) -> None:
+        """Write the picture."""
+        if solver.run_dir is None or not self.iterations:
+            return
+        from rnnlab import plots  # importing matplotlib takes half a second
+
+        with atomic_write(solver.run_dir / "gradients.png") as temporary:
+            plots.save(self.plot(), temporary)
+
+    def plot(self) -> Figure:
+        """The records as a picture: :func:`rnnlab.plots.gradient_statistics`."""
+        from rnnlab import plots
+
+        return plots.gradient_statistics(self.iterations, self.norms, self.histograms, EDGES)

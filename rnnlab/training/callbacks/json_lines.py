@@ -1,0 +1,83 @@
+"""A log as JSON lines: one object a line, for programs and for ``tail -f``.
+
+{"iteration": 1, "loss": 31.9, "gradient_norm": 8.1, "learning_rate": 0.004}
+{"epoch": 1, "iteration": 8, "train_loss": 25.3, ..., "val_loss": 2.9}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from rnnlab.files import atomic_write
+from rnnlab.options import Count
+from rnnlab.training.callbacks.callback import Training
+from rnnlab.training.callbacks.log import Log, place_of
+
+
+class JSONLines(Log):
+    """Writes a line for every n-th iteration, and a line for every epoch, which has ``epoch``.
+
+    A number that is not finite is null. A run that resumes appends to the file; lines of iterations that it
+    repeats are removed.
+
+    Parameters
+    ----------
+    path : path, optional
+        The file; log.jsonl in the run directory if left out.
+    every : int
+        As in :class:`~rnnlab.training.callbacks.Log`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, every: Count = 10) -> None:
+        super().__init__(every=every)
+        self._path = path
+        self._file: TextIO | None = None
+
+    def open(self, solver: Training) -> None:
+        """Open the file, without lines after ``solver.iteration``."""
+        path = place_of(self, self._path, solver, "log.jsonl")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            _keep(path, solver.iteration)
+        self._file = path.open("a", encoding="utf-8")
+
+    def step(self, iteration: int, row: Mapping[str, float]) -> None:
+        """Write a line."""
+        self._write({"iteration": iteration, **row})
+
+    def epoch(self, iteration: int, row: Mapping[str, Any]) -> None:
+        """Write a line."""
+        self._write(row)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        assert self._file is not None
+        finite = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
+        self._file.write(json.dumps(finite) + "\n")
+        self._file.flush()
+
+
+def _keep(path: Path, iteration: int) -> None:
+    """Remove the lines of later iterations, and a last line that was cut by a kill."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith("\n")]
+    try:
+        kept = [line for line in whole if json.loads(line)["iteration"] <= iteration]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no log of JSONLines: {error!r}; choose another path") from None
+    if kept != lines:
+        with atomic_write(path) as temporary:
+            temporary.write_text("".join(kept), encoding="utf-8")

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from rnnlab.reporting.comparison import comparison_text
+from rnnlab.reporting.record import read_records
+from rnnlab.reporting.results import Results
+from rnnlab.tasks.classification import Evaluation
+
+from .conftest import history
+
+
+def test_runs_side_by_side(write_run):
+    one, two = (
+        write_run(name, changes={"model.hidden_dim": dim}) for name, dim in (("one", 512), ("two", 9))
+    )
+    labels = np.zeros(2, int)
+    evaluation = Evaluation("val", labels, labels, 0.5, 0.75, np.eye(2, dtype=int))
+    results = [Results(None, "val", evaluation, ["seen"]), Results(None, "", None, ["no scores: why"])]
+    text = comparison_text(read_records([one, two]), results)
+    lines = text.splitlines()
+    assert [line.split() for line in lines[:2]] == [["Runs", "one", "two"], ["task", "captions", "captions"]]
+    assert ["Scores", "of", "val", "one", "two"] in [line.split() for line in lines]
+    assert "accuracy" in text
+    assert "  one  training            4 █▃▁ 1.333" in lines
+    assert "  two  validation          3 ▅▃▄ 2.5   best 2 in epoch 2" in lines
+    assert ["model.hidden_dim", "512", "9"] in [line.split() for line in lines]
+    assert "note: one: seen" in lines
+    assert "note: two: no scores: why" in lines
+
+
+def test_equal_recipes_are_called_equal(write_run):
+    assert "The recipes are equal." in comparison_text(read_records([write_run("one"), write_run("two")]))
+
+
+def test_one_run_is_described_alone(write_run):
+    text = comparison_text(read_records([write_run()]))
+    assert "recipe" not in text.lower()
+    assert "Loss (nats per token), by epoch" in text
+
+
+@pytest.mark.parametrize(("encoding", "drawn"), [("ascii", "@-_"), ("no such encoding", "@-_")])
+def test_terminals_without_blocks_get_plain_characters(write_run, encoding, drawn):
+    assert drawn in comparison_text(read_records([write_run()]), encoding=encoding)
+
+
+def test_long_curves_and_values_are_shortened(write_run):
+    rows = history(90, CIDEr=[0.5] * 90)
+    long = "/a/very/long/folder/of/data/that/would/make/the/table/too/wide"
+    one, two = write_run("one", rows), write_run("two", rows, changes={"data.directory": long})
+    text = comparison_text(read_records([one, two]))
+    assert "  one        0.5 " + 40 * "▁" + " 0.5" in text
+    (line,) = [line for line in text.splitlines() if line.startswith("data.directory")]
+    assert line.endswith("...make/the/table/too/wide")
+
+
+def test_a_run_without_epochs_has_its_notes(write_run):
+    assert "no epoch is finished" in comparison_text(read_records([write_run(rows=[])]))

@@ -1,0 +1,99 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rnnlab import runs
+from rnnlab.metrics import JavaError
+from rnnlab.recipes.recipe import recipe_from_dict
+from rnnlab.reporting.record import read_records
+from rnnlab.reporting.results import Results, comparability, results_of, score_rows
+from rnnlab.tasks.classification import Evaluation
+
+
+def evaluation(accuracy, split="val"):
+    labels = np.zeros(2, int)
+    return Evaluation(split, labels, labels, 0.5, accuracy, np.eye(2, dtype=int))
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Runs whose data have the splits val and test; the arguments of their evaluations."""
+    config = recipe_from_dict({"data": {"kind": "shapes"}, "evaluation": {"tokenizer": "ptb"}})
+    run = SimpleNamespace(config=config, data=SimpleNamespace(splits={"val": 1, "test": 1}))
+    calls = []
+
+    def evaluate(run, split, **options):
+        calls.append((split, options))
+        return evaluation(0.9, split)
+
+    monkeypatch.setattr(runs, "load_run", lambda directory, device: run)
+    monkeypatch.setattr(runs, "evaluate", evaluate)
+    return run, calls
+
+
+def test_the_validation_split_is_scored_by_default(write_run, opened):
+    (record,), (run, calls) = read_records([write_run()]), opened
+    assert results_of(record, first=4).split == "val"
+    assert results_of(record, "test").split == "test"
+    del run.data.splits["val"]
+    assert results_of(record).split == "test"
+    assert [split for split, _ in calls] == ["val", "test", "test"]
+    assert [options["evaluation"].max_images for _, options in calls] == [4, None, None]
+
+
+def test_without_java_the_simple_tokenizer_is_used(write_run, opened, monkeypatch):
+    evaluated = runs.evaluate
+
+    def evaluate(run, split, *, evaluation, **options):
+        if evaluation.tokenizer == "ptb":
+            raise JavaError("no Java")
+        return evaluated(run, split, evaluation=evaluation, **options)
+
+    monkeypatch.setattr(runs, "evaluate", evaluate)
+    found = results_of(read_records([write_run()])[0])
+    assert found.evaluation is not None
+    assert found.notes[0] == "the simple tokenizer instead of the recipe's: no Java"
+
+
+@pytest.mark.parametrize("error", [ImportError("needs an extra"), ValueError("split is empty")])
+def test_what_cannot_be_scored_is_named(write_run, opened, monkeypatch, error):
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(runs, "evaluate", fail)
+    found = results_of(read_records([write_run()])[0])
+    assert found.run is not None
+    assert (found.evaluation, found.notes) == (None, [f"no scores: {error}"])
+
+
+def test_a_run_that_cannot_be_opened_is_a_note(write_run, opened):
+    (record,) = read_records([write_run()])
+    found = results_of(record, "dev")
+    assert found.run is None
+    assert found.notes == ["neither scores nor examples: no split 'dev', only val, test"]
+
+
+def test_a_checkpoint_without_a_model_is_a_note(write_run):
+    found = results_of(read_records([write_run()])[0])  # its model's config is empty
+    assert found.run is None
+    assert found.notes[0].startswith("neither scores nor examples: ")
+
+
+def test_scores_are_side_by_side():
+    rows = score_rows([Results(None, "val", evaluation(0.9)), Results(None, "", None)])
+    assert rows == [("images", ["2", ""]), ("loss", ["0.5000", ""]), ("accuracy", ["0.9000", ""])]
+
+
+def test_what_makes_runs_incomparable_is_named(write_run):
+    same = read_records([write_run("one"), write_run("two")])
+    results = [Results(None, "val", evaluation(0.9)), Results(None, "val", evaluation(0.8))]
+    assert comparability(same, results) == []
+    tasks = read_records([write_run("three"), write_run("four", model="SequenceClassifier")])
+    assert "different tasks (captions, classes)" in comparability(tasks, results)[0]
+    data = read_records([write_run("five"), write_run("six", changes={"data.max_train": 7})])
+    assert "the tables [data] differ" in comparability(data, results)[0]
+    results[1] = Results(None, "test", evaluation(0.8))
+    assert comparability(same, results) == ["the scores are of different splits: val, test"]
+    results = [Results(None, "val", SimpleNamespace(tokenizer=name)) for name in ("ptb", "simple")]
+    assert "different tokenizers" in comparability(same, results)[0]
