@@ -60,11 +60,8 @@ class CaptionInputs:
     @property
     def reads(self) -> str:
         """The features that the model reads, in words."""
-        kind, size = (
-            ("a grid of vectors" if self.reads_grid else "one vector"),
-            self.scaling["features"].mean.size,
-        )
-        beside = ""
+        kind = "a grid of vectors" if self.reads_grid else "one vector"
+        size, beside = self.scaling["features"].mean.size, ""
         if self.num_global_features is not None:
             beside = f" and a vector of {self.num_global_features} numbers"
         return f"{kind} of {size} numbers{beside} of each image"

@@ -219,3 +219,10 @@ def test_an_image_on_the_disk_is_found_without_downloads_and_without_making_data
     (tmp_path / "flickr8k" / "images" / "two.png").write_bytes(PNG)
     monkeypatch.setenv("RNNLAB_DATA", str(tmp_path))
     assert image_on_disk("two.png") == tmp_path / "flickr8k" / "images" / "two.png"
+
+
+def test_pictures_are_upright_as_exif_says(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(np.ascontiguousarray(np.rot90(PIXELS))).save(tmp_path / "turned.png", exif=exif)
+    np.testing.assert_array_equal(image_from_url("turned.png"), PIXELS)

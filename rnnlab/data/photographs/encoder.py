@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from rnnlab.data.photographs.preprocessing import PIXEL_SCALES, Preprocessing
 from rnnlab.data.photographs.reading import read_photograph
 from rnnlab.data.projection import Projection
 
-BATCH_SIZE = 32  # photographs in memory at a time
+BATCH_SIZE = 32  # photographs
 _DEFAULT_SIZE = 224  # of an input that takes any size
 _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
@@ -122,9 +122,12 @@ class ImageEncoder:
         size = encoding.preprocessing.size
         self.shape = self.encode([Image.new("RGB", (size, size))]).shape[1:]
 
-    def encode(self, images: Sequence[Image.Image]) -> np.ndarray:
+    def encode(self, images: Iterable[Image.Image]) -> np.ndarray:
         """The features (N, D) or (N, regions, D) of images, as float32."""
-        values = np.stack([self.encoding.preprocessing.values(image) for image in images])
+        return self.encode_values(np.stack([self.encoding.preprocessing.values(image) for image in images]))
+
+    def encode_values(self, values: np.ndarray) -> np.ndarray:
+        """The features of inputs of the network, as :meth:`Preprocessing.values` makes them."""
         if self._type is np.uint8:
             values = np.clip(np.rint(values), 0, 255)
         features = np.concatenate(
@@ -147,7 +150,8 @@ class ImageEncoder:
             If a file is missing or no image.
         """
         parts = [paths[start : start + BATCH_SIZE] for start in range(0, len(paths), BATCH_SIZE)]
-        return np.concatenate([self.encode([read_photograph(path) for path in part]) for part in parts])
+        # One photograph is in memory at a time: large ones take hundreds of megabytes.
+        return np.concatenate([self.encode(map(read_photograph, part)) for part in parts])
 
     def _run(self, values: np.ndarray) -> np.ndarray:
         """The layer's values for a batch, which is filled up where the network takes batches of one size."""
@@ -189,7 +193,7 @@ def _session(graph: Graph, layer: str) -> Any:
     runtime = vision_module("onnxruntime")
     options = runtime.SessionOptions()
     options.log_severity_level = 3  # errors only
-    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", 0))  # 0: all cores
+    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0] or 0)  # 0: all
     try:
         return runtime.InferenceSession(graph.cut_at(layer), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has errors of its own

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from PIL import Image
 from tqdm import tqdm
 
 from rnnlab.data.hdf5 import PathLike, mismatch
@@ -165,16 +164,16 @@ def _encode_missing(
     ) as bar:
         for start in range(0, len(missing), BATCH_SIZE):
             batch = missing[start : start + BATCH_SIZE]
-            images: dict[str, Image.Image] = {}
+            values: dict[str, np.ndarray] = {}
             for path in batch:
                 try:
-                    images[path.name] = read_photograph(path)
+                    values[path.name] = encoder.encoding.preprocessing.values(read_photograph(path))
                 except OSError as error:
                     skipped[str(path)] = str(error)
                     report(f"skipped: {error}")
-            if images:
-                features.append(_encode(images, encoder))
-                names += images
+            if values:
+                features.append(_encode(values, encoder))
+                names += values
             bar.update(len(batch))
             if names and (len(names) >= PART_SIZE or start + BATCH_SIZE >= len(missing)):
                 parts.add(names, np.concatenate(features))
@@ -182,11 +181,12 @@ def _encode_missing(
     return skipped
 
 
-def _encode(images: dict[str, Image.Image], encoder: ImageEncoder) -> np.ndarray:
-    features = encoder.encode(list(images.values()))
+def _encode(values: dict[str, np.ndarray], encoder: ImageEncoder) -> np.ndarray:
+    """The features of the inputs of a batch of photographs, checked and in the type of the file."""
+    features = encoder.encode_values(np.stack(list(values.values())))
     finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)
     if not finite.all():
-        name = list(images)[int(np.argmin(finite))]
+        name = list(values)[int(np.argmin(finite))]
         hint = ": try --dtype float32" if encoder.encoding.dtype == "float16" else ""
         raise mismatch(f"the features of {name}", "NaN or infinity", f"finite numbers{hint}")
     return features.astype(encoder.encoding.dtype)

@@ -98,21 +98,15 @@ def test_a_kill_loses_one_part(photographs, network, tmp_path):
     assert killed.returncode == -signal.SIGKILL
     assert not (tmp_path / "f.h5").exists()
     encoder, encoded = ImageEncoder(choose_encoding(network)), []
-    encode = encoder.encode
-    encoder.encode = lambda images: encoded.append(len(images)) or encode(images)
+    encode = encoder.encode_values
+    encoder.encode_values = lambda values: encoded.append(len(values)) or encode(values)
     paths = find_photographs([photographs])
     extract(paths, tmp_path / "f.h5", encoder)
     assert sum(encoded) == 3
     names, features = read_features(tmp_path / "f.h5")
     assert names == tuple(path.name for path in paths)
-    np.testing.assert_array_equal(features, encode_one_by_one(encode, paths))
+    np.testing.assert_array_equal(features, ImageEncoder(choose_encoding(network)).encode_files(paths))
     assert not (tmp_path / "f.h5.parts").exists()
-
-
-def encode_one_by_one(encode, paths):
-    from rnnlab.data.photographs import read_photograph
-
-    return np.concatenate([encode([read_photograph(path)]) for path in paths])
 
 
 def test_parts_of_other_settings_are_refused(photographs, encoder, tmp_path, monkeypatch):
