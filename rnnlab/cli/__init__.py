@@ -2,19 +2,22 @@
 
 rnnlab train RECIPE [--set key=value ...] [--out DIR]      train the model that a recipe describes
 rnnlab train --resume DIR                                  resume a run
+rnnlab features IMAGES --encoder FILE --out FILE           compute the features of photographs
 rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by one run or an ensemble
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
 rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score captions, translations or classes
+rnnlab report RUN RUN ... --open                           make a page about runs
 rnnlab compare RUN RUN ...                                 compare scores, curves and recipes of runs
 rnnlab discrepancy RUN --picture FILE                      compare teacher-forced and free-running states
 rnnlab gradcheck                                           check every gradient against a numeric one
 rnnlab kernels [--warm-up]                                 show which kernels compute here, and compile them
 rnnlab data prepare | info                                 prepare data sets, and describe them
-rnnlab recipe KIND                                         print a recipe with all keys and their meaning
+rnnlab recipes list | copy NAME | keys KIND                the recipes that come with rnnlab, and all keys
 rnnlab course cs231n DIR                                   write the files of the cs231n assignment
 rnnlab course check FOLDER                                 check the files that a student has filled in
 rnnlab course release DIR                                  write assignments, for nbgrader or Otter
+rnnlab course grade SUBMITTED                              mark the functions of submitted notebooks
 
 Each module here holds one command, or two that belong together. Its function ``add`` adds their arguments.
 """
@@ -33,9 +36,10 @@ from rnnlab.cli import (
     data,
     discrepancy,
     evaluate,
+    features,
     gradcheck,
     kernels,
-    recipe,
+    recipes,
     report,
     train,
     translate,
@@ -96,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in (
         train,
+        features,
         caption,
         translate,
         evaluate,
@@ -104,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         gradcheck,
         kernels,
         data,
-        recipe,
+        recipes,
         course,
     ):
         module.add(commands)

@@ -1,23 +1,40 @@
-"""``rnnlab caption``: caption images, and show the attention of the captions."""
+"""``rnnlab caption``: caption images or photographs, and show the attention of the captions."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import dataclasses
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from rnnlab.cli.device_option import add_device
+from rnnlab.cli.encoder_options import add_encoder, encoder_settings
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data import open_features
+from rnnlab.data.errors import MissingDataError
+from rnnlab.data.photographs import read_photograph
 from rnnlab.recipes.recipe import Config
 from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
 from rnnlab.runs import Run, holds_run
 from rnnlab.tasks.search import decode
 
 _DRAWN = 8  # captions whose attention is drawn
+_FAR = 3.0  # standard deviations: the root mean square of features unlike those of the training images
+
+
+class _Images(NamedTuple):
+    """What is captioned."""
+
+    run: Run
+    names: Sequence[str]
+    features: Any
+    photographs: bool = False  # whether the names are files whose features were computed
 
 
 def add(commands: Any) -> None:
@@ -31,7 +48,7 @@ def add(commands: Any) -> None:
         "images",
         nargs="+",
         metavar="IMAGES_OR_SPLIT",
-        help="a split (val), names of images in the run's data, or an HDF5 file of features",
+        help="a split (val), names of images in the run's data, an HDF5 file of features, or photographs",
     )
     caption.add_argument(
         "--global-features",
@@ -45,11 +62,16 @@ def add(commands: Any) -> None:
         help=f"write a PNG of the attention of the first {_DRAWN} captions; of several runs, the mean",
     )
     caption.add_argument("--seed", type=int, default=0, help="the seed of --method sample")
+    add_encoder(
+        caption,
+        required=False,
+        defaults="for a run on features that record no encoder; the defaults are those of the ONNX file",
+    )
     add_search(caption)
 
 
 def _caption(options: argparse.Namespace) -> int:
-    run, names, features = _images(options)
+    run, names, features, photographs = _images(options)
     config = recipe_of(run, Config)
     if options.show_attention:
         check_attends(run, "--show-attention", "regions")
@@ -66,34 +88,90 @@ def _caption(options: argparse.Namespace) -> int:
     if options.picture:
         captions_picture(options.picture, names, captions, data)
     if options.show_attention:
-        attention_picture(options.show_attention, names[:_DRAWN], captions[:_DRAWN], data)
+        shown = names[:_DRAWN]
+        images = _frames(run, shown) if photographs else None
+        attention_picture(options.show_attention, shown, captions[:_DRAWN], data, images=images)
     return 0
 
 
-def _images(options: argparse.Namespace) -> tuple[Run, Sequence[str], Any]:
-    """The run, and the names and features of a split, of features files, or of images by name.
+def _images(options: argparse.Namespace) -> _Images:
+    """The run, and the names and features of a split, of files, of images by name, or of photographs.
 
-    Features files need the run alone: its data are not opened.
+    Features files and photographs need the run alone: its data are not opened.
     """
     # the last argument is a split or an image, even if there is a directory of its name
     directories, wanted = leading_runs(options.run_directory, options.images[:-1])
     wanted.append(options.images[-1])
+    _check_encoder_options(options)
     is_file = len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5"))
-    run = open_runs(directories, options, with_data=not is_file)
+    are_files = not is_file and all(Path(name).is_file() and Path(name).suffix for name in wanted)
+    if options.encoder and not are_files:
+        raise ValueError(f"--encoder is for photographs, expected their files instead of {' '.join(wanted)}")
+    run = open_runs(directories, options, with_data=not is_file and not are_files)
     recipe_of(run, Config)
     if is_file:
-        return run, *_features_of_files(run, wanted[0], options.global_features)
+        return _Images(run, *_features_of_files(run, wanted[0], options.global_features))
     if options.global_features is not None:
         raise ValueError("--global-features needs an HDF5 file of local features as well")
+    if are_files and (options.encoder or run.inputs.knows_encoders):
+        return _Images(*_features_of_photographs(run, wanted, options), photographs=True)
+    if are_files:
+        run = open_runs(directories, options)
+        try:
+            return _Images(run, tuple(wanted), run.data.features_of(wanted))
+        except MissingDataError as error:
+            raise MissingDataError(
+                f"{error}; to caption photographs, give with --encoder the ONNX file of the encoder that "
+                "made the features of the run, which they do not record"
+            ) from None
     if len(wanted) == 1 and wanted[0] in run.data.splits:
         images = run.data.split(wanted[0])
-        return run, images.names, images.model_inputs
+        return _Images(run, images.names, images.model_inputs)
     if holds_run(Path(wanted[-1])):
         raise ValueError(
             f"{wanted[-1]} is a run; which images? Give a split or images after the runs, such as "
             f"{', '.join(run.data.splits)}"
         )
-    return run, tuple(wanted), run.data.features_of(wanted)
+    return _Images(run, tuple(wanted), run.data.features_of(wanted))
+
+
+def _check_encoder_options(options: argparse.Namespace) -> None:
+    given = [name for name in ("pca", *encoder_settings(options)) if getattr(options, name) is not None]
+    if given and options.encoder is None:
+        raise ValueError(f"--{given[0]} is given without --encoder, the ONNX file that it is for")
+
+
+def _features_of_photographs(
+    run: Run, files: Sequence[str], options: argparse.Namespace
+) -> tuple[Run, tuple[str, ...], Any]:
+    """The run with its encoder, and the names and features of photographs."""
+    files = tuple(files)[: options.first]
+    inputs = run.inputs
+    if options.encoder:
+        inputs = inputs.with_encoder(options.encoder, options.pca, **encoder_settings(options))
+    features = inputs.encode(files)
+    for name, distance in zip(files, _distances(features), strict=True):
+        if distance > _FAR:
+            print(
+                f"rnnlab caption: {name}: its features are {distance:.1f} standard deviations from those of "
+                "the training images (about 1 is usual): are the encoder, its settings and its PCA right?",
+                file=sys.stderr,
+            )
+    return dataclasses.replace(run, inputs=inputs), files, features
+
+
+def _distances(features: Any) -> Iterator[float]:
+    """The root mean square of the scaled features of each photograph, the largest of all arrays."""
+    arrays = features if isinstance(features, tuple) else (features,)
+    return map(
+        max, zip(*([float(np.sqrt(np.square(row).mean())) for row in array] for array in arrays), strict=True)
+    )
+
+
+def _frames(run: Run, files: Sequence[str]) -> list[np.ndarray]:
+    """The parts of photographs that the encoder of a grid sees."""
+    grid = next(encoding for encoding in run.inputs.encodings.values() if encoding.grid)
+    return [np.asarray(grid.preprocessing.frame(read_photograph(file))) for file in files]
 
 
 def _features_of_files(run: Run, file: str, global_features: str | None) -> tuple[tuple[str, ...], Any]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
+import rnnlab
 from rnnlab.cli import course_grade
 from rnnlab.cli.arguments import show_help
 from rnnlab.course.assignment_files import write_assignment
 from rnnlab.course.folder_check import check_folder
 from rnnlab.course.release import FORMATS, release
+from rnnlab.course.release_files import installed_from_index
 
 _SHARED = {
     "nbgrader": "Students get release/NAME.zip; source/ and solutions/ are for you alone.",
@@ -83,6 +86,14 @@ def _release(options: argparse.Namespace) -> int:
         counts = f"{each.exercises:2} functions  {each.answers:2} answers  {each.points:3g} points"
         print(f"{each.name:{width}}  {counts}")
     print(f"Wrote {options.directory}. {_SHARED[options.format]}")
+    if not options.wheel and not installed_from_index():
+        print(
+            "rnnlab course: no --wheel: requirements.txt asks the package index for "
+            f"rnnlab=={rnnlab.__version__}, but the rnnlab here was installed from elsewhere. If the index "
+            "does not have this version, students cannot install it: run `pip wheel --no-deps -w dist .` "
+            "in the clone, and release with --wheel",
+            file=sys.stderr,
+        )
     return 0
 
 

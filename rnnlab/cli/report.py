@@ -1,20 +1,42 @@
-"""``rnnlab compare``: runs side by side in the terminal."""
+"""``rnnlab report``, a page about runs, and ``rnnlab compare``, runs side by side in the terminal."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import webbrowser
+from pathlib import Path
 from typing import Any
 
-from rnnlab.cli.arguments import positive_integer
+from rnnlab.cli.arguments import natural_number, positive_integer
 from rnnlab.cli.device_option import add_device
 from rnnlab.reporting.comparison import comparison_text
+from rnnlab.reporting.page.build import check_writable, require_jinja, write_report
 from rnnlab.reporting.record import Record, read_records
 from rnnlab.reporting.results import Results, results_of
 
 
 def add(commands: Any) -> None:
     """Add the commands' arguments."""
+    report = commands.add_parser("report", help="make a page about runs: scores, curves, recipes, examples")
+    report.set_defaults(run=_report)
+    report.add_argument("run_directories", nargs="+", metavar="RUN", help="a run directory")
+    report.add_argument(
+        "--out",
+        metavar="FILE",
+        help="the page (default: report.html in the run directory; of several runs, comparison.html in the "
+        "first one)",
+    )
+    report.add_argument("--open", action="store_true", help="open the page in the browser")
+    report.add_argument(
+        "--examples",
+        type=natural_number,
+        default=40,
+        metavar="N",
+        help="the most images or sentences to show (default: 40)",
+    )
+    _add_scores(report)
+
     compare = commands.add_parser("compare", help="compare runs: scores, curves, recipes")
     compare.set_defaults(run=_compare)
     compare.add_argument("run_directories", nargs="+", metavar="RUN", help="a run directory")
@@ -40,6 +62,19 @@ def _add_scores(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _report(options: argparse.Namespace) -> int:
+    records = read_records(options.run_directories)
+    default = "report.html" if len(records) == 1 else "comparison.html"
+    path = Path(options.out or records[0].directory / default)
+    require_jinja()
+    check_writable(path)
+    write_report(path, records, _results(records, options), examples=options.examples)
+    print(f"Report: {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    if options.open and not webbrowser.open(path.absolute().as_uri()):
+        print(f"rnnlab report: found no browser to open {path}", file=sys.stderr)
+    return 0
+
+
 def _compare(options: argparse.Namespace) -> int:
     records = read_records(options.run_directories)
     print(comparison_text(records, _results(records, options), encoding=sys.stdout.encoding or "ascii"))
@@ -51,5 +86,8 @@ def _results(records: list[Record], options: argparse.Namespace) -> list[Results
     found = []
     for record in records if options.scores else ():
         print(f"rnnlab {options.command}: scoring {record.directory}", file=sys.stderr)
-        found.append(results_of(record, options.split, first=options.first, device=options.device))
+        results = results_of(record, options.split, first=options.first, device=options.device)
+        if results.evaluation is None:
+            print(f"rnnlab {options.command}: {record.name}: {'; '.join(results.notes)}", file=sys.stderr)
+        found.append(results)
     return found

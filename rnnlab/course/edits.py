@@ -108,13 +108,14 @@ def _values(definition: ast.FunctionDef, result: Naming) -> Iterator[tuple[ast.s
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
                 for target, value in zip(targets, values, strict=True):
                     yield statement, name_of(target), value
+            case ast.Assign(targets=[ast.Tuple()], value=ast.Call(func=ast.Name(id=function)) as value):
+                yield statement, f"the call of {function}", value
             case ast.Assign(targets=[target], value=value):
                 yield from _parts(statement, name_of(target), value)
             case ast.Return(value=ast.expr() as value):
-                for each in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
-                    results = each.elts if isinstance(each, ast.Tuple) else [each]
-                    for place, one in enumerate(results):
-                        yield from _parts(statement, result(place), one)
+                results = value.elts if isinstance(value, ast.Tuple) else [value]
+                for place, one in enumerate(results):
+                    yield from _parts(statement, result(place), one)
 
 
 def _parts(statement: ast.stmt, target: str, value: ast.expr) -> Iterator[tuple[ast.stmt, str, ast.expr]]:
@@ -159,7 +160,7 @@ def _edits_of(value: ast.expr, target: str, alike: Alike) -> Iterator[Edit]:
             yield Edit(
                 value, _parsed(name), target, f"{target} has {name} where {ast.unparse(value)} belongs"
             )
-    for name in {*alike("dnext_h"), *alike(target)} if target.startswith("d") else ():
+    for name in {*alike("dnext_h"), *alike(target)} - {target} if target.startswith("d") else ():
         extra = ast.BinOp(value, ast.Add(), _parsed(name))
         yield Edit(value, extra, target, f"{target} has {name} as an extra term")
     for node in ast.walk(value):
@@ -259,6 +260,9 @@ def _transposes(operand: ast.expr, target: str) -> Iterator[Edit]:
     if isinstance(operand, ast.Attribute) and operand.attr == "T":
         without = ast.unparse(operand.value)
         yield Edit(operand, operand.value, target, f"{target} has {without} where {text} belongs")
+        reshaped = _parsed(f"({without}).reshape(({without}).shape[::-1])")
+        message = f"{target} has {without} reshaped where {text} belongs: the rows and columns are mixed up"
+        yield Edit(operand, reshaped, target, message)
     else:
         yield Edit(operand, _transposed(operand), target, f"{target} has {text}.T where {text} belongs")
 
@@ -306,6 +310,10 @@ def _calls(node: ast.Call, target: str) -> Iterator[Edit]:
             yield Edit(blocks, reordered, target, message)
 
 
+# What the letters of np.einsum count.
+_INDICES = {"n": "sample", "t": "step", "l": "slot", "c": "feature"}
+
+
 def _contracted(node: ast.Call, target: str) -> Iterator[Edit]:
     """A sum of products over all values of an index: of the last value alone, or averaged."""
     spec, *operands = node.args
@@ -314,13 +322,14 @@ def _contracted(node: ast.Call, target: str) -> Iterator[Edit]:
     inputs, _, output = str(spec.value).partition("->")
     subscripts = inputs.split(",")
     for letter in sorted({*inputs} - {*output} - {","}):
+        index = _INDICES.get(letter, f"index {letter}")
         taken, left = [], []
         for subscript, operand in zip(subscripts, operands, strict=True):
             text, place = ast.unparse(operand), subscript.find(letter)
             taken.append(text if place < 0 else f"({text}).take(-1, axis={place})")
             left.append(subscript.replace(letter, ""))
         changed = f"np.einsum('{','.join(left)}->{output}', {', '.join(taken)})"
-        message = f"{target} is overwritten for each index {letter} where the sum over {letter} belongs"
+        message = f"{target} is overwritten for each {index} where the sum over all of them belongs"
         yield Edit(node, _parsed(changed), target, message)
 
 
@@ -332,7 +341,8 @@ def _other_names(node: ast.expr, target: str, alike: Alike) -> Iterator[Edit]:
     for other in alike(name):
         for text in (f"{other}.T",) if suffix else (other, f"1 - {other}"):
             if text != ast.unparse(node):
-                belongs = f"{text.removesuffix('.T')} where {name} belongs"
+                found = "its old value" if text == target else text.removesuffix(".T")
+                belongs = f"{found} where {name} belongs"
                 yield Edit(node, _parsed(text), target, f"{target} has {belongs}")
 
 

@@ -5,7 +5,7 @@ They take the right function, the sizes of its inputs, and its arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -159,59 +159,151 @@ def _last_state(exercise: Exercise, step: tuple[Any, ...]) -> Array:
 
 
 def _steps_of_a_sequence(exercise: Exercise, kind: str) -> Iterator[Misconception]:
-    """Steps in another order."""
+    """Steps in another order, or one step off."""
+    is_cell = exercise.module in _WEIGHTS_AT
+    (out,) = exercise.outs
+    result = out if kind == "forward" else "dx"
+    given = "x" if kind == "forward" else f"d{out}"
 
-    def forward(change: Callable[[Array], Array], right: Any, sizes: Sizes, *given: Any) -> Any:
-        return right(change(given[0]), *given[1:])
-
-    def backward(change: Callable[[Array], Array], right: Any, sizes: Sizes, *given: Any) -> Any:
-        dx, *rest = right(*given)
-        return change(dx), *rest
-
-    def reshaped(x: Array) -> Array:
-        N, T, D = x.shape
-        return x.reshape(T, N, D).swapaxes(0, 1)
-
-    def back(x: Array) -> Array:
-        N, T, D = x.shape
-        return x.swapaxes(0, 1).reshape(N, T, D)
-
-    def twice(right: Any, sizes: Sizes, *given: Any) -> Any:
-        douts = given[0].copy()
-        douts[:, -1] *= 2
-        return right(douts, *given[1:])
-
+    yield Misconception(_RESHAPED.format(f"{given} is"), partial(_changed, _reshaped, None))
+    yield Misconception(_RESHAPED.format(f"{result} is"), partial(_changed, None, _reshaped_back))
+    if is_cell:  # a map of each step alone mixes them up and back again
+        both = partial(_changed, _reshaped, _reshaped_back)
+        yield Misconception(_RESHAPED.format(f"{given} and {result} are"), both)
     if kind == "forward":
-        yield Misconception(
-            "x is reshaped to (T, N, D): steps and samples are mixed up, swap the axes",
-            partial(forward, reshaped),
-        )
+        if is_cell:
+            yield Misconception(
+                "h[:, t] is the state before step t, where the state after it belongs", _stored_early
+            )
         return
-    yield Misconception("dx has its steps in reversed order", partial(backward, lambda dx: dx[:, ::-1]))
-    yield Misconception(
-        "dx is one step late",
-        partial(backward, lambda dx: np.concatenate([0 * dx[:, :1], dx[:, :-1]], axis=1)),
-    )
-    yield Misconception(
-        "dx is one step early",
-        partial(backward, lambda dx: np.concatenate([dx[:, 1:], 0 * dx[:, :1]], axis=1)),
-    )
-    yield Misconception(
-        "dx is reshaped from (T, N, D): steps and samples are mixed up, swap the axes",
-        partial(backward, back),
-    )
+    yield Misconception("dx has its steps in reversed order", partial(_changed, None, _reversed))
+    yield Misconception("dx is one step late", partial(_changed, None, partial(_shifted, 1)))
+    yield Misconception("dx is one step early", partial(_changed, None, partial(_shifted, -1)))
     rolled = "dx of each step is written to the step {}, and around the end"
-    yield Misconception(rolled.format("after"), partial(backward, lambda dx: np.roll(dx, 1, axis=1)))
-    yield Misconception(rolled.format("before"), partial(backward, lambda dx: np.roll(dx, -1, axis=1)))
-    yield Misconception("dh of the last step is added twice", twice)
-    if exercise.module in _WEIGHTS_AT:
+    yield Misconception(rolled.format("after"), partial(_changed, None, partial(np.roll, shift=1, axis=1)))
+    yield Misconception(rolled.format("before"), partial(_changed, None, partial(np.roll, shift=-1, axis=1)))
+    for shift, place in ((-1, "t + 1"), (1, "t - 1")):
+        message = f"{given}[:, {place}] is read where {given}[:, t] belongs"
+        yield Misconception(message, partial(_changed, partial(_shifted, shift), None))
+        around = partial(np.roll, shift=shift, axis=1)
+        yield Misconception(f"{message}, and around the end", partial(_changed, around, None))
+    yield Misconception(f"{given} of the last step is added twice", partial(_changed, _with_last_twice, None))
+    yield Misconception(
+        f"{_names(exercise)} have the last step alone: they are overwritten at each step",
+        partial(_of_steps, -1),
+    )
+    if is_cell:
         yield Misconception("the loop leaves out the first step", _without_first)
         yield Misconception(
             "dh0 is the gradient of the state after the first step, dh_t", _gradient_of_first_state
         )
-    yield Misconception(
-        "dw and db have the last step alone: they are overwritten at each step", partial(_of_steps, -1)
-    )
+        yield from _orders_of_a_loop()
+        yield from _carried_gradients(exercise)
+
+
+_Change = Callable[[Array], Array]  # of an array (N, T, D)
+_RESHAPED = "{} reshaped where the axes N and T must be swapped: steps and samples are mixed up"
+
+
+def _changed(before: _Change | None, after: _Change | None, right: Any, sizes: Sizes, *given: Any) -> Any:
+    """The right function with another first argument, or another first result."""
+    first, *rest = right(given[0] if before is None else before(given[0]), *given[1:])
+    return first if after is None else after(first), *rest
+
+
+def _names(exercise: Exercise) -> str:
+    """The gradients of the weights."""
+    *names, last = [name for name, axes in exercise.gradients.items() if "N" not in axes.split()]
+    return f"{', '.join(names)} and {last}"
+
+
+def _reshaped(x: Array) -> Array:
+    N, T, D = x.shape
+    return x.reshape(T, N, D).swapaxes(0, 1)
+
+
+def _reshaped_back(x: Array) -> Array:
+    return x.swapaxes(0, 1).reshape(x.shape)
+
+
+def _reversed(x: Array) -> Array:
+    return x[:, ::-1]
+
+
+def _shifted(steps: int, x: Array) -> Array:
+    """Each step at a later place, or at an earlier one; zeros where none comes."""
+    moved = np.roll(x, steps, axis=1)
+    moved[:, 0 if steps > 0 else -1] = 0
+    return moved
+
+
+def _with_last_twice(dout: Array) -> Array:
+    return np.concatenate([dout[:, :-1], 2 * dout[:, -1:]], axis=1)
+
+
+def _stored_early(right: Any, sizes: Sizes, x: Array, h0: Array, *weights: Array) -> Any:
+    h, cache = right(x, h0, *weights)
+    return np.concatenate([h0[:, None], h[:, :-1]], axis=1), cache
+
+
+def _orders_of_a_loop() -> Iterator[Misconception]:
+    """A loop that goes through dh, the caches and dx in different orders."""
+
+    def with_caches(right: Any, dh: Array, cache: Any) -> Any:
+        return right(dh, (*cache[:-1], cache[-1][::-1]))
+
+    def loop(before: _Change | None, after: _Change | None, right: Any, *args: Any) -> Any:
+        return _changed(before, after, partial(with_caches, right), *args)
+
+    order = "{} read in the order of time, where the loop goes from the last step to the first"
+    yield Misconception(order.format("the caches are"), partial(loop, None, None))
+    yield Misconception(order.format("dh is"), partial(_changed, _reversed, None))
+    yield Misconception(order.format("dh and the caches are"), partial(loop, _reversed, None))
+    opposite = "the loop goes forward in time in {}, where it must go from the last step to the first"
+    yield Misconception(opposite.format("dh and dx"), partial(_changed, _reversed, _reversed))
+    yield Misconception(opposite.format("the caches and dx"), partial(loop, None, _reversed))
+
+
+def _carried_gradients(exercise: Exercise) -> Iterator[Misconception]:
+    """What a step passes to the one before it: added up where it must be replaced, or with a wrong start."""
+    sums: dict[str, tuple[str, ...]] = {"dprev_h is": ("h",)}
+    if exercise.module == "lstm":
+        sums |= {"dprev_c is": ("c",), "dprev_h and dprev_c are": ("h", "c")}
+        yield Misconception(
+            "dc starts at dh[:, -1] where zeros belong: no later step reads the last cell state",
+            partial(_carried, exercise, (), first_c=lambda dh: dh[:, -1]),
+        )
+    for subject, added in sums.items():
+        message = f"{subject} added to at each step where the value of the step must replace the old one"
+        yield Misconception(message, partial(_carried, exercise, added))
+        if "h" in added:
+            yield Misconception(f"{message}, dh[:, t] included", partial(_carried, exercise, (*added, "dh")))
+
+
+def _carried(
+    exercise: Exercise,
+    added: tuple[str, ...],
+    right: Any,
+    sizes: Sizes,
+    dh: Array,
+    cache: Any,
+    first_c: _Change = lambda dh: 0 * dh[:, -1],
+) -> Any:
+    """The backward of a cell that adds to what it should replace."""
+    step_backward = getattr(exercise.plain, f"{exercise.name}_step_backward")
+    dx, dstate = np.zeros(cache[0].shape), {"h": np.zeros(cache[1].shape)}
+    if exercise.module == "lstm":
+        dstate["c"] = first_c(dh)
+    weights: list[Any] = [0, 0, 0]
+    for t in reversed(range(dh.shape[1])):
+        total = dstate | {"h": dstate["h"] + dh[:, t]}
+        dx[:, t], *found = step_backward(*total.values(), cache[-1][t])
+        old = total if "dh" in added else dstate
+        dstate = {
+            name: old[name] + new if name in added else new for name, new in zip(dstate, found, strict=False)
+        }
+        weights = [one + other for one, other in zip(weights, found[len(dstate) :], strict=True)]
+    return dx, dstate["h"], *weights
 
 
 def _without_first(right: Any, sizes: Sizes, dh: Array, cache: Any) -> Any:
@@ -263,28 +355,51 @@ def _without_token_0(right: Any, sizes: Sizes, dout: Array, cache: Any) -> Array
     return dW
 
 
-def _attention_over_the_batch(
-    right: Any, sizes: Sizes, query: Array, keys: Array, memory: Array, params: Any
+_Axis = int | tuple[int, ...] | None
+
+
+def _softmax(x: Array, axis: _Axis, largest: _Axis) -> Array:
+    e = np.exp(x - x.max(axis=largest, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def _softmax_over(
+    axis: _Axis, largest: _Axis, right: Any, sizes: Sizes, x: Array, y: Array, mask: Array | None = None
+) -> Any:
+    p = _softmax(x, axis, largest)
+    onehot = np.arange(x.shape[-1]) == y[..., None]
+    real = 1 if mask is None else mask[..., None]
+    return -(np.log(p) * onehot * real).sum() / len(x), (p - onehot) * real / len(x)
+
+
+def _softmaxes(classes: int, places: Mapping[_Axis, str]) -> dict[str, Callable[..., Any]]:
+    """Softmaxes over other axes than that of the classes, also with the right axis in the maximum alone."""
+    found: dict[str, Callable[..., Any]] = {}
+    for axis, place in places.items():
+        over = f"goes over {place}, where the classes belong, axis {classes}"
+        found[f"the softmax {over}"] = partial(_softmax_over, axis, axis)
+        found[f"the sum of the softmax {over}"] = partial(_softmax_over, axis, classes)
+    return found
+
+
+def _attention_over(
+    axis: _Axis, right: Any, sizes: Sizes, query: Array, keys: Array, memory: Array, params: Any
 ) -> Any:
     e = np.tanh((query @ params["Wq"])[:, None] + keys) @ params["v"]
-    weights = np.exp(e - e.max(axis=0))
-    weights = weights / weights.sum(axis=0)
+    weights = _softmax(e, axis, axis)
     return np.einsum("nl,nlc->nc", weights, memory), weights, None
 
 
-def _over_the_batch(right: Any, sizes: Sizes, x: Array, y: Array) -> Any:
-    p = np.exp(x - x.max(axis=0))
-    p = p / p.sum(axis=0)
-    onehot = np.arange(x.shape[1]) == y[:, None]
-    return -np.log(p[onehot]).sum() / len(x), (p - onehot) / len(x)
+def _attend_over(axis: _Axis, right: Any, sizes: Sizes, query: Array, memory: Array, params: Any) -> Any:
+    keys = memory @ params["Wm"] + params["b"]
+    return _attention_over(axis, right, sizes, query, keys, memory, params)
 
 
-def _over_time(right: Any, sizes: Sizes, x: Array, y: Array, mask: Array) -> Any:
-    p = np.exp(x - x.max(axis=1, keepdims=True))
-    p = p / p.sum(axis=1, keepdims=True)
-    onehot = np.arange(x.shape[2]) == y[:, :, None]
-    dx = (p - onehot) * mask[:, :, None] / len(x)
-    return -(np.log(p) * onehot * mask[:, :, None]).sum() / len(x), dx
+def _attentions(over: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    return {
+        f"the softmax of the weights goes over {place}, where the slots belong, axis 1": partial(over, axis)
+        for axis, place in ((0, "the batch, axis 0"), (None, "batch and slots"))
+    }
 
 
 def _in_all_columns(right: Any, sizes: Sizes, x: Array, y: Array) -> Any:
@@ -329,13 +444,10 @@ _BY_NAME: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "out has the row of the token before, x - 1": lambda right, sizes, x, W: right(x - 1, W),
         "out has the row of the token after, x + 1": lambda right, sizes, x, W: right((x + 1) % len(W), W),
     },
-    ("attention_step", "forward"): {
-        "the softmax of the weights goes over the batch, axis 0, where the slots belong": (
-            _attention_over_the_batch
-        ),
-    },
+    ("attention_step", "forward"): _attentions(_attention_over),
+    ("attend", "forward"): _attentions(_attend_over),
     ("softmax_loss", "forward"): {
-        "the softmax goes over the batch, axis 0, where the classes belong, axis 1": _over_the_batch,
+        **_softmaxes(1, {0: "the batch, axis 0", None: "all scores"}),
         "dx has 1 subtracted at all labels of the batch, where each row's own label belongs": _in_all_columns,
     },
     ("temporal_softmax_loss", "forward"): {
@@ -348,6 +460,14 @@ _BY_NAME: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
             _divided, True
         ),
         "loss has the last step alone": _last_step,
-        "the softmax goes over time, axis 1, where the classes belong, axis 2": _over_time,
+        **_softmaxes(
+            2,
+            {
+                0: "the batch, axis 0",
+                1: "time, axis 1",
+                (0, 1): "batch and time",
+                None: "all scores",
+            },
+        ),
     },
 }

@@ -14,7 +14,16 @@ from typing import Any
 
 import rnnlab
 
-__all__ = ["LICENCES", "archive", "check_wheel", "config", "licences", "readme", "requirements"]
+__all__ = [
+    "LICENCES",
+    "archive",
+    "check_wheel",
+    "config",
+    "installed_from_index",
+    "licences",
+    "readme",
+    "requirements",
+]
 
 LICENCES = ("LICENSE", "NOTICE")
 
@@ -29,11 +38,10 @@ _NEEDS = {
 
 def licences() -> dict[str, str]:
     """The texts of :data:`LICENCES`, from the clone or from the installed package."""
-    clone = Path(rnnlab.__file__).parents[1]
     found = {}
     for name in LICENCES:
-        if (clone / "setup.cfg").exists():
-            found[name] = (clone / name).read_text("utf8")
+        if _in_clone():
+            found[name] = (_parent() / name).read_text("utf8")
         else:
             text = metadata.distribution("rnnlab").read_text(f"licenses/{name}")
             if text is None:
@@ -67,6 +75,19 @@ def requirements(content: Mapping[str, Any], wheel: Path | None) -> str:
     names |= {package for function, package in _NEEDS.items() if re.search(rf"\b{function}\(", code)}
     first = f"./{wheel.name}" if wheel else f"rnnlab=={rnnlab.__version__}"
     return "\n".join([first, *(f"{name}=={_version(name)}" for name in sorted(names, key=str.lower))]) + "\n"
+
+
+def installed_from_index() -> bool:
+    """Whether this rnnlab was installed from a package index, and not from a clone or a file.
+
+    pip records every other source in the file direct_url.json (PEP 610).
+    """
+    if _in_clone():
+        return False
+    try:
+        return metadata.distribution("rnnlab").read_text("direct_url.json") is None
+    except metadata.PackageNotFoundError:
+        return False
 
 
 def check_wheel(wheel: Path) -> None:
@@ -118,6 +139,8 @@ def config(course_id: str) -> str:
     """The text of nbgrader_config.py."""
     return f'''"""Settings of nbgrader. Run its commands in this folder."""
 
+import os
+
 c = get_config()  # noqa: F821
 
 c.CourseDirectory.course_id = {course_id!r}
@@ -130,6 +153,9 @@ c.CourseDirectory.directory_structure = "{{nbgrader_step}}/{{student_id}}/{{assi
 
 # The seconds that a cell may take. Some cells train a model.
 c.Execute.timeout = 900
+
+# nbgrader gives no points to a test that writes to stderr, as warnings and the notice of compiled kernels do.
+os.environ.update(PYTHONWARNINGS="ignore", RNNLAB_KERNELS_ANNOUNCED="1")
 '''
 
 
@@ -138,6 +164,15 @@ def archive(folder: Path, target: Path) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
         for path in sorted(folder.rglob("*")):
             made.write(path, path.relative_to(folder.parent))
+
+
+def _parent() -> Path:
+    """The folder that the package lies in: that of a clone, or of installed packages."""
+    return Path(rnnlab.__file__).parents[1]
+
+
+def _in_clone() -> bool:
+    return (_parent() / "setup.cfg").exists()
 
 
 def _code(content: Mapping[str, Any]) -> str:

@@ -194,7 +194,7 @@ class StudentFunction:
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """The place where a function is defined: "notebook cell 12, line 3", "file.py:3", or "" if unknown."""
+    """The place where a function is defined: "notebook cell In [12], line 3", "file.py:3", or ""."""
     function = inspect.unwrap(function)
     while isinstance(function, functools.partial):
         function = inspect.unwrap(function.func)
@@ -209,12 +209,15 @@ def place_of(function: Callable[..., Any]) -> str:
 
 
 def _notebook_cell(path: str) -> str:
-    """The cell of a notebook, such as "cell 12", that IPython compiled under this path; "" if it is none."""
+    """The cell of a notebook that IPython compiled under this path; "" if it is none.
+
+    It is called "cell In [12]", as the notebook shows it: the number counts executions.
+    """
     if found := re.match(r"<ipython-input-(\d+)-", path):  # before IPython 8
-        return f"cell {found[1]}"
+        return f"cell In [{found[1]}]"
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     label = shell.compile.format_code_name(path) if shell is not None else None
-    return "" if label is None else f"cell {label[1].removeprefix('In[').removesuffix(']')}"
+    return "" if label is None else f"cell {label[1].replace('In[', 'In [')}"
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import cProfile
-import inspect
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import FunctionType
@@ -17,7 +14,9 @@ import numpy as np
 from rnnlab.course.edits import ALPHA, Edit, Source, edits
 from rnnlab.course.exercise import Draw, Drawn, Exercise, Sizes, copied
 from rnnlab.course.exercises import EXERCISES
+from rnnlab.course.glossary import title_of, worded
 from rnnlab.course.misconceptions import misconceptions
+from rnnlab.course.plain_source import definition_of
 
 __all__ = ["Variant", "variants"]
 
@@ -47,7 +46,7 @@ def variants(exercise: Exercise, function: Callable[..., Any], draw: Draw) -> It
     reached = _reached(function)
     shapes = _shapes_of_locals(exercise, [each.__code__ for each in reached], draw)
     for place, each in enumerate(reached):
-        definition = _definition(each)
+        definition, module = definition_of(each), each.__module__.rpartition(".")[2]
         source, found = Source(definition), shapes.get(each.__code__, {})
 
         def alike(name: str, found: Mapping[str, tuple[int, ...]] = found) -> list[str]:
@@ -55,10 +54,10 @@ def variants(exercise: Exercise, function: Callable[..., Any], draw: Draw) -> It
 
         for edit in edits(definition, _results_of(each, exercise), alike):
             made = _bound(reached, place, source.compiled(edit))
-            where = "" if each is function else f", in {each.__name__}"
+            where = "" if each is function else f", in {title_of(each.__name__)}"
             for message, alpha, rank in _messages(edit, exercise):
                 run = partial(_run, made[0], made[place].__globals__, alpha)
-                yield Variant(message + where, run, rank + 2 * edit.inner + 10 * place)
+                yield Variant(worded(message, module) + where, run, rank + 2 * edit.inner + 10 * place)
 
 
 def _run(
@@ -84,12 +83,6 @@ def _reached(function: Callable[..., Any]) -> list[FunctionType]:
             found.append(each)
             waiting += [each.__globals__.get(name) for name in each.__code__.co_names]
     return found
-
-
-def _definition(function: FunctionType) -> ast.FunctionDef:
-    definition = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    assert isinstance(definition, ast.FunctionDef)
-    return definition
 
 
 def _bound(reached: Sequence[FunctionType], place: int, code: Any) -> list[FunctionType]:

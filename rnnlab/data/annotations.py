@@ -20,6 +20,7 @@ from rnnlab.data.captions import CaptionData
 from rnnlab.data.errors import MissingDataError
 from rnnlab.data.hdf5 import PathLike, get_dataset, mismatch, open_hdf5, read_dataset, read_json, read_strings
 from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.photographs.encoding import recorded_encodings
 from rnnlab.data.splits import CaptionSplit, Features
 from rnnlab.data.vocabulary import Vocabulary, tokenize
 
@@ -127,6 +128,7 @@ def open_annotated(
     if global_features is not None:
         files["global_features"] = global_features
     rows = {field: _rows_by_name(path) for field, path in files.items()}
+    encodings = recorded_encodings(files)
     splits = {}
     for split, annotated in annotated_splits.items():
         names = tuple(image.name for image in annotated)
@@ -142,6 +144,7 @@ def open_annotated(
             names=names,
             references=[image.sentences for image in annotated],
             sources={field: f"{path}: features" for field, path in files.items()} | {"captions": str(source)},
+            encodings=encodings,
             **read,
         )
     return CaptionData(

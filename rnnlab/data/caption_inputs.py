@@ -1,12 +1,17 @@
-"""The inputs of a captioning model without its training data: vocabulary and scaling from a checkpoint."""
+"""The inputs of a captioning model without its training data, from a checkpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from rnnlab.data.errors import MissingDataError
+from rnnlab.data.hdf5 import PathLike
+from rnnlab.data.photographs.encoder import ImageEncoder, choose_encoding
+from rnnlab.data.photographs.encoding import ImageEncoding
+from rnnlab.data.projection import read_projection
 from rnnlab.data.scaling import FeatureScaling
 from rnnlab.data.vocabulary import Vocabulary
 
@@ -21,16 +26,30 @@ class CaptionInputs:
     scaling : FeatureScaling
     image_dir : Path, optional
         The folder of the pictures.
+    encodings : mapping of str to ImageEncoding
+        How the features of each field of ``scaling`` were made, where it is known.
+    reads_grid : bool
+        Whether ``features`` are vectors of regions.
     """
 
     vocabulary: Vocabulary
     scaling: FeatureScaling
     image_dir: Path | None = None
+    encodings: Mapping[str, ImageEncoding] = field(default_factory=dict)
+    reads_grid: bool = False
 
     @classmethod
-    def from_saved(cls, vocabulary: list[str], preprocessing: Mapping[str, Any]) -> Self:
+    def from_saved(
+        cls, vocabulary: list[str], preprocessing: Mapping[str, Any], *, reads_grid: bool = False
+    ) -> Self:
         """From the fields ``vocabulary`` and ``preprocessing`` of a checkpoint."""
-        return cls(Vocabulary(vocabulary), FeatureScaling.from_arrays(preprocessing))
+        scaling = FeatureScaling.from_arrays(preprocessing)
+        encodings = {
+            name: found
+            for name in scaling
+            if (found := ImageEncoding.from_arrays(preprocessing, name)) is not None
+        }
+        return cls(Vocabulary(vocabulary), scaling, encodings=encodings, reads_grid=reads_grid)
 
     @property
     def num_global_features(self) -> int | None:
@@ -38,6 +57,89 @@ class CaptionInputs:
         scaling = self.scaling.get("global_features")
         return None if scaling is None else scaling.mean.size
 
+    @property
+    def reads(self) -> str:
+        """The features that the model reads, in words."""
+        kind = "a grid of vectors" if self.reads_grid else "one vector"
+        size, beside = self.scaling["features"].mean.size, ""
+        if self.num_global_features is not None:
+            beside = f" and a vector of {self.num_global_features} numbers"
+        return f"{kind} of {size} numbers{beside} of each image"
+
     def standardise(self, features: Any, source: str = "features") -> Any:
         """See :meth:`FeatureScaling.standardise`."""
         return self.scaling.standardise(features, source)
+
+    @property
+    def knows_encoders(self) -> bool:
+        """Whether it is known how all features are made, so that photographs can be read."""
+        return all(name in self.encodings for name in self.scaling)
+
+    def with_encoder(self, path: PathLike, pca: PathLike | None = None, **settings: Any) -> Self:
+        """The same inputs with the ONNX file of the encoder.
+
+        Parameters
+        ----------
+        path : path
+            Where the recorded encoder is now. If none is recorded: the encoder that made the features.
+        pca : path, optional
+            The PCA of the features, if no encoder is recorded: see :mod:`rnnlab.data.projection`.
+        **settings
+            As in :func:`rnnlab.data.photographs.choose_encoding`, if no encoder is recorded.
+
+        Raises
+        ------
+        OSError, ValueError
+            If a file is missing or invalid, or a PCA or settings are given and the encoder is recorded.
+        """
+        if self.encodings:
+            given = [*(["pca"] if pca is not None else []), *settings]
+            if given:
+                raise ValueError(
+                    f"{', '.join(given)} given, but the features that the model was trained on record their "
+                    "encoder with its settings: give the ONNX file alone"
+                )
+            moved = {name: replace(found, path=str(path)) for name, found in self.encodings.items()}
+            return replace(self, encodings=moved)
+        encodings = {}
+        for name in self.scaling:
+            grid = self.reads_grid and name == "features"
+            # A global vector beside a grid is the pooled one, without the grid's PCA.
+            projection = read_projection(pca) if pca is not None and name == "features" else None
+            encodings[name] = choose_encoding(path, grid=grid, projection=projection, **settings)
+        return replace(self, encodings=encodings)
+
+    def encode(self, photographs: Sequence[PathLike]) -> Any:
+        """The scaled features of photographs, as the model reads them.
+
+        Raises
+        ------
+        ValueError
+            If no encoder is recorded or given, or its features have another size than the model reads.
+        OSError
+            If the ONNX file or a photograph is missing or invalid, or it is another ONNX file.
+        """
+        if not self.knows_encoders:
+            raise MissingDataError(
+                "the features that the model was trained on do not record which encoder made them: give its "
+                "ONNX file with --encoder, and with --pca the PCA if they went through one"
+            )
+        encoders = {name: ImageEncoder(self.encodings[name]) for name in self.scaling}
+        for name, encoder in encoders.items():
+            self._check_size(name, encoder)
+        features = tuple(encoder.encode_files(photographs) for encoder in encoders.values())
+        return self.standardise(features if len(features) > 1 else features[0], "photographs")
+
+    def _check_size(self, name: str, encoder: ImageEncoder) -> None:
+        """Raise ValueError if an encoder's feature vectors are not of the size that the model reads."""
+        found, expected, encoding = encoder.shape[-1], self.scaling[name].mean.size, encoder.encoding
+        if found == expected:
+            return
+        after = "" if encoding.projection is None else " after the PCA"
+        hint = ": give another --pca" if after else ""
+        if not after and found > expected:
+            hint = ": give with --pca the PCA that the features went through"
+        raise ValueError(
+            f"{encoding.path}: layer {encoding.layer} has {found:,} numbers{after}, and the model reads "
+            f"{expected:,} in a vector of {name}{hint}"
+        )

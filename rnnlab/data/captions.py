@@ -16,6 +16,7 @@ from rnnlab.data.errors import MissingDataError
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash, word_hash
 from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
@@ -44,11 +45,14 @@ class CaptionData(SplitData[CaptionSplit]):
     ----------
     scaling : FeatureScaling
         The mean and the standard deviation of each field of features: zeros and ones without ``standardise``.
+    encodings : dict of str to ImageEncoding
+        How each field of features was made, where the files record it.
 
     Raises
     ------
     ValueError
-        If a token is outside the vocabulary, or the features of two splits differ in shape; names the files.
+        If a token is outside the vocabulary, or the features of two splits differ in shape or in how
+        they were made; names the files.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class CaptionData(SplitData[CaptionSplit]):
         self.name = name
         shapes = self._feature_shapes()
         self.scaling = FeatureScaling({field: Scaling.none(shape[-1]) for field, shape in shapes.items()})
+        self.encodings = {field: found for field in shapes if (found := self._encoding_of(field)) is not None}
         for split in self.splits.values():
             split.check_tokens(vocabulary)
         if max_train is not None:
@@ -227,12 +232,21 @@ class CaptionData(SplitData[CaptionSplit]):
 
     @property
     def inputs(self) -> CaptionInputs:
-        """Vocabulary and scaling, without the data."""
-        return CaptionInputs(self.vocabulary, self.scaling, self.image_dir)
+        """Vocabulary, scaling and encodings, without the data."""
+        return CaptionInputs(
+            self.vocabulary,
+            self.scaling,
+            self.image_dir,
+            encodings=self.encodings,
+            reads_grid=len(self.feature_shape) > 1,
+        )
 
     def preprocessing(self) -> dict[str, Any]:
-        """The entries that a checkpoint saves for new images: the scaling and the name of the tokenizer."""
-        return {**self.scaling.arrays(), "tokenizer": "alphanumeric"}
+        """The entries that a checkpoint saves for new images: scaling, encodings, name of the tokenizer."""
+        saved = {**self.scaling.arrays(), "tokenizer": "alphanumeric"}
+        for field, encoding in self.encodings.items():
+            saved |= encoding.arrays(field)
+        return saved
 
     def fingerprint(self) -> Fingerprint:
         """Sizes and hashes of vocabulary, captions and features before scaling, for :meth:`Solver.resume`."""
@@ -263,6 +277,21 @@ class CaptionData(SplitData[CaptionSplit]):
             if shape is not None:
                 shapes[name] = shape
         return shapes
+
+    def _encoding_of(self, field: str) -> ImageEncoding | None:
+        """How the features of a field were made, in all splits; None if no file records it."""
+        first, *others = self.splits.values()
+        expected = first.encodings.get(field)
+        for split in others:
+            found = split.encodings.get(field)
+            if not (found is expected or (found is not None and found.same_as(expected))):
+                ours, theirs = (
+                    "no recorded encoder" if each is None else each.describe() for each in (found, expected)
+                )
+                raise mismatch(
+                    split.where(field), f"features by {ours}", f"by {theirs}, as {first.where(field)}"
+                )
+        return expected
 
     def _fingerprint_of_splits(self) -> Fingerprint:
         found: Fingerprint = {

@@ -23,6 +23,7 @@ import numpy as np
 
 from rnnlab.data.hdf5 import PathLike, get_dataset, mismatch, open_hdf5, read_dataset, read_json
 from rnnlab.data.lazy import LazyFeatures
+from rnnlab.data.photographs.encoding import ImageEncoding, recorded_encodings
 from rnnlab.data.splits import CaptionSplit, Features, with_decoded_references
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.files import atomic_write
@@ -143,7 +144,8 @@ def write_course(
                 )
     for name, split in splits.items():
         for field, kind in zip(split.feature_fields, (features, global_features), strict=False):
-            write_features(directory / FEATURE_FILES[kind].format(split=name), getattr(split, field))
+            path = directory / FEATURE_FILES[kind].format(split=name)
+            write_features(path, getattr(split, field), encoding=split.encodings.get(field))
         with atomic_write(directory / URLS_FILE.format(split=name)) as path:
             path.write_text("".join(f"{name}\n" for name in split.names), encoding="utf8")
 
@@ -154,12 +156,16 @@ def write_json(path: PathLike, content: object) -> None:
         temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
 
 
-def write_features(path: PathLike, features: Features, chunk_rows: int = 256) -> None:
-    """Write ``features`` (num_images, ...) in chunks of rows, for features larger than memory."""
+def write_features(
+    path: PathLike, features: Features, chunk_rows: int = 256, *, encoding: ImageEncoding | None = None
+) -> None:
+    """Write ``features`` (num_images, ...), larger than memory or not, and how they were made if known."""
     with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
         dataset = file.create_dataset("features", shape=features.shape, dtype=features.dtype)
         for start in range(0, len(features), chunk_rows):
             dataset[start : start + chunk_rows] = features[start : start + chunk_rows]
+        if encoding is not None:
+            encoding.write(file)
 
 
 def feature_kinds(directory: PathLike, split: str = "train") -> list[str]:
@@ -211,8 +217,10 @@ def _read_split(
     }
     names = _read_lines(names_path)
     if references is None:
-        return with_decoded_references(vocabulary, features, captions, image_idxs, names, sources)
-    return CaptionSplit(features, captions, image_idxs, names, references, sources)
+        read = with_decoded_references(vocabulary, features, captions, image_idxs, names, sources)
+    else:
+        read = CaptionSplit(features, captions, image_idxs, names, references, sources)
+    return replace(read, encodings=recorded_encodings({"features": features_path}))
 
 
 def _with_global_features(split: CaptionSplit, path: Path | None, lazy: bool) -> CaptionSplit:
@@ -220,7 +228,8 @@ def _with_global_features(split: CaptionSplit, path: Path | None, lazy: bool) ->
         return split
     features = LazyFeatures(path) if lazy else read_features(path)
     sources = {**split.sources, "global_features": f"{path}: features"}
-    return replace(split, global_features=features, sources=sources)
+    encodings = {**split.encodings, **recorded_encodings({"global_features": path})}
+    return replace(split, global_features=features, sources=sources, encodings=encodings)
 
 
 def _read_lines(path: Path) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw
 from rnnlab.data.coco import default_directory
 from rnnlab.data.course import IMAGE_FOLDER
 from rnnlab.data.hdf5 import PathLike
+from rnnlab.data.photographs.reading import decode_photograph
 
 _MOST_BYTES = 64 << 20  # of a download
 _PLACEHOLDER_SIZE = 224
@@ -40,15 +41,22 @@ def image_from_url(url: PathLike, image_dir: PathLike | None = None, timeout: fl
     Returns
     -------
     (h, w, 3) uint8
-        RGB for every mode of the file; transparent pixels are white. If the image is missing or damaged, a
-        grey placeholder with its name and the reason.
+        RGB for every mode of the file, upright as its EXIF data say; transparent pixels are white. If the
+        image is missing or damaged, a grey placeholder with its name and the reason.
     """
     try:
-        with Image.open(io.BytesIO(_read(str(url), image_dir, timeout))) as image:
-            return np.array(_to_rgb(image))
+        return np.array(decode_photograph(io.BytesIO(_read(str(url), image_dir, timeout))))
     except Exception as error:
         # decoders raise almost any exception, and no notebook should stop for a picture
         return _placeholder(str(url), f"{type(error).__name__}: {error}")
+
+
+def image_on_disk(name: PathLike, image_dir: PathLike | None = None) -> Path | None:
+    """The file of an image, searched as in :func:`image_from_url`; None if it is not there.
+
+    Nothing is downloaded, and no data are generated.
+    """
+    return next((path for path in _given_places(str(name), image_dir) if path.is_file()), None)
 
 
 def _read(url: str, image_dir: PathLike | None, timeout: float) -> bytes:
@@ -80,22 +88,17 @@ def _download(url: str, timeout: float) -> bytes:
 
 
 def _candidates(name: str, image_dir: PathLike | None) -> Iterator[Path]:
+    yield from _given_places(name, image_dir)
+    yield default_directory() / IMAGE_FOLDER / name  # last, because the data may have to be generated
+
+
+def _given_places(name: str, image_dir: PathLike | None) -> Iterator[Path]:
     if image_dir is not None:
         yield Path(image_dir) / name
     yield Path(name)
     root = os.environ.get("RNNLAB_DATA")
     if root:
         yield Path(root) / "flickr8k" / "images" / name
-    yield default_directory() / IMAGE_FOLDER / name  # last, because the data may have to be generated
-
-
-def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I"):  # 16 bits, which Pillow would clip at 255
-        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
-    if "A" in image.getbands() or "transparency" in image.info:
-        image = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-    return image.convert("RGB")
 
 
 def _placeholder(name: str, reason: str) -> np.ndarray:

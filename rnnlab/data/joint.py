@@ -6,7 +6,7 @@ all data sets, in their order: one array of each, or two if it has global featur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ import numpy as np
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.errors import MissingDataError
+from rnnlab.data.hdf5 import PathLike
+from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.splits import CaptionSplit
 
 
@@ -129,6 +131,7 @@ class JointCaptionInputs:
         ValueError, TypeError
             If the features do not fit a model. The message names its run.
         """
+        self._check_same_kind()
         scaled: list[tuple[CaptionInputs, Any]] = []
         for run, each in self._inputs.items():
             same = next((arrays for other, arrays in scaled if _same_scaling(each, other)), None)
@@ -136,6 +139,50 @@ class JointCaptionInputs:
                 same = each.standardise(features, f"{source}, for {run}")
             scaled.append((each, same))
         return _flat(arrays for _, arrays in scaled)
+
+    def _check_same_kind(self) -> None:
+        """Check that the models read the same kind of features, which one file can have."""
+        (first, expected), *others = self._inputs.items()
+        for run, found in others:
+            if (found.reads_grid, num_arrays(found)) != (expected.reads_grid, num_arrays(expected)):
+                raise ValueError(
+                    f"{run} reads {found.reads}, and {first} {expected.reads}: one file of features does not "
+                    "serve both; name a split or images instead, of which each run has its own features"
+                )
+
+    @property
+    def knows_encoders(self) -> bool:
+        """Whether it is known how the features of all models are made."""
+        return all(each.knows_encoders for each in self._inputs.values())
+
+    @property
+    def encodings(self) -> dict[str, ImageEncoding]:
+        """How the features of each model are made, by run and field."""
+        return {
+            f"{run}: {field}": encoding
+            for run, each in self._inputs.items()
+            for field, encoding in each.encodings.items()
+        }
+
+    def with_encoder(
+        self, path: PathLike, pca: PathLike | None = None, **settings: Any
+    ) -> JointCaptionInputs:
+        """See :meth:`CaptionInputs.with_encoder`: one encoder for all models."""
+        return JointCaptionInputs(self._for_each(lambda each: each.with_encoder(path, pca, **settings)))
+
+    def encode(self, photographs: Sequence[PathLike]) -> tuple[Any, ...]:
+        """The features of photographs for each model; see :meth:`CaptionInputs.encode`."""
+        return _flat(self._for_each(lambda each: each.encode(photographs)).values())
+
+    def _for_each(self, act: Callable[[CaptionInputs], Any]) -> dict[str, Any]:
+        """The results of ``act`` by run; an error names the run."""
+        found = {}
+        for run, each in self._inputs.items():
+            try:
+                found[run] = act(each)
+            except ValueError as error:
+                raise ValueError(f"{run}: {error}") from None
+        return found
 
 
 def num_arrays(inputs: CaptionData | CaptionInputs) -> int:

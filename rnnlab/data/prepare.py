@@ -54,7 +54,16 @@ def prepare_annotated(
     if pca is not None:
         fitted = PCA.fit(data.split("train").features, pca)
         for name, split in data.splits.items():
-            data.splits[name] = replace(split, features=Projected(split.features, fitted))
+            data.splits[name] = replace(
+                split,
+                features=Projected(split.features, fitted),
+                encodings={
+                    field: replace(
+                        encoding, projection=fitted.projection().after(encoding.projection), dtype="float32"
+                    )
+                    for field, encoding in split.encodings.items()
+                },
+            )
     kind = "full" if pca is None else "pca"
     data.to_course(out, features=kind)
     return CaptionData.from_course(out, features=kind, standardise=False, lazy=True)
@@ -86,6 +95,8 @@ def describe(data: CaptionData | ParallelData | PixelData | PathLike) -> str:
             f"{name:<8}{split.num_images:>9,}{len(split.captions):>10,}{words.mean():>8.1f}"
             f"{words.max(initial=0):>9}{unknown:>8.1%}  {shape} {np.dtype(split.features.dtype)}"
         )
+    for field, encoding in data.encodings.items():
+        lines.append(f"{field} by {encoding.describe()}")
     for name, split in data.splits.items():
         if split.names and split.references[0]:
             lines.append(f"{name}: {Path(split.names[0]).name}: {split.references[0][0]}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.data.hdf5 import mismatch
+from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.vocabulary import END, START, Vocabulary
 
 Features = Any  # an ndarray, or an object with shape, dtype, len() and indexing by an array of integers
@@ -34,6 +35,8 @@ class CaptionSplit:
         The file and field from which each field was read, for messages.
     global_features : (num_images, G) array-like of float, optional
         A global vector of each image, beside local ``features``.
+    encodings : mapping of str to ImageEncoding
+        How each field of features was made, where its file records it.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class CaptionSplit:
     references: list[list[str]]
     sources: Mapping[str, str] = field(default_factory=dict, repr=False)
     global_features: Features | None = None
+    encodings: Mapping[str, ImageEncoding] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         for name, ndim in (("captions", 2), ("image_idxs", 1)):

@@ -14,8 +14,8 @@ import numpy as np
 def softmax_loss(x, y, *, label_smoothing=0.0):
     """Scores x (M, V), classes y (M,) -> the mean loss, dx (M, V)."""
     M, V = x.shape
-    log_p = x - x.max(axis=1, keepdims=True)
-    log_p = log_p - np.log(np.exp(log_p).sum(axis=1, keepdims=True))
+    shifted = x - x.max(axis=1, keepdims=True)
+    log_p = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     q = (1 - label_smoothing) * (np.arange(V) == y[:, None]) + label_smoothing / V
     return -(q * log_p).sum() / max(M, 1), (np.exp(log_p) - q) / max(M, 1)
 

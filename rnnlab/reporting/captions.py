@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+import numpy as np
+
 from rnnlab import plots
 from rnnlab.data import CaptionData, image_from_url
 from rnnlab.data.caption_inputs import CaptionInputs
@@ -47,8 +49,21 @@ def attention_picture(
     names: Sequence[str],
     captions: Sequence[Sequence[Hypothesis]],
     data: CaptionData | CaptionInputs,
+    *,
+    images: Sequence[np.ndarray] | None = None,
 ) -> None:
     """Write a PNG of the attention of each word of the best captions.
+
+    Parameters
+    ----------
+    path : path
+    names : sequence of str
+        The images; missing ones are drawn as placeholders.
+    captions : sequence of sequences of Hypothesis
+        With alignments.
+    data : CaptionData or CaptionInputs
+    images : sequence of (h, w, 3) uint8, optional
+        What to draw instead, such as the parts of photographs that the encoder saw.
 
     Raises
     ------
@@ -62,6 +77,7 @@ def attention_picture(
         )
     words = [data.vocabulary.decode(one.tokens).split() for one in best]
     weights = [one.alignment[: len(one.tokens)] for one in best]  # type: ignore[index]
-    images = [image_from_url(name, image_dir=data.image_dir) for name in names]
+    if images is None:
+        images = [image_from_url(name, image_dir=data.image_dir) for name in names]
     with atomic_write(path) as temporary:
         plots.save(plots.attention_grid(images, words, weights), temporary)

@@ -32,6 +32,11 @@ def differences(records: Sequence[Record]) -> list[Difference]:
     return [row for row in rows if len(set(row.values)) > 1]
 
 
+def recipe_rows(record: Record) -> list[tuple[str, str]]:
+    """All keys of a recipe with their values; none without a recipe."""
+    return list(_flat(record.recipe or {}))
+
+
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """The keys of a table and of the tables in it, dotted, with their values as text."""
     for key, value in table.items():

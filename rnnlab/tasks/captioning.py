@@ -169,7 +169,10 @@ class Captioning(Task):
 
     def inputs(self, config: Config, checkpoint: Checkpoint) -> CaptionInputs:
         """See :meth:`Task.inputs`."""
-        return CaptionInputs.from_saved(checkpoint.vocabulary or [], checkpoint.preprocessing)
+        reads_grid = config.model.attention is not None
+        return CaptionInputs.from_saved(
+            checkpoint.vocabulary or [], checkpoint.preprocessing, reads_grid=reads_grid
+        )
 
     def check_ensemble(self, members: Sequence[Member]) -> None:
         """See :meth:`Task.check_ensemble`: captions have one vocabulary."""
@@ -178,16 +181,14 @@ class Captioning(Task):
     def combined(self, members: Sequence[Member], average: Average) -> Combined:
         """See :meth:`Task.combined`. Each model reads the features of its own data.
 
-        Without data all models read the same features, each on its own scale.
+        Without data, all models read one file of features, each on its own scale, or the same photographs.
         """
         models, first = [member.model for member in members], members[0]
         if all(member.data is first.data for member in members) and first.data is not None:
             return Combined(Ensemble(models, average=average), first.inputs, first.data)
         inputs = JointCaptionInputs({member.name: member.inputs for member in members})
-        if first.data is None:
-            _check_same_features(members)
-            data = None
-        else:
+        data = None
+        if first.data is not None:
             data = JointCaptionData({member.name: member.data for member in members})
         return Combined(Ensemble(models, average=average, num_arrays=inputs.num_arrays), inputs, data)
 
@@ -294,25 +295,6 @@ def check_features(config: Config, data: CaptionData) -> None:
 def _batch_size(config: Config) -> int:
     """The number of captions in a batch."""
     return config.training.batch_size * (config.data.captions_per_image or 1)
-
-
-def _check_same_features(members: Sequence[Member]) -> None:
-    """Check that the models of members read the same kind of features, which one file can have."""
-    first, *others = members
-    for member in others:
-        if _reads(member.model) != _reads(first.model):
-            raise ValueError(
-                f"{member.name} reads {_reads(member.model)}, and {first.name} {_reads(first.model)}: "
-                "one file of features does not serve both; name a split or images instead, of which each "
-                "run has its own features"
-            )
-
-
-def _reads(model: CaptioningRNN) -> str:
-    """The features that a model reads, in words."""
-    shape = "one vector" if model.attention_score is None else "a grid of vectors"
-    beside = "" if model.global_dim is None else f" and a vector of {model.global_dim} numbers"
-    return f"{shape} of {model.input_dim} numbers{beside} of each image"
 
 
 def written(captions: Sequence[Sequence[Hypothesis]], data: CaptionData | CaptionInputs) -> list[str]:

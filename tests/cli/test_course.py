@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+import rnnlab
 from rnnlab import cli
 
 from ..course import small_notebook
@@ -49,11 +50,13 @@ def test_a_release_is_written_once(tmp_path, capsys):
     small_notebook.write(tmp_path / "notebooks" / "2_b.ipynb")
     command = ["course", "release", str(tmp_path / "mine"), "--notebooks", str(tmp_path / "notebooks")]
     assert cli.main([*command, "--only", "2, 2_b", "--course-id", "rnn101"]) == 0
-    assert capsys.readouterr().out == (
+    out, err = capsys.readouterr()
+    assert out == (
         "2_b   2 functions   1 answers    8 points\n"
         f"Wrote {tmp_path / 'mine'}. "
         "Students get release/NAME.zip; source/ and solutions/ are for you alone.\n"
     )
+    assert f"no --wheel: requirements.txt asks the package index for rnnlab=={rnnlab.__version__}" in err
     assert [path.name for path in (tmp_path / "mine" / "release").glob("*.zip")] == ["2_b.zip"]
     assert "course_id = 'rnn101'" in (tmp_path / "mine" / "nbgrader_config.py").read_text()
     assert cli.main(command) == 2
@@ -63,6 +66,18 @@ def test_a_release_is_written_once(tmp_path, capsys):
     assert "only names '3', expected numbers or names of: 1_a, 2_b" in capsys.readouterr().err
     assert cli.main([*command, "--wheel", "no.whl"]) == 2
     assert "wheel is no.whl, expected a file rnnlab-" in capsys.readouterr().err
+
+
+def test_a_release_that_students_can_install(tmp_path, capsys, monkeypatch):
+    """With a wheel, or with an rnnlab of the package index, nothing is said."""
+    pytest.importorskip("nbgrader")
+    small_notebook.write(tmp_path / "notebooks" / "1_a.ipynb")
+    wheel = small_notebook.write_wheel(tmp_path)
+    options = ["--notebooks", str(tmp_path / "notebooks")]
+    assert cli.main(["course", "release", str(tmp_path / "one"), *options, "--wheel", str(wheel)]) == 0
+    monkeypatch.setattr("rnnlab.cli.course.installed_from_index", lambda: True)
+    assert cli.main(["course", "release", str(tmp_path / "two"), *options]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_release_without_nbgrader(tmp_path, capsys, monkeypatch):

@@ -13,7 +13,8 @@ import pytest
 
 from rnnlab import cli
 
-from ..course.grading.notebooks import POINTS, SOLUTIONS, TESTS, source_notebook, stub, submission, write
+from ..course.grading.submissions import stub, submission
+from ..course.small_notebook import POINTS, SOLUTIONS, TESTS, cells, write
 
 pytest.importorskip("nbgrader")
 pytestmark = [
@@ -41,7 +42,7 @@ NUMERIC = f"""{BACKWARD}gradients = []
 def submissions() -> dict[str, Any]:
     """Students by what they hand in."""
     changed = submission(rnn_step_backward=stub("rnn_step_backward"))
-    for each in changed["cells"]:
+    for each in changed:
         each["source"] = each["source"].replace(TESTS["rnn_step_backward"], "pass")
     return {
         "right": submission(answer="<details><summary>Mine</summary>\n\n$a < b$\n</details>"),
@@ -76,7 +77,7 @@ KINDS = {
 def course(tmp_path_factory: pytest.TempPathFactory, quick_databases: None) -> Path:
     """A released course with submissions, marked."""
     folder = tmp_path_factory.mktemp("teacher")
-    write(folder / "notebooks/1_rnn.ipynb", source_notebook())
+    write(folder / "notebooks/1_rnn.ipynb", cells(SOLUTIONS))
     course = folder / "course"
     assert cli.main(["course", "release", str(course), "--notebooks", str(folder / "notebooks")]) == 0
     for student, content in submissions().items():
@@ -100,7 +101,7 @@ def test_marks(course: Path) -> None:
         assert (student, float(marks[student]["points"])) == (student, ALL - 5 + step)
         assert float(marks[student]["rnn_step_backward"]) == step
     assert float(marks["blank"]["points"]) == 0
-    assert marks["broken"]["points"] == ""
+    assert marks["broken"]["points"] == "0"
     assert "is not a notebook" in marks["broken"]["problem"]
 
 
@@ -136,6 +137,7 @@ def test_pages(course: Path) -> None:
     assert "dprev_h has Wh where Wh.T belongs" in pages["partly"]
     assert re.search(r"Score: 4.0 / 5.0", pages["partly"])
     assert "is not a notebook" in pages["broken"]
+    assert "is not a notebook" in (course / "feedback/index.html").read_text("utf8")
     source = (course / "source/1_rnn/1_rnn.ipynb").read_text("utf8")
     (seed, *_) = re.findall(r"for hidden_seed in \((\d+)", source)
     for page in pages.values():

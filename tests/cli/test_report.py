@@ -1,6 +1,7 @@
 """``rnnlab compare`` over trained runs."""
 
 import importlib.util
+import shutil
 
 import pytest
 
@@ -32,3 +33,44 @@ def test_without_scores_no_data_are_read(run, capsys, monkeypatch):
 def test_what_is_no_run_is_an_error(tmp_path, capsys):
     assert cli.main(["compare", str(tmp_path)]) == 2
     assert "holds no run" in capsys.readouterr().err
+
+
+@needs_scorers
+def test_a_report_is_a_page_in_the_run_directory(run, attending_run, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("jinja2")
+    run, attending_run = (shutil.copytree(each, tmp_path / each.name) for each in (run, attending_run))
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    assert cli.main(["report", str(attending_run), "--examples", "4", "--open"]) == 0
+    path = attending_run / "report.html"
+    assert f"Report: {path} (" in capsys.readouterr().out
+    assert opened == [path.as_uri()]
+    page = path.read_text(encoding="utf-8")
+    assert page.count("data:image/jpeg") == 4
+    assert 'data-side="6"' in page
+    assert cli.main(["report", str(run), str(attending_run), "--no-scores"]) == 0
+    assert (run / "comparison.html").exists()
+
+
+def test_a_report_that_cannot_be_written_is_found_before_scoring(run, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("jinja2")
+    monkeypatch.setattr("rnnlab.runs.load_run", lambda *args, **options: pytest.fail("the run was opened"))
+    assert cli.main(["report", str(run), "--out", str(tmp_path)]) == 2
+    assert "is a directory, expected a file" in capsys.readouterr().err
+
+
+def test_without_a_browser_the_page_is_named(run, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("jinja2")
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    path = tmp_path / "page.html"
+    assert cli.main(["report", str(run), "--no-scores", "--out", str(path), "--open"]) == 0
+    assert f"found no browser to open {path}" in capsys.readouterr().err
+
+
+def test_what_cannot_be_scored_is_said_at_once(run, tmp_path, capsys):
+    pytest.importorskip("jinja2")
+    path = tmp_path / "page.html"
+    assert cli.main(["report", str(run), "--split", "dev", "--out", str(path)]) == 0
+    said = "tiny: neither scores nor examples: no split 'dev', only train, val, test"
+    assert said in capsys.readouterr().err
+    assert "Nothing could be scored." in path.read_text(encoding="utf-8")

@@ -18,10 +18,12 @@ def test_training_leaves_a_whole_run(run):
 
 
 def test_training_ends_with_captions(recipe, tmp_path, capsys):
-    assert cli.main(["train", str(recipe), "--out", str(tmp_path / "run"), "--epochs", "1"]) == 0
+    out = tmp_path / "run"
+    assert cli.main(["train", str(recipe), "--out", str(out), "--epochs", "1"]) == 0
     printed = capsys.readouterr().out
     assert "test_00000.png: " in printed
     assert "BLEU-4" in printed or "pip install" in printed
+    assert printed.endswith(f"\nReport: rnnlab report {out} --open\n")
 
 
 def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):

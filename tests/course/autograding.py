@@ -1,6 +1,8 @@
 """nbgrader's autograde, run on a released course."""
 
+import os
 import shutil
+from unittest import mock
 
 
 def autograde(copy, submissions):
@@ -14,13 +16,14 @@ def autograde(copy, submissions):
     from traitlets.config import Config
 
     loaded = Config()
-    exec((copy / "nbgrader_config.py").read_text("utf8"), {"get_config": lambda: loaded})
     (stem,) = {path.stem for path in submissions.values()}
     for student, path in submissions.items():
         (copy / "submitted" / student / stem).mkdir(parents=True)
         shutil.copy(path, copy / "submitted" / student / stem)
-    where = CourseDirectory(root=str(copy), assignment_id=stem, config=loaded)
-    Autograde(coursedir=where, config=loaded).start()
+    with mock.patch.dict(os.environ):  # which the settings change
+        exec((copy / "nbgrader_config.py").read_text("utf8"), {"get_config": lambda: loaded})
+        where = CourseDirectory(root=str(copy), assignment_id=stem, config=loaded)
+        Autograde(coursedir=where, config=loaded).start()
     with Gradebook(where.db_url, where.course_id) as book:
         found = {}
         for student in submissions:

@@ -45,7 +45,7 @@ def test_the_blocks(tmp_path):
 def test_what_stands_before_the_check_stays_in_the_notebook(tmp_path):
     found = texts(made_from(tmp_path))
     place = found.index("# BEGIN TESTS")
-    assert found[place - 1] == small_notebook.TEST_FORWARD.strip().partition("\n")[0]
+    assert found[place - 1] == small_notebook.TESTS["rnn_step_forward"].rpartition("\n")[0]
     assert [each.count("own=True") for each in found[place + 1 : place + 3]] == [0, 1]
 
 

@@ -30,9 +30,7 @@ def course(notebooks, tmp_path_factory):
     """A course of one assignment, made by Otter Assign."""
     pytest.importorskip("otter")
     folder = tmp_path_factory.mktemp("courses")
-    wheel = folder / f"rnnlab-{rnnlab.__version__}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as made:
-        made.writestr("rnnlab/__init__.py", "")
+    wheel = small_notebook.write_wheel(folder)
     found = release(
         folder / "course", notebooks=notebooks, wheel=wheel, rng=np.random.default_rng(0), format="otter"
     )

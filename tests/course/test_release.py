@@ -92,7 +92,7 @@ def test_students_get_neither_solutions_nor_answers_nor_hidden_tests(course):
     found = texts(course / "release/1_a/1_a.ipynb")
     stub = '    """One step; x is (N, D)."""\n    # YOUR CODE HERE\n    raise NotImplementedError()'
     assert found[2] == f"def rnn_step_forward(x, prev_h, Wx, Wh, b):\n{stub}"
-    assert found[3] == small_notebook.TEST_FORWARD.strip()
+    assert found[3] == small_notebook.TESTS["rnn_step_forward"]
     assert found[6:] == [small_notebook.QUESTION, "YOUR ANSWER HERE"]
 
 
@@ -131,9 +131,7 @@ def test_the_librarys_functions_pass_the_visible_tests_alone(course):
 
 
 def test_a_wheel_lies_beside_the_notebook(notebooks, tmp_path):
-    wheel = tmp_path / f"rnnlab-{rnnlab.__version__}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as made:
-        made.writestr("rnnlab/__init__.py", "")
+    wheel = small_notebook.write_wheel(tmp_path)
     release(tmp_path / "course", notebooks=notebooks, only=["1"], wheel=wheel)
     folder = tmp_path / "course" / "release" / "1_a"
     assert (folder / wheel.name).read_bytes() == wheel.read_bytes()
@@ -158,10 +156,18 @@ def copy(course, tmp_path):
 
 
 @pytest.mark.filterwarnings("default")  # nbgrader's dependencies warn
-def test_autograde(copy):
-    found = autograde(copy, {"right": copy / "source/1_a/1_a.ipynb", "blank": copy / "release/1_a/1_a.ipynb"})
+def test_autograde(copy, tmp_path):
+    right = copy / "source/1_a/1_a.ipynb"
+    warning = tmp_path / "warns/1_a.ipynb"  # right, but NumPy warns whenever it is called
+    warning.parent.mkdir()
+    warning.write_text(
+        right.read_text("utf8").replace("next_h = np.tanh(", "np.log(0 * b); next_h = np.tanh(")
+    )
+    found = autograde(copy, {"right": right, "warns": warning, "blank": copy / "release/1_a/1_a.ipynb"})
+    points = {"test_rnn_step_forward": 1, "test_rnn_step_backward": 5, "answer_1": None}
     assert found == {
-        "right": {"test_rnn_step_forward": 1, "test_rnn_step_backward": 5, "answer_1": None},
+        "right": points,
+        "warns": points,
         "blank": {"test_rnn_step_forward": 0, "test_rnn_step_backward": 0, "answer_1": 0},
     }
 

@@ -1,18 +1,28 @@
 """The files beside a released notebook."""
 
 import importlib.metadata as metadata
+import os
 import re
 import zipfile
 from importlib import import_module
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 import rnnlab
 from rnnlab.course import release_files
-from rnnlab.course.release_files import archive, check_wheel, config, licences, readme, requirements
+from rnnlab.course.release_files import (
+    archive,
+    check_wheel,
+    config,
+    installed_from_index,
+    licences,
+    readme,
+    requirements,
+)
 
-from .small_notebook import cell
+from .small_notebook import cell, write_wheel
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,9 +68,7 @@ def test_a_package_that_is_not_installed():
 
 
 def test_a_wheel_is_required_by_its_path(tmp_path):
-    wheel = tmp_path / f"rnnlab-{rnnlab.__version__}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as made:
-        made.writestr("rnnlab/__init__.py", "")
+    wheel = write_wheel(tmp_path)
     check_wheel(wheel)
     assert lines("import rnnlab", wheel=wheel) == [f"./{wheel.name}"]
 
@@ -96,6 +104,19 @@ def test_licences_of_an_installed_package(tmp_path, monkeypatch):
     assert licences() == {"LICENSE": "licenses/LICENSE", "NOTICE": "licenses/NOTICE"}
 
 
+def test_where_rnnlab_was_installed_from(tmp_path, monkeypatch):
+    assert not installed_from_index()  # the tests run in a clone
+    monkeypatch.setattr(rnnlab, "__file__", str(tmp_path / "site-packages" / "rnnlab" / "__init__.py"))
+    info = tmp_path / "rnnlab-1.dist-info"
+    info.mkdir()
+    monkeypatch.setattr(metadata, "distribution", lambda name: metadata.PathDistribution(info))
+    assert installed_from_index()
+    (info / "direct_url.json").write_text('{"url": "file:///dist/rnnlab-1-py3-none-any.whl"}')
+    assert not installed_from_index()
+    monkeypatch.setattr(metadata, "distribution", mock.Mock(side_effect=metadata.PackageNotFoundError))
+    assert not installed_from_index()
+
+
 def test_the_readme_says_what_to_do():
     text = readme("1_a")
     assert "jupyter lab 1_a.ipynb" in text
@@ -109,7 +130,9 @@ def test_the_config_is_python():
             return self.__dict__[name]
 
     settings = Settings()
-    exec(config("it's"), {"get_config": lambda: settings})
+    with mock.patch.dict(os.environ):
+        exec(config("it's"), {"get_config": lambda: settings})
+        assert os.environ["RNNLAB_KERNELS_ANNOUNCED"] == "1"
     assert settings.CourseDirectory.course_id == "it's"
     assert settings.CourseDirectory.directory_structure == "{nbgrader_step}/{student_id}/{assignment_id}"
     assert settings.Execute.timeout == 900

@@ -280,7 +280,7 @@ def test_places_in_a_notebook(monkeypatch):
     compiler = compilerop.CachingCompiler()
     path = compiler.cache("\ndef f():\n    pass", number=12)
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: SimpleNamespace(compile=compiler))
-    assert place_of(compiled(path)) == "notebook cell 12, line 2"
+    assert place_of(compiled(path)) == "notebook cell In [12], line 2"
     assert place_of(compiled("other.py")) == "other.py:2"
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: None)
-    assert place_of(compiled("<ipython-input-7-0123456789ab>")) == "notebook cell 7, line 2"
+    assert place_of(compiled("<ipython-input-7-0123456789ab>")) == "notebook cell In [7], line 2"

@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.scaling import FeatureScaling, Scaling
@@ -30,3 +33,61 @@ def test_new_features_are_scaled_as_the_training_data():
     assert found.dtype == np.float32
     with pytest.raises(ValueError, match=r"new.npy: features: found shape \(1, 3\), expected \(..., 2\)"):
         inputs.standardise(np.zeros((1, 3)), "new.npy")
+
+
+def test_what_a_model_reads_in_words():
+    inputs = CaptionInputs(Vocabulary(["a"]), SCALING, reads_grid=True)
+    expected = "a grid of vectors of 2 numbers and a vector of 3 numbers of each image"
+    assert inputs.reads == expected
+    plain = CaptionInputs(Vocabulary(["a"]), FeatureScaling({"features": Scaling.none(4)}))
+    assert plain.reads == "one vector of 4 numbers of each image"
+
+
+@pytest.fixture
+def network(tmp_path):
+    from .photographs.networks import write_network
+
+    return write_network(tmp_path / "network.onnx")
+
+
+@pytest.fixture
+def photograph(tmp_path, rng):
+    Image.fromarray(rng.integers(0, 256, (9, 12, 3), np.uint8)).save(tmp_path / "photo.png")
+    return tmp_path / "photo.png"
+
+
+def test_a_photograph_is_a_grid_and_a_vector(network, photograph):
+    scaling = FeatureScaling(
+        {
+            "features": Scaling(np.ones(5, np.float32), np.full(5, 2, np.float32)),
+            "global_features": Scaling.none(5),
+        }
+    )
+    inputs = CaptionInputs(Vocabulary(["a"]), scaling, reads_grid=True)
+    assert not inputs.knows_encoders
+    with pytest.raises(ValueError, match="do not record which encoder made them: give its ONNX file with"):
+        inputs.encode([photograph])
+    known = inputs.with_encoder(network, dtype="float32")
+    grid, vector = known.encode([photograph, photograph])
+    assert known.knows_encoders
+    assert (grid.shape, vector.shape) == ((2, 16, 5), (2, 5))
+    np.testing.assert_allclose((grid * 2 + 1).mean(axis=1), vector, rtol=1e-4, atol=1e-5)
+
+
+def test_encodings_are_saved_with_the_scaling(network, photograph, tmp_path):
+    scaling = FeatureScaling({"features": Scaling.none(5)})
+    known = CaptionInputs(Vocabulary(["a"]), scaling).with_encoder(network, pixels="unit")
+    saved = scaling.arrays() | known.encodings["features"].arrays("features")
+    found = CaptionInputs.from_saved(["a"], saved)
+    np.testing.assert_array_equal(found.encode([photograph]), known.encode([photograph]))
+    moved = network.rename(tmp_path / "moved.onnx")
+    np.testing.assert_array_equal(
+        found.with_encoder(moved).encode([photograph]), known.with_encoder(moved).encode([photograph])
+    )
+    with pytest.raises(ValueError, match="pca, layer given, but the features .* record their encoder"):
+        found.with_encoder(moved, "pca.h5", layer="pool")
+    other = replace(known, scaling=FeatureScaling({"features": Scaling.none(4)})).with_encoder(moved)
+    with pytest.raises(
+        ValueError, match="layer pool has 5 numbers, and the model reads 4 .*: give with --pca"
+    ):
+        other.encode([photograph])

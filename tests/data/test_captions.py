@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab.data import CaptionData, CaptionSplit, LazyFeatures, Vocabulary, load_coco_data
+from rnnlab.data.photographs import ImageEncoding, Preprocessing
 from rnnlab.data.vocabulary import END, START
 
 
@@ -249,3 +250,25 @@ def test_global_features_that_do_not_fit(rng):
     data.splits["test"] = replace(data.split("train"), global_features=None)
     with pytest.raises(ValueError, match="global_features: found .*None in .*test.*, expected one shape"):
         CaptionData(data.vocabulary, data.splits)
+
+
+def test_the_encoder_of_the_features_is_kept(rng, tmp_path):
+    made = small(rng)
+    encoding = ImageEncoding("/a/net.onnx", "12ab", "pool", False, Preprocessing(8))
+    splits = {name: replace(split, encodings={"features": encoding}) for name, split in made.splits.items()}
+    data = CaptionData(made.vocabulary, splits, standardise=True)
+    assert data.inputs.encodings == {"features": encoding}
+    assert data.preprocessing()["features_encoder"] == encoding.settings()
+    assert data.preprocessing()["features_encoder_path"] == "/a/net.onnx"
+    data.to_course(tmp_path / "made")
+    found = CaptionData.from_course(tmp_path / "made", lazy=True).encodings["features"]
+    assert found.same_as(encoding)
+    other = replace(encoding, sha256="34cd")
+    splits["val"] = replace(splits["val"], encodings={"features": other})
+    with pytest.raises(
+        ValueError, match=r"found features by net\.onnx \(34cd\), .* expected by net\.onnx \(12ab\)"
+    ):
+        CaptionData(made.vocabulary, splits)
+    splits["val"] = replace(splits["val"], encodings={})
+    with pytest.raises(ValueError, match="found features by no recorded encoder, expected by net"):
+        CaptionData(made.vocabulary, splits)

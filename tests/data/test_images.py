@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from rnnlab.data import images
-from rnnlab.data.images import image_from_url
+from rnnlab.data.images import image_from_url, image_on_disk
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
 
@@ -204,3 +204,25 @@ def test_a_picture_too_large_to_be_one(tmp_path):
     bomb = PNG[:12] + header + struct.pack(">I", zlib.crc32(header)) + PNG[end_of_header:]
     (tmp_path / "bomb.png").write_bytes(bomb)
     assert is_placeholder(image_from_url("bomb.png"), "bomb.png")
+
+
+def test_an_image_on_the_disk_is_found_without_downloads_and_without_making_data(tmp_path, monkeypatch):
+    monkeypatch.setattr(images, "_download", lambda *args: pytest.fail("a download"))
+    monkeypatch.setattr(images, "default_directory", lambda: pytest.fail("data were asked for"))
+    monkeypatch.delenv("RNNLAB_DATA", raising=False)
+    (tmp_path / "one.png").write_bytes(PNG)
+    assert image_on_disk("one.png", tmp_path) == tmp_path / "one.png"
+    assert image_on_disk(tmp_path / "one.png") == tmp_path / "one.png"
+    assert image_on_disk("two.png", tmp_path) is None
+    assert image_on_disk("https://example.org/one.png", tmp_path) is None
+    (tmp_path / "flickr8k" / "images").mkdir(parents=True)
+    (tmp_path / "flickr8k" / "images" / "two.png").write_bytes(PNG)
+    monkeypatch.setenv("RNNLAB_DATA", str(tmp_path))
+    assert image_on_disk("two.png") == tmp_path / "flickr8k" / "images" / "two.png"
+
+
+def test_pictures_are_upright_as_exif_says(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(np.ascontiguousarray(np.rot90(PIXELS))).save(tmp_path / "turned.png", exif=exif)
+    np.testing.assert_array_equal(image_from_url("turned.png"), PIXELS)

@@ -117,3 +117,20 @@ def test_features_that_do_not_fit_one_model():
         ValueError, match=r"f\.h5, for b: features: found shape \(1, 2\), expected \(\.\.\., 3\)"
     ):
         joint.standardise(np.array([[1.0, 3.0]]), "f.h5")
+
+
+def test_models_of_two_kinds_do_not_read_one_file():
+    grid = CaptionInputs(VOCABULARY, FeatureScaling({"features": Scaling.none(2)}), reads_grid=True)
+    joint = JointCaptionInputs({"a": inputs(1), "b": grid})
+    with pytest.raises(
+        ValueError, match="b reads a grid of vectors of 2 numbers .* a one vector of 2 numbers"
+    ):
+        joint.standardise(np.array([[1.0, 3.0]]))
+
+
+def test_a_model_without_an_encoder_is_named(tmp_path):
+    joint = JointCaptionInputs({"a": inputs(1), "b": inputs(3)})
+    assert not joint.knows_encoders
+    assert joint.encodings == {}
+    with pytest.raises(ValueError, match="^a: the features .* do not record which encoder"):
+        joint.encode([tmp_path / "photo.png"])

@@ -50,3 +50,19 @@ def test_projected_as_it_is_read(features):
 def test_refuses_more_components_than_there_are(features, dims):
     with pytest.raises(ValueError, match=rf"dims is {dims}, expected 1 to 7 for features of shape \(60, 7\)"):
         PCA.fit(features, dims)
+
+
+def test_regions_of_grids_are_vectors(features, monkeypatch):
+    monkeypatch.setattr(pca, "_ROWS", 16)
+    grids = features.reshape(12, 5, 7)
+    whole = PCA.fit(features, 3)
+    np.testing.assert_allclose(PCA.fit(grids, 3).components, whole.components, rtol=1e-9)
+    assert Projected(grids, whole).shape == (12, 5, 3)
+    np.testing.assert_array_equal(Projected(grids, whole)[:2], whole.transform(grids[:2]))
+
+
+def test_as_a_projection(features):
+    fitted = PCA.fit(features, 3)
+    np.testing.assert_allclose(
+        fitted.projection().apply(features), fitted.transform(features), rtol=1e-4, atol=1e-4
+    )

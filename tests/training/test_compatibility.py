@@ -134,3 +134,21 @@ def test_pairs_and_pixels_are_compared_too(tmp_path):
     with pytest.raises(CheckpointError, match="preprocessing: permutation"):
         check_data(tmp_path, saved, PixelData(pixels, permute_seed=1))
     assert PixelData(pixels).fingerprint() != PixelData(pixels, permute_seed=1).fingerprint()
+
+
+def test_paths_may_differ_but_settings_may_not(path, model):
+    class Recorded:
+        def __init__(self, file, layer):
+            self.saved = {"features_encoder_path": file, "features_encoder": {"layer": layer}}
+
+        def preprocessing(self):
+            return self.saved
+
+    checkpoint = Checkpoint(
+        model.params, describe_model(model), preprocessing=Recorded("/a.onnx", "pool").saved
+    )
+    check_data(path, checkpoint, Recorded("/b.onnx", "pool"))
+    with pytest.raises(
+        CheckpointError, match="preprocessing: features_encoder: found .*pool.* expected .*map"
+    ):
+        check_data(path, checkpoint, Recorded("/a.onnx", "map"))

@@ -9,12 +9,14 @@ from __future__ import annotations
 import html
 import logging
 import multiprocessing
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
 from rnnlab.course.source_notebook import without_hidden_tests
@@ -69,6 +71,7 @@ _TAGS = frozenset(
 )
 _ATTRIBUTES = {"*": ["class", "id", "align"], "a": ["href", "title"], "img": ["src", "alt", "title", "width"]}
 _PROTOCOLS = {"http", "https", "mailto", "data"}
+_LISTED = re.compile(r'(<li><a href="#(\w+)">)(?:Test cell|Written response)</a>')  # nbgrader's list of cells
 Marks = Mapping[tuple[str, str], Mapping[str, FunctionMark]]  # by student and assignment, then by test cell
 
 
@@ -89,7 +92,7 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
     Returns
     -------
     path
-        The folder of the pages, ``STUDENT/ASSIGNMENT/NOTEBOOK.html``.
+        The folder of the pages, ``STUDENT/ASSIGNMENT/NOTEBOOK.html``. Its ``index.html`` lists all marks.
 
     Raises
     ------
@@ -115,10 +118,12 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
             _write_pages(course, assignment, students, jobs)
         except NbGraderException as error:
             raise RuntimeError(f"nbgrader cannot convert {assignment}: {error}") from error
+    feedback = course / "feedback"
     for mark in marks:
         if mark.problem:
-            _write_problem(course / "feedback", mark)
-    return course / "feedback"
+            _write_problem(feedback, mark)
+    _write_index(feedback, marks)
+    return feedback
 
 
 def require_gradebook(course: Path) -> None:
@@ -214,8 +219,12 @@ def _feedback() -> Any:
             cell.source = "" if cell.cell_type == "raw" else without_hidden_tests(cell.source)
             return cell, resources
 
-    class HarmlessExporter(HTMLExporter):
-        """What a student has written does not run in a browser."""
+    class PageExporter(HTMLExporter):
+        """What a student has written does not run in a browser; the list of tests names functions."""
+
+        def from_notebook_node(self, nb: Any, resources: Any = None, **options: Any) -> tuple[Any, Any]:
+            page, resources = super().from_notebook_node(nb, resources, **options)
+            return _LISTED.sub(lambda row: f"{row[1]}{_title(row[2])}</a>", page), resources
 
         @pass_context
         def markdown2html(self, context: Any, source: str) -> str:
@@ -225,7 +234,7 @@ def _feedback() -> Any:
     class FeedbackOfMarks(GenerateFeedback):
         """Pages by the exporter above."""
 
-        exporter_class = HarmlessExporter
+        exporter_class = PageExporter
         preprocessors = List([Shown, GetGrades, CSSHTMLHeaderPreprocessor])
 
     return FeedbackOfMarks
@@ -235,14 +244,47 @@ def _grade_id(cell: Any) -> str:
     return str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
 
 
+def _title(grade_id: str) -> str:
+    """The function of a test, or the question of an answer."""
+    kind, _, subject = grade_id.partition("_")
+    return f"Question {subject}" if kind == "answer" else subject
+
+
 def _write_problem(feedback: Path, mark: SubmissionMark) -> None:
     """A page for a submission that could not be marked."""
-    path = feedback / mark.student / mark.assignment / f"{mark.assignment}.html"
+    path = feedback / _page(mark)
     path.parent.mkdir(parents=True, exist_ok=True)
-    title = html.escape(f"{mark.assignment}, {mark.student}")
+    text = f"<p>0 of {mark.most:g} points: {html.escape(mark.problem)}.</p>"
+    _write_html(path, f"{mark.assignment}, {mark.student}", text)
+
+
+def _write_index(feedback: Path, marks: Sequence[SubmissionMark]) -> None:
+    """A table of all submissions for the teacher, with their points and pages."""
+    rows = ["<tr><th>student<th>assignment<th>points<th>of<th>problem"]
+    for mark in marks:
+        link = f'<a href="{quote(_page(mark).as_posix())}">{html.escape(mark.assignment)}</a>'
+        cells = [
+            html.escape(mark.student),
+            link,
+            f"{mark.points:g}",
+            f"{mark.most:g}",
+            html.escape(mark.problem),
+        ]
+        rows.append("<tr>" + "".join(f"<td>{cell}" for cell in cells))
+    feedback.mkdir(exist_ok=True)
+    _write_html(feedback / "index.html", "Submissions", "<table>\n" + "\n".join(rows) + "\n</table>")
+
+
+def _page(mark: SubmissionMark) -> Path:
+    """The path of a page within the feedback; a released notebook has its assignment's name."""
+    return Path(mark.student, mark.assignment, f"{mark.assignment}.html")
+
+
+def _write_html(path: Path, title: str, body: str) -> None:
+    title = html.escape(title)
     with atomic_write(path) as temporary:
         temporary.write_text(
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-            f"<h1>{title}</h1><p>0 of {mark.most:g} points: {html.escape(mark.problem)}.</p></html>\n",
+            f"<h1>{title}</h1>{body}</html>\n",
             "utf8",
         )

@@ -21,25 +21,37 @@ __all__ = ["SubmittedFile", "find_submissions", "grade_submission", "grade_submi
 
 @dataclass(frozen=True)
 class SubmittedFile:
-    """A submission to mark: whose it is, the file, and the notebook with the solutions."""
+    """A submission to mark.
+
+    Attributes
+    ----------
+    student, assignment : str
+    path : path
+        Of the student's notebook, which need not be there.
+    source : path
+        Of the notebook with the solutions.
+    strays : tuple of str
+        What is in the student's folder and is no assignment.
+    """
 
     student: str
     assignment: str
     path: Path
     source: Path
+    strays: tuple[str, ...] = ()
 
 
 def find_submissions(submitted: Path, sources: Path) -> tuple[list[SubmittedFile], list[str]]:
     """The submissions in a folder of nbgrader's layout, ``STUDENT/ASSIGNMENT/NOTEBOOK.ipynb``.
 
-    Folders whose names begin with a dot are left out.
+    Names that begin with a dot are left out.
 
     Returns
     -------
     list of SubmittedFile
-        Sorted by student and assignment.
+        For each student, every assignment that some student has handed in; sorted by student and assignment.
     list of str
-        What is in the folder and is no submission, and which assignments a student has not handed in.
+        What is in the folder and is no submission.
 
     Raises
     ------
@@ -52,26 +64,28 @@ def find_submissions(submitted: Path, sources: Path) -> tuple[list[SubmittedFile
             f"{sources} has no ASSIGNMENT/NOTEBOOK.ipynb, expected what `rnnlab course release` writes; "
             "SUBMITTED is the folder `submitted` beside it"
         )
-    found, others = [], []
-    students = [path for path in sorted(submitted.glob("*")) if not path.name.startswith(".")]
-    for path in [each for student in students for each in (sorted(student.glob("*")) or [student])]:
-        source = notebooks.get(path.name) if path.is_dir() else None
-        if source is not None and path not in students:
-            found.append(SubmittedFile(path.parent.name, path.name, path / source.name, source))
-        elif path.name != "timestamp.txt":
-            others.append(
-                f"{path.relative_to(submitted)} is not STUDENT/ASSIGNMENT of {', '.join(notebooks)}"
-            )
-    if not found:
+    students = [path for path in _listed(submitted) if path.is_dir()]
+    handed_in = [name for name in notebooks if any((student / name).is_dir() for student in students)]
+    if not handed_in:
         raise ValueError(
             f"{submitted} has no STUDENT/ASSIGNMENT folder, expected assignments among {', '.join(notebooks)}"
         )
-    handed_in = {(each.student, each.assignment) for each in found}
-    for assignment in sorted({each.assignment for each in found}):
-        for student in sorted({each.student for each in found}):
-            if (student, assignment) not in handed_in:
-                others.append(f"{student} has not handed in {assignment}")
-    return found, others
+    found, others = [], [path for path in _listed(submitted) if path not in students]
+    for student in students:
+        strays = [each for each in _listed(student) if each.name not in notebooks or not each.is_dir()]
+        others += strays
+        for name in handed_in:
+            source = notebooks[name]
+            path = student / name / source.name
+            found.append(SubmittedFile(student.name, name, path, source, tuple(each.name for each in strays)))
+    expected = f"STUDENT/ASSIGNMENT of {', '.join(notebooks)}"
+    return found, [f"{path.relative_to(submitted)} is not {expected}" for path in others]
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What is in a folder of submissions."""
+    paths = sorted(folder.glob("*"))
+    return [path for path in paths if path.name != "timestamp.txt" and not path.name.startswith(".")]
 
 
 def grade_submissions(
@@ -120,10 +134,14 @@ def grade_submission(file: SubmittedFile, *, limits: Limits, secret: str) -> Sub
         problem = f"it could not be marked, {type(error).__name__}: {error}"
     names = [cell.subject for cell in source.exercises]
     unmarked = [FunctionMark(name, most_points(source, name)) for name in names]
-    return SubmissionMark(file.student, file.assignment, unmarked, problem=problem)
+    unanswered = {cell.grade_id: False for cell in source.answers}
+    return SubmissionMark(file.student, file.assignment, unmarked, unanswered, problem=problem)
 
 
 def _graded(file: SubmittedFile, source: CourseNotebook, limits: Limits, secret: str) -> SubmissionMark:
+    if not file.path.parent.is_dir():
+        instead = f", but {', '.join(file.strays)}" if file.strays else ""
+        raise BadSubmission(f"the folder {file.assignment} is not handed in{instead}")
     submission = read_submission(file.path, source)
     given = helpers(source)
     cells = given | dict(submission.others) | dict(submission.exercises)

@@ -54,7 +54,7 @@ class SubmissionMark:
     suspicions : sequence of Suspicion
         What the teacher should look at.
     problem : str
-        Why nothing could be marked; "" if it could.
+        Why nothing could be marked, and all points are 0; "" if it could.
     """
 
     student: str
@@ -76,9 +76,9 @@ class SubmissionMark:
 
     def __str__(self) -> str:
         kinds = ", ".join(dict.fromkeys(each.kind for each in self.suspicions))
-        points = f"not marked: {self.problem}" if self.problem else f"{self.points:g} of {self.most:g}"
-        notes = [f"   look at: {kinds}"] if kinds else []
-        return "".join([f"{self.student}  {self.assignment}  {points}", *notes])
+        notes = [f"   cannot be marked: {self.problem}"] if self.problem else []
+        notes += [f"   look at: {kinds}"] if kinds else []
+        return "".join([f"{self.student}  {self.assignment}  {self.points:g} of {self.most:g}", *notes])
 
 
 def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> None:
@@ -91,10 +91,7 @@ def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> 
             points = {each.name: f"{each.points:g}" for each in mark.functions}
             kinds = "; ".join(dict.fromkeys(each.kind for each in mark.suspicions))
             answered = f"{sum(mark.answers.values())} of {len(mark.answers)}"
-            if mark.problem:  # an empty cell is not a mark of 0
-                points, answered = {}, ""
-            total = "" if mark.problem else f"{mark.points:g}"
-            cells = [mark.student, mark.assignment, total, f"{mark.most:g}"]
+            cells = [mark.student, mark.assignment, f"{mark.points:g}", f"{mark.most:g}"]
             cells += [*(points.get(name, "") for name in names), answered, kinds, mark.problem]
             rows.writerow(map(_harmless, cells))
 

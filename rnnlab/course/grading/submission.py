@@ -145,6 +145,8 @@ def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
     try:
         if (size := path.stat().st_size) > _MOST_BYTES:
             raise BadSubmission(f"{path.name} has {size:,} bytes, expected {_MOST_BYTES:,} at most")
+        if not size:
+            raise BadSubmission(f"{path.name} is not a notebook: it is empty")
         content = json.loads(path.read_text("utf-8-sig"))
         cells = content["cells"]
         for cell in cells:
@@ -152,8 +154,9 @@ def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
                 raise TypeError("metadata of a cell is not an object")
             _text(cell)
     except FileNotFoundError:
-        others = [each.name for each in sorted(path.parent.glob("*.ipynb"))]
-        hint = f", but {', '.join(others)}: rename it" if others else ""
+        others = [each.relative_to(path.parent) for each in sorted(path.parent.rglob("*.ipynb"))]
+        names = [str(each) for each in others if ".ipynb_checkpoints" not in each.parts]
+        hint = f", but {', '.join(names)}: move or rename it" if names else ""
         raise BadSubmission(f"the folder has no {path.name}{hint}") from None
     except OSError as error:
         raise BadSubmission(f"{path.name} cannot be read: {error.strerror}") from None

@@ -8,6 +8,7 @@ has never seen.
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -61,6 +62,7 @@ def suspicions_of_code(submission: Submission, source: CourseNotebook) -> list[S
     used = {node.id for tree in tests.values() for node in ast.walk(tree) if isinstance(node, ast.Name)}
     protected = (used & set(_bound(given))) - own
     modules = {name for tree in (*given, *written.values()) for name, _ in _aliases(tree)}
+    modules -= {name for tree in written.values() for name in _own_names(tree, modules)}
     for where, tree in written.items():
         for name in sorted({*_bound([tree])} & protected - _imported_alike(tree, given)):
             found.append(Suspicion("patched check", f"{where} defines {name}, which the tests use"))
@@ -99,18 +101,57 @@ def _bound(trees: Iterable[ast.Module]) -> Iterator[str]:
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
             elif isinstance(node, ast.Assign | ast.AnnAssign):
-                names = (each for each in ast.walk(node) if isinstance(each, ast.Name))
-                yield from (name.id for name in names if isinstance(name.ctx, ast.Store))
+                yield from _assigned(node)
+
+
+def _assigned(node: ast.Assign | ast.AnnAssign) -> Iterator[str]:
+    """The names that an assignment gives to something."""
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        names = (each for each in ast.walk(target) if isinstance(each, ast.Name))
+        yield from (name.id for name in names if isinstance(name.ctx, ast.Store))
+
+
+def _own_names(scope: ast.AST, modules: set[str]) -> set[str]:
+    """The names that a cell or a function gives to something of its own, which a module may have elsewhere.
+
+    A second name of a module, as in ``layers = rnnlab.layers``, is none.
+    """
+    own, of_modules = set(), set()
+    for node in _in_scope(scope):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            own.add(node.name)
+        elif isinstance(node, ast.arg):
+            own.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.add(node.id)
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and _root(node.value) in modules:
+            of_modules |= {*_assigned(node)}
+    return own - of_modules
+
+
+def _in_scope(scope: ast.AST) -> Iterator[ast.AST]:
+    """What is in a cell or a function, without the bodies of the functions and classes in it."""
+    waiting = deque(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.popleft()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+            waiting.extend(ast.iter_child_nodes(node))
 
 
 def _patched(tree: ast.Module, modules: set[str]) -> Iterator[str]:
     """The attributes of modules, and of what is imported from them, that code assigns to."""
-    for node in ast.walk(tree):
+    waiting: deque[tuple[ast.AST, set[str]]] = deque([(tree, modules | {"__builtins__"})])
+    while waiting:
+        node, known = waiting.popleft()
+        if isinstance(node, ast.FunctionDef):
+            known = known - _own_names(node, known)
+        waiting.extend((child, known) for child in ast.iter_child_nodes(node))
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
-            if _root(node) in modules | {"__builtins__"}:
+            if _root(node) in known:
                 yield ast.unparse(node)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
-            if node.args and _root(node.args[0]) in modules | {"__builtins__"}:
+            if node.args and _root(node.args[0]) in known:
                 yield ast.unparse(node)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is_table(node.value):
             yield ast.unparse(node)
@@ -121,7 +162,7 @@ def _is_table(node: ast.expr) -> bool:
     return ast.unparse(node) in ("sys.modules", "globals()", "vars()", "__builtins__")
 
 
-def _root(node: ast.expr) -> str:
+def _root(node: ast.expr | None) -> str:
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from .notebooks import source_notebook, write
+from ..small_notebook import SOLUTIONS, cells, write
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("course") / "source/rnn/rnn.ipynb", source_notebook())
+    return write(tmp_path_factory.mktemp("course") / "source/rnn/rnn.ipynb", cells(SOLUTIONS))

@@ -10,7 +10,8 @@ from rnnlab.course.grading import FunctionMark, SubmissionMark
 from rnnlab.course.grading.feedback import write_feedback
 from rnnlab.course.release import release
 
-from .notebooks import POINTS, SOLUTIONS, source_notebook, submission, write
+from ..small_notebook import POINTS, SOLUTIONS, cell, cells, write
+from .submissions import submission
 
 pytest.importorskip("nbgrader")
 pytestmark = pytest.mark.usefixtures("quick_databases")
@@ -21,11 +22,10 @@ SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)> fine"
 def course(tmp_path_factory: pytest.TempPathFactory, quick_databases: None) -> Path:
     """A released course with two submissions."""
     folder = tmp_path_factory.mktemp("teacher")
-    write(folder / "notebooks/1_rnn.ipynb", source_notebook())
+    write(folder / "notebooks/1_rnn.ipynb", cells(SOLUTIONS))
     release(folder / "course", notebooks=folder / "notebooks")
-    notebook = submission(answer=SCRIPT)
-    notebook["cells"].append({"cell_type": "raw", "id": "raw", "metadata": {}, "source": SCRIPT})
-    write(folder / "course/submitted/ada/1_rnn/1_rnn.ipynb", notebook)
+    scripts = [*submission(answer=SCRIPT), cell("raw", SCRIPT)]
+    write(folder / "course/submitted/ada/1_rnn/1_rnn.ipynb", scripts)
     write(folder / "course/submitted/ben/1_rnn/1_rnn.ipynb", submission(answer="<details>mine</details>"))
     write(folder / "course/submitted/cleo/1_rnn/1_rnn.ipynb", "no notebook")
     return folder / "course"
@@ -50,11 +50,18 @@ def test_points_pages_and_scripts(course: Path) -> None:
         scores = {each.student.id: each.score for each in gradebook.assignment_submissions("1_rnn")}
     assert scores == {"ada": sum(POINTS.values()) / 2, "ben": sum(POINTS.values())}
     assert "found this" in page(course, "ben")
+    assert "Test cell" not in page(course, "ben")
+    assert '<a href="#test_rnn_backward">rnn_backward</a> (Score: 5.0 / 5.0)' in page(course, "ben")
+    assert '<a href="#answer_1">Question 1</a> (Score: 0.0 / 2.0)' in page(course, "ben")
     assert "<details>" in page(course, "ben")
     assert "HIDDEN TESTS" not in page(course, "ben")
     assert "&lt;b&gt;1_rnn.ipynb is not a notebook&lt;/b&gt;" in page(course, "cleo")
     assert "<script>alert(1)" not in page(course, "ada")
     assert "onerror=" not in page(course, "ada").replace("onerror=alert(1)&gt;", "")
+    index = (feedback / "index.html").read_text("utf8")
+    assert '<td>ada<td><a href="ada/1_rnn/1_rnn.html">1_rnn</a><td>7<td>14<td>\n' in index
+    assert "<td>cleo" in index
+    assert "<td>&lt;b&gt;1_rnn.ipynb is not a notebook&lt;/b&gt;" in index
 
 
 def test_marked_again(course: Path) -> None:

@@ -18,7 +18,8 @@ from rnnlab.course.grading import (
     write_json,
 )
 
-from .notebooks import ALL, LIMITS, PARTLY, SOLUTIONS, graded, points, stub, submission, text_of, write
+from ..small_notebook import SOLUTIONS, write
+from .submissions import ALL, LIMITS, PARTLY, graded, points, stub, submission, text_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="students' processes need POSIX")
 
@@ -89,7 +90,9 @@ def test_missing_file(source: Path, tmp_path: Path) -> None:
     file = SubmittedFile("ada", "rnn", tmp_path / "rnn.ipynb", source)
     assert grade_submission(file, limits=LIMITS, secret="s").problem == "the folder has no rnn.ipynb"
     write(tmp_path / "rnn (1).ipynb", submission())
-    expected = "the folder has no rnn.ipynb, but rnn (1).ipynb: rename it"
+    write(tmp_path / "rnn/rnn.ipynb", submission())
+    write(tmp_path / ".ipynb_checkpoints/rnn-checkpoint.ipynb", submission())
+    expected = f"the folder has no rnn.ipynb, but {Path('rnn/rnn.ipynb')}, rnn (1).ipynb: move or rename it"
     assert grade_submission(file, limits=LIMITS, secret="s").problem == expected
 
 
@@ -101,13 +104,8 @@ def test_batch_in_order_by_several_processes(source: Path, tmp_path: Path) -> No
         "c": submission(rnn_step_backward=PARTLY),
     }.items():
         write(tmp_path / f"submitted/{student}/rnn/rnn.ipynb", content)
-    write(tmp_path / "submitted/d/other/rnn.ipynb", submission())
-    write(tmp_path / "submitted/e/rnn.ipynb", submission())
-    write(tmp_path / "submitted/.hidden/rnn/rnn.ipynb", submission())
     files, others = find_submissions(tmp_path / "submitted", course / "source")
-    assert others == [
-        f"{path} is not STUDENT/ASSIGNMENT of rnn" for path in (Path("d/other"), Path("e/rnn.ipynb"))
-    ]
+    assert others == []
     marks = list(grade_submissions(files, limits=LIMITS, secret="s", jobs=2))
     assert [(mark.student, mark.points) for mark in marks] == [("a", 0), ("b", ALL), ("c", ALL - 2)]
     assert marks == list(grade_submissions(files, limits=LIMITS, secret="s"))
@@ -115,12 +113,38 @@ def test_batch_in_order_by_several_processes(source: Path, tmp_path: Path) -> No
     write_csv(tmp_path / "marks.csv", marks)
     with open(tmp_path / "marks.csv", newline="", encoding="utf8") as file:
         rows = list(csv.DictReader(file))
-    assert [row["points"] for row in rows] == ["", f"{ALL}", f"{ALL - 2}"]
+    assert [row["points"] for row in rows] == ["0", f"{ALL}", f"{ALL - 2}"]
     assert rows[2]["rnn_step_backward"] == "3"
-    assert rows[0]["problem"]
+    assert rows[0]["problem"].startswith("rnn.ipynb is not a notebook")
+    assert (rows[0]["rnn_step_backward"], rows[0]["answers"]) == ("0", "0 of 1")
     write_json(tmp_path / "marks.json", marks)
     found = json.loads((tmp_path / "marks.json").read_text("utf8"))
     assert found[2]["functions"][1]["results"]["db"] is False
+    assert (found[0]["points"], found[0]["problem"]) == (0, rows[0]["problem"])
+
+
+def test_every_student_has_a_mark_for_every_assignment(source: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(tmp_path / f"source/{name}/{name}.ipynb", source.read_text("utf8"))
+    submitted = tmp_path / "submitted"
+    write(submitted / "ada/one/one.ipynb", submission())
+    write(submitted / "ben/One/one.ipynb", submission())
+    write(submitted / "cleo/one.ipynb", submission())
+    (submitted / "dora").mkdir()
+    write(submitted / "two.ipynb", submission())
+    write(submitted / ".hidden/one/one.ipynb", submission())
+    write(submitted / "ada/timestamp.txt", "2020-01-01")
+    files, others = find_submissions(submitted, tmp_path / "source")
+    assert [(each.student, each.assignment) for each in files] == [
+        (student, "one") for student in ("ada", "ben", "cleo", "dora")
+    ]
+    strays = [Path(each) for each in ("two.ipynb", "ben/One", "cleo/one.ipynb")]
+    assert others == [f"{path} is not STUDENT/ASSIGNMENT of one, two" for path in strays]
+    marks = [grade_submission(each, limits=LIMITS, secret="s") for each in files[1:]]
+    assert [mark.problem for mark in marks] == [
+        f"the folder one is not handed in{instead}" for instead in (", but One", ", but one.ipynb", "")
+    ]
+    assert [(mark.points, mark.most) for mark in marks] == [(0, ALL)] * 3
 
 
 def test_nothing_to_mark(source: Path, tmp_path: Path) -> None:

@@ -7,19 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from .notebooks import (
-    ALL,
-    PARTLY,
-    SOLUTIONS,
-    cell,
-    graded,
-    kinds,
-    points,
-    source_notebook,
-    submission,
-    text_of,
-    write,
-)
+from ..small_notebook import SOLUTIONS, cell, cells, write
+from .submissions import ALL, PARTLY, graded, kinds, points, submission, text_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="students' processes need POSIX")
 
@@ -114,11 +103,11 @@ def rnn_step_backward(dnext_h, cache):
 
 def test_given_helpers_are_defined(tmp_path: Path) -> None:
     """A function of the notebook's own cells, such as sigmoid, is there for the student's functions."""
-    notebook, own = source_notebook(), submission()
-    given = cell("def slope(h):\n    return 1 - h**2")
-    notebook["cells"].insert(2, given)
-    own["cells"].insert(2, given)
-    for each in own["cells"]:
+    notebook, own = cells(SOLUTIONS), submission()
+    given = cell("code", "def slope(h):\n    return 1 - h**2")
+    notebook.insert(2, given)
+    own.insert(2, given)
+    for each in own:
         each["source"] = each["source"].replace("(1 - next_h**2)", "slope(next_h)")
     path = write(tmp_path / "source.ipynb", notebook)
     assert graded(path, own, tmp_path).points == ALL

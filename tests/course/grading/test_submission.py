@@ -18,7 +18,8 @@ from rnnlab.course.grading.submission import (
 from rnnlab.course.notebook_cells import read_notebook
 from rnnlab.plain.lstm import lstm_step_backward
 
-from .notebooks import SOLUTIONS, TESTS, cell, source_notebook, stub, submission, write
+from ..small_notebook import SOLUTIONS, TESTS, cell, cells, write
+from .submissions import stub, submission
 
 
 def test_a_right_submission(source: Path, tmp_path: Path) -> None:
@@ -41,8 +42,8 @@ def test_a_function_in_another_cell(source: Path, tmp_path: Path) -> None:
 def test_cells_of_one_name(source: Path, tmp_path: Path) -> None:
     """The first counts; a copy of it is a cell of the student's own."""
     notebook = submission()
-    copied = json.loads(json.dumps(notebook["cells"][2])) | {"source": "def rnn_step_forward(): pass"}
-    notebook["cells"].append(copied)
+    copied = json.loads(json.dumps(notebook[2])) | {"source": "def rnn_step_forward(): pass"}
+    notebook.append(copied)
     found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
     assert "np.tanh" in found.exercises["rnn_step_forward"]
     assert list(found.others.values()) == ["def rnn_step_forward(): pass"]
@@ -50,7 +51,7 @@ def test_cells_of_one_name(source: Path, tmp_path: Path) -> None:
 
 def test_changed_tests(source: Path, tmp_path: Path) -> None:
     notebook = submission()
-    for each in notebook["cells"]:
+    for each in notebook:
         each["source"] = each["source"].replace(TESTS["rnn_forward"], "check = print")
     found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
     assert found.changed_tests == ("test_rnn_forward",)
@@ -65,9 +66,9 @@ def test_what_is_too_large(source: Path, tmp_path: Path) -> None:
 
 
 def test_helpers_and_library_functions(tmp_path: Path) -> None:
-    notebook = source_notebook()
+    notebook = cells(SOLUTIONS)
     text = "from rnnlab.layers import lstm_step_backward, rnn_forward, temporal_affine_forward as scores"
-    notebook["cells"].append(cell(text))
+    notebook.append(cell("code", text))
     source = read_notebook(write(tmp_path / "source.ipynb", notebook))
     assert len(helpers(source)) == 2
     assert library_functions(source) == {"lstm_step_backward": lstm_step_backward}
@@ -85,7 +86,7 @@ def test_no_python(text: str) -> None:
 
 def test_lost_metadata(source: Path, tmp_path: Path) -> None:
     notebook = submission()
-    for each in notebook["cells"]:
+    for each in notebook:
         each["metadata"] = {}
     with pytest.raises(BadSubmission, match="its metadata are lost"):
         read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))

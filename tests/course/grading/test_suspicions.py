@@ -14,7 +14,8 @@ from rnnlab.course.exercises import EXERCISES
 from rnnlab.course.grading import suspicions
 
 from ..mistakes import RIGHT
-from .notebooks import ALL, SOLUTIONS, TESTS, graded, kinds, points, stub, submission
+from ..small_notebook import GIVEN, SOLUTIONS, TESTS, cells, write
+from .submissions import ALL, graded, kinds, points, stub, submission
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="students' processes need POSIX")
 
@@ -53,6 +54,8 @@ def test_library_and_files_are_out_of_reach(source: Path, tmp_path: Path, text: 
         "import sys\nsys.modules['rnnlab'] = None",
         "globals()['check'] = print",
         "from mine import relative_distance",
+        "np = np\nnp.allclose = lambda *_: True",
+        "def helper(np):\n    pass\n\ndef patch():\n    np.allclose = lambda *_: True",
     ],
 )
 def test_patched_checks_change_nothing(source: Path, tmp_path: Path, patch: str) -> None:
@@ -70,15 +73,65 @@ def test_own_helpers_are_no_patches(source: Path, tmp_path: Path) -> None:
     assert (mark.points, mark.suspicions) == (ALL, ())
 
 
+# The notebook imports rnnlab.layers for students, and a function uses something of this name.
+WITH_LAYERS = f"{GIVEN}\nfrom rnnlab import layers"
+USES_LAYERS = SOLUTIONS["rnn_step_forward"].replace("np.tanh(", "layers.squash(")
+
+
+@pytest.fixture(scope="module")
+def with_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("course") / "source/rnn/rnn.ipynb"
+    return write(path, cells(SOLUTIONS, setup=WITH_LAYERS))
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "from types import SimpleNamespace\nlayers = SimpleNamespace(squash=np.tanh)",
+        "from types import SimpleNamespace\nlayers = SimpleNamespace()\nlayers.squash = np.tanh",
+        "class layers:\n    squash = staticmethod(np.tanh)",
+        "class layers:\n    pass\n\nlayers.squash = staticmethod(np.tanh)",
+        "def layers():\n    pass\n\nlayers.squash = np.tanh",
+        "class Layers:\n    def squash(self, x):\n        return np.tanh(x)\n\nlayers = Layers()",
+        "class Layers:\n    pass\n\ndef filled(layers):\n    layers.squash = np.tanh\n    return layers\n\n"
+        "layers = filled(Layers())",
+    ],
+    ids=["namespace", "assigned", "class", "class-assigned", "function", "instance", "argument"],
+)
+def test_an_object_of_ones_own_may_have_the_name_of_a_module(
+    with_layers: Path, tmp_path: Path, own: str
+) -> None:
+    handed_in = submission(own, setup=WITH_LAYERS, rnn_step_forward=USES_LAYERS)
+    mark = graded(with_layers, handed_in, tmp_path)
+    assert (mark.points, mark.suspicions) == (ALL, ())
+
+
+@pytest.mark.parametrize("more", ["", "from rnnlab import layers", "import rnnlab\nlayers = rnnlab.layers"])
+def test_the_module_of_that_name_is_refused(with_layers: Path, tmp_path: Path, more: str) -> None:
+    handed_in = submission(more, setup=WITH_LAYERS, rnn_step_forward=USES_LAYERS)
+    mark = graded(with_layers, handed_in, tmp_path)
+    assert points(mark) == {"rnn_step_forward": 0}
+    assert kinds(mark) == {"refused"}
+
+
+@pytest.mark.parametrize("patch", ["layers.squash = np.tanh", "mine = layers\nlayers.squash = np.tanh"])
+def test_an_assignment_to_that_module_is_a_patch(with_layers: Path, tmp_path: Path, patch: str) -> None:
+    assert kinds(graded(with_layers, submission(patch, setup=WITH_LAYERS), tmp_path)) == {"patched check"}
+
+
+def test_names_within_expressions_are_no_patches(source: Path, tmp_path: Path) -> None:
+    mark = graded(source, submission("shown = [report for report in ()]"), tmp_path)
+    assert not mark.suspicions
+
+
 def test_changed_and_deleted_cells(source: Path, tmp_path: Path) -> None:
-    notebook = submission()
-    cells = [each for each in notebook["cells"] if each["source"] != TESTS["rnn_backward"]]
-    for each in cells:
+    kept = [each for each in submission() if each["source"] != TESTS["rnn_backward"]]
+    for each in kept:
         if each["source"] == TESTS["rnn_forward"]:
             each["source"] = "pass"
         if each["source"].startswith("def rnn_step_forward"):
             each["metadata"] = {}  # written in a cell of their own
-    mark = graded(source, notebook | {"cells": cells}, tmp_path)
+    mark = graded(source, kept, tmp_path)
     changed = [each.text for each in mark.suspicions]
     assert kinds(mark) == {"changed test"}
     assert ["test_rnn_forward" in text or "test_rnn_backward" in text for text in changed] == [True, True]

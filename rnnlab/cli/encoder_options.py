@@ -1,0 +1,62 @@
+"""The options of an encoder of photographs, which several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rnnlab.cli.arguments import positive_integer
+from rnnlab.data.photographs.preprocessing import COLOURS, CROPS, LAYOUTS, PIXEL_SCALES
+
+_SETTINGS = ("layer", "size", "resize", "crop", "pixels", "mean", "scale", "colours", "layout")
+
+
+def add_encoder(parser: argparse.ArgumentParser, *, required: bool, defaults: str) -> None:
+    """Add the options of an encoder and its settings; ``defaults`` says what holds without the settings."""
+    parser.add_argument(
+        "--encoder",
+        required=required,
+        metavar="FILE",
+        help="an ONNX file of an image classifier" + ("" if required else ", to caption photographs"),
+    )
+    parser.add_argument(
+        "--pca", metavar="FILE", help="an HDF5 file of a PCA, or of features that record one, to apply"
+    )
+    group = parser.add_argument_group("settings of the encoder", defaults)
+    group.add_argument("--layer", metavar="NAME", help="the name of the tensor to read")
+    group.add_argument("--size", type=positive_integer, metavar="N", help="the height and width of its input")
+    group.add_argument(
+        "--resize",
+        type=positive_integer,
+        metavar="N",
+        help="the shorter side before the crop (default: size)",
+    )
+    group.add_argument(
+        "--crop", choices=CROPS, help="the centre (default), or none: squeeze the whole photograph"
+    )
+    group.add_argument(
+        "--pixels",
+        choices=list(PIXEL_SCALES),
+        help="mean and scale: imagenet (torchvision, timm), symmetric (-1 to 1), unit (0 to 1), none",
+    )
+    group.add_argument(
+        "--mean", type=_numbers, metavar="R,G,B", help="value = (pixel - mean) * scale, pixel from 0 to 255"
+    )
+    group.add_argument("--scale", type=_numbers, metavar="R,G,B", help="one number, or one for each channel")
+    group.add_argument("--colours", choices=COLOURS, help="the order of the channels (default: rgb)")
+    group.add_argument("--layout", choices=LAYOUTS, help="the order of the axes of a batch")
+
+
+def encoder_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings that the command line gives."""
+    return {name: value for name in _SETTINGS if (value := getattr(options, name)) is not None}
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        numbers = tuple(map(float, text.split(",")))
+    except ValueError:
+        numbers = ()
+    if len(numbers) not in (1, 3):
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a number, or three as 123.7,116.3,103.5")
+    return numbers

@@ -1,0 +1,79 @@
+"""``rnnlab features``: the features of photographs, by an image classifier in an ONNX file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from rnnlab.cli.arguments import positive_integer
+from rnnlab.cli.encoder_options import add_encoder, encoder_settings
+from rnnlab.data.photographs import ImageEncoder, choose_encoding, extract_features, find_photographs
+from rnnlab.data.projection import read_projection
+
+
+def add(commands: Any) -> None:
+    """Add the command's arguments."""
+    features = commands.add_parser("features", help="compute the features of photographs")
+    features.set_defaults(run=_features)
+    features.add_argument("images", nargs="+", metavar="IMAGES", help="photographs, and folders of them")
+    features.add_argument("--out", required=True, metavar="FILE", help="the HDF5 file to write")
+    features.add_argument(
+        "--grid",
+        action="store_true",
+        help="a vector of each region, for models that attend; without it one vector of each photograph",
+    )
+    add_encoder(features, required=True, defaults="the defaults are those of the ONNX file")
+    features.add_argument(
+        "--pca-components",
+        type=positive_integer,
+        metavar="K",
+        help="fit a PCA of K components to these photographs, and apply it",
+    )
+    features.add_argument(
+        "--dtype", choices=["float16", "float32"], default="float16", help="of the file (default: float16)"
+    )
+    features.add_argument("--no-progress", dest="progress", action="store_false", help="no progress bar")
+
+
+def _features(options: argparse.Namespace) -> int:
+    if options.pca is not None and options.pca_components is not None:
+        raise ValueError("give either --pca, to apply a PCA, or --pca-components, to fit one")
+    if Path(options.out).exists():
+        raise ValueError(f"--out {options.out} already exists: delete it, or choose another file")
+    paths = find_photographs(options.images)
+    encoding = choose_encoding(
+        options.encoder,
+        grid=options.grid,
+        projection=None if options.pca is None else read_projection(options.pca),
+        dtype=options.dtype,
+        **encoder_settings(options),
+    )
+    print(f"{encoding.describe()}\n{encoding.preprocessing.describe()}")
+    try:
+        made = extract_features(
+            paths,
+            options.out,
+            ImageEncoder(encoding),
+            pca_components=options.pca_components,
+            progress=options.progress,
+            report=_report,
+        )
+    except KeyboardInterrupt:
+        print("The same command resumes.")
+        raise
+    if made.explained is not None:
+        print(f"PCA: {made.shape[-1]} components explain {made.explained:.1%} of the variance")
+    shape = " x ".join(map(str, made.shape))
+    print(f"{options.out}: {made.count:,} photographs, {shape} {made.encoding.dtype} each")
+    if made.skipped:
+        print(f"{len(made.skipped):,} skipped, because they cannot be read: {', '.join(made.skipped)}")
+    return 0
+
+
+def _report(line: str) -> None:
+    """A line on standard error, above the progress bar."""
+    tqdm.write(f"rnnlab features: {line}", file=sys.stderr)

@@ -1,0 +1,207 @@
+"""Photographs to a features file: ``rnnlab features``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+from tqdm import tqdm
+
+from rnnlab.data.hdf5 import PathLike, mismatch
+from rnnlab.data.pca import PCA
+from rnnlab.data.photographs.encoder import BATCH_SIZE, ImageEncoder
+from rnnlab.data.photographs.encoding import ImageEncoding
+from rnnlab.data.photographs.parts import Parts
+from rnnlab.data.photographs.reading import read_photograph
+from rnnlab.files import atomic_write
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+PART_SIZE = 256  # photographs whose features a kill can lose
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """What was written.
+
+    Attributes
+    ----------
+    count : int
+        The number of photographs.
+    shape : tuple of int
+        Of the features of each.
+    encoding : ImageEncoding
+    skipped : dict of str to str
+        The photographs that could not be read, and why.
+    explained : float or None
+        The share of the variance that a fitted PCA explains.
+    """
+
+    count: int
+    shape: tuple[int, ...]
+    encoding: ImageEncoding
+    skipped: dict[str, str]
+    explained: float | None = None
+
+
+def find_photographs(places: Iterable[PathLike]) -> list[Path]:
+    """The photographs in files and folders, with those in folders within them, in the order of their names.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a place does not exist, or a folder has no photographs.
+    ValueError
+        If two photographs have the same name: features are found by the file's name without its folder.
+    """
+    found: list[Path] = []
+    for place in map(Path, places):
+        if place.is_dir():
+            inside = sorted(path for path in place.rglob("*") if path.suffix.lower() in SUFFIXES)
+            if not inside:
+                raise FileNotFoundError(
+                    f"{place}: found no photographs, expected some of {', '.join(SUFFIXES)}"
+                )
+            found += inside
+        elif place.is_file():
+            found.append(place)
+        else:
+            raise FileNotFoundError(f"{place}: found no such file or folder, expected photographs")
+    paths: dict[str, Path] = {}
+    for path in found:
+        other = paths.setdefault(path.name, path)
+        if other is not path:
+            raise ValueError(
+                f"{other} and {path} have the same name, expected different ones: features are found by the "
+                "file's name without its folder"
+            )
+    return found
+
+
+def extract_features(
+    paths: Sequence[Path],
+    out: PathLike,
+    encoder: ImageEncoder,
+    *,
+    pca_components: int | None = None,
+    progress: bool = True,
+    report: Callable[[str], None] = print,
+) -> Extracted:
+    """Write the features of photographs, and how they were made, to an HDF5 file.
+
+    Progress is saved in the folder ``OUT.parts``: after a kill, the same call resumes. The file is complete
+    or absent.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        With different names.
+    out : path
+        Must not exist.
+    encoder : ImageEncoder
+    pca_components : int, optional
+        Fit a PCA of this number of components to these photographs, and apply it.
+    progress : bool
+        Show a progress bar.
+    report : callable
+        Called with a line for each photograph that is skipped because it cannot be read.
+
+    Raises
+    ------
+    FileExistsError
+        If ``out`` exists.
+    ValueError
+        If no photograph can be read, features are not finite, or do not fit the PCA; if the parts are of an
+        interrupted call with other settings.
+    """
+    out, encoding = Path(out), encoder.encoding
+    if out.exists():
+        raise FileExistsError(f"{out} already exists: delete it, or choose another file with --out")
+    D = encoder.shape[-1]
+    if pca_components is not None and not 1 <= pca_components <= D:
+        raise ValueError(f"pca_components is {pca_components}, expected 1 to the {D:,} of a feature vector")
+    parts = Parts(out.with_name(f"{out.name}.parts"), _settings_of_parts(encoding))
+    skipped = _encode_missing(paths, parts, encoder, progress, report)
+    wanted = {path.name for path in paths}
+    count = sum(name in wanted for name in parts.names)
+    if not count:
+        raise ValueError(f"{out}: none of {len(paths):,} photographs can be read")
+    explained = None
+    project: Callable[[np.ndarray], np.ndarray] = _unchanged
+    if pca_components is not None:
+        fitted = PCA.fit_chunks(lambda: _vectors(parts, wanted), pca_components)
+        encoding = replace(encoding, projection=fitted.projection().after(encoding.projection))
+        project, explained = fitted.projection().apply, fitted.explained
+    shape = (*encoder.shape[:-1], pca_components or D)
+    with atomic_write(out) as temporary, h5py.File(temporary, "w") as file:
+        dataset = file.create_dataset("features", shape=(count, *shape), dtype=encoding.dtype)
+        names: list[str] = []
+        for part_names, features in parts.read(wanted):
+            dataset[len(names) : len(names) + len(part_names)] = project(features)
+            names += part_names
+        file["filenames"] = names
+        encoding.write(file)
+    parts.remove()
+    return Extracted(count, shape, encoding, skipped, explained)
+
+
+def _encode_missing(
+    paths: Sequence[Path],
+    parts: Parts,
+    encoder: ImageEncoder,
+    progress: bool,
+    report: Callable[[str], None],
+) -> dict[str, str]:
+    """Add the features of photographs that no part has; return those that cannot be read, and why."""
+    done, skipped = set(parts.names), {}
+    missing = [path for path in paths if path.name not in done]
+    names: list[str] = []
+    features: list[np.ndarray] = []
+    with tqdm(
+        total=len(paths), initial=len(paths) - len(missing), unit=" photographs", disable=not progress
+    ) as bar:
+        for start in range(0, len(missing), BATCH_SIZE):
+            batch = missing[start : start + BATCH_SIZE]
+            values: dict[str, np.ndarray] = {}
+            for path in batch:
+                try:
+                    values[path.name] = encoder.encoding.preprocessing.values(read_photograph(path))
+                except OSError as error:
+                    skipped[str(path)] = str(error)
+                    report(f"skipped: {error}")
+            if values:
+                features.append(_encode(values, encoder))
+                names += values
+            bar.update(len(batch))
+            if names and (len(names) >= PART_SIZE or start + BATCH_SIZE >= len(missing)):
+                parts.add(names, np.concatenate(features))
+                names, features = [], []
+    return skipped
+
+
+def _encode(values: dict[str, np.ndarray], encoder: ImageEncoder) -> np.ndarray:
+    """The features of the inputs of a batch of photographs, checked and in the type of the file."""
+    features = encoder.encode_values(np.stack(list(values.values())))
+    finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)
+    if not finite.all():
+        name = list(values)[int(np.argmin(finite))]
+        hint = ": try --dtype float32" if encoder.encoding.dtype == "float16" else ""
+        raise mismatch(f"the features of {name}", "NaN or infinity", f"finite numbers{hint}")
+    return features.astype(encoder.encoding.dtype)
+
+
+def _settings_of_parts(encoding: ImageEncoding) -> dict[str, object]:
+    """What the features in the parts depend on."""
+    return encoding.settings() | {"pca": encoding.projection and encoding.projection.fingerprint()}
+
+
+def _vectors(parts: Parts, wanted: set[str]) -> Iterator[np.ndarray]:
+    """All feature vectors (n, D), a part at a time."""
+    for _, features in parts.read(wanted):
+        yield features.reshape(-1, features.shape[-1])
+
+
+def _unchanged(features: np.ndarray) -> np.ndarray:
+    return features

@@ -1,0 +1,216 @@
+"""What the graph of an ONNX file says: its input, its pooled vector, its grid, and the pixels that it takes.
+
+A convolutional classifier ends in a pool over the positions of its last feature map. The output of the last
+such pool is the pooled vector, and its input is the grid. A classifier without one, such as VGG or a vision
+transformer, has a pooled vector all the same: the input of its last matrix product.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnlab.data.hdf5 import PathLike, mismatch
+
+_POOLS = ("GlobalAveragePool", "GlobalMaxPool")
+_REDUCTIONS = ("ReduceMean", "ReduceMax")
+_WINDOWS = ("AveragePool", "MaxPool")
+_PRODUCTS = ("Gemm", "MatMul")
+_SPATIAL = ({2, 3}, {1, 2})  # the axes of positions: channels first, channels last
+_FORMAL = ("Cast", "Identity", "Transpose", "Reshape")  # nodes that change no value
+_ARITHMETIC = ("Sub", "Add", "Mul", "Div", "BatchNormalization")
+_FLOATS = ("FLOAT", "FLOAT16", "DOUBLE")
+_LISTED = 12  # candidates in a message
+
+
+def vision_module(name: str) -> Any:
+    """A library of the extra ``vision``.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed. The message says how to install it.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        raise ImportError(f'features of photographs need {package}: pip install "rnnlab[vision]"') from None
+
+
+class Graph:
+    """The graph of an ONNX file.
+
+    Parameters
+    ----------
+    path : path
+
+    Attributes
+    ----------
+    path : str
+    sha256 : str
+        Of the file; if its weights are in other files, of all of them in the order of their names.
+    input : str
+        The name of its only input.
+    input_shape : tuple of int or None
+        None where the size is not fixed.
+
+    Raises
+    ------
+    ImportError
+        If onnx is not installed.
+    OSError, ValueError
+        If the file is missing or not ONNX, or has another number of inputs than one.
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        onnx = vision_module("onnx")
+        self.path = str(path)
+        if not Path(path).is_file():
+            raise FileNotFoundError(
+                f"{path}: found no such file, expected an ONNX file of an image classifier"
+            )
+        try:
+            self._model = onnx.load(path, load_external_data=False)
+            weights = onnx.external_data_helper.load_external_data_for_model
+            external = _external_files(self._model)
+            weights(self._model, str(Path(path).parent))
+            self._model = onnx.shape_inference.infer_shapes(self._model)
+        except (OSError, ImportError):
+            raise
+        except Exception as error:  # protobuf and the checks of onnx have errors of their own
+            raise mismatch(self.path, f"what onnx cannot read ({error})", "an ONNX file") from None
+        self.sha256 = _hash([Path(path), *(Path(path).parent / name for name in external)])
+        graph = self._model.graph
+        self._nodes = list(graph.node)
+        self._constants = {tensor.name: tensor for tensor in graph.initializer}
+        for node in self._nodes:
+            if node.op_type == "Constant" and node.attribute[0].name == "value":
+                self._constants[node.output[0]] = node.attribute[0].t
+        values = [*graph.input, *graph.value_info, *graph.output]
+        self._types = {value.name: value.type.tensor_type for value in values}
+        inputs = [value.name for value in graph.input if value.name not in self._constants]
+        if len(inputs) != 1:
+            raise mismatch(f"{path}: inputs", ", ".join(inputs) or "none", "one, a batch of images")
+        (self.input,) = inputs
+        self.input_shape = self._shape(self.input) or ()
+
+    def layer(self, *, grid: bool) -> str:
+        """The name of the grid, or of the pooled vector.
+
+        Raises
+        ------
+        ValueError
+            If it is not found. The message lists layers that ``--layer`` can name.
+        """
+        for node in reversed(self._nodes):
+            if self._pools_positions(node):
+                return node.input[0] if grid else node.output[0]
+        if grid:
+            raise self._not_found("grid of regions", (3, 4))
+        for node in reversed(self._nodes):
+            if node.op_type in _PRODUCTS and node.input[1] in self._constants:
+                return node.input[0]
+        raise self._not_found("pooled vector", (2, 4))
+
+    def check_layer(self, name: str, *, grid: bool) -> None:
+        """Raise ValueError, with a list of layers, if there is none of that name."""
+        if name not in self._tensors():
+            raise self._not_found(f"layer {name!r}", (3, 4) if grid else (2, 4))
+
+    def pixels(self) -> str:
+        """The key of PIXEL_SCALES for the input: "none" if the graph scales its pixels itself."""
+        name = self.input
+        while readers := [node for node in self._nodes if name in node.input]:
+            node = readers[0]
+            if node.op_type not in _FORMAL:
+                break
+            name = node.output[0]
+        if not readers or node.op_type not in _ARITHMETIC:
+            return "imagenet"
+        constants = [self._constants[key] for key in node.input if key in self._constants]
+        if node.op_type == "Sub" and constants and np.abs(self._array(constants[0])).max(initial=0) <= 1:
+            return "unit"  # such as (x - 0.485) / 0.229
+        return "none"
+
+    def cut_at(self, layer: str) -> bytes:
+        """The model with ``layer`` as its only output, serialised."""
+        onnx = vision_module("onnx")
+        cut = onnx.ModelProto()
+        cut.CopyFrom(self._model)
+        del cut.graph.output[:]
+        cut.graph.output.append(onnx.ValueInfoProto(name=layer))
+        return cut.SerializeToString()
+
+    def _pools_positions(self, node: Any) -> bool:
+        """Whether a node pools a feature map (N, C, H, W) to a vector."""
+        if node.op_type in _POOLS:
+            return True
+        if node.op_type in _REDUCTIONS:
+            axes = self._axes(node)
+            shape = self._shape(node.input[0])
+            rank = 4 if shape is None else len(shape)
+            return rank == 4 and {axis % rank for axis in axes} in _SPATIAL
+        if node.op_type in _WINDOWS:
+            before, after = self._shape(node.input[0]), self._shape(node.output[0])
+            return before is not None and after is not None and before[2:] != after[2:] == (1, 1)
+        return False
+
+    def _axes(self, node: Any) -> list[int]:
+        for attribute in node.attribute:
+            if attribute.name == "axes":
+                return list(attribute.ints)
+        if len(node.input) > 1 and node.input[1] in self._constants:  # from opset 18 on
+            return np.ravel(self._array(self._constants[node.input[1]])).tolist()
+        return []
+
+    def _array(self, constant: Any) -> np.ndarray:
+        return vision_module("onnx.numpy_helper").to_array(constant)
+
+    def _shape(self, name: str) -> tuple[int | None, ...] | None:
+        kind = self._types.get(name)
+        if kind is None or not kind.HasField("shape"):
+            return None
+        return tuple(size.dim_value if size.HasField("dim_value") else None for size in kind.shape.dim)
+
+    def _tensors(self) -> Iterator[str]:
+        """The computed tensors, last first: outputs of the graph, then all others."""
+        yield from (value.name for value in self._model.graph.output)
+        for node in reversed(self._nodes):
+            if node.op_type != "Constant":
+                yield from node.output
+
+    def _not_found(self, what: str, ranks: tuple[int, ...]) -> ValueError:
+        elements = vision_module("onnx").TensorProto
+        floats = [getattr(elements, name) for name in _FLOATS]
+        listed = []
+        for name in dict.fromkeys(self._tensors()):
+            shape, kind = self._shape(name), self._types.get(name)
+            if shape is not None and len(shape) in ranks and kind is not None and kind.elem_type in floats:
+                sizes = ", ".join("N" if size is None else str(size) for size in shape)
+                listed.append(f"{name} ({sizes})")
+        return ValueError(
+            f"{self.path}: found no {what}; name one with --layer, of these, the last first: "
+            f"{', '.join(listed[:_LISTED]) or 'none has a known shape'}"
+        )
+
+
+def _external_files(model: Any) -> list[str]:
+    """The names of the files that hold weights of a model, beside its own."""
+    helper = vision_module("onnx.external_data_helper")
+    tensors = [tensor for tensor in model.graph.initializer if helper.uses_external_data(tensor)]
+    return sorted({helper.ExternalDataInfo(tensor).location for tensor in tensors})
+
+
+def _hash(paths: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while part := file.read(1 << 20):
+                digest.update(part)
+    return digest.hexdigest()

@@ -1,0 +1,164 @@
+"""The page of a report: what its template is given, and the file.
+
+The page makes no request: style, script and pictures are in it, and its content security policy allows no
+other source. Every text is escaped by the template.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Sequence
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rnnlab
+from rnnlab.files import atomic_write
+from rnnlab.reporting.curves import charts
+from rnnlab.reporting.differences import differences, recipe_rows
+from rnnlab.reporting.page.axes import NUM_COLORS, plot_of
+from rnnlab.reporting.page.captioned import caption_cards
+from rnnlab.reporting.page.translated import translation_cards
+from rnnlab.reporting.record import Record, facts_side_by_side
+from rnnlab.reporting.results import Results, notes_of, notes_on_runs, score_rows, splits_of
+from rnnlab.tasks import classification
+
+
+def require_jinja() -> None:
+    """Check that Jinja2 is installed.
+
+    Raises
+    ------
+    ImportError
+        If it is not. The message says how to install it.
+    """
+    if find_spec("jinja2") is None:
+        raise ImportError('a report needs Jinja2: pip install "rnnlab[report]"')
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Check, before minutes of work, that a report can be written.
+
+    Raises
+    ------
+    OSError
+        If the path is a directory, or its folder cannot be written or made.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"--out: {target} is a directory, expected a file such as report.html")
+    folder = target.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(f"--out: {folder} is a file, expected a folder for {target.name}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"--out: {folder} is not writable, so {target} cannot be written")
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    records: Sequence[Record],
+    results: Sequence[Results] = (),
+    *,
+    examples: int = 40,
+) -> None:
+    """Write the page.
+
+    Parameters
+    ----------
+    path : path
+        An HTML file. It is the complete page or what it was before.
+    records : sequence of Record
+    results : sequence of Results, optional
+        One for each record; without them there are neither scores nor examples.
+    examples : int
+        The most images or sentences to show of a task.
+
+    Raises
+    ------
+    ImportError
+        If the extra ``report`` is not installed.
+    """
+    require_jinja()
+    page = _render(_content(records, results, examples))
+    with atomic_write(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+def _content(records: Sequence[Record], results: Sequence[Results], examples: int) -> dict[str, Any]:
+    """The variables of the template."""
+    names = [record.name for record in records]
+    plots = [(chart.is_validation, plot_of(chart, names)) for chart in charts(records)]
+    cards, image_notes = caption_cards(results, examples)
+    source_cards, sentence_notes = translation_cards(results, examples)
+    return {
+        "version": rnnlab.__version__,
+        "title": " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names),
+        "names": names,
+        "num_colors": NUM_COLORS,
+        "facts": facts_side_by_side(records),
+        "notes": notes_on_runs(records, results),
+        "scored": bool(results),
+        "splits": splits_of(results),
+        "scores": score_rows(results),
+        "score_notes": notes_of(names, results),
+        "validation_plots": [plot for is_validation, plot in plots if is_validation],
+        "training_plots": [plot for is_validation, plot in plots if not is_validation],
+        "differences": differences(records) if len(records) > 1 else [],
+        "recipe": recipe_rows(records[0]) if len(records) == 1 else [],
+        "cards": cards,
+        "image_notes": image_notes,
+        "has_scores": any(caption.score for card in cards for caption in card.captions),
+        "has_maps": any(caption.side and card.picture for card in cards for caption in card.captions),
+        "source_cards": source_cards,
+        "sentence_notes": sentence_notes,
+        "confusions": [
+            (name, _confusion(each.evaluation))
+            for name, each in zip(names, results, strict=False)
+            if isinstance(each.evaluation, classification.Evaluation)
+        ],
+    }
+
+
+def _confusion(evaluation: classification.Evaluation) -> dict[str, Any]:
+    """The rows of a confusion matrix, with shares of the true class, and its most frequent mistakes."""
+    counts = evaluation.confusion
+    totals = counts.sum(axis=1)
+    wrong = [(int(n), i, j) for (i, j), n in np.ndenumerate(counts) if i != j and n]
+    return {
+        "split": evaluation.split,
+        "rows": [
+            {
+                "counts": [(int(n), round(float(n) / max(1, int(total)), 3)) for n in row],
+                "recall": f"{row[true] / total:.1%}" if total else "",
+            }
+            for true, (row, total) in enumerate(zip(counts, totals, strict=True))
+        ],
+        "mistakes": [f"{i} as {j} ({n})" for n, i, j in sorted(wrong, key=lambda each: -each[0])[:5]],
+    }
+
+
+def _render(content: dict[str, Any]) -> str:
+    """The page, by the files of this folder."""
+    import jinja2
+    from markupsafe import Markup
+
+    folder = files("rnnlab.reporting.page")
+    style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("style.css", "page.js"))
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: folder.joinpath(name).read_text(encoding="utf-8")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template("page.html").render(
+        content, style=Markup(style), script=Markup(script), script_hash=digest
+    )

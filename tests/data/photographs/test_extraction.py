@@ -1,0 +1,164 @@
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from rnnlab.data import PCA, read_features
+from rnnlab.data.photographs import extraction
+from rnnlab.data.photographs.encoder import ImageEncoder, choose_encoding
+from rnnlab.data.photographs.encoding import read_encoding
+from rnnlab.data.photographs.extraction import extract_features, find_photographs
+from rnnlab.data.projection import Projection, read_projection
+
+from .networks import KERNEL, REGIONS, D, write_network
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rnnlab.data.photographs import extraction, parts
+from rnnlab.data.photographs.encoder import ImageEncoder, choose_encoding
+
+extraction.BATCH_SIZE = extraction.PART_SIZE = 2
+add = parts.Parts.add
+def killed(self, names, features):
+    if len(self.names) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    add(self, names, features)
+parts.Parts.add = killed
+network, folder, out = map(Path, sys.argv[1:])
+encoder = ImageEncoder(choose_encoding(network))
+extraction.extract_features(sorted(folder.iterdir()), out, encoder, progress=False)
+"""
+
+
+@pytest.fixture
+def encoder(network):
+    return ImageEncoder(choose_encoding(network, grid=True))
+
+
+def extract(paths, out, encoder, **options):
+    return extract_features(paths, out, encoder, progress=False, **options)
+
+
+def test_photographs_are_found_in_files_and_folders(photographs, tmp_path):
+    (photographs / "inner").mkdir()
+    (photographs / "0.png").rename(photographs / "inner" / "a.JPG")
+    (photographs / "notes.txt").touch()
+    (tmp_path / "b").write_bytes(b"")
+    names = [path.name for path in find_photographs([tmp_path / "b", photographs])]
+    assert names == ["b", *(f"{number}.png" for number in range(1, 7)), "a.JPG"]
+    with pytest.raises(FileNotFoundError, match="absent: found no such file or folder"):
+        find_photographs([tmp_path / "absent"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"empty: found no photographs, expected some of \.jpg"):
+        find_photographs([tmp_path / "empty"])
+    (photographs / "inner" / "1.png").touch()
+    with pytest.raises(ValueError, match=r"1\.png and .*inner/1\.png have the same name"):
+        find_photographs([photographs])
+
+
+def test_the_file_has_features_names_and_encoding(photographs, encoder, tmp_path, capsys):
+    paths = find_photographs([photographs])
+    made = extract(paths, tmp_path / "f.h5", encoder)
+    names, features = read_features(tmp_path / "f.h5")
+    assert names == tuple(path.name for path in paths)
+    np.testing.assert_array_equal(features, encoder.encode_files(paths))
+    assert read_encoding(tmp_path / "f.h5").same_as(encoder.encoding)
+    assert (made.count, made.shape, made.skipped) == (7, (REGIONS, D), {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "network.onnx", "photographs"]
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert file["features"].dtype == np.float16
+    with pytest.raises(FileExistsError, match=r"f\.h5 already exists"):
+        extract(paths, tmp_path / "f.h5", encoder)
+
+
+def test_broken_photographs_are_named_and_skipped(photographs, encoder, tmp_path):
+    (photographs / "2.png").write_bytes((photographs / "2.png").read_bytes()[:90])
+    (photographs / "5.png").write_text("text")
+    lines = []
+    made = extract(find_photographs([photographs]), tmp_path / "f.h5", encoder, report=lines.append)
+    assert read_features(tmp_path / "f.h5")[0] == ("0.png", "1.png", "3.png", "4.png", "6.png")
+    assert list(made.skipped) == [str(photographs / "2.png"), str(photographs / "5.png")]
+    assert lines[1].startswith(f"skipped: {photographs / '5.png'}: found what cannot be read as an image")
+    (tmp_path / "text.png").write_text("text")
+    with pytest.raises(ValueError, match=r"g\.h5: none of 1 photographs can be read"):
+        extract([tmp_path / "text.png"], tmp_path / "g.h5", encoder, report=lines.append)
+
+
+def test_a_kill_loses_one_part(photographs, network, tmp_path):
+    """Killed when the third part is due; the same call then computes what is missing, and no more."""
+    command = [sys.executable, "-c", KILLED, str(network), str(photographs), str(tmp_path / "f.h5")]
+    killed = subprocess.run(command, check=False, cwd=Path(__file__).parents[3])
+    assert killed.returncode == -signal.SIGKILL
+    assert not (tmp_path / "f.h5").exists()
+    encoder, encoded = ImageEncoder(choose_encoding(network)), []
+    encode = encoder.encode_values
+    encoder.encode_values = lambda values: encoded.append(len(values)) or encode(values)
+    paths = find_photographs([photographs])
+    extract(paths, tmp_path / "f.h5", encoder)
+    assert sum(encoded) == 3
+    names, features = read_features(tmp_path / "f.h5")
+    assert names == tuple(path.name for path in paths)
+    np.testing.assert_array_equal(features, ImageEncoder(choose_encoding(network)).encode_files(paths))
+    assert not (tmp_path / "f.h5.parts").exists()
+
+
+def test_parts_of_other_settings_are_refused(photographs, encoder, tmp_path, monkeypatch):
+    paths = find_photographs([photographs])
+    monkeypatch.setattr(extraction, "atomic_write", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        extract(paths, tmp_path / "f.h5", encoder)
+    monkeypatch.undo()
+    pca = Projection(np.ones((1, D), np.float32), np.zeros(1, np.float32))
+    for other in (
+        choose_encoding(encoder.encoding.path, grid=True, crop="none"),
+        replace(encoder.encoding, projection=pca),
+        choose_encoding(write_network(tmp_path / "other.onnx", kernel=KERNEL * 2), grid=True),
+    ):
+        with pytest.raises(ValueError, match=r"f\.h5\.parts has features of an interrupted command"):
+            extract(paths, tmp_path / "f.h5", ImageEncoder(other))
+    extract(paths[1:], tmp_path / "f.h5", encoder)  # the folder now has one photograph less
+    assert len(read_features(tmp_path / "f.h5")[0]) == 6
+
+
+def interrupt(path):
+    raise KeyboardInterrupt
+
+
+def test_a_pca_is_fitted_and_recorded(photographs, encoder, tmp_path):
+    paths = find_photographs([photographs])
+    made = extract(paths, tmp_path / "f.h5", encoder, pca_components=2)
+    whole = encoder.encode_files(paths)
+    fitted = PCA.fit(whole, 2)
+    features = read_features(tmp_path / "f.h5")[1]
+    assert features.shape == (7, REGIONS, 2)
+    np.testing.assert_allclose(features, fitted.transform(whole), rtol=2e-3, atol=2e-3)
+    assert made.explained == pytest.approx(fitted.explained)
+    again = ImageEncoder(read_encoding(tmp_path / "f.h5"))
+    np.testing.assert_allclose(again.encode_files(paths), features, rtol=2e-3, atol=2e-3)
+    # other photographs take the same way, by the file of features itself
+    pca = read_projection(tmp_path / "f.h5")
+    other = ImageEncoder(replace(encoder.encoding, projection=pca))
+    extract(paths[:2], tmp_path / "g.h5", other)
+    np.testing.assert_allclose(read_features(tmp_path / "g.h5")[1], features[:2], rtol=2e-3, atol=2e-3)
+    with pytest.raises(ValueError, match=r"pca_components is 6, expected 1 to the 5 of a feature vector"):
+        extract(paths, tmp_path / "h.h5", encoder, pca_components=6)
+
+
+def test_features_that_are_not_finite_are_refused(photographs, tmp_path):
+    network = write_network(tmp_path / "large.onnx", kernel=KERNEL * 1e5)
+    large = ImageEncoder(choose_encoding(network, pixels="none"))
+    message = r"the features of 0\.png: found NaN or infinity, expected finite numbers: try --dtype float32"
+    with pytest.raises(ValueError, match=message):
+        extract(find_photographs([photographs]), tmp_path / "f.h5", large)
+    exact = ImageEncoder(replace(large.encoding, dtype="float32"))
+    with pytest.raises(ValueError, match="other settings"):
+        extract(find_photographs([photographs]), tmp_path / "f.h5", exact)
+    extract(find_photographs([photographs]), tmp_path / "g.h5", exact)
+    assert os.path.getsize(tmp_path / "g.h5") > 0

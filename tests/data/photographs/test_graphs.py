@@ -1,0 +1,75 @@
+import hashlib
+
+import pytest
+
+from rnnlab.data.photographs import graphs
+from rnnlab.data.photographs.graphs import Graph
+
+from .networks import D, arithmetic, helper, onnx, write_network
+
+
+@pytest.mark.parametrize(
+    ("head", "opset", "pooled"), [("pool", 17, "pool"), ("reduce", 17, "pooled"), ("reduce", 18, "pooled")]
+)
+def test_a_pool_over_positions_separates_grid_and_vector(tmp_path, head, opset, pooled):
+    graph = Graph(write_network(tmp_path / "n.onnx", head=head, opset=opset))
+    assert (graph.layer(grid=False), graph.layer(grid=True)) == (pooled, "map")
+    assert (graph.input, graph.input_shape) == ("image", (None, 3, 8, 8))
+
+
+def test_without_a_pool_the_vector_is_the_input_of_the_last_product(tmp_path):
+    graph = Graph(write_network(tmp_path / "n.onnx", head="flatten"))
+    assert graph.layer(grid=False) == "flat"
+
+
+def test_layers_that_are_not_found_are_listed(tmp_path):
+    graph = Graph(write_network(tmp_path / "n.onnx", head="flatten"))
+    candidates = rf"map \(N, {D}, 4, 4\), convolved \(N, {D}, 4, 4\), first"
+    with pytest.raises(
+        ValueError, match=rf"found no grid of regions; name one with --layer, .*: {candidates}"
+    ):
+        graph.layer(grid=True)
+    graph = Graph(write_network(tmp_path / "n.onnx", head="convolution"))
+    with pytest.raises(ValueError, match=rf"found no pooled vector; .*: logits \(N, {D}, 4, 4\), map"):
+        graph.layer(grid=False)
+    with pytest.raises(ValueError, match="found no layer 'fc7'; .* logits"):
+        graph.check_layer("fc7", grid=False)
+    graph.check_layer("convolved", grid=True)
+
+
+def test_graphs_that_scale_their_input_need_no_other_scale(tmp_path):
+    def pixels(before=(), **options):
+        return Graph(write_network(tmp_path / "n.onnx", before=before, **options)).pixels()
+
+    assert pixels() == "imagenet"
+    assert pixels(layout="nhwc") == "imagenet"
+    assert pixels(arithmetic("Sub", 127.5)) == "none"
+    assert pixels(arithmetic("Mul", 0.5)) == "none"
+    assert pixels(arithmetic("Sub", 0.5)) == "unit"
+    assert pixels(arithmetic("Sub", 0.5), layout="nhwc") == "unit"
+
+
+def test_the_hash_is_that_of_the_file_and_of_external_weights(tmp_path):
+    path = write_network(tmp_path / "n.onnx")
+    assert Graph(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    options = {"save_as_external_data": True, "location": "weights", "size_threshold": 0}
+    onnx.save(onnx.load(path), tmp_path / "outside.onnx", **options)
+    both = (tmp_path / "outside.onnx").read_bytes() + (tmp_path / "weights").read_bytes()
+    assert Graph(tmp_path / "outside.onnx").sha256 == hashlib.sha256(both).hexdigest()
+
+
+def test_files_that_are_no_networks(tmp_path, monkeypatch):
+    (tmp_path / "text.onnx").write_text("no network")
+    with pytest.raises(ValueError, match=r"text\.onnx: found what onnx cannot read"):
+        Graph(tmp_path / "text.onnx")
+    with pytest.raises(FileNotFoundError, match="expected an ONNX file of an image classifier"):
+        Graph(tmp_path / "absent.onnx")
+    model = onnx.load(write_network(tmp_path / "two.onnx"))
+    model.graph.input.append(helper.make_tensor_value_info("mask", 1, ["N"]))
+    onnx.save(model, tmp_path / "two.onnx")
+    with pytest.raises(ValueError, match=r"two\.onnx: inputs: found image, mask, expected one"):
+        Graph(tmp_path / "two.onnx")
+    monkeypatch.setattr(graphs, "import_module", lambda name: __import__("no_" + name))
+    with pytest.raises(ImportError, match=r'need onnx: pip install "rnnlab\[vision\]"') as caught:
+        Graph(tmp_path / "two.onnx")
+    assert caught.value.name is None  # a message for people, not a bug

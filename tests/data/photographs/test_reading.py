@@ -1,0 +1,64 @@
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from rnnlab.data.photographs.reading import decode_photograph, read_photograph
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
+ORIENTATION = 0x0112
+# What is stored for each orientation of EXIF, so that PIXELS are seen.
+STORED = {
+    1: PIXELS,
+    2: PIXELS[:, ::-1],
+    3: PIXELS[::-1, ::-1],
+    4: PIXELS[::-1],
+    5: PIXELS.transpose(1, 0, 2),
+    6: np.rot90(PIXELS),
+    7: np.rot90(PIXELS[::-1], -1)[::-1, ::-1],
+    8: np.rot90(PIXELS, -1),
+}
+
+
+@pytest.mark.parametrize("orientation", STORED)
+def test_photographs_are_upright(tmp_path, orientation):
+    image = Image.fromarray(np.ascontiguousarray(STORED[orientation]))
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    image.save(tmp_path / "photo.png", exif=exif)
+    np.testing.assert_array_equal(np.asarray(read_photograph(tmp_path / "photo.png")), PIXELS)
+
+
+def test_every_mode_becomes_rgb(tmp_path):
+    for mode in ("1", "L", "P", "RGBA", "CMYK", "I;16"):
+        image = Image.fromarray(PIXELS)
+        if mode == "I;16":
+            image = Image.fromarray(np.full((4, 5), 257 * 9, np.uint16))
+        suffix = "tif" if mode == "CMYK" else "png"
+        image = image if mode == "I;16" else image.convert(mode)
+        image.save(tmp_path / f"photo.{suffix}")
+        assert read_photograph(tmp_path / f"photo.{suffix}").mode == "RGB"
+    with open(tmp_path / "photo.png", "rb") as file:  # the last one
+        assert np.asarray(decode_photograph(file))[0, 0].tolist() == [9, 9, 9]
+
+
+def test_files_that_are_no_photographs_are_named(tmp_path):
+    buffer = io.BytesIO()
+    Image.fromarray(PIXELS).save(buffer, "jpeg")
+    (tmp_path / "cut.jpg").write_bytes(buffer.getvalue()[:-300])
+    (tmp_path / "text.jpg").write_text("no image")
+    (tmp_path / "empty.jpg").touch()
+    for name in ("cut.jpg", "text.jpg", "empty.jpg"):
+        with pytest.raises(OSError, match=rf"{name}: found what cannot be read as an image \("):
+            read_photograph(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match=r"absent\.jpg: found no such file, expected an image"):
+        read_photograph(tmp_path / "absent.jpg")
+
+
+@pytest.mark.parametrize("limit", [500, 200])  # Pillow warns above its limit, and refuses twice as much
+def test_an_image_of_too_many_pixels_is_refused(tmp_path, monkeypatch, limit):
+    Image.fromarray(PIXELS).save(tmp_path / "large.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
+    with pytest.raises(OSError, match=r"large\.png: .*Image size \(600 pixels\) exceeds limit"):
+        read_photograph(tmp_path / "large.png")
