@@ -168,6 +168,8 @@ def test_an_encoder_that_has_moved(album, pooled, tmp_path, capsys):
 
     other = write_network(tmp_path / "other.onnx", kernel=KERNEL * 2)
     assert "other.onnx: sha256: found " in caption(capsys, moved, photo, "--encoder", other)
+    error = caption(capsys, moved, photo, "--encoder", tmp_path / "absent.onnx")
+    assert error.endswith("absent.onnx: found no such file, expected the ONNX file of an encoder")
     settings = ["--encoder", tmp_path / "here.onnx", "--mean", "0"]
     assert "mean given, but the features that the model was trained on record" in caption(
         capsys, moved, photo, *settings
