@@ -1,6 +1,6 @@
 """One training step of a captioning model with attention to regions, Adam included, and the same in PyTorch.
 
-The model is that of ``recipes/flickr8k_soft_attention.toml``: additive scores, the mean region as the initial
+The model is that of ``flickr8k_soft_attention.toml``: additive scores, the mean region as the initial
 state, deep output, the doubly stochastic loss, and dropout. PyTorch has a loop over the steps, with its cell
 in operations and with nn.LSTMCell or nn.GRUCell, always with fused Adam; the faster one counts. nn.GRUCell is
 another cell than ours: its reset gate acts after the product.

@@ -178,7 +178,7 @@ def check_recipe(training: Training, directory: Path) -> None:
 
 def differences(training: Training, config: Mapping[str, Any], source: str) -> list[str]:
     """What differs between the recipe of a run and the one that the table asks for."""
-    asked = _flat(load_config(f"recipes/{training.recipe}.toml", training.all_changes).to_dict())
+    asked = _flat(load_config(training.recipe, training.all_changes).to_dict())
     found = _flat(recipe_from_dict(config, source).to_dict())
     asked["training.warm_start"] = None if training.start is None else training.start.id
     start = found.get("training.warm_start")
@@ -258,7 +258,7 @@ def _warm_start(training: Training) -> dict[str, str]:
 def _commands(entry: Entry, options: Sequence[str], extras: Sequence[Extra]) -> list[str]:
     """The commands that repeat the training and an evaluation."""
     if isinstance(entry, People):
-        return [f"python -m benchmarks.people recipes/{entry.recipe}.toml {shlex.join(options)}"]
+        return [f"python -m benchmarks.people {entry.recipe} {shlex.join(options)}"]
     made = [training.command() for training in entry.members]
     directories = [training.command()[-1] for training in entry.members]
     made.append(["evaluate", *directories, *options, *_average(entry)])
@@ -270,7 +270,7 @@ def _commands(entry: Entry, options: Sequence[str], extras: Sequence[Extra]) -> 
 def _scores(entry: Entry, options: Sequence[str], extras: Sequence[Extra], runs: Path) -> dict[str, float]:
     """All numbers of one evaluation."""
     if isinstance(entry, People):
-        return people.score_people(f"recipes/{entry.recipe}.toml", _split_of(options)[-1])
+        return people.score_people(entry.recipe, _split_of(options)[-1])
     folder = runs / entry.id
     directories = [str(training.directory(runs)) for training in entry.members]
     report = _written(folder, ["evaluate", *directories, *options, *_average(entry)], options)

@@ -88,9 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "recipe", metavar="RECIPE", help="a recipe of captions, such as recipes/flickr8k_lstm.toml"
-    )
+    parser.add_argument("recipe", metavar="RECIPE", help="a recipe of captions, such as flickr8k_lstm")
     parser.add_argument("--split", default="test", help="the split whose captions are scored (default: test)")
     parser.add_argument("--scores", type=Path, metavar="FILE", help="what rnnlab evaluate --json wrote")
     options = parser.parse_args(arguments)

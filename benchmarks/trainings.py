@@ -30,7 +30,7 @@ class Training:
     """A model to train: a recipe, changes of its keys, and optionally another model to start from."""
 
     name: str
-    recipe: str  # recipes/RECIPE.toml
+    recipe: str  # the name of a recipe of rnnlab
     changes: tuple[str, ...] = ()  # KEY=VALUE
     seed: int = 0
     start: Training | None = None
@@ -60,7 +60,7 @@ class Training:
         if self.start is not None:
             changes.append(f"training.warm_start={self.start.directory(runs)}")
         options = [option for change in changes for option in ("--set", change)]
-        return ["train", f"recipes/{self.recipe}.toml", *options, "--out", str(self.directory(runs))]
+        return ["train", self.recipe, *options, "--out", str(self.directory(runs))]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """One training step of a translation model with attention, Adam included, and the same in PyTorch.
 
-The model is that of ``recipes/multi30k_source_attention.toml``: a bidirectional GRU reads the source, a GRU
+The model is that of ``multi30k_source_attention.toml``: a bidirectional GRU reads the source, a GRU
 that attends to it writes. As in ``attention``, PyTorch has our GRU in operations, or nn.GRU, over packed
 sequences, and nn.GRUCell, which are another cell; the faster one counts.
 

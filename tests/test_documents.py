@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import runpy
 import sys
 from pathlib import Path
 
 import pytest
 
 from rnnlab.layers.recurrent import cell
+from rnnlab.recipes.shipped import names
 from rnnlab.training.optim import UPDATE_RULES
 from rnnlab.training.schedules import SCHEDULES
 
@@ -84,7 +86,7 @@ def test_ci_runs_the_test_command_of_the_readme():
 
 
 def test_the_index_names_every_page():
-    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md", "index.md"}
     assert pages <= set(links(Path("docs/README.md")))
 
 
@@ -98,6 +100,11 @@ def test_a_dead_link_is_found(tmp_path, monkeypatch):
         test_links_lead_to_files_and_headings(Path("page.md"))
 
 
+def test_the_picture_of_the_packages_is_that_of_the_import_contracts():
+    architecture = runpy.run_path(str(ROOT / "docs" / "architecture.py"))
+    assert read(Path("docs/architecture.svg")) == architecture["picture"](), "run python docs/architecture.py"
+
+
 def test_every_recipe_is_listed():
     listed = set(re.findall(r"`([a-z0-9_]+)`", read(Path("docs/recipes.md")).partition("## The recipes")[2]))
-    assert {path.stem for path in ROOT.glob("recipes/*.toml")} <= listed
+    assert set(names()) <= listed

@@ -7,7 +7,7 @@ from benchmarks.tables.flickr8k import LSTM, test, val
 from benchmarks.tables.review import REVIEW_NET, RNM, SOFT_ATTENTION
 from benchmarks.trainings import EXTRAS, People, Row, Table, Training
 
-# The second stage of recipes/flickr8k_scst.toml, as the only stage of a training from a trained model.
+# The second stage of flickr8k_scst.toml, as the only stage of a training from a trained model.
 _STAGE = {
     "num_epochs": "20",
     "batch_size": "16",

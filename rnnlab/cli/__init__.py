@@ -13,7 +13,7 @@ rnnlab discrepancy RUN --picture FILE                      compare teacher-force
 rnnlab gradcheck                                           check every gradient against a numeric one
 rnnlab kernels [--warm-up]                                 show which kernels compute here, and compile them
 rnnlab data prepare | info                                 prepare data sets, and describe them
-rnnlab recipe KIND                                         print a recipe with all keys and their meaning
+rnnlab recipes list | copy NAME | keys KIND                the recipes that come with rnnlab, and all keys
 rnnlab course cs231n DIR                                   write the files of the cs231n assignment
 rnnlab course check FOLDER                                 check the files that a student has filled in
 rnnlab course release DIR                                  write assignments, for nbgrader or Otter
@@ -39,7 +39,7 @@ from rnnlab.cli import (
     features,
     gradcheck,
     kernels,
-    recipe,
+    recipes,
     report,
     train,
     translate,
@@ -109,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         gradcheck,
         kernels,
         data,
-        recipe,
+        recipes,
         course,
     ):
         module.add(commands)

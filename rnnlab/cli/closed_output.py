@@ -1,4 +1,4 @@
-"""The end of a command when nothing reads its output any more, as in ``rnnlab recipe shapes | head -1``."""
+"""The end of a command when nothing reads its output any more, as in ``rnnlab recipes list | head -1``."""
 
 from __future__ import annotations
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from rnnlab import runs
 from rnnlab.cli.arguments import show_help
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.data import describe, prepare_annotated, read_coco, read_karpathy
+from rnnlab.recipes.shipped import names
 
 
 def add(commands: Any) -> None:
@@ -73,9 +75,12 @@ def _split_file(text: str) -> tuple[str, str]:
 
 
 def _info(options: argparse.Namespace) -> int:
-    if options.set and not options.data.endswith(".toml"):
+    is_recipe = options.data.endswith(".toml") or (
+        options.data in names() and not Path(options.data).is_dir()
+    )
+    if options.set and not is_recipe:
         raise ValueError(f"--set changes keys of a recipe, but {options.data} is not one")
-    if options.data.endswith(".toml"):
+    if is_recipe:
         print(describe(runs.open_data(read_recipe(options.data, options.set).data)))
     else:
         print(describe(options.data))

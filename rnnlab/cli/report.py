@@ -86,5 +86,8 @@ def _results(records: list[Record], options: argparse.Namespace) -> list[Results
     found = []
     for record in records if options.scores else ():
         print(f"rnnlab {options.command}: scoring {record.directory}", file=sys.stderr)
-        found.append(results_of(record, options.split, first=options.first, device=options.device))
+        results = results_of(record, options.split, first=options.first, device=options.device)
+        if results.evaluation is None:
+            print(f"rnnlab {options.command}: {record.name}: {'; '.join(results.notes)}", file=sys.stderr)
+        found.append(results)
     return found

@@ -31,7 +31,9 @@ def add(commands: Any) -> None:
     """Add the command's arguments."""
     train = commands.add_parser("train", help="train the model that a recipe describes")
     train.set_defaults(run=_train)
-    train.add_argument("recipe", nargs="?", help="a TOML file, such as recipes/shapes.toml")
+    train.add_argument(
+        "recipe", nargs="?", help="a TOML file, or a name that rnnlab recipes list shows, such as shapes"
+    )
     train.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key: model.hidden_dim=256"
     )

@@ -1,25 +1,27 @@
 """Files to batches.
 
-vocabulary     words and their tokens
-splits         CaptionSplit: features, captions, and the image of each caption
-captions       CaptionData, captioned images for the solver
-by_image       CaptionedImages, the same with an example for each image
-caption_groups CaptionGroups, the same with an example for an image with several of its captions
-scaling        the scaling of features, which a checkpoint saves
-fingerprint    hashes that tell data sets apart
-coco, course   the course's dictionary of arrays, and its files
-annotations    Karpathy's and COCO's JSON, joined with features
-prepare        annotations to the course's files, with PCA
-lazy           features larger than memory
-parallel       ParallelData, sentence pairs for the solver
-parallel_text  sentence pairs, code and comments from files
-pixels         PixelData, labelled images as sequences of pixels
-mnist, digits  MNIST's files, and the small digits of scikit-learn
-images         pictures by address or name
-photographs    features of photographs, by image classifiers in ONNX files
-projection     linear projections of features, as files record them
-shapes         the built-in data
-*_inputs       what new inputs of a trained model need, from its checkpoint
+The modules of the package:
+
+    vocabulary     words and their tokens
+    splits         CaptionSplit: features, captions, and the image of each caption
+    captions       CaptionData, captioned images for the solver
+    by_image       CaptionedImages, the same with an example for each image
+    caption_groups CaptionGroups, the same with an example for an image with several of its captions
+    scaling        the scaling of features, which a checkpoint saves
+    fingerprint    hashes that tell data sets apart
+    coco, course   the course's dictionary of arrays, and its files
+    annotations    Karpathy's and COCO's JSON, joined with features
+    prepare        annotations to the course's files, with PCA
+    lazy           features larger than memory
+    parallel       ParallelData, sentence pairs for the solver
+    parallel_text  sentence pairs, code and comments from files
+    pixels         PixelData, labelled images as sequences of pixels
+    mnist, digits  MNIST's files, and the small digits of scikit-learn
+    images         pictures by address or name
+    photographs    features of photographs, by image classifiers in ONNX files
+    projection     linear projections of features, as files record them
+    shapes         the built-in data
+    *_inputs       what new inputs of a trained model need, from its checkpoint
 """
 
 from rnnlab.data.annotations import open_annotated, open_features, read_coco, read_features, read_karpathy

@@ -26,7 +26,7 @@ from rnnlab.types import Array
 
 
 def rel_error(x: Array, y: Array) -> float:
-    """The largest elementwise relative error, max |x - y| / max(1e-8, |x| + |y|); 0 for empty arrays.
+    """The largest elementwise relative error, ``max |x - y| / max(1e-8, |x| + |y|)``; 0 for empty arrays.
 
     A gradient whose exact value is next to zero has a large relative error from rounding alone. To decide
     whether a gradient is right, use :func:`relative_distance`.

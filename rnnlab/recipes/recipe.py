@@ -20,7 +20,6 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self, get_args, get_type_hints
 
 from rnnlab.metrics import METRICS
@@ -36,6 +35,7 @@ from rnnlab.recipes.data import (
 )
 from rnnlab.recipes.overrides import check_reach, with_overrides
 from rnnlab.recipes.schema import ConfigError, Place, from_table, to_table
+from rnnlab.recipes.shipped import find
 from rnnlab.recipes.stages import Stage, StageConfig, stages_of
 from rnnlab.recipes.tables import (
     SEARCH_KEYS,
@@ -204,26 +204,29 @@ def _check_no_self_critical(recipe: Any) -> None:
             )
 
 
-def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
+def load_config(recipe: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe.
 
     Parameters
     ----------
-    path : path
-        A TOML file.
+    recipe : path or str
+        A TOML file, or the name of a recipe that comes with rnnlab, such as "shapes".
     overrides : sequence of str
         ``key.sub=value`` each. The value is a TOML literal, or a string without its quotation marks.
 
     Raises
     ------
+    FileNotFoundError
+        If there is no such file or name.
     OSError
         If the file cannot be read.
     ConfigError
         If it is not TOML, or a key is unknown or missing, or a value is not what the schema expects. The
         message names the file (or ``--set``), the key, what was found and what was expected.
     """
+    path = find(recipe)
     try:
-        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not a TOML file: {error}") from error
     return recipe_from_dict(tables, str(path), overrides)

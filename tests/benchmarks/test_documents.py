@@ -58,7 +58,7 @@ def test_one_seed_needs_no_column_of_seeds(tmp_path):
 
 def test_commands_of_what_is_not_trained(tmp_path):
     lines = documents.commands(TABLE, tmp_path).splitlines()
-    assert lines[0].startswith("    rnnlab train recipes/shapes.toml --set training.num_epochs=3")
+    assert lines[0].startswith("    rnnlab train shapes --set training.num_epochs=3")
     assert len(lines) == 4  # both, and a start for each of two seeds
 
 

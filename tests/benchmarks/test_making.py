@@ -44,7 +44,7 @@ def test_a_result_holds_all_that_a_table_needs(command, folders):
     making.make(TABLE, *folders)
     found = results.load("on-seed1", folders[1])
     assert found["commands"] == [
-        "rnnlab train recipes/shapes.toml --set model.hidden_dim=8 --set training.num_epochs=3 --set "
+        "rnnlab train shapes --set model.hidden_dim=8 --set training.num_epochs=3 --set "
         "training.seed=1 --set training.warm_start=runs/papers/first-seed1 --out runs/papers/on-seed1",
         "rnnlab evaluate runs/papers/on-seed1 --split val",
     ]
@@ -100,7 +100,7 @@ def test_a_start_is_trained_before_what_starts_from_it(command, folders):
     ("epochs", "patience", "complete"), [(2, None, False), (3, None, True), (3, 1, True)]
 )
 def test_a_run_says_itself_whether_it_is_complete(tmp_path, epochs, patience, complete):
-    write_run(tmp_path, load_config("recipes/shapes.toml", ["training.num_epochs=3"]), epochs)
+    write_run(tmp_path, load_config("shapes", ["training.num_epochs=3"]), epochs)
     assert making.is_complete(tmp_path) is complete
     text = (tmp_path / "config.json").read_text()
     changed = json.loads(text)
@@ -112,7 +112,7 @@ def test_a_run_says_itself_whether_it_is_complete(tmp_path, epochs, patience, co
 
 
 def test_a_run_of_rnnlab_train_is_adopted(command, folders):
-    write_run(folders[0] / "first-seed0", load_config("recipes/shapes.toml", FIRST.all_changes))
+    write_run(folders[0] / "first-seed0", load_config("shapes", FIRST.all_changes))
     assert making.collect([TABLE], *folders) == ["first-seed0"]
     assert command.names() == ["evaluate"]
     assert results.load("first-seed0", folders[1])["peak_megabytes"] is None  # it was not measured
@@ -121,7 +121,7 @@ def test_a_run_of_rnnlab_train_is_adopted(command, folders):
 
 def test_a_run_of_another_recipe_is_not(command, folders, capsys):
     changes = [*FIRST.all_changes, "model.hidden_dim=16", "evaluation.split=val"]
-    write_run(folders[0] / "first-seed0", load_config("recipes/shapes.toml", changes))
+    write_run(folders[0] / "first-seed0", load_config("shapes", changes))
     with pytest.raises(SystemExit, match="asks for: model.hidden_dim is 16, expected 192. Move it away"):
         making.train(FIRST, folders[0])
     assert command.asked == []
@@ -134,7 +134,7 @@ def test_a_run_of_another_recipe_is_not(command, folders, capsys):
 
 def test_a_run_of_another_start_is_not(command, folders):
     changes = [*ON.all_changes, "training.warm_start=runs/second-seed0"]
-    write_run(folders[0] / "on-seed0", load_config("recipes/shapes.toml", changes))
+    write_run(folders[0] / "on-seed0", load_config("shapes", changes))
     with pytest.raises(SystemExit, match="training.warm_start is 'second-seed0', expected 'first-seed0'"):
         making.train(ON, folders[0])
 
@@ -158,7 +158,7 @@ def _hold(directory, begun):
     with making.locked(directory):
         begun.set()
         time.sleep(0.5)
-        write_run(directory, load_config("recipes/shapes.toml", FIRST.all_changes))
+        write_run(directory, load_config("shapes", FIRST.all_changes))
 
 
 def test_two_processes_do_not_train_the_same(command, folders, capsys):

@@ -61,15 +61,15 @@ def test_the_command(monkeypatch, tmp_path, capsys):
         split = staticmethod(lambda name: {"val": Split}[name])
 
     monkeypatch.setattr(people, "open_data", lambda table: Data)
-    monkeypatch.setattr(people, "load_config", lambda path: load_config("recipes/shapes.toml"))
+    monkeypatch.setattr(people, "load_config", lambda path: load_config("shapes"))
     scores = tmp_path / "scores.json"
     scores.write_text(
         json.dumps({"images": [{"caption": "a dog", "references": some} for some in REFERENCES]})
     )
-    assert people.main(["recipes/x.toml", "--split", "val", "--scores", str(scores)]) == 0
+    assert people.main(["x", "--split", "val", "--scores", str(scores)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["people"] * 6 + ["model"] * 6
-    value = 100 * people.score_people("recipes/x.toml", "val")["CIDEr, 4 references"]
+    value = 100 * people.score_people("x", "val")["CIDEr, 4 references"]
     assert lines[5].split() == ["people", "CIDEr,", "4", "references", f"{value:.1f}"]
 
 

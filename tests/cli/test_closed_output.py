@@ -76,7 +76,7 @@ def test_other_errors_are_not_caught(capsys):
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("arguments", [["recipe", "shapes"], ["--help"], ["recipe", "--help"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["recipes", "list"], ["--help"], ["recipes", "--help"]], ids=" ".join)
 def test_the_command_ends_without_a_message(arguments, unbuffered):
     read, write = os.pipe()
     os.close(read)

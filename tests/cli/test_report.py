@@ -65,3 +65,12 @@ def test_without_a_browser_the_page_is_named(run, tmp_path, capsys, monkeypatch)
     path = tmp_path / "page.html"
     assert cli.main(["report", str(run), "--no-scores", "--out", str(path), "--open"]) == 0
     assert f"found no browser to open {path}" in capsys.readouterr().err
+
+
+def test_what_cannot_be_scored_is_said_at_once(run, tmp_path, capsys):
+    pytest.importorskip("jinja2")
+    path = tmp_path / "page.html"
+    assert cli.main(["report", str(run), "--split", "dev", "--out", str(path)]) == 0
+    said = "tiny: neither scores nor examples: no split 'dev', only train, val, test"
+    assert said in capsys.readouterr().err
+    assert "Nothing could be scored." in path.read_text(encoding="utf-8")

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,7 @@ from rnnlab.recipes.recipe import (
     recipe_from_dict,
 )
 from rnnlab.recipes.schema import ConfigError
-
-RECIPES = sorted(Path(__file__).parents[2].glob("recipes/*.toml"))
+from rnnlab.recipes.shipped import names, text
 
 RECIPE = """
 [data]
@@ -194,14 +192,14 @@ def test_overriding_leaves_the_given_tables_alone():
     assert tables == {"data": {"kind": "shapes"}}
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_recipes_load(path):
-    config = load_config(path)
+@pytest.mark.parametrize("name", names())
+def test_recipes_load(name):
+    config = load_config(name)
     assert recipe_from_dict(config.to_dict()) == config
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_every_key_of_a_recipe_is_explained(path):
-    lines = path.read_text().splitlines()
+@pytest.mark.parametrize("name", names())
+def test_every_key_of_a_recipe_is_explained(name):
+    lines = text(name).splitlines()
     keys = [line for line in lines if "=" in line.partition("#")[0]]
     assert [line for line in keys if "#" not in line] == []

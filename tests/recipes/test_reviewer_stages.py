@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from rnnlab import cli, runs
 from rnnlab.data import write_shapes
 from rnnlab.gradcheck import projected_check
+from rnnlab.recipes.shipped import text
 from rnnlab.training import load_checkpoint, load_model
 
 from .staged import Killed, acting_at, contents, kill, train
@@ -19,7 +19,6 @@ from .staged import Killed, acting_at, contents, kill, train
 pytest.importorskip("pycocoevalcap")
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
-RECIPE = Path(__file__).parents[2] / "recipes" / "shapes_rnm.toml"
 STAGES = [
     {"num_epochs": 1, "optim_config": {"learning_rate": 1e-2}},
     {"num_epochs": 2, "losses": {"discriminative": 0.3}},
@@ -46,7 +45,7 @@ def no_pictures():
 
 def tables_of(shapes, *, stages=STAGES, seed=0, **model):
     """The recipe with fewer units and images, in stages."""
-    tables = tomllib.loads(RECIPE.read_text(encoding="utf-8"))
+    tables = tomllib.loads(text("shapes_rnm"))
     del tables["data"]["max_train"], tables["training"]["num_epochs"], tables["training"]["optim_config"]
     tables["data"] |= {"directory": str(shapes), "captions_per_image": 2}
     tables["model"] |= {"attention_dim": 5, "wordvec_dim": 6, "hidden_dim": 8} | model

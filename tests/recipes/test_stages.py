@@ -190,8 +190,7 @@ def test_no_run_is_overwritten(tables, tmp_path, capsys):
         train(tables, path)
     with pytest.raises(FileExistsError, match="already holds a run"):
         train(tables, path)
-    recipe = Path(__file__).parents[2] / "recipes" / "shapes.toml"
-    assert cli.main(["train", str(recipe), "--out", str(path)]) == 2
+    assert cli.main(["train", "shapes", "--out", str(path)]) == 2
     assert "already holds a run: resume it with rnnlab train --resume" in capsys.readouterr().err
     with pytest.raises(ValueError, match=f"stage1 is one stage of 2 of a run: resume {path}"):
         runs.resume(path / "stage1")
@@ -289,7 +288,7 @@ def test_warm_start_is_the_first_stage_s(data):
 
 
 def test_what_no_stage_would_hear_of_is_refused():
-    recipe = str(Path(__file__).parents[2] / "recipes" / "shapes_two_stage.toml")
+    recipe = "shapes_two_stage"
     for key in ("num_epochs", "optim_config.learning_rate"):
         with pytest.raises(
             ConfigError, match=f"--set training.{key}: every stage has its own {key}, so set stage.1"
@@ -301,7 +300,7 @@ def test_what_no_stage_would_hear_of_is_refused():
 
 
 def test_another_update_rule_takes_no_options_of_the_first():
-    recipe = str(Path(__file__).parents[2] / "recipes" / "shapes_two_stage.toml")
+    recipe = "shapes_two_stage"
     changes = ["training.optim_config.beta1=0.8", "stage.2.update_rule=sgd"]
     assert load_config(recipe, changes).stages()[1].training.optim_config == {"learning_rate": 5e-4}
 

@@ -19,7 +19,6 @@ from rnnlab.tasks.captioning import Captioning
 from rnnlab.tasks.search import decode
 from rnnlab.training import CheckpointError, load_checkpoint
 
-RECIPES = Path(__file__).parents[2] / "recipes"
 SIZES = {"train": 40, "val": 12, "test": 10}
 
 
@@ -271,7 +270,7 @@ def test_the_recipe_of_coco(tmp_path, monkeypatch):
     sizes = {"attention_dim": 5, "wordvec_dim": 6, "hidden_dim": 7}
     changes = [f"model.{name}={size}" for name, size in sizes.items()]
     changes += ["training.num_epochs=1", "evaluation.each_epoch=[]", "training.monitor=val_loss"]
-    config = load_config(RECIPES / "coco_soft_attention.toml", [*changes, "data.max_train=200"])
+    config = load_config("coco_soft_attention", [*changes, "data.max_train=200"])
     run = runs.train(config, tmp_path / "run", progress=False)
     assert {name: split.num_images for name, split in run.data.splits.items()} == {"train": 80, "val": 79}
     found = decode(run.model, run.data.split("val").model_inputs, config.decoding, first=5)

@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +15,6 @@ from rnnlab.recipes.recipe import (
     DecodingConfig,
     load_config,
 )
-
-RECIPES = Path(__file__).parents[2] / "recipes"
 
 RECIPE = """
 [data]
@@ -69,7 +66,7 @@ def recipe(folder, tmp_path_factory):
 
 def test_a_few_epochs_over_the_digits(tmp_path):
     pytest.importorskip("sklearn")
-    config = load_config(RECIPES / "digits_lstm.toml", ["training.num_epochs=8"])
+    config = load_config("digits_lstm", ["training.num_epochs=8"])
     run = runs.train(config, tmp_path / "run", progress=False)
     assert runs.evaluate(run).accuracy > 0.6
 
@@ -77,7 +74,7 @@ def test_a_few_epochs_over_the_digits(tmp_path):
 @pytest.mark.slow
 def test_the_recipe_of_the_digits(tmp_path):
     pytest.importorskip("sklearn")
-    config = load_config(RECIPES / "digits_lstm.toml")
+    config = load_config("digits_lstm")
     run = runs.train(config, tmp_path / "run", progress=False)
     assert runs.evaluate(run, "val").accuracy > 0.92
     assert runs.evaluate(run, "test").accuracy > 0.9
@@ -85,7 +82,7 @@ def test_the_recipe_of_the_digits(tmp_path):
 
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 def test_a_step_on_real_digits():
-    config = load_config(RECIPES / "pmnist_lstm.toml", ["model.hidden_dim=4"])
+    config = load_config("pmnist_lstm", ["model.hidden_dim=4"])
     data = runs.open_data(config.data)
     model = runs.new_model(config, data)
     batch = data.batch("train", data.epoch("train", 4, np.random.default_rng(0))[0])

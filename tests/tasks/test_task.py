@@ -1,5 +1,4 @@
 import dataclasses
-from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args, get_type_hints
 
@@ -7,11 +6,10 @@ import pytest
 
 from rnnlab.data import Vocabulary
 from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig, load_config
+from rnnlab.recipes.shipped import names
 from rnnlab.recipes.stages import check_stages
 from rnnlab.tasks import TASKS, captioning, task_of, task_of_data
 from rnnlab.tasks.task import Task, chosen_on, limited
-
-RECIPES = sorted(Path(__file__).parents[2].glob("recipes/*.toml"))
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.makes)
@@ -20,10 +18,10 @@ def test_a_task_opens_every_kind_of_its_data(task):
     assert task.writes_sentences == ("decoding" in {field.name for field in dataclasses.fields(task.recipe)})
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_the_model_and_the_stages_of_every_recipe_fit(path):
+@pytest.mark.parametrize("name", names())
+def test_the_model_and_the_stages_of_every_recipe_fit(name):
     """With few units, and a stand-in for the data, which may not be here."""
-    config = load_config(path)
+    config = load_config(name)
     widths = {
         field.name: 4
         for field in dataclasses.fields(config.model)

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -324,9 +323,7 @@ def test_errors_name_what_is_wrong(arguments, message, run, recipe, tmp_path, ca
 
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 def test_a_step_on_real_code():
-    config = load_config(
-        Path(__file__).parents[2] / "recipes" / "habeas_attention.toml", ["model.hidden_dim=8"]
-    )
+    config = load_config("habeas_attention", ["model.hidden_dim=8"])
     data = runs.open_data(config.data)
     model = runs.new_model(config, data)
     batch = data.batch("train", data.epoch("train", 4, np.random.default_rng(0))[0])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -328,7 +326,7 @@ def test_bad_counts(model, data, accumulate):
 
 
 def test_the_key_of_a_recipe():
-    recipe = Path(__file__).parents[2] / "recipes/shapes.toml"
+    recipe = "shapes"
     assert load_config(recipe).training.accumulate == 1
     stage = load_config(recipe, ["training.accumulate=4"]).stages()[0]
     assert stage.options()["accumulate"] == 4

@@ -3,11 +3,13 @@ import hashlib
 import html
 import os
 import re
+from importlib.resources import files
 
 import numpy as np
 import pytest
 
 from rnnlab.reporting.page import build
+from rnnlab.reporting.page.axes import NUM_COLORS
 from rnnlab.reporting.page.build import check_writable, require_jinja, write_report
 from rnnlab.reporting.record import read_records
 from rnnlab.reporting.results import Results
@@ -132,3 +134,27 @@ def test_jinja_is_an_extra(write_run, tmp_path, monkeypatch):
     with pytest.raises(ImportError):
         write_report(tmp_path / "report.html", read_records([write_run()]))
     assert not (tmp_path / "report.html").exists()
+
+
+def luminance(color):
+    channels = [int(color[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    """As WCAG defines it."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_colors_have_the_contrast_that_wcag_asks_for(theme):
+    style = files("rnnlab.reporting.page").joinpath("style.css").read_text(encoding="utf-8")
+    block = re.findall(r":root \{(.*?)\}", style, re.DOTALL)[theme]
+    colors = dict(re.findall(r"--(\w+): (#\w{6})", block))
+    for text in ("ink", "soft", "accent"):
+        assert contrast(colors[text], colors["paper"]) >= 4.5
+        assert contrast(colors[text], colors["panel"]) >= 4.5
+    for number in range(NUM_COLORS):
+        assert contrast(colors[f"c{number}"], colors["paper"]) >= 3

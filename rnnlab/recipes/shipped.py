@@ -1,0 +1,71 @@
+"""The recipes that come with rnnlab: :func:`names` lists them, and :func:`find` finds one by its name."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from pathlib import Path
+
+from rnnlab.recipes.schema import suggestion
+
+__all__ = ["find", "names", "subject", "text"]
+
+_FOLDER = Path(__file__).parent / "files"
+
+
+def names() -> list[str]:
+    """The names of the recipes that come with rnnlab, in alphabetical order."""
+    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
+
+
+def subject(name: str) -> str:
+    """What a recipe that comes with rnnlab is about: the first sentence of its file."""
+    lines = text(name).splitlines()
+    paragraph = " ".join(line.lstrip("# ") for line in lines[: lines.index("#")])
+    return re.split(r"(?<!et al)\.(?: |$)", paragraph)[0]
+
+
+def text(name: str) -> str:
+    """The text of a recipe that comes with rnnlab.
+
+    Raises
+    ------
+    FileNotFoundError
+        If none has this name. Suggests similar names.
+    """
+    if name not in names():
+        raise FileNotFoundError(f"rnnlab has no recipe {name!r}; {suggestion(name, names())}")
+    return (_FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def find(recipe: str | os.PathLike[str]) -> Path:
+    """The file of a recipe.
+
+    Parameters
+    ----------
+    recipe : path or str
+        A TOML file, or the name of a recipe that comes with rnnlab, such as "shapes".
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is neither. Suggests similar names, also of files in the same folder.
+    """
+    path = Path(recipe)
+    if path.is_file():
+        return path
+    if os.fspath(recipe) in names():
+        return _FOLDER / f"{recipe}.toml"
+    others = {name: name for name in names()} | {
+        file.stem: os.fspath(file) for file in sorted(path.parent.glob("*.toml"))
+    }
+    close = difflib.get_close_matches(path.stem, others, n=3)
+    raise FileNotFoundError(
+        f"recipe {recipe} {'is a directory' if path.is_dir() else 'does not exist'}"
+        + (
+            f"; did you mean {' or '.join(others[name] for name in close)}?"
+            if close
+            else ", expected a TOML file or a name that rnnlab recipes list shows"
+        )
+    )
