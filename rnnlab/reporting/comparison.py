@@ -8,8 +8,8 @@ import numpy as np
 
 from rnnlab.reporting.curves import Chart, charts
 from rnnlab.reporting.differences import differences
-from rnnlab.reporting.record import Record
-from rnnlab.reporting.results import Results, comparability, notes_of, score_rows
+from rnnlab.reporting.record import Record, facts_side_by_side
+from rnnlab.reporting.results import Results, notes_of, notes_on_runs, score_rows, splits_of
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _PLAIN = "_.-=+*#@"  # for terminals that have no block characters
@@ -31,22 +31,17 @@ def comparison_text(
         Of the output: decides how sparklines are drawn.
     """
     names = [record.name for record in records]
-    facts = [(key, [dict(record.facts())[key] for record in records]) for key, _ in records[0].facts()]
-    parts = [_table("Runs", names, facts)]
-    if results:
-        splits = list(dict.fromkeys(each.split for each in results if each.split))
-        if rows := score_rows(results):
-            parts.append(_table(f"Scores of {' and '.join(splits)}", names, rows))
+    parts = [_table("Runs", names, facts_side_by_side(records))]
+    if rows := score_rows(results):
+        parts.append(_table(f"Scores of {splits_of(results)}", names, rows))
     blocks = _blocks(encoding)
     parts += [_chart(chart, names, blocks) for chart in charts(records) if chart.is_validation]
     if len(records) > 1:
         found = differences(records)
         rows = [(each.key, [_short(value) for value in each.values]) for each in found]
         parts.append(_table("Recipes: what differs", names, rows) if rows else "The recipes are equal.")
-    notes = comparability(records, results) if len(records) > 1 else []
-    notes += [f"{record.name}: {note}" for record in records for note in record.notes]
-    notes += notes_of(names, results)
-    parts += ["\n".join(f"note: {note}" for note in dict.fromkeys(notes))] if notes else []
+    if notes := [*notes_on_runs(records, results), *notes_of(names, results)]:
+        parts.append("\n".join(f"note: {note}" for note in notes))
     return "\n\n".join(parts)
 
 

@@ -7,6 +7,7 @@ label for each sequence, so its losses are in nats per sequence.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.plots import losses_per_token
-from rnnlab.reporting.record import Record, StageRecord, finite
+from rnnlab.reporting.record import Record, StageRecord
 
 _DRAWN = 60  # points of a curve of many iterations
 
@@ -180,16 +181,21 @@ def _extend(
 
 
 def _values(stage: StageRecord, column: str, before: int) -> dict[int, float]:
-    return {before + row["epoch"]: row[column] for row in stage.history if finite(row.get(column))}
+    return {before + row["epoch"]: row[column] for row in stage.history if _finite(row.get(column))}
 
 
 def _training_points(stage: StageRecord, before: int) -> list[tuple[float, float]]:
     """The training loss: means over consecutive iterations, or over epochs if only these are known."""
     rows, losses = stage.history, stage.losses
-    known = all(finite(row.get(key)) for row in rows for key in ("train_loss", "train_loss_per_token"))
+    known = all(_finite(row.get(key)) for row in rows for key in ("train_loss", "train_loss_per_token"))
     if not known or len(losses) < rows[-1]["iteration"] or not np.isfinite(losses).all():
         means = _values(stage, "train_loss_per_token", before)
         return [(epoch - 0.5, value) for epoch, value in means.items()]  # a mean over the epoch
     places, losses = losses_per_token(losses, rows)
     parts = np.array_split(np.arange(len(losses)), min(_DRAWN, len(losses)))
     return [(before + float(places[part].mean()), float(losses[part].mean())) for part in parts]
+
+
+def _finite(value: Any) -> bool:
+    """Whether a value of a history can be drawn."""
+    return isinstance(value, int | float) and math.isfinite(value)

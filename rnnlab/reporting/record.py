@@ -20,7 +20,7 @@ from rnnlab.recipes.recipe import ConfigError, recipe_from_dict
 from rnnlab.tasks import task_of
 from rnnlab.training import load_checkpoint
 from rnnlab.training.checkpoint import CheckpointError
-from rnnlab.training.monitor import mode_of
+from rnnlab.training.monitor import MODES
 from rnnlab.training.run_directory import checkpoint_of, holds_run
 
 _FILES = ("last.h5", "best.h5", "history.csv", "config.json")
@@ -57,25 +57,22 @@ class StageRecord:
     @property
     def best_epoch(self) -> int | None:
         """The epoch with the best value of the monitored metric; None without validation."""
-        rows = [row for row in self.history if self.monitor in row]
+        rows = [row for row in self.history if math.isfinite(row.get(self.monitor, math.nan))]
         if not rows:
             return None
-        best = min if mode_of(self.monitor, self.options.get("monitor_mode") or "min") == "min" else max
+        mode = self.options.get("monitor_mode") or MODES.get(self.monitor, "min")
+        best = min if mode == "min" else max
         return best(rows, key=lambda row: row[self.monitor])["epoch"]
 
     @property
     def progress(self) -> str:
         """The number of epochs that are done, and whether there should be more."""
-        done, asked, patience = (
-            len(self.history),
-            self.options.get("num_epochs"),
-            self.options.get("patience"),
-        )
+        done, asked = len(self.history), self.options.get("num_epochs")
         if not isinstance(asked, int):
             return str(done)
         if done >= asked:
             return f"{done} of {asked}"
-        best = self.best_epoch
+        best, patience = self.best_epoch, self.options.get("patience")
         if patience is not None and best is not None and self.history[-1]["epoch"] - best >= patience:
             return f"{done} of {asked}, stopped early"
         return f"{done} of {asked}, unfinished"
@@ -136,6 +133,12 @@ class Record:
             ("best epoch", best),
             ("training time", duration(self.seconds)),
         ]
+
+
+def facts_side_by_side(records: Sequence[Record]) -> list[tuple[str, list[str]]]:
+    """The facts of runs: a name, and a value for each run."""
+    facts = [dict(record.facts()) for record in records]
+    return [(name, [each[name] for each in facts]) for name in facts[0]]
 
 
 def duration(seconds: float) -> str:
@@ -209,7 +212,7 @@ def _read_stage(folder: Path, notes: list[str]) -> tuple[StageRecord, dict[str, 
     try:
         checkpoint = load_checkpoint(folder / "last.h5")
     except FileNotFoundError:
-        notes.append(f"{folder} has no last.h5: its first epoch is not finished, or the file was deleted")
+        notes.append(f"{folder} has no last.h5, the checkpoint that every epoch writes")
     except CheckpointError as error:
         notes.append(f"{error}: the history is read from history.csv, without the losses of iterations")
     else:
@@ -295,8 +298,3 @@ def _is_whole(row: Any) -> bool:
     if not isinstance(row, dict) or not all(type(row.get(key)) is int for key in ("epoch", "iteration")):
         return False
     return all(isinstance(value, int | float) for value in row.values())
-
-
-def finite(value: Any) -> bool:
-    """Whether a value of a history can be drawn."""
-    return isinstance(value, int | float) and math.isfinite(value)

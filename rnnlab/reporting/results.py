@@ -114,13 +114,25 @@ def notes_of(names: Sequence[str], results: Sequence[Results]) -> list[str]:
     return list(dict.fromkeys([*common, *own]))
 
 
-def comparability(records: Sequence[Record], results: Sequence[Results]) -> list[str]:
-    """What a reader who compares the runs must know: other tasks, data or splits."""
+def splits_of(results: Sequence[Results]) -> str:
+    """The splits that are scored, as a text."""
+    return " and ".join(dict.fromkeys(each.split for each in results if each.split))
+
+
+def notes_on_runs(records: Sequence[Record], results: Sequence[Results] = ()) -> list[str]:
+    """What makes runs incomparable, and what is missing or damaged in each of them."""
+    return comparability(records, results) + [
+        f"{record.name}: {note}" for record in records for note in dict.fromkeys(record.notes)
+    ]
+
+
+def comparability(records: Sequence[Record], results: Sequence[Results] = ()) -> list[str]:
+    """What a reader who compares the runs must know: other tasks, data or splits. Nothing of one run."""
     notes = []
     tasks = list(dict.fromkeys(record.task for record in records))
     if len(tasks) > 1:
         notes.append(
-            f"the runs are of different tasks ({', '.join(tasks)}): only what they have in common is compared"
+            f"the runs are of different tasks ({', '.join(tasks)}): losses and scores are not comparable"
         )
     elif len({repr((record.recipe or {}).get("data")) for record in records}) > 1:
         notes.append("the tables [data] differ: losses and scores are comparable only on the same data")

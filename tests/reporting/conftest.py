@@ -48,7 +48,7 @@ def write_run(tmp_path):
             table, _, last = key.partition(".")
             tables.setdefault(table, {})[last] = value
         config = recipe_from_dict(tables | {"stage": list(stages)}).to_dict()
-        options = {"num_epochs": 3, "monitor": "val_loss", "monitor_mode": "min", "patience": None} | options
+        options = {"num_epochs": 3, "monitor": "val_loss", "monitor_mode": None, "patience": None} | options
         run = RunDirectory(tmp_path / name)
         run.write_config(
             {

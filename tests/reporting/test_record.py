@@ -1,9 +1,8 @@
 import json
 
-import numpy as np
 import pytest
 
-from rnnlab.reporting.record import duration, finite, read_records
+from rnnlab.reporting.record import duration, read_records
 
 from .conftest import history
 
@@ -41,10 +40,18 @@ def test_an_unfinished_run_says_so(write_run, options, progress):
     assert dict(record.facts())["epochs"] == progress
 
 
-def test_the_greatest_value_is_best_where_the_mode_says_so(write_run):
+def test_the_greatest_value_is_best_where_the_metric_or_the_mode_says_so(write_run):
     rows = history(3, CIDEr=[0.1, 0.4, 0.3])
-    (record,) = read_records([write_run(rows=rows, monitor="CIDEr", monitor_mode="max")])
-    assert record.stages[0].best_epoch == 2
+    for options in ({"monitor": "CIDEr"}, {"monitor": "mine", "monitor_mode": "max"}):
+        path = write_run(options["monitor"], [row | {"mine": row["CIDEr"]} for row in rows], **options)
+        (record,) = read_records([path])
+        assert record.stages[0].best_epoch == 2
+
+
+def test_a_value_that_is_not_finite_is_never_best(write_run):
+    rows = history(3, val_loss=[float("nan"), float("-inf"), 2.0])
+    (record,) = read_records([write_run(rows=rows)])
+    assert record.stages[0].best_epoch == 3
 
 
 def test_before_the_first_checkpoint_there_is_a_note(write_run):
@@ -142,11 +149,3 @@ def test_runs_of_one_name_are_called_by_their_paths(write_run):
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text
-
-
-def test_what_can_be_drawn():
-    assert finite(1.5)
-    assert finite(2)
-    assert not finite(float("inf"))
-    assert not finite(None)
-    assert not finite(np.nan)

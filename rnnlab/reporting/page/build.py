@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import rnnlab
 from rnnlab.files import atomic_write
 from rnnlab.reporting.curves import charts
@@ -22,8 +24,8 @@ from rnnlab.reporting.differences import differences, recipe_rows
 from rnnlab.reporting.page.axes import NUM_COLORS, plot_of
 from rnnlab.reporting.page.captioned import caption_cards
 from rnnlab.reporting.page.translated import translation_cards
-from rnnlab.reporting.record import Record
-from rnnlab.reporting.results import Results, comparability, notes_of, score_rows
+from rnnlab.reporting.record import Record, facts_side_by_side
+from rnnlab.reporting.results import Results, notes_of, notes_on_runs, score_rows, splits_of
 from rnnlab.tasks import classification
 
 
@@ -92,22 +94,18 @@ def write_report(
 def _content(records: Sequence[Record], results: Sequence[Results], examples: int) -> dict[str, Any]:
     """The variables of the template."""
     names = [record.name for record in records]
-    drawn = charts(records)
-    plots = [(chart.is_validation, plot_of(chart, names)) for chart in drawn]
+    plots = [(chart.is_validation, plot_of(chart, names)) for chart in charts(records)]
     cards, image_notes = caption_cards(results, examples)
     source_cards, sentence_notes = translation_cards(results, examples)
-    notes = comparability(records, results) if len(records) > 1 else []
-    notes += [f"{record.name}: {note}" for record in records for note in record.notes]
-    splits = list(dict.fromkeys(each.split for each in results if each.split))
     return {
         "version": rnnlab.__version__,
         "title": " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names),
         "names": names,
         "num_colors": NUM_COLORS,
-        "facts": [(key, [dict(record.facts())[key] for record in records]) for key, _ in records[0].facts()],
-        "notes": list(dict.fromkeys(notes)),
+        "facts": facts_side_by_side(records),
+        "notes": notes_on_runs(records, results),
         "scored": bool(results),
-        "score_title": " and ".join(splits),
+        "splits": splits_of(results),
         "scores": score_rows(results),
         "score_notes": notes_of(names, results),
         "validation_plots": [plot for is_validation, plot in plots if is_validation],
@@ -132,9 +130,7 @@ def _confusion(evaluation: classification.Evaluation) -> dict[str, Any]:
     """The rows of a confusion matrix, with shares of the true class, and its most frequent mistakes."""
     counts = evaluation.confusion
     totals = counts.sum(axis=1)
-    mistakes = sorted(
-        ((int(n), i, j) for (i, j), n in _entries(counts) if i != j and n), key=lambda each: -each[0]
-    )
+    wrong = [(int(n), i, j) for (i, j), n in np.ndenumerate(counts) if i != j and n]
     return {
         "split": evaluation.split,
         "rows": [
@@ -144,12 +140,8 @@ def _confusion(evaluation: classification.Evaluation) -> dict[str, Any]:
             }
             for true, (row, total) in enumerate(zip(counts, totals, strict=True))
         ],
-        "mistakes": [f"{i} as {j} ({n})" for n, i, j in mistakes[:5]],
+        "mistakes": [f"{i} as {j} ({n})" for n, i, j in sorted(wrong, key=lambda each: -each[0])[:5]],
     }
-
-
-def _entries(matrix: Any) -> list[tuple[tuple[int, int], Any]]:
-    return [((i, j), value) for i, row in enumerate(matrix) for j, value in enumerate(row)]
 
 
 def _render(content: dict[str, Any]) -> str:
