@@ -14,6 +14,8 @@ from rnnlab.cli.encoder_options import add_encoder, encoder_settings
 from rnnlab.data.photographs import ImageEncoder, choose_encoding, extract_features, find_photographs
 from rnnlab.data.projection import read_projection
 
+_LISTED = 5  # skipped photographs in the last line; all are reported where they are skipped
+
 
 def add(commands: Any) -> None:
     """Add the command's arguments."""
@@ -70,7 +72,8 @@ def _features(options: argparse.Namespace) -> int:
     shape = " x ".join(map(str, made.shape))
     print(f"{options.out}: {made.count:,} photographs, {shape} {made.encoding.dtype} each")
     if made.skipped:
-        print(f"{len(made.skipped):,} skipped, because they cannot be read: {', '.join(made.skipped)}")
+        listed = ", ".join(list(made.skipped)[:_LISTED]) + " and others" * (len(made.skipped) > _LISTED)
+        print(f"{len(made.skipped):,} skipped, because they cannot be read: {listed}")
     return 0
 
 

@@ -92,6 +92,8 @@ class CaptionInputs:
         OSError, ValueError
             If a file is missing or invalid, or a PCA or settings are given and the encoder is recorded.
         """
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"{path}: found no such file, expected the ONNX file of an encoder")
         if self.encodings:
             given = [*(["pca"] if pca is not None else []), *settings]
             if given:

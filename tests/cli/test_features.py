@@ -81,8 +81,12 @@ def test_what_is_printed_and_written(album, tmp_path, capsys):
     assert lines[2].startswith("PCA: 2 components explain ")
     assert lines[3] == f"{tmp_path / 'f.h5'}: 16 photographs, 16 x 2 float16 each"
     assert lines[4] == f"1 skipped, because they cannot be read: {tmp_path / 'own' / 'broken.jpg'}"
-    assert f"rnnlab features: skipped: {tmp_path / 'own' / 'broken.jpg'}: found what cannot" in error
+    assert f"rnnlab features: skipped: {tmp_path / 'own' / 'broken.jpg'}: found no image" in error
     assert "17/17" in error  # the progress bar
+    for number in range(6):
+        (tmp_path / "own" / f"broken_{number}.jpg").touch()
+    assert cli.main([*command, "--out", str(tmp_path / "more.h5")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("7 skipped, because they cannot be read: ")
     assert cli.main([*command, "--out", str(tmp_path / "f.h5")]) == 2
     assert "already exists" in capsys.readouterr().err
     options = ["--pca", str(tmp_path / "f.h5"), "--out", str(tmp_path / "g.h5")]
@@ -164,6 +168,8 @@ def test_an_encoder_that_has_moved(album, pooled, tmp_path, capsys):
 
     other = write_network(tmp_path / "other.onnx", kernel=KERNEL * 2)
     assert "other.onnx: sha256: found " in caption(capsys, moved, photo, "--encoder", other)
+    error = caption(capsys, moved, photo, "--encoder", tmp_path / "absent.onnx")
+    assert error.endswith("absent.onnx: found no such file, expected the ONNX file of an encoder")
     settings = ["--encoder", tmp_path / "here.onnx", "--mean", "0"]
     assert "mean given, but the features that the model was trained on record" in caption(
         capsys, moved, photo, *settings
@@ -219,7 +225,7 @@ def test_an_ensemble_of_vectors_and_grids(run, attending_run, unrecorded, album,
 
 def test_a_broken_photograph_is_named(run, tmp_path, capsys):
     (tmp_path / "broken.jpg").write_text("no image")
-    assert "broken.jpg: found what cannot be read as an image" in caption(
+    assert "broken.jpg: found no image of a format that Pillow reads" in caption(
         capsys, run, tmp_path / "broken.jpg"
     )
 

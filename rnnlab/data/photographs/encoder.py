@@ -109,7 +109,7 @@ class ImageEncoder:
             raise mismatch(
                 f"{self._where}: sha256",
                 graph.sha256,
-                f"{encoding.sha256}, the encoder that made the features ({Path(encoding.path).name})",
+                f"{encoding.sha256}, the encoder that made the features",
             )
         graph.check_layer(encoding.layer, grid=encoding.grid)
         self._session = _session(graph, encoding.layer)
@@ -117,8 +117,7 @@ class ImageEncoder:
         if taken.type not in _TYPES:
             raise mismatch(f"{self._where}: input {taken.name}", taken.type, " or ".join(_TYPES))
         self._input, self._type = taken.name, _TYPES[taken.type]
-        first = graph.input_shape[0] if graph.input_shape else None
-        self._batch_size = first or BATCH_SIZE
+        self._fixed_size = graph.input_shape[0] if graph.input_shape else None  # of a batch
         size = encoding.preprocessing.size
         self.shape = self.encode([Image.new("RGB", (size, size))]).shape[1:]
 
@@ -130,11 +129,9 @@ class ImageEncoder:
         """The features of inputs of the network, as :meth:`Preprocessing.values` makes them."""
         if self._type is np.uint8:
             values = np.clip(np.rint(values), 0, 255)
+        step = self._fixed_size or BATCH_SIZE
         features = np.concatenate(
-            [
-                self._run(values[start : start + self._batch_size])
-                for start in range(0, len(values), self._batch_size)
-            ]
+            [self._run(values[start : start + step]) for start in range(0, len(values), step)]
         )
         if self.encoding.projection is not None:
             features = self._projected(features, self.encoding.projection)
@@ -156,13 +153,13 @@ class ImageEncoder:
     def _run(self, values: np.ndarray) -> np.ndarray:
         """The layer's values for a batch, which is filled up where the network takes batches of one size."""
         count = len(values)
-        if count < self._batch_size and self._session.get_inputs()[0].shape[0] == self._batch_size:
-            values = np.concatenate([values, np.repeat(values[-1:], self._batch_size - count, axis=0)])
+        if self._fixed_size is not None:
+            values = np.concatenate([values, np.repeat(values[-1:], self._fixed_size - count, axis=0)])
         try:
             (found,) = self._session.run(None, {self._input: values.astype(self._type)})
         except Exception as error:  # onnxruntime has errors of its own
-            found_shape = f"a batch {values.shape} that the network refuses ({error})"
-            raise mismatch(f"{self._where}: input {self._input}", found_shape, "its shape") from None
+            refused = f"a batch {values.shape} that the network refuses ({error})"
+            raise mismatch(f"{self._where}: input {self._input}", refused, "its shape") from None
         return self._as_features(found[:count])
 
     def _as_features(self, found: np.ndarray) -> np.ndarray:

@@ -77,9 +77,8 @@ class Graph:
             )
         try:
             self._model = onnx.load(path, load_external_data=False)
-            weights = onnx.external_data_helper.load_external_data_for_model
             external = _external_files(self._model)
-            weights(self._model, str(Path(path).parent))
+            onnx.external_data_helper.load_external_data_for_model(self._model, str(Path(path).parent))
             self._model = onnx.shape_inference.infer_shapes(self._model)
         except (OSError, ImportError):
             raise
@@ -124,7 +123,9 @@ class Graph:
             raise self._not_found(f"layer {name!r}", (3, 4) if grid else (2, 4))
 
     def pixels(self) -> str:
-        """The key of PIXEL_SCALES for the input: "none" if the graph scales its pixels itself."""
+        """The key of PIXEL_SCALES for the input: "none" if the graph takes bytes, or scales them itself."""
+        if self._types[self.input].elem_type == vision_module("onnx").TensorProto.UINT8:
+            return "none"
         name = self.input
         while readers := [node for node in self._nodes if name in node.input]:
             node = readers[0]

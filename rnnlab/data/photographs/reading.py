@@ -6,7 +6,7 @@ import warnings
 from typing import IO
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from rnnlab.data.hdf5 import PathLike
 
@@ -27,10 +27,13 @@ def read_photograph(path: PathLike) -> Image.Image:
             return decode_photograph(file)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: found no such file, expected an image") from None
+    except UnidentifiedImageError as error:
+        raise OSError(
+            f"{path}: found no image of a format that Pillow reads, expected a photograph"
+        ) from error
     except Exception as error:  # decoders raise almost any exception
         raise OSError(
-            f"{path}: found what cannot be read as an image ({type(error).__name__}: {error}), expected a "
-            "photograph"
+            f"{path}: found an image that cannot be read ({error}), expected a photograph"
         ) from error
 
 

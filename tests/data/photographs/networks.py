@@ -22,7 +22,16 @@ def grid_of(values):
 
 
 def write_network(
-    path, *, head="pool", layout="nchw", batch="N", opset=17, before=(), outputs=("logits",), kernel=KERNEL
+    path,
+    *,
+    head="pool",
+    layout="nchw",
+    batch="N",
+    opset=17,
+    before=(),
+    outputs=("logits",),
+    kernel=KERNEL,
+    dtype=TensorProto.FLOAT,
 ):
     """Write a network: convolution, ReLU, a head, and a matrix product.
 
@@ -68,7 +77,7 @@ def write_network(
     graph = helper.make_graph(
         nodes,
         "classifier",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("image", dtype, shape)],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
         nodes_constants,
     )
@@ -83,3 +92,6 @@ USED = (0.5, 127.5)  # constants c0.5 and c127.5
 def arithmetic(operation, constant):
     """A node that the graph applies to its input."""
     return [helper.make_node(operation, ["image", f"c{constant}"], ["scaled"])]
+
+
+CAST = [helper.make_node("Cast", ["image"], ["scaled"], to=TensorProto.FLOAT)]  # of an input of bytes

@@ -12,7 +12,7 @@ from rnnlab.data.photographs.preprocessing import Preprocessing
 from rnnlab.data.photographs.reading import read_photograph
 from rnnlab.data.projection import Projection, read_projection
 
-from .networks import KERNEL, REGIONS, SIZE, D, arithmetic, grid_of, write_network
+from .networks import CAST, KERNEL, REGIONS, SIZE, D, TensorProto, arithmetic, grid_of, write_network
 
 IMAGES = [
     Image.fromarray(pixels)
@@ -48,6 +48,12 @@ def test_defaults_and_settings(tmp_path):
         choose_encoding(path, pixels="bytes")
     with pytest.raises(ValueError, match="found no layer 'fc'"):
         choose_encoding(path, layer="fc")
+
+
+def test_a_network_that_takes_bytes(tmp_path):
+    path = write_network(tmp_path / "n.onnx", before=CAST, dtype=TensorProto.UINT8)
+    encoder = ImageEncoder(choose_encoding(path, grid=True))
+    np.testing.assert_allclose(encoder.encode(IMAGES), grid_of(RAW), rtol=1e-3)
 
 
 def test_features_are_rounded_as_in_the_file(network):

@@ -85,7 +85,7 @@ def test_broken_photographs_are_named_and_skipped(photographs, encoder, tmp_path
     made = extract(find_photographs([photographs]), tmp_path / "f.h5", encoder, report=lines.append)
     assert read_features(tmp_path / "f.h5")[0] == ("0.png", "1.png", "3.png", "4.png", "6.png")
     assert list(made.skipped) == [str(photographs / "2.png"), str(photographs / "5.png")]
-    assert lines[1].startswith(f"skipped: {photographs / '5.png'}: found what cannot be read as an image")
+    assert lines[1].startswith(f"skipped: {photographs / '5.png'}: found no image of a format")
     (tmp_path / "text.png").write_text("text")
     with pytest.raises(ValueError, match=r"g\.h5: none of 1 photographs can be read"):
         extract([tmp_path / "text.png"], tmp_path / "g.h5", encoder, report=lines.append)

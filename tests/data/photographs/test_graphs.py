@@ -5,7 +5,7 @@ import pytest
 from rnnlab.data.photographs import graphs
 from rnnlab.data.photographs.graphs import Graph
 
-from .networks import D, arithmetic, helper, onnx, write_network
+from .networks import CAST, D, arithmetic, helper, onnx, write_network
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,7 @@ def test_graphs_that_scale_their_input_need_no_other_scale(tmp_path):
     assert pixels(arithmetic("Mul", 0.5)) == "none"
     assert pixels(arithmetic("Sub", 0.5)) == "unit"
     assert pixels(arithmetic("Sub", 0.5), layout="nhwc") == "unit"
+    assert pixels(CAST, dtype=onnx.TensorProto.UINT8) == "none"
 
 
 def test_the_hash_is_that_of_the_file_and_of_external_weights(tmp_path):

@@ -49,9 +49,11 @@ def test_files_that_are_no_photographs_are_named(tmp_path):
     (tmp_path / "cut.jpg").write_bytes(buffer.getvalue()[:-300])
     (tmp_path / "text.jpg").write_text("no image")
     (tmp_path / "empty.jpg").touch()
-    for name in ("cut.jpg", "text.jpg", "empty.jpg"):
-        with pytest.raises(OSError, match=rf"{name}: found what cannot be read as an image \("):
+    for name in ("text.jpg", "empty.jpg"):
+        with pytest.raises(OSError, match=rf"{name}: found no image of a format that Pillow reads"):
             read_photograph(tmp_path / name)
+    with pytest.raises(OSError, match=r"cut\.jpg: found an image that cannot be read \(image file is trunc"):
+        read_photograph(tmp_path / "cut.jpg")
     with pytest.raises(FileNotFoundError, match=r"absent\.jpg: found no such file, expected an image"):
         read_photograph(tmp_path / "absent.jpg")
 
