@@ -94,12 +94,13 @@ def train(
     JavaError
         If a score after every epoch needs Java and there is none.
     FileNotFoundError, CheckpointError
-        If the recipe's ``warm_start`` does not exist, or is of a model that does not fit.
+        If the recipe's ``warm_start`` does not exist, or is of a model that does not fit; or if there is no
+        file of its word vectors.
     KeyError
         If the data lack ``evaluation.split``.
     ValueError, TypeError
-        If the model does not fit the data, or a stage does not fit the model: all stages are checked before
-        the first is trained.
+        If the model does not fit the data or the recipe's word vectors, or a stage does not fit the model:
+        all stages are checked before the first is trained.
     """
     path, stages = Path(directory), config.stages()
     if holds_run(path):
@@ -188,7 +189,7 @@ def _train_stages(
     callbacks: Sequence[Callback],
     changes: Mapping[str, Any],
 ) -> Run:
-    """Train stages, the first from the checkpoint ``start``, or from its own last checkpoint.
+    """Train stages, the first from its own last checkpoint, or the checkpoint ``start``, or a new model.
 
     ``changes`` are arguments of the solver of the stage that resumes.
     """
@@ -216,6 +217,9 @@ def _train_stages(
                 rate = changes["learning_rate"]
                 print(f"From iteration {solver.iteration + 1} on, the base learning rate is {rate:g}.")
         else:
+            if start is None:
+                for coverage in task_of(config).load_word_vectors(config, model):
+                    print(coverage)
             solver = Solver(model, trained, **stage.options(), run_dir=directory, **common)
             if start is not None:
                 print(warm_start(start, model))

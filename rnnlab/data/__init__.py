@@ -3,6 +3,7 @@
 The modules of the package:
 
     vocabulary     words and their tokens
+    word_vectors   pretrained word vectors, in the formats of GloVe and word2vec
     splits         CaptionSplit: features, captions, and the image of each caption
     captions       CaptionData, captioned images for the solver
     by_image       CaptionedImages, the same with an example for each image
@@ -47,6 +48,7 @@ from rnnlab.data.prepare import describe, prepare_annotated
 from rnnlab.data.shapes import open_shapes, write_shapes
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
+from rnnlab.data.word_vectors import WordCoverage, load_word_vectors, read_word_vectors
 
 __all__ = [
     "PCA",
@@ -60,10 +62,12 @@ __all__ = [
     "PixelData",
     "PixelSplit",
     "Vocabulary",
+    "WordCoverage",
     "decode_captions",
     "describe",
     "image_from_url",
     "load_coco_data",
+    "load_word_vectors",
     "open_annotated",
     "open_digits",
     "open_features",
@@ -78,6 +82,7 @@ __all__ = [
     "read_idx",
     "read_karpathy",
     "read_parallel",
+    "read_word_vectors",
     "sample_coco_minibatch",
     "tokenize",
     "tokenize_text",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from rnnlab.data.hdf5 import PathLike, mismatch
 
@@ -19,10 +22,25 @@ def read_bytes(path: PathLike) -> bytes:
     ValueError
         If it is a damaged gzip file. The message names it.
     """
-    content = Path(path).read_bytes()
-    if not content.startswith(b"\x1f\x8b"):
-        return content
-    try:
-        return gzip.decompress(content)
-    except (EOFError, OSError, zlib.error) as error:
-        raise mismatch(str(path), f"a damaged gzip file ({error})", "a complete one") from None
+    with open_bytes(path) as stream:
+        return stream.read()
+
+
+@contextmanager
+def open_bytes(path: PathLike) -> Iterator[BinaryIO]:
+    """A file for reading part by part, decompressed if it is gzipped.
+
+    Raises
+    ------
+    OSError, ValueError
+        As :func:`read_bytes`, where the file is opened or read.
+    """
+    with Path(path).open("rb") as stream:
+        if not stream.peek(2).startswith(b"\x1f\x8b"):
+            yield stream
+            return
+        try:
+            with gzip.open(stream) as decompressed:
+                yield cast(BinaryIO, decompressed)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise mismatch(str(path), f"a damaged gzip file ({error})", "a complete one") from None

@@ -108,6 +108,7 @@ class Config(_Tables):
     def __post_init__(self) -> None:
         scores = [score for metric in self.evaluation.each_epoch for score in METRICS[metric]]
         _check_monitors(self, [*_OF_SENTENCES, *scores], _MORE)
+        _check_word_vectors(self)
         for stage in self.stages():
             if stage.self_critical is not None and stage.training.monitor in _OF_SENTENCES:
                 raise ValueError(
@@ -130,6 +131,7 @@ class TranslationConfig(_Tables):
 
     def __post_init__(self) -> None:
         _check_monitors(self, [*_OF_SENTENCES, *self.evaluation.each_epoch], _MORE)
+        _check_word_vectors(self)
         _check_no_self_critical(self)
 
 
@@ -193,6 +195,16 @@ def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None
             raise ValueError(
                 f"{table}.monitor is {stage.training.monitor!r}, expected one of {', '.join(metrics)}{hint}"
             )
+
+
+def _check_word_vectors(recipe: Any) -> None:
+    """Raise ValueError if a warm start would overwrite the word vectors of files."""
+    given = [key for key in recipe.model.files if getattr(recipe.model, key) is not None]
+    if given and recipe.stages()[0].training.warm_start is not None:
+        raise ValueError(
+            f"model.{given[0]} is given, expected 'none' with training.warm_start: the word vectors would be "
+            "overwritten by those of the warm start"
+        )
 
 
 def _check_no_self_critical(recipe: Any) -> None:

@@ -1,13 +1,14 @@
 """The tables [model], [training], [decoding] and [evaluation] of recipes.
 
-The keys of [model] and [training] are the arguments of the constructors that they are passed to. Add an
-option there, with its annotation, default and docstring, and recipes have it.
+The keys of [model] and [training] are the arguments of the constructors that they are passed to, and files
+of initial parameters. Add an option to a constructor, with its annotation, default and docstring, and recipes
+have it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
 
 from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.metrics import METRICS, Metric, TranslationMetric
@@ -25,7 +26,16 @@ from rnnlab.training.weight_decay import check_weight_decay
 
 
 class _ModelTable(Table):
-    """A table [model]."""
+    """A table [model].
+
+    Its keys are the arguments of the model's constructor, and those in ``files``, of initial word vectors.
+    """
+
+    files: ClassVar[tuple[str, ...]] = ()
+
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of the constructor."""
+        return {name: value for name, value in asdict(self).items() if name not in self.files}
 
     def __post_init__(self) -> None:
         try:
@@ -36,12 +46,35 @@ class _ModelTable(Table):
 
 @derived_from(CaptioningRNN, without=("word_to_idx", "input_dim", "global_dim", "rng", "device"))
 class ModelConfig(_ModelTable):
-    """Keyword arguments of :class:`rnnlab.models.CaptioningRNN`."""
+    """Keyword arguments of :class:`rnnlab.models.CaptioningRNN`, and initial word vectors.
+
+    Attributes
+    ----------
+    word_vectors
+        File of pretrained word vectors of size wordvec_dim, of GloVe or word2vec: the initial W_embed. Words
+        that it lacks keep random vectors.
+    """
+
+    word_vectors: EnvPath | None = None
+    files = ("word_vectors",)
 
 
 @derived_from(Seq2Seq, without=("source_word_to_idx", "word_to_idx", "rng", "device"))
 class Seq2SeqConfig(_ModelTable):
-    """Keyword arguments of :class:`rnnlab.models.Seq2Seq`."""
+    """Keyword arguments of :class:`rnnlab.models.Seq2Seq`, and initial word vectors.
+
+    Attributes
+    ----------
+    word_vectors
+        File of pretrained word vectors of size wordvec_dim, of GloVe or word2vec, for the target's words: the
+        initial W_embed. Words that it lacks keep random vectors.
+    source_word_vectors
+        The same for the source's words, W_source.
+    """
+
+    word_vectors: EnvPath | None = None
+    source_word_vectors: EnvPath | None = None
+    files = ("word_vectors", "source_word_vectors")
 
 
 @derived_from(SequenceClassifier, without=("num_classes", "input_dim", "rng", "device"))

@@ -157,7 +157,7 @@ class Captioning(Task):
         return CaptioningRNN(
             data.vocabulary.word_to_idx,
             data.num_features,
-            **asdict(config.model),
+            **config.model.options(),
             global_dim=data.num_global_features,
             rng=np.random.default_rng(config.training.seed),
         )

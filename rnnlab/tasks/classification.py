@@ -81,7 +81,7 @@ class Classification(Task):
     def new_model(self, config: ClassificationConfig, data: PixelData) -> SequenceClassifier:
         """See :meth:`Task.new_model`."""
         return SequenceClassifier(
-            data.num_classes, 1, **asdict(config.model), rng=np.random.default_rng(config.training.seed)
+            data.num_classes, 1, **config.model.options(), rng=np.random.default_rng(config.training.seed)
         )
 
     def inputs(self, config: ClassificationConfig, checkpoint: Checkpoint) -> PixelInputs:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
+from rnnlab.data import WordCoverage, load_word_vectors
 from rnnlab.decoding.ensemble import Average
 from rnnlab.recipes.tables import SelfCriticalConfig
 from rnnlab.tasks.ensembles import Combined, Member
@@ -71,6 +72,21 @@ class Task(ABC):
         ValueError
             If the model does not fit the data. The message names the keys of the recipe.
         """
+
+    def load_word_vectors(self, config: Any, model: Any) -> list[WordCoverage]:
+        """Set the word vectors of a new model to those of the recipe's files, if it has any.
+
+        Raises
+        ------
+        OSError, ValueError
+            As :func:`rnnlab.data.load_word_vectors`.
+        """
+        files = {key: getattr(config.model, key) for key in config.model.files}
+        return [
+            load_word_vectors(path, model, source=key == "source_word_vectors")
+            for key, path in files.items()
+            if path is not None
+        ]
 
     def training_data(self, config: Any, data: Any) -> Any:
         """The data as the solver reads them: by default the data themselves."""

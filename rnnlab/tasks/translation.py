@@ -136,7 +136,7 @@ class TranslationTask(Task):
         return Seq2Seq(
             data.source_vocabulary.word_to_idx,
             data.vocabulary.word_to_idx,
-            **asdict(config.model),
+            **config.model.options(),
             rng=np.random.default_rng(config.training.seed),
         )
 
