@@ -209,7 +209,7 @@ def expectation(annotation: Any, names: Mapping[Any, str] = _NAMES) -> str:
         item = expectation(arguments[0], names)
         return "a list of strings" if item == "a string" else f"a list, each item {item}"
     if _is_mapping(annotation):
-        return "a mapping"
+        return names.get(Mapping, "a mapping")
     return names.get(annotation, f"a {getattr(annotation, '__name__', annotation)}")
 
 

@@ -25,6 +25,7 @@ from rnnlab.recipes.recipe import (
     TranslationEvaluationConfig,
     recipe_from_dict,
 )
+from rnnlab.recipes.resuming import changes_within_a_run
 from rnnlab.recipes.stages import Stage, check_stages
 from rnnlab.tasks import task_of, task_of_data
 from rnnlab.tasks.discrepancy import Discrepancy
@@ -123,8 +124,9 @@ def resume(
     device: str = "cpu",
     graphs: bool = False,
     callbacks: Sequence[Callback] = (),
+    overrides: Sequence[str] = (),
 ) -> Run:
-    """Resume a run where it stopped, bit for bit, and train its remaining stages.
+    """Resume a run where it stopped, and train its remaining stages: without changes, bit for bit.
 
     Parameters
     ----------
@@ -140,6 +142,9 @@ def resume(
         As in :func:`train`; need not be the previous value.
     callbacks : sequence of Callback
         As in :func:`train`.
+    overrides : sequence of str
+        Changes of the recipe as in :func:`~rnnlab.recipes.recipe.load_config`, such as
+        ``"training.optim_config.learning_rate=1e-4"``. They are saved with the run.
 
     Returns
     -------
@@ -150,20 +155,23 @@ def resume(
     FileNotFoundError
         If there is no run.
     ValueError
-        If the directory is that of a stage, or the run already has more epochs.
+        If the directory is that of a stage, the run already has more epochs, or an override is of a key that
+        cannot change within a run.
     CheckpointError
         If the data are not those that the run began with.
     """
     path = Path(directory)
     under_way = _under_way(path)
     last = under_way / "last.h5"
-    config = _config_of(last, load_checkpoint(last))
-    changes = {}
+    config = _config_of(last, load_checkpoint(last), overrides)
     if num_epochs is not None:
-        config, changes = with_epochs(config, num_epochs), {"num_epochs": num_epochs}
+        config = with_epochs(config, num_epochs)
     stages = config.stages()
     _check_is_whole(path, len(stages))
     left = stages[[stage.directory(path) for stage in stages].index(under_way) :]
+    changes = changes_within_a_run(overrides, left[0])
+    if num_epochs is not None and left[0].is_last:
+        changes["num_epochs"] = num_epochs
     _check_device(device, graphs)
     config.callbacks.callbacks()
     run = Run(path, config, open_data(config.data), None)
@@ -182,7 +190,7 @@ def _train_stages(
 ) -> Run:
     """Train stages, the first from the checkpoint ``start``, or from its own last checkpoint.
 
-    ``changes`` are changes of the solver's options where the last stage resumes.
+    ``changes`` are arguments of the solver of the stage that resumes.
     """
     config, data, model = run.config, run.data, None
     common: dict[str, Any] = {
@@ -203,7 +211,10 @@ def _train_stages(
         common["objective"] = objective
         common["callbacks"] = [*config.callbacks.callbacks(), *callbacks]
         if (directory / "last.h5").exists():
-            solver = Solver.resume(directory, model, trained, **common, **(changes if stage.is_last else {}))
+            solver = Solver.resume(directory, model, trained, **common, **changes)
+            if changes.get("learning_rate") is not None:
+                rate = changes["learning_rate"]
+                print(f"From iteration {solver.iteration + 1} on, the base learning rate is {rate:g}.")
         else:
             solver = Solver(model, trained, **stage.options(), run_dir=directory, **common)
             if start is not None:
@@ -310,10 +321,10 @@ def _check_is_whole(path: Path, num_stages: int) -> None:
         raise ValueError(f"{path} is one stage of {num_stages} of a run: resume {path.resolve().parent}")
 
 
-def _config_of(path: Path, checkpoint: Checkpoint) -> Recipe:
+def _config_of(path: Path, checkpoint: Checkpoint, overrides: Sequence[str] = ()) -> Recipe:
     if checkpoint.config is None:
         raise ValueError(f"{path} holds no recipe, expected a run of rnnlab train")
-    return recipe_from_dict(checkpoint.config, str(path))
+    return recipe_from_dict(checkpoint.config, str(path), overrides)
 
 
 def open_data(table: Any) -> CaptionData | ParallelData | PixelData:

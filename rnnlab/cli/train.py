@@ -35,7 +35,11 @@ def add(commands: Any) -> None:
         "recipe", nargs="?", help="a TOML file, or a name that rnnlab recipes list shows, such as shapes"
     )
     train.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key: model.hidden_dim=256"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a key: model.hidden_dim=256; with --resume the learning rate and a few others",
     )
     train.add_argument("--out", help="the run directory (default: runs/NAME_OF_RECIPE)")
     train.add_argument("--resume", metavar="DIR", help="resume the run in DIR")
@@ -93,9 +97,10 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
 
 
 def _resumed_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
-    if options.set or options.out:
-        raise ValueError("--set and --out are for a new run; a resumed run has its recipe and its directory")
-    return runs.resume(options.resume, num_epochs=options.epochs, callbacks=callbacks, **_how(options))
+    if options.out:
+        raise ValueError("--out is for a new run; a resumed run has its directory")
+    changes = {"num_epochs": options.epochs, "overrides": options.set}
+    return runs.resume(options.resume, callbacks=callbacks, **changes, **_how(options))
 
 
 def _how(options: argparse.Namespace) -> dict[str, Any]:

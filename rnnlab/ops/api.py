@@ -378,6 +378,9 @@ class Primitives(Protocol):
         Their schedule multiplier is part of ``learning_rate``, so the decay follows the schedule as well.
         """
 
+    def decay_weights(self, w: Array, *, rate: float, scale: float = 1.0) -> None:
+        """w -= rate w. On a GPU a scale that is not finite prevents it, as it prevents the updates above."""
+
     def sum_of_squares(self, x: Array) -> Any:
         """The sum of squares of x (P,), a float or an array () on the device; not finite if x is not."""
 

@@ -372,6 +372,7 @@ PRIMITIVES: dict[str, Declaration] = {
         "adadelta": f"{_UPDATE}; cache! (P,); delta_cache! (P,)",
         "adam": f"{_UPDATE}; m! (P,); v! (P,)",
         "adamw": f"{_UPDATE}; m! (P,); v! (P,)",
+        "decay_weights": "w! (P,)",
         "sum_of_squares": "x (P,)",
         "clip_values": "x! (P,)",
         "flush_subnormals": "x! (P,)",

@@ -45,8 +45,8 @@ def check_reach(overrides: Sequence[str], stages: Any) -> None:
 
 def _inside(table: Any, step: str, key: str) -> Any:
     """The table or list that one step of an override's key leads to, a new table if there is none."""
-    if isinstance(table, dict):
-        table.setdefault(step, {})
+    if isinstance(table, dict) and table.get(step) is None:  # None if a saved recipe leaves it out
+        table[step] = {}
     found = table[_index(table, step, key)]
     if not isinstance(found, dict | list):
         raise ConfigError(f"--set: {key}: {step} is {found!r}, expected a table")

@@ -144,7 +144,7 @@ def _value(annotation: Any, value: Any, place: Place) -> Any:
         return EnvPath(value)
     if not accepts(annotation, value):
         raise ConfigError(f"{place} is {value!r}, expected {expected(annotation)}{_meant(member, value)}")
-    return float(value) if _scalar(member) is float else value
+    return float(value) if _scalar(member) is float and not isinstance(value, Mapping) else value
 
 
 def _members(annotation: Any) -> tuple[list[Any], bool]:
@@ -172,7 +172,14 @@ def _table(schemas: Sequence[Any], value: Any, place: Place) -> Any:
     return from_table(kinds[value["kind"]], value, place)
 
 
-_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string", EnvPath: "a path"}
+_NAMES = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    EnvPath: "a path",
+    Mapping: "a table",
+}
 
 
 def expected(annotation: Any) -> str:

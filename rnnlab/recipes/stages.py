@@ -20,6 +20,7 @@ from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.protocols import Model
 from rnnlab.training.self_critical import WITHOUT_TARGETS
 from rnnlab.training.step import check_sampled
+from rnnlab.training.weight_decay import WeightDecay
 
 _MODELS = (CaptioningRNN, Seq2Seq, SequenceClassifier)
 _ARGUMENTS = {name: each for model in _MODELS for name, each in arguments_of(model).items()}
@@ -42,7 +43,7 @@ class StageConfig(Table):
     A key of ``optim_config`` that is left out is as there too, unless the stage has another ``update_rule``.
     """
 
-    trains: list[str] = field(default_factory=lambda: ["*"])  # patterns of names of parameters
+    trains: list[str] = field(default_factory=lambda: ["*"])  # patterns of names; "!" excludes
     losses: LossWeights = field(default_factory=LossWeights)
     self_critical: SelfCriticalConfig | None = None  # train for CIDEr-D of sampled captions
 
@@ -164,7 +165,8 @@ def check_stages(stages: Sequence[Stage], model: Any) -> None:
     """
     for stage in stages:
         try:
-            Trained(model.params, stage.trains)
+            trained = Trained(model.params, stage.trains)
+            WeightDecay(model.params, trained, stage.training.weight_decay)
             check_sampled(model, stage.training.scheduled_sampling)
             _check_losses(stage.losses, model)
         except (ValueError, TypeError) as error:

@@ -21,6 +21,7 @@ from rnnlab.training.optim import make_update_rule
 from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import make_schedule
 from rnnlab.training.self_critical import check_baseline
+from rnnlab.training.weight_decay import check_weight_decay
 
 
 class _ModelTable(Table):
@@ -78,7 +79,7 @@ class TrainingConfig(Table):
     warm_start: EnvPath | None = None
 
     def __post_init__(self) -> None:
-        make_update_rule(self.update_rule, self.optim_config)
+        check_weight_decay(self.weight_decay, make_update_rule(self.update_rule, self.optim_config))
         make_schedule(self.schedule)
         if self.scheduled_sampling is not None:
             make_sampling_schedule(self.scheduled_sampling)

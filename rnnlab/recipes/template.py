@@ -101,4 +101,8 @@ def _plain(text: str) -> str:
 
 def _inline(items: str) -> str:
     """The items of a dictionary display as those of an inline table."""
-    return re.sub(r'"(\w+)": ', r"\1 = ", items)
+    return re.sub(r'"([^"]+)": ', lambda match: f"{_key(match[1])} = ", items)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name) else f'"{name}"'

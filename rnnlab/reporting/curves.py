@@ -34,7 +34,7 @@ _NAMES = {
     "sampled_length": "Words of sampled captions",
 }
 _OF_THE_LOSS_CHART = ("train_loss", "train_loss_per_token", "val_loss")
-_NOT_DRAWN = ("epoch", "iteration", "seconds", *_OF_THE_LOSS_CHART)
+_NOT_DRAWN = ("epoch", "iteration", "seconds", "former_learning_rate", *_OF_THE_LOSS_CHART)
 
 
 @dataclass(frozen=True)

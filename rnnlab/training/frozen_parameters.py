@@ -6,7 +6,7 @@ since weight decay or momentum would change it even without a gradient.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from rnnlab.parameters import Parameters
@@ -19,7 +19,9 @@ class Trained:
     ----------
     params : Parameters
     patterns : sequence of str, optional
-        As in :mod:`fnmatch`: ``["W_vocab", "*_source*"]``. All parameters train if left out.
+        As in :mod:`fnmatch`: ``["W_vocab", "*_source*"]``. A pattern after "!" excludes: ``["!W_embed"]`` are
+        all parameters but W_embed, ``["W*", "!W_embed"]`` all that begin with W but this. The order does not
+        matter. All parameters train if left out.
 
     Attributes
     ----------
@@ -31,7 +33,7 @@ class Trained:
     Raises
     ------
     ValueError
-        If there is no pattern, or one matches no parameter.
+        If there is no pattern, one matches no parameter, or all parameters are excluded.
     """
 
     def __init__(self, params: Parameters, patterns: Sequence[str] | None = None) -> None:
@@ -39,9 +41,13 @@ class Trained:
         if not patterns:
             raise ValueError("trains is empty, expected patterns of the names of parameters")
         for pattern in patterns:
-            if not any(fnmatchcase(name, pattern) for name in params):
+            if not matching(params, [pattern.removeprefix("!")]):
                 raise ValueError(f"trains has {pattern!r}, which matches none of {', '.join(params)}")
-        trained = {name for name in params if any(fnmatchcase(name, pattern) for pattern in patterns)}
+        included = [pattern for pattern in patterns if not pattern.startswith("!")]
+        excluded = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+        trained = matching(params, included or ["*"]) - matching(params, excluded)
+        if not trained:
+            raise ValueError(f"trains is {patterns}, which leaves none of {', '.join(params)}")
         self.names = tuple(name for name in params if name in trained)
         self.frozen = tuple(name for name in params if name not in trained)
         self.parts: list[slice] = []
@@ -55,3 +61,8 @@ class Trained:
         """Set the gradients of the frozen parameters to zero."""
         for name in self.frozen:
             grads[name][...] = 0
+
+
+def matching(names: Iterable[str], patterns: Sequence[str]) -> set[str]:
+    """The names that match one of the patterns or more."""
+    return {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}

@@ -13,7 +13,8 @@ from rnnlab.options import check_options
 from rnnlab.training.monitor import mode_of
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.sampling_schedules import make_sampling_schedule
-from rnnlab.training.schedules import make_schedule
+from rnnlab.training.schedules import own_or_made
+from rnnlab.training.weight_decay import check_weight_decay
 
 CHANGEABLE = (
     "num_epochs",
@@ -49,9 +50,11 @@ class Options(SimpleNamespace):
             If an argument is not what its annotation says, or options do not fit together; names it.
         """
         options = {name: _plain(value) for name, value in arguments.items() if name not in _NOT_OPTIONS}
-        check_options("Solver", solver, options)
-        options["optim_config"] = make_update_rule(options["update_rule"], options["optim_config"]).config()
-        options["schedule"] = make_schedule(options["schedule"]).config()
+        check_options("Solver", solver, {name: each for name, each in options.items() if not callable(each)})
+        rule = make_update_rule(options["update_rule"], options["optim_config"])
+        check_weight_decay(options["weight_decay"], rule)
+        options["optim_config"] = rule.config()
+        options["schedule"] = own_or_made(options["schedule"]).config()
         if options["scheduled_sampling"] is not None:
             options["scheduled_sampling"] = make_sampling_schedule(options["scheduled_sampling"]).config()
         options["monitor_mode"] = mode_of(options["monitor"], options["monitor_mode"])
@@ -62,8 +65,12 @@ class Options(SimpleNamespace):
         return dict(vars(self))
 
 
-def with_changes(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def with_changes(
+    options: Mapping[str, Any], changes: Mapping[str, Any], learning_rate: float | None = None
+) -> dict[str, Any]:
     """The options of a saved run with changes that do not contradict the epochs it has trained.
+
+    ``learning_rate`` is a new one in ``optim_config``; None leaves it as it is.
 
     Raises
     ------
@@ -72,8 +79,12 @@ def with_changes(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
     """
     for name in changes:
         if name not in CHANGEABLE:
-            raise ValueError(f"resume: {name} cannot change within a run, only {', '.join(CHANGEABLE)} can")
-    return {**options, **changes}
+            changeable = ", ".join((*CHANGEABLE, "learning_rate"))
+            raise ValueError(f"resume: {name} cannot change within a run, only {changeable} can")
+    changed = {**options, **changes}
+    if learning_rate is not None:
+        changed["optim_config"] = {**options["optim_config"], "learning_rate": learning_rate}
+    return changed
 
 
 def check_interface(argument: str, value: Any, names: tuple[str, ...]) -> None:

@@ -19,9 +19,8 @@ from typing import Annotated, Any, TypeAlias
 from rnnlab.options import Range
 from rnnlab.training.configured import Configured, make
 from rnnlab.training.registry import Registry
-from rnnlab.training.schedules import Unit
+from rnnlab.training.schedules import Share, Unit
 
-Share: TypeAlias = Annotated[float, Range("[0, 1]")]
 AtLeastOne: TypeAlias = Annotated[float, Range("[1, inf)")]
 
 

@@ -13,16 +13,22 @@ it a name.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
-from rnnlab.options import Count, Range
+from rnnlab.options import Count, NotNegative, Range, Stored, accepts, expectation
 from rnnlab.training.configured import Configured, make
 from rnnlab.training.registry import Registry
 
 Factor: TypeAlias = Annotated[float, Range("(0, 1]")]
+Share: TypeAlias = Annotated[float, Range("[0, 1]")]
+ScheduleFunction: TypeAlias = Callable[[int, int], float]  # of the iteration and the epoch, both from 0
+ScheduleOption: TypeAlias = Annotated[
+    Mapping[str, Any] | ScheduleFunction | None, Stored(Mapping[str, Any] | None)
+]
 Unit: TypeAlias = Literal["iterations", "epochs"]
 
 
@@ -38,7 +44,7 @@ class LearningRateSchedule(Protocol):
     """
 
     name: str
-    needs_validation: ClassVar[bool]
+    needs_validation: bool
 
     def multiplier(self, iteration: int, epoch: int) -> float:
         """The factor of the learning rate in this iteration of this epoch."""
@@ -69,8 +75,7 @@ class Schedule(Configured, ABC):
     checked.
     """
 
-    name = ""  # without an annotation, since it is no option
-    needs_validation: ClassVar[bool] = False
+    name, needs_validation = "", False  # without annotations, since they are no options
 
     @abstractmethod
     def multiplier(self, iteration: int, epoch: int) -> float:
@@ -139,7 +144,7 @@ class Plateau(Schedule):
     factor: Factor = 0.5
     patience: Count = 1
     name = "plateau"
-    needs_validation: ClassVar[bool] = True
+    needs_validation = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -165,10 +170,95 @@ class Plateau(Schedule):
         self._drops, self._waited = state["drops"], state["waited"]
 
 
+@dataclass(kw_only=True)
+class Cosine(Schedule):
+    """Half a cosine from 1 to ``minimum``, which is reached after ``over`` epochs or iterations and remains.
+
+    Loshchilov and Hutter (2017), eq. 5, without restarts.
+    """
+
+    over: Count
+    minimum: Share = 0.0
+    unit: Unit = "epochs"
+    name = "cosine"
+
+    def multiplier(self, iteration: int, epoch: int) -> float:
+        """``minimum + (1 - minimum) (1 + cos(pi done / over)) / 2``."""
+        done = iteration if self.unit == "iterations" else epoch
+        share = min(1.0, done / self.over)
+        return self.minimum + (1 - self.minimum) * (1 + math.cos(math.pi * share)) / 2
+
+
+@dataclass(kw_only=True)
+class Warmup(Schedule):
+    """Linear from 0 to 1 in the first ``over`` iterations or epochs, times the schedule ``then``.
+
+    In the k-th of them, counted from 1, the factor is k / over. ``then`` is the table of a schedule, which
+    counts from the beginning of the training too; constant if left out.
+    """
+
+    over: Count
+    unit: Unit = "iterations"
+    then: Mapping[str, Any] | None = None
+    name = "warmup"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._then = make("schedule warmup.then", SCHEDULES, self.then or {"name": "constant"})
+        self.then = self._then.config()
+        self.needs_validation = self._then.needs_validation
+
+    def multiplier(self, iteration: int, epoch: int) -> float:
+        """``min(1, (done + 1) / over)`` times the factor of ``then``."""
+        done = iteration if self.unit == "iterations" else epoch
+        return min(1.0, (done + 1) / self.over) * self._then.multiplier(iteration, epoch)
+
+    def end_epoch(self, improved: bool) -> None:
+        """That of ``then``."""
+        self._then.end_epoch(improved)
+
+    def state(self) -> dict[str, Any]:
+        """That of ``then``."""
+        return self._then.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """That of ``then``."""
+        self._then.load_state(state)
+
+
+class OwnSchedule(Schedule):
+    """A function of the iteration and the epoch, both from 0, as a schedule."""
+
+    name = "function"
+
+    def __init__(self, function: ScheduleFunction) -> None:
+        self._function = function
+
+    def multiplier(self, iteration: int, epoch: int) -> float:
+        """What the function returns.
+
+        Raises
+        ------
+        ValueError
+            If that is not a finite number of at least 0.
+        """
+        factor = self._function(iteration, epoch)
+        if not accepts(NotNegative, factor):
+            raise ValueError(
+                f"schedule: {_name_of(self._function)} returned {factor!r} in iteration {iteration} of epoch "
+                f"{epoch}, expected {expectation(NotNegative)}"
+            )
+        return float(factor)
+
+    def config(self) -> dict[str, Any]:
+        """The name of the function, which cannot be saved itself."""
+        return {"name": self.name, "function": _name_of(self._function)}
+
+
 SCHEDULES: Registry[LearningRateSchedule] = Registry(
     "name",
     LearningRateSchedule,
-    {schedule.name: schedule for schedule in (Constant, Exponential, Step, Plateau)},
+    {schedule.name: schedule for schedule in (Constant, Exponential, Step, Plateau, Cosine, Warmup)},
 )
 
 
@@ -210,3 +300,32 @@ def make_schedule(config: Mapping[str, Any] | None = None) -> LearningRateSchedu
         If the object of that name is no schedule.
     """
     return make("schedule", SCHEDULES, config or {"name": "constant"})
+
+
+def own_or_made(schedule: Mapping[str, Any] | ScheduleFunction | None) -> LearningRateSchedule:
+    """The schedule of a function, or as :func:`make_schedule`."""
+    return OwnSchedule(schedule) if callable(schedule) else make_schedule(schedule)
+
+
+def same_schedule(
+    saved: Mapping[str, Any] | None, function: ScheduleFunction | None
+) -> Mapping[str, Any] | ScheduleFunction | None:
+    """The schedule of a saved run, whose function is ``function`` if it has one.
+
+    Raises
+    ------
+    ValueError
+        If the run has a schedule with a function and none is given, or the other way round.
+    """
+    name = (saved or {}).get("name")
+    if saved is not None and name == OwnSchedule.name:
+        if function is None:
+            raise ValueError(f"resume: the schedule of this run is the function {saved['function']}, pass it")
+        return function
+    if function is not None:
+        raise ValueError(f"resume: schedule is given, but the schedule of this run is {name}")
+    return saved
+
+
+def _name_of(function: ScheduleFunction) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)

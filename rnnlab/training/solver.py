@@ -4,7 +4,7 @@ for each epoch                                order.py, seeded and resumable
     for each batch                            prefetch.py, prepared ahead in a thread
         loss and gradient of the model        step.py, accumulation.py; dropout from a generator of its own
         norm, check, clipping                 gradient_monitor.py, clipping.py, nonfinite.py
-        update rule times schedule            optim.py, schedules.py, frozen_parameters.py
+        update rule times schedule            optim.py, schedules.py, weight_decay.py, frozen_parameters.py
         or all three as a CUDA graph          step_graphs.py
     validation                                validation.py, monitor.py
     history, checkpoints, loss curve          checkpointing.py, run_directory.py, checkpoint.py
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.ops import ops_for
-from rnnlab.options import Count, Mode, Natural, Positive, UpdateRuleName
+from rnnlab.options import Count, Mode, Natural, NotNegative, Positive, UpdateRuleName
 from rnnlab.training.callbacks.callback import Callback, check_callbacks
 from rnnlab.training.checkpointing import InDirectory, InMemory, Storage
 from rnnlab.training.gradient_monitor import Recorded
@@ -34,6 +34,7 @@ from rnnlab.training.progress import Progress, make_progress
 from rnnlab.training.protocols import Array, Data, Model, Objective
 from rnnlab.training.resuming import load_saved_run
 from rnnlab.training.run_directory import RunDirectory
+from rnnlab.training.schedules import ScheduleFunction, ScheduleOption, same_schedule
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step import Prepared, Update
 from rnnlab.training.validation import Evaluate, default_evaluate
@@ -62,17 +63,24 @@ class Solver:
         "package.module:Object".
     optim_config : mapping, optional
         The update rule's hyperparameters, among them ``learning_rate``; its defaults for those left out.
-    schedule : mapping, optional
+    schedule : mapping or callable, optional
         Factor of the learning rate over time: ``{"name": "exponential", "decay": 0.95}``. The name is
-        constant, exponential, step, plateau, a registered name
-        (:func:`~rnnlab.training.register_schedule`) or "package.module:Object"; constant if left out.
+        constant, exponential, step, plateau, cosine, warmup, a registered name
+        (:func:`~rnnlab.training.register_schedule`) or "package.module:Object"; constant if left out. In
+        Python it may be a function of the iteration and the epoch, both from 0:
+        ``lambda iteration, epoch: 0.5**epoch``. It is not saved, and has to be given to :meth:`resume` again.
+    weight_decay : float or mapping, optional
+        Before each update, parameters lose their learning rate times this much of themselves
+        (:mod:`rnnlab.training.weight_decay`): with adam it is AdamW. A number is for all matrices, not for
+        biases. A mapping has patterns of names, of which the first that matches counts:
+        ``{"W_embed": 0, "W*": 1e-4}``.
     scheduled_sampling : mapping, optional
         Probability over time that the decoder reads a word drawn from its own distribution instead of the
         true one: ``{"name": "constant", "value": 0.25}``. The name is constant, linear, epoch_fraction or
         inverse_sigmoid (:mod:`rnnlab.training.sampling_schedules`). Passed to ``model.loss`` as ``sampling``.
     trains : sequence of str, optional
-        Patterns, as in :mod:`fnmatch`, of the names of the parameters that train; the others are frozen. All
-        train if left out.
+        Patterns, as in :mod:`fnmatch`, of the names of the parameters that train; the others are frozen. A
+        pattern after "!" excludes: ``["!W_embed"]``. All train if left out.
     num_epochs : int
         Number of passes over the training examples.
     batch_size : int
@@ -156,7 +164,8 @@ class Solver:
         device: str | None = None,
         update_rule: UpdateRuleName = "adam",
         optim_config: Mapping[str, Any] | None = None,
-        schedule: Mapping[str, Any] | None = None,
+        schedule: ScheduleOption = None,
+        weight_decay: NotNegative | Mapping[str, Any] | None = None,
         scheduled_sampling: Mapping[str, Any] | None = None,
         trains: Sequence[str] | None = None,
         num_epochs: Count = 10,
@@ -191,7 +200,7 @@ class Solver:
         self.interrupted = self.stop_requested = False
         self.stop_reason: str | None = None
         self.run_dir: Path | None = None
-        self._state = TrainingState(self.options, data)
+        self._state = TrainingState(self.options, data, schedule if callable(schedule) else None)
         self._update, self._objective = Update(model, self.options, objective), objective
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor)
@@ -214,6 +223,8 @@ class Solver:
         evaluate: Evaluate | None = None,
         callbacks: Sequence[Callback] = (),
         config: Mapping[str, Any] | None = None,
+        schedule: ScheduleFunction | None = None,
+        learning_rate: Positive | None = None,
         **changes: Any,
     ) -> Solver:
         """A solver that resumes the run in ``run_dir``, bit for bit as if it had never stopped.
@@ -236,6 +247,11 @@ class Solver:
             As in the constructor. They are not saved with a run.
         config : mapping, optional
             Saved with the run from now on instead of its own.
+        schedule : callable, optional
+            As in the constructor; must be given if it was a function there.
+        learning_rate : float, optional
+            Instead of the one in ``optim_config``; the schedule goes on. The next row of the history has the
+            previous one as ``former_learning_rate``.
         **changes
             New values of num_epochs, patience, restore_best, checkpoint_every, accumulate, graphs, prefetch,
             verbose, print_every, progress.
@@ -247,12 +263,13 @@ class Solver:
         CheckpointError
             If the checkpoint is damaged, or is not of this model.
         ValueError
-            If a change is of another option, ``num_epochs`` is less than the epochs trained, or ``evaluate``
-            or the objective is not that of the run.
+            If a change is of another option, ``num_epochs`` is less than the epochs trained, or ``evaluate``,
+            the schedule's function or the objective is not that of the run.
         """
         run = RunDirectory(run_dir, resume=True)
         checkpoint = load_saved_run(run.last, model, data, evaluate=evaluate, objective=objective)
-        options = with_changes(checkpoint.solver["options"], changes)
+        options = with_changes(checkpoint.solver["options"], changes, learning_rate)
+        options["schedule"] = same_schedule(options.get("schedule"), schedule)
         given: dict[str, Any] = {"objective": objective, "device": device, "evaluate": evaluate}
         config = config or checkpoint.config
         solver = cls(model, data, callbacks=callbacks, config=config, **given, **options)
@@ -263,6 +280,8 @@ class Solver:
                 f"resume: num_epochs is {solver.options.num_epochs}, "
                 f"but {run.path} has {len(solver.history)} epochs already; a larger number trains on"
             )
+        if learning_rate is not None:
+            solver._state.note_learning_rate(checkpoint.solver["options"]["optim_config"]["learning_rate"])
         model.params.flat[...] = ops_for(model.params.flat).asarray(checkpoint.parameters.flat)
         return solver
 
@@ -292,9 +311,10 @@ class Solver:
 
         Columns: epoch, iteration, train_loss, train_loss_per_token, gradient_norm, seconds,
         tokens_per_second, what the objective measures, the model's ``last_terms``, learning_rate, sampling
-        where it is scheduled, and the metrics. Loss, norm before clipping, the objective's and the terms are
-        means over the iterations; rate and sampling are the last iteration's. The loss per token is in the
-        unit of val_loss, but measured while the parameters change, with dropout, and of the whole loss.
+        where it is scheduled, former_learning_rate where :meth:`resume` changed it, and the metrics. Loss,
+        norm before clipping, the objective's and the terms are means over the iterations; rate and sampling
+        are the last iteration's. The loss per token is in the unit of val_loss, but measured while the
+        parameters change, with dropout, and of the whole loss.
         """
         return self._state.history
 

@@ -18,7 +18,7 @@ from rnnlab.training.options import Options
 from rnnlab.training.order import DataOrder
 from rnnlab.training.protocols import Array, Data
 from rnnlab.training.sampling_schedules import make_sampling_schedule
-from rnnlab.training.schedules import make_schedule
+from rnnlab.training.schedules import ScheduleFunction, own_or_made
 
 
 class TrainingState:
@@ -28,6 +28,8 @@ class TrainingState:
     ----------
     options : Options
     data : Data
+    schedule : callable, optional
+        The function of the schedule, where ``options.schedule`` is that of one.
 
     Attributes
     ----------
@@ -37,20 +39,23 @@ class TrainingState:
         One per epoch.
     totals : EpochTotals
         Of the current epoch.
+    former_learning_rate : float or None
+        The base learning rate until the run resumed with another one, in the current epoch.
     rng : numpy Generator
         Draws dropout and zoneout, and samples of scheduled sampling; the data order has its own generator.
     """
 
-    def __init__(self, options: Options, data: Data) -> None:
+    def __init__(self, options: Options, data: Data, schedule: ScheduleFunction | None = None) -> None:
         order_seed, dropout_seed = np.random.SeedSequence(options.seed).spawn(2)
         self.rule = make_update_rule(options.update_rule, options.optim_config)
-        self.schedule = make_schedule(options.schedule)
+        self.schedule = own_or_made(schedule or options.schedule)
         sampling = options.scheduled_sampling
         self._sampling_schedule = None if sampling is None else make_sampling_schedule(sampling)
         self.monitor = Monitor(options.monitor, options.patience, options.monitor_mode)
         self.order = DataOrder(data, options.batch_size, np.random.default_rng(order_seed))
         self.rng = np.random.default_rng(dropout_seed)
         self.totals = EpochTotals()
+        self.former_learning_rate: float | None = None
         self.losses: list[float] = []
         self.history: list[dict[str, Any]] = []
         self._unread: list[dict[str, Any]] = []  # of iterations whose losses have not been read yet
@@ -128,7 +133,7 @@ class TrainingState:
         """
         epoch = self.order.epoch + 1
         improved = metrics is not None and self.monitor.update(metrics, epoch)
-        sampling = self._sampling_in(self.iteration - 1)
+        sampling, former = self._sampling_in(self.iteration - 1), self.former_learning_rate
         self.history.append(
             {
                 "epoch": epoch,
@@ -136,13 +141,20 @@ class TrainingState:
                 **self.totals.row(),
                 "learning_rate": self.learning_rate,
                 **({} if sampling is None else {"sampling": sampling}),
+                **({} if former is None else {"former_learning_rate": former}),
                 **(metrics or {}),
             }
         )
+        self.former_learning_rate = None
         self.schedule.end_epoch(improved)
         self.order.end_epoch()
         self.totals = EpochTotals()
         return improved
+
+    def note_learning_rate(self, former: float) -> None:
+        """Note that the run has resumed with another base learning rate than ``former``, if it has."""
+        if former != self.rule.learning_rate and self.former_learning_rate is None:
+            self.former_learning_rate = former
 
     def save(self) -> dict[str, Any]:
         """The fields of a :class:`Checkpoint` that hold this state."""
@@ -156,6 +168,7 @@ class TrainingState:
                 "order": self.order.state(),
                 "rng": self.rng.bit_generator.state,
                 "totals": asdict(self.totals),
+                "former_learning_rate": self.former_learning_rate,
             },
         }
 
@@ -181,6 +194,7 @@ class TrainingState:
             self.order.load_state(saved["order"])
             self.rng.bit_generator.state = saved["rng"]
             self.totals = EpochTotals(**saved["totals"])
+            self.former_learning_rate = saved.get("former_learning_rate")  # None in older checkpoints
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(path, "solver", repr(error), "the state of a training run") from None
         self.losses = checkpoint.losses.tolist()

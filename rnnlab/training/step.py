@@ -18,6 +18,7 @@ from rnnlab.training.options import Options
 from rnnlab.training.protocols import Array, Model, Objective
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs
+from rnnlab.training.weight_decay import WeightDecay
 
 
 def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
@@ -97,7 +98,7 @@ class Update:
     Raises
     ------
     ValueError
-        If ``trains`` has a pattern that matches no parameter.
+        If ``trains`` or ``weight_decay`` has a pattern that matches no parameter.
     TypeError
         If scheduled sampling is set and the model's loss takes no ``sampling``, or accumulation is set and it
         takes no ``part_of``.
@@ -105,6 +106,7 @@ class Update:
 
     def __init__(self, model: Model, options: Options, objective: Objective | None = None) -> None:
         self._trained = Trained(model.params, options.trains)
+        self._decay = WeightDecay(model.params, self._trained, options.weight_decay)
         check_sampled(model, options.scheduled_sampling)
         if options.accumulate > 1:
             _check_takes(model, "part_of", f"accumulate is {options.accumulate}")
@@ -212,6 +214,7 @@ class Update:
     def _step(self, state: TrainingState) -> None:
         params, rule = self._model.params, state.rule
         scale, rate, parts = self._monitor.scale, state.multiplier, self._trained.parts
+        self._decay.apply(params.flat, rule.learning_rate * rate, scale)
         rule.step(params.flat, self.grads.flat, scale=scale, rate=rate, parts=parts)
 
     def _in_a_graph(self, parts: Any, state: TrainingState) -> None:

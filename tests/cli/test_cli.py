@@ -26,7 +26,8 @@ def test_an_interrupted_command_ends_quietly(run, capsys, monkeypatch):
         (["train", "RUN"], "is the directory of a run: resume it with rnnlab train --resume RUN, or give"),
         (["train", "TYPO"], "did you mean RECIPE?"),
         (["train", "RECIPE", "--set", "model.hiden_dim=3"], "did you mean hidden_dim"),
-        (["train", "--resume", "RUN", "--set", "model.hidden_dim=3"], "are for a new run"),
+        (["train", "--resume", "RUN", "--out", "elsewhere"], "--out is for a new run"),
+        (["train", "--resume", "RUN", "--set", "model.hidden_dim=3"], "it cannot change within a run"),
         (
             ["train", "RECIPE", "--out", "RUN"],
             "resume it with rnnlab train --resume RUN, or choose another directory",

@@ -34,6 +34,22 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
     np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
 
 
+def test_a_run_resumes_with_another_learning_rate(recipe, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert cli.main(["train", str(recipe), "--out", str(out), "--epochs", "1", "--no-progress"]) == 0
+    changes = ["--set", "training.optim_config.learning_rate=1e-3", "--set", "callbacks.json_lines=true"]
+    assert cli.main(["train", "--resume", str(out), "--epochs", "2", "--no-progress", *changes]) == 0
+    assert "on, the base learning rate is 0.001." in capsys.readouterr().out
+    rows = list(csv.DictReader((out / "history.csv").read_text().splitlines()))
+    assert [float(row["learning_rate"]) for row in rows] == [1e-2, 1e-3]
+    assert [row["former_learning_rate"] for row in rows] == ["", "0.01"]
+    assert load_checkpoint(out / "last.h5").config["training"]["optim_config"] == {"learning_rate": 1e-3}
+    assert (out / "log.jsonl").exists()
+    assert cli.main(["train", "--resume", str(out), "--epochs", "3", "--no-progress"]) == 0
+    rows = list(csv.DictReader((out / "history.csv").read_text().splitlines()))
+    assert float(rows[2]["learning_rate"]) == 1e-3
+
+
 def test_resuming_a_finished_run_says_that_nothing_is_trained(recipe, run, capsys):
     before = load_checkpoint(run / "last.h5").parameters.flat
     for epochs in ([], ["--epochs", "2"]):

@@ -13,7 +13,16 @@ SIZES = {
     "A": 3, "B": 4, "C": 5, "D": 6, "G": 70, "H": 8, "K": 9, "L": 4, "M": 10, "N": 7, "P": 11, "R": 60,
     "V": 9, "W": 6, "n": 10,
 }  # fmt: skip
-SCALARS = {"p": 0.3, "seed": 12345, "start": 5, "scale": 0.5, "smoothing": 0.1, "bound": 0.5, "count": 2}
+SCALARS = {
+    "p": 0.3,
+    "rate": 0.1,
+    "seed": 12345,
+    "start": 5,
+    "scale": 0.5,
+    "smoothing": 0.1,
+    "bound": 0.5,
+    "count": 2,
+}
 
 
 def shapes(name, sizes=None):

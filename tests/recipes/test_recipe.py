@@ -86,7 +86,7 @@ def test_overrides(recipe):
             "training.optim_config.beta1=1",
             "training.optim_config: beta1 is 1, expected a probability in [0, 1)",
         ),
-        ("training.schedule.name=cosine", "training.schedule: name is 'cosine', expected one of constant"),
+        ("training.schedule.name=cosin", "training.schedule: name is 'cosin', expected one of constant"),
         ("training.monitor=CIDEr", "training.monitor is 'CIDEr', expected one of val_loss, val_perplexity"),
         ("model.cell_type=lsmt", "recipe.toml: model.cell_type is 'lsmt', expected one of rnn, lstm, gru"),
         ("model.cell_type=no:Cell", "recipe.toml: model.cell_type is 'no:Cell', which cannot be imported"),

@@ -242,7 +242,7 @@ def test_a_weight_that_the_model_cannot_have(tables, tmp_path):
         ),
         ({"losses": {"label_smoothing": 1.0}}, "label_smoothing is 1.0, expected a probability in [0, 1)"),
         ({"update_rule": "sgd"}, "config: stage.2.optim_config: unknown key 'beta1'; sgd has learning_rate"),
-        ({"schedule": {"name": "cosine"}}, "config: stage.2.schedule: name is 'cosine', expected one of"),
+        ({"schedule": {"name": "cosin"}}, "config: stage.2.schedule: name is 'cosin', expected one of"),
         (
             {"scheduled_sampling": {"name": "constant"}},
             "stage.2.scheduled_sampling constant: value is missing",
@@ -356,3 +356,49 @@ def test_a_missing_extra_is_found_before_training(tables, tmp_path, monkeypatch)
 def test_bad_callbacks(tables, callbacks, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
         Config.from_dict(tables | {"callbacks": callbacks})
+
+
+# ------------------------------------------------------------------ decay and excluded parameters
+
+
+def test_decay_and_excluded_parameters_of_a_stage(tables, tmp_path):
+    stages = [
+        {"num_epochs": 1, "trains": ["!W_embed", "!*_vocab"], "weight_decay": {"Wx": 50.0}},
+        {"num_epochs": 1, "update_rule": "adamw", "weight_decay": "none"},
+    ]
+    tables = tables | {"stage": stages, "training": tables["training"] | {"weight_decay": 1e-3}}
+    run = train(tables, tmp_path / "run")
+    first = load_checkpoint(tmp_path / "run/stage1/last.h5")
+    start = runs.new_model(run.config, run.data).params
+    np.testing.assert_array_equal(first.parameters["W_embed"], start["W_embed"])
+    assert not np.array_equal(first.parameters["Wh"], start["Wh"])
+    assert abs(first.parameters["Wx"]).sum() < 0.9 * abs(start["Wx"]).sum()
+    assert load_checkpoint(tmp_path / "run/last.h5").solver["options"]["weight_decay"] is None
+
+
+@pytest.mark.parametrize(
+    ("training", "stage", "message"),
+    [
+        (
+            {"weight_decay": -1},
+            {},
+            "config: training.weight_decay is -1, expected a finite number of at least 0",
+        ),
+        ({"weight_decay": {"W": "x"}}, {}, "training.weight_decay['W'] is 'x', expected a finite number"),
+        (
+            {"weight_decay": 1e-3},
+            {"update_rule": "adamw"},
+            "stage.1.weight_decay is given, but the update rule",
+        ),
+    ],
+)
+def test_bad_decays(tables, training, stage, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        Config.from_dict(tables | {"training": training, "stage": [stage]})
+
+
+def test_a_decay_of_no_parameter_is_found_before_training(tables, tmp_path):
+    stages = [{"num_epochs": 1}, {"num_epochs": 1, "weight_decay": {"w_embed": 1e-3}}]
+    with pytest.raises(ValueError, match="stage.2: weight_decay has 'w_embed', which matches none of"):
+        train(tables | {"stage": stages}, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

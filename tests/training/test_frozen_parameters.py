@@ -28,6 +28,8 @@ NAMES = Parameters({"W_embed": (2, 3), "Wx": (3,), "none": (0,), "Wh": (2,), "b"
         (["Wx", "W?", "none"], ("Wx", "none", "Wh"), [(6, 11)]),
         (["W_*"], ("W_embed", "W_vocab"), [(0, 6), (13, 17)]),
         (["b", "W_vocab", "[b]"], ("b", "W_vocab"), [(11, 17)]),
+        (["!W_embed"], ("Wx", "none", "Wh", "b", "W_vocab"), [(6, 17)]),
+        (["!Wh", "W*", "!W_*"], ("Wx",), [(6, 9)]),
     ],
 )
 def test_patterns_of_names(patterns, names, parts):
@@ -41,6 +43,8 @@ def test_patterns_of_names(patterns, names, parts):
     ("patterns", "message"),
     [
         ([], "trains is empty"),
+        (["!w_embed"], "trains has '!w_embed', which matches none of W_embed, Wx"),
+        (["W*", "!*"], r"trains is \['W\*', '!\*'\], which leaves none of W_embed"),
         (["W_*", "w_vocab"], "trains has 'w_vocab', which matches none of W_embed, Wx"),
         ("W*", r"trains is 'W\*', expected a list of strings"),
         (3, "trains is 3, expected a list of strings"),

@@ -14,7 +14,15 @@ from rnnlab.training.options import CHANGEABLE, Options, with_changes
     [
         ({"update_rule": "adamax"}, "update_rule is 'adamax', expected one of sgd, momentum"),
         ({"optim_config": {"lr": 1}}, "optim_config: unknown key 'lr'; adam has learning_rate, beta1"),
-        ({"schedule": {"name": "cosine"}}, "schedule: name is 'cosine'"),
+        ({"schedule": {"name": "cosin"}}, "schedule: name is 'cosin'"),
+        ({"schedule": 3}, "Solver: schedule is 3, expected a mapping or None"),
+        (
+            {"weight_decay": -1},
+            "weight_decay is -1, expected a finite number of at least 0 or a mapping",
+        ),
+        ({"weight_decay": {"W": "1"}}, r"weight_decay\['W'\] is '1', expected a finite number of at least 0"),
+        ({"weight_decay": 0.1, "update_rule": "adamw"}, "the update rule has optim_config.weight_decay 0.01"),
+        ({"weight_decay": {"w*": 1e-4}}, r"weight_decay has 'w\*', which matches none of W, b"),
         ({"num_epochs": 0}, "Solver: num_epochs is 0, expected an integer of at least 1"),
         ({"batch_size": -1}, "Solver: batch_size is -1, expected an integer of at least 1"),
         ({"batch_size": 2.5}, "Solver: batch_size is 2.5"),
@@ -70,3 +78,6 @@ def test_changes_of_a_run():
     ):
         with_changes(options, {"seed": 2})
     assert "seed" not in CHANGEABLE
+    saved = {"optim_config": {"learning_rate": 0.1, "beta1": 0.5}}
+    assert with_changes(saved, {}, 0.2) == {"optim_config": {"learning_rate": 0.2, "beta1": 0.5}}
+    assert saved["optim_config"]["learning_rate"] == 0.1

@@ -13,6 +13,7 @@ import h5py
 import numpy as np
 import pytest
 
+from rnnlab.training import Callback
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
 from rnnlab.training.optim import UPDATE_RULES
 from rnnlab.training.solver import Solver
@@ -169,7 +170,7 @@ def test_options_come_from_the_run(make_model, data, tmp_path, capsys):
     assert "(Iteration 11 / 14) loss: " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["batch_size", "seed", "optim_config", "clip_norm", "learning_rate"])
+@pytest.mark.parametrize("name", ["batch_size", "seed", "optim_config", "clip_norm", "weight_decay"])
 def test_what_cannot_change(make_model, data, tmp_path, name):
     Solver(make_model(), data, run_dir=tmp_path, **OPTIONS).train()
     with pytest.raises(ValueError, match=f"resume: {name} cannot change within a run, only num_epochs"):
@@ -279,3 +280,46 @@ def test_after_kill_minus_9(make_model, make_data, tmp_path):
     )
     reference.train()
     assert_same_run(solver, reference)
+
+
+# ------------------------------------------------------------------ another learning rate
+
+
+def test_another_learning_rate(make_model, make_data, data, tmp_path):
+    """The schedule goes on, the history says so, and the run resumes with the new rate from then on."""
+    options = OPTIONS | {"schedule": {"name": "exponential", "decay": 0.5}, "restore_best": False}
+    Solver(make_model(), data, run_dir=tmp_path, **options | {"num_epochs": 1}).train()
+    solver = Solver.resume(tmp_path, make_model(), make_data(), num_epochs=2, learning_rate=0.02)
+    solver.train()
+    solver = Solver.resume(tmp_path, make_model(), make_data(), num_epochs=3, learning_rate=0.02)
+    solver.train()
+    assert [row["learning_rate"] for row in solver.history] == pytest.approx([0.05, 0.01, 0.005])
+    assert [row.get("former_learning_rate") for row in solver.history] == [None, 0.05, None]
+
+    def rates(iteration, epoch):
+        return 0.5**epoch * (1 if epoch == 0 else 0.4)
+
+    expected = Solver(make_model(), data, **options | {"num_epochs": 3, "schedule": rates})
+    expected.train()
+    np.testing.assert_allclose(solver.model.params.flat, expected.model.params.flat, rtol=1e-12)
+
+
+def test_a_change_is_not_forgotten_within_an_epoch(make_model, make_data, data, tmp_path):
+    class Stops(Callback):
+        def on_step(self, solver, loss, grads):
+            solver.stop("test")
+
+    Solver(make_model(), data, run_dir=tmp_path, callbacks=[Stops()], **OPTIONS).train()
+    for rate in (0.02, 0.01):
+        solver = Solver.resume(tmp_path, make_model(), make_data(), learning_rate=rate, callbacks=[Stops()])
+        solver.train()
+    solver = Solver.resume(tmp_path, make_model(), make_data())
+    solver.train()
+    assert [row.get("former_learning_rate") for row in solver.history] == [0.05, None, None, None]
+    assert solver.history[0]["learning_rate"] == pytest.approx(0.01)
+
+
+def test_a_bad_learning_rate(make_model, make_data, data, tmp_path):
+    Solver(make_model(), data, run_dir=tmp_path, **OPTIONS | {"num_epochs": 1}).train()
+    with pytest.raises(ValueError, match="learning_rate is -1, expected a positive number"):
+        Solver.resume(tmp_path, make_model(), make_data(), learning_rate=-1)

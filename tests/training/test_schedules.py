@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 
+from rnnlab.training import Solver
 from rnnlab.training.schedules import SCHEDULES, make_schedule
 
 
@@ -30,6 +34,84 @@ def test_step_in_epochs():
 def test_step_in_iterations():
     schedule = make_schedule({"name": "step", "every": 3, "unit": "iterations"})
     assert multipliers(schedule, 4) == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
+
+
+def test_cosine():
+    schedule = make_schedule({"name": "cosine", "over": 4, "minimum": 0.2})
+    expected = [0.2 + 0.4 * (1 + math.cos(math.pi * k / 4)) for k in (0, 1, 2, 3, 4, 4)]
+    assert multipliers(schedule, 6, 1) == pytest.approx(expected)
+    in_iterations = make_schedule({"name": "cosine", "over": 8, "unit": "iterations"})
+    assert multipliers(in_iterations, 4) == pytest.approx(
+        [(1 + math.cos(math.pi * k / 8)) / 2 for k in range(8)]
+    )
+
+
+def test_warmup_then_another_schedule():
+    schedule = make_schedule({"name": "warmup", "over": 4})
+    assert multipliers(schedule, 3) == pytest.approx([0.25, 0.5, 0.75, 1, 1, 1])
+    schedule = make_schedule({"name": "warmup", "over": 3, "then": {"name": "exponential", "decay": 0.5}})
+    assert multipliers(schedule, 3) == pytest.approx([1 / 3, 2 / 3, 0.5, 0.5, 0.25, 0.25])
+    by_epoch = make_schedule({"name": "warmup", "over": 2, "unit": "epochs"})
+    assert multipliers(by_epoch, 3) == [0.5, 0.5, 1, 1, 1, 1]
+
+
+def test_warmup_passes_the_metric_on():
+    config = {"name": "warmup", "over": 1, "then": {"name": "plateau", "factor": 0.5, "patience": 1}}
+    schedule, other = make_schedule(config), make_schedule(config)
+    assert schedule.needs_validation
+    assert not make_schedule({"name": "warmup", "over": 1}).needs_validation
+    schedule.end_epoch(False)
+    other.load_state(schedule.state())
+    assert other.multiplier(9, 9) == 0.5
+
+
+def halves(iteration, epoch):
+    return 0.5**epoch / (1 + iteration)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_function_as_a_schedule(make_model, make_data, data, tmp_path):
+    """Its rates are those of the factors, and a run with it resumes to the bit."""
+    options = {"batch_size": 20, "optim_config": {"learning_rate": 0.1}, "verbose": False}
+    reference = Solver(make_model(), data, schedule=halves, num_epochs=2, **options)
+    reference.train()
+    rates = [row["learning_rate"] for row in reference.history]
+    assert rates == pytest.approx([0.1 / 3, 0.05 / 6])
+    assert reference.options.schedule == {"name": "function", "function": "halves"}
+    Solver(make_model(), data, schedule=halves, num_epochs=1, run_dir=tmp_path, **options).train()
+    message = "resume: the schedule of this run is the function halves, pass it"
+    with pytest.raises(ValueError, match=message):
+        Solver.resume(tmp_path, make_model(), make_data(), num_epochs=2)
+    solver = Solver.resume(tmp_path, make_model(), make_data(), schedule=halves, num_epochs=2)
+    solver.train()
+    assert solver.loss_history == reference.loss_history
+    np.testing.assert_array_equal(solver.model.params.flat, reference.model.params.flat)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_function_for_a_run_without_one(make_model, make_data, data, tmp_path):
+    Solver(make_model(), data, num_epochs=1, run_dir=tmp_path, verbose=False).train()
+    with pytest.raises(ValueError, match="schedule is given, but the schedule of this run is constant"):
+        Solver.resume(tmp_path, make_model(), make_data(), schedule=halves)
+
+
+@pytest.mark.parametrize("factor", [-1, float("nan"), "1", None])
+def test_a_function_that_returns_no_factor(model, data, factor):
+    solver = Solver(model, data, schedule=lambda iteration, epoch: factor, verbose=False)
+    with pytest.raises(ValueError, match="schedule: .*<lambda> returned .* in iteration 0 of epoch 0"):
+        solver.train()
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_warmup_resumes_to_the_bit(make_model, make_data, data, tmp_path):
+    then = {"name": "cosine", "over": 6, "unit": "iterations"}
+    options = {"schedule": {"name": "warmup", "over": 4, "then": then}, "batch_size": 20, "verbose": False}
+    reference = Solver(make_model(), data, num_epochs=2, **options)
+    reference.train()
+    Solver(make_model(), data, num_epochs=1, run_dir=tmp_path, **options).train()
+    solver = Solver.resume(tmp_path, make_model(), make_data(), num_epochs=2)
+    solver.train()
+    np.testing.assert_array_equal(solver.model.params.flat, reference.model.params.flat)
 
 
 def test_plateau_drops_when_the_metric_does_not_improve():
@@ -64,6 +146,8 @@ def test_others_have_nothing_to_remember():
         {"name": "exponential", "decay": 0.9},
         {"name": "step", "factor": 0.7, "every": 3, "unit": "epochs"},
         {"name": "plateau", "factor": 0.5, "patience": 1},
+        {"name": "cosine", "over": 9, "minimum": 0.1, "unit": "iterations"},
+        {"name": "warmup", "over": 5, "unit": "iterations", "then": {"name": "constant"}},
     ],
 )
 def test_config_makes_the_same_schedule(config):
@@ -77,7 +161,14 @@ def test_config_makes_the_same_schedule(config):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"name": "cosine"}, "name is 'cosine', expected one of constant, exponential, step, plateau"),
+        (
+            {"name": "cosin"},
+            "name is 'cosin', expected one of constant, exponential, step, plateau, .* did you mean cosine",
+        ),
+        ({"name": "cosine"}, "schedule cosine: over is missing"),
+        ({"name": "cosine", "over": 3, "minimum": 2}, r"minimum is 2, expected a number in \[0, 1\]"),
+        ({"name": "warmup", "over": 0}, "over is 0, expected an integer of at least 1"),
+        ({"name": "warmup", "over": 1, "then": {"name": "cosin"}}, "schedule warmup.then: name is 'cosin'"),
         ({"decay": 0.9}, "name is None"),
         ({"name": "exponential"}, "schedule exponential: decay is missing"),
         ({"name": "exponential", "decay": 0}, r"decay is 0, expected a number in \(0, 1\]"),

@@ -152,6 +152,21 @@ def test_parts_and_frozen_parameters(device):
     np.testing.assert_array_equal(graphs.model.to("cpu").params["b"], plain.model.params["b"])
 
 
+@pytest.mark.parametrize("graphs", [False, True])
+def test_weight_decay_follows_the_schedule(graphs, device):
+    """In a graph too, which is captured once."""
+    options = {
+        "weight_decay": {"*_embed": 0.1, "W*": 0.5},
+        "schedule": {"name": "warmup", "over": 8},
+        "trains": ["!W_vocab"],
+        "optim_config": {"learning_rate": 0.05},
+    }
+    plain = trained(*MODELS["captioner"], **options)
+    found = trained(*MODELS["captioner"], device="gpu", graphs=graphs, **options)
+    np.testing.assert_allclose(found.loss_history, plain.loss_history, rtol=1e-8)
+    np.testing.assert_allclose(parameters(found), parameters(plain), rtol=1e-6, atol=1e-8)
+
+
 def test_noise_is_drawn_anew_at_each_launch(device, monkeypatch):
     noisy = captioner, {"word_dropout": 0.3, "output_dropout": 0.3, "regularisation": NOISE}
     graphs = trained(*noisy, device="gpu", graphs=True)

@@ -27,7 +27,7 @@ from .test_captioning import make_data, make_model
 OWN = {
     "update_rule": "lion",
     "optim_config": {"learning_rate": 5e-3, "weight_decay": 0.01},
-    "schedule": {"name": "cosine", "over": 8, "least": 0.1},
+    "schedule": {"name": "own_cosine", "over": 8, "least": 0.1},
 }
 OPTIONS = {**OWN, "num_epochs": 3, "batch_size": 5, "seed": 1, "clip_norm": 0.5, "verbose": False}
 
@@ -36,7 +36,7 @@ OPTIONS = {**OWN, "num_epochs": 3, "batch_size": 5, "seed": 1, "clip_norm": 0.5,
 def registered():
     """Names for this test alone."""
     register_update_rule("lion", Lion)
-    register_schedule("cosine", Cosine)
+    register_schedule("own_cosine", Cosine)
     yield
     for registry in (UPDATE_RULES, SCHEDULES):
         registry._classes = dict(registry._built_in)

@@ -104,6 +104,11 @@ def adamw(
     _update("adamw", (w, dw, m, v), scale, rate, beta1, beta2, root * epsilon, keep)
 
 
+@checked
+def decay_weights(w: Array, *, rate: float, scale: float = 1.0) -> None:
+    _update("decay_weights", (w,), scale, 1 - rate)
+
+
 def _update(name: str, arrays: tuple[Array, ...], scale: Any, *numbers: float) -> None:
     check_contiguous(*arrays)
     on_device = isinstance(scale, cp.ndarray)

@@ -101,6 +101,7 @@ from rnnlab.ops.numpy.masks import (
     mask_seeds,
 )
 from rnnlab.ops.numpy.optim import (
+    decay_weights,
     first_non_finite,
 )
 from rnnlab.ops.numpy.products import (
@@ -126,6 +127,7 @@ __all__ = [
     "attention_memory_gradient",
     "clip_values",
     "concatenate",
+    "decay_weights",
     "dot_attention_backward",
     "dot_attention_forward",
     "dropout",

@@ -154,6 +154,11 @@ def adamw(
         w_ -= scratch
 
 
+@checked
+def decay_weights(w: Array, *, rate: float, scale: float = 1.0) -> None:
+    w *= 1 - rate
+
+
 # ---------------------------------------------------------------- sums and checks of a gradient
 
 

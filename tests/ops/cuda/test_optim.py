@@ -22,6 +22,7 @@ def test_update_rules(name, size, scale, ops, dtype, normal):
 def test_sums_and_checks(size, ops, dtype, normal):
     x = normal(size)
     assert_same(ops, "clip_values", [x, 0.5])
+    assert_same(ops, "decay_weights", [x], rate=0.01, scale=0.5)
     squares = float(ops.sum_of_squares(ops.asarray(x)))
     assert squares == pytest.approx(float((x.astype(float) ** 2).sum()), rel=1e-12)
     assert squares == float(ops.sum_of_squares(ops.asarray(x)))

@@ -61,3 +61,9 @@ def test_sums_and_checks():
     small = np.array([2e-38, 1e-39, -1e-39, 0.0], np.float32)
     ops.flush_subnormals(small)
     np.testing.assert_array_equal(small, np.array([2e-38, 0, 0, 0], np.float32))
+
+
+def test_decay_of_weights_by_hand():
+    w = np.array([1.0, -2.0, 0.0])
+    ops.decay_weights(w, rate=0.25, scale=0.1)  # the scale is that of a gradient
+    np.testing.assert_array_equal(w, [0.75, -1.5, 0.0])

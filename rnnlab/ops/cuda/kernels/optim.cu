@@ -66,6 +66,12 @@ KERNEL(adamw)(REAL* w, const REAL* dw, REAL* m, REAL* v, Size size, const double
     }
 }
 
+KERNEL(decay_weights)(REAL* w, Size size, const double* numbers, const double* scale) {
+    if (!isfinite(*scale)) return;
+    REAL keep = NUMBER(0);
+    FOR_EACH(i, size) w[i] *= keep;
+}
+
 // The sum of squares of each block's share, in double precision; a second launch, of one block, adds them.
 BLOCK_KERNEL(sum_of_squares)(const REAL* x, double* partial, Size size) {
     SHARED(double, workspace);

@@ -1,0 +1,95 @@
+"""Weight decay: before each update of the rule, w -= learning_rate decay w, with a decay for each parameter.
+
+The decay is decoupled from the gradient (Loshchilov and Hutter 2019): it is no part of the gradient's norm,
+its clipping or its averages. The learning rate is the scheduled one. What that means for each rule:
+
+    adam        AdamW
+    sgd         equal to the gradient of the penalty decay / 2 |w|^2, if the gradient is not clipped
+    momentum    SGDW: unlike that penalty, the decay does not enter the velocity
+    others      as adam: the decay is not divided by the root of the squared gradients
+
+The rule adamw has a decay of its own, the same for all parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from rnnlab.ops import ops_for
+from rnnlab.options import NotNegative, accepts, expectation
+from rnnlab.parameters import Parameters
+from rnnlab.training.frozen_parameters import Trained, matching
+from rnnlab.training.update_rule import Rule
+from rnnlab.types import Array
+
+Decays: TypeAlias = float | Mapping[str, float] | None
+
+
+class WeightDecay:
+    """The decays of the parameters that train.
+
+    Parameters
+    ----------
+    params : Parameters
+    trained : Trained
+        Frozen parameters do not decay.
+    weight_decay : float, or mapping of str to float, optional
+        A number is the decay of all parameters with two dimensions or more: not of biases. A mapping has
+        patterns of names, as in :mod:`fnmatch`; the first one that matches a name has its decay, and without
+        any it is 0.
+
+    Attributes
+    ----------
+    parts : list of (slice, float)
+        The parts of the flat buffer that decay, and how much.
+
+    Raises
+    ------
+    ValueError
+        If a pattern matches no parameter.
+    """
+
+    def __init__(self, params: Parameters, trained: Trained, weight_decay: Decays = None) -> None:
+        self.parts: list[tuple[slice, float]] = []
+        patterns = weight_decay if isinstance(weight_decay, Mapping) else {}
+        for pattern in patterns:
+            if not matching(params, [pattern]):
+                raise ValueError(f"weight_decay has {pattern!r}, which matches none of {', '.join(params)}")
+        for name in trained.names:
+            if isinstance(weight_decay, Mapping):
+                decay = next((patterns[each] for each in patterns if matching([name], [each])), 0.0)
+            else:
+                decay = (weight_decay or 0.0) if params[name].ndim > 1 else 0.0
+            if decay:
+                self._add(params.place(name), decay)
+
+    def _add(self, place: slice, decay: float) -> None:
+        if self.parts and self.parts[-1][0].stop == place.start and self.parts[-1][1] == decay:
+            place = slice(self.parts.pop()[0].start, place.stop)
+        self.parts.append((place, decay))
+
+    def apply(self, w: Array, learning_rate: float, scale: Any) -> None:
+        """Decay the parameters ``w`` (P,); ``scale`` is that of the update, which follows."""
+        for part, decay in self.parts:
+            ops_for(w).decay_weights(w[part], rate=learning_rate * decay, scale=scale)
+
+
+def check_weight_decay(weight_decay: Decays, rule: Rule) -> None:
+    """Check decays before there is a model.
+
+    Raises
+    ------
+    ValueError
+        If one is negative or no number, or the update rule has a decay of its own.
+    """
+    if weight_decay is None:
+        return
+    for pattern, decay in weight_decay.items() if isinstance(weight_decay, Mapping) else ():
+        if not accepts(NotNegative, decay):
+            raise ValueError(f"weight_decay[{pattern!r}] is {decay!r}, expected {expectation(NotNegative)}")
+    if hasattr(rule, "weight_decay"):
+        raise ValueError(
+            f"weight_decay is given, but the update rule has optim_config.weight_decay {rule.weight_decay:g} "
+            "for all parameters: set update_rule to 'adam', which with weight_decay is AdamW"
+        )

@@ -1,0 +1,64 @@
+"""The keys of a saved recipe that may change when its run resumes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rnnlab.recipes.recipe import Config, ConfigError
+from rnnlab.recipes.resuming import changes_within_a_run
+
+STAGES = [{"num_epochs": 2}, {"num_epochs": 3, "optim_config": {"learning_rate": 0.5}}]
+
+
+def changes(overrides, stages=(), under_way=1):
+    saved = Config.from_dict({"data": {"kind": "shapes"}, "stage": list(stages)}).to_dict()
+    return changes_within_a_run(
+        overrides, Config.from_dict(saved, "config", overrides).stages()[under_way - 1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([], {}),
+        (["training.optim_config.learning_rate=0.1"], {"learning_rate": 0.1}),
+        (["training.num_epochs = 7", "training.patience=2"], {"num_epochs": 7, "patience": 2}),
+        (["callbacks.tensorboard=true"], {}),
+    ],
+)
+def test_a_recipe_without_stages(overrides, expected):
+    assert changes(overrides) == expected
+
+
+@pytest.mark.parametrize(
+    ("overrides", "under_way", "expected"),
+    [
+        (["stage.1.optim_config.learning_rate=0.1"], 1, {"learning_rate": 0.1}),
+        (["stage.2.optim_config.learning_rate=0.1"], 1, {}),  # it has not begun: its recipe says so
+        (["training.optim_config.learning_rate=0.1"], 1, {"learning_rate": 0.1}),
+        (["training.optim_config.learning_rate=0.1"], 2, {"learning_rate": 0.5}),  # its own
+        (["stage.2.num_epochs=9"], 2, {"num_epochs": 9}),
+    ],
+)
+def test_stages(overrides, under_way, expected):
+    assert changes(overrides, STAGES, under_way) == expected
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        (
+            "model.hidden_dim=3",
+            "--set model.hidden_dim: it cannot change within a run; [callbacks] can,",
+        ),
+        ("training.batch_size=3", "--set training.batch_size: it cannot change within a run"),
+        ("training.optim_config.beta1=0.5", "--set training.optim_config.beta1: it cannot change"),
+        ("stage.1.num_epochs=5", "--set stage.1.num_epochs: stage 1 has ended, stage 2 resumes"),
+        ("stage.2.trains=['W*']", "--set stage.2.trains: it cannot change"),
+    ],
+)
+def test_what_cannot_change(override, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        changes([override], STAGES, 2)
