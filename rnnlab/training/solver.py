@@ -70,10 +70,9 @@ class Solver:
         Python it may be a function of the iteration and the epoch, both from 0:
         ``lambda iteration, epoch: 0.5**epoch``. It is not saved, and has to be given to :meth:`resume` again.
     weight_decay : float or mapping, optional
-        Before each update, parameters lose their learning rate times this much of themselves
-        (:mod:`rnnlab.training.weight_decay`): with adam it is AdamW. A number is for all matrices, not for
-        biases. A mapping has patterns of names, of which the first that matches counts:
-        ``{"W_embed": 0, "W*": 1e-4}``.
+        Decoupled weight decay, w -= learning_rate decay w before each update; with adam it is AdamW
+        (:mod:`rnnlab.training.weight_decay`). A number is the decay of all matrices, not of biases. A mapping
+        has patterns of names, of which the first that matches counts: ``{"W_embed": 0, "W*": 1e-4}``.
     scheduled_sampling : mapping, optional
         Probability over time that the decoder reads a word drawn from its own distribution instead of the
         true one: ``{"name": "constant", "value": 0.25}``. The name is constant, linear, epoch_fraction or

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -137,7 +138,7 @@ def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
                 f"Solver: callbacks has {callback!r}, expected an object of a class that inherits from "
                 "rnnlab.training.Callback"
             )
-        for event in dir(callback):
+        for event, _ in inspect.getmembers(type(callback), callable):
             if event.startswith("on_") and event not in EVENTS:
                 close = difflib.get_close_matches(event, EVENTS, n=1)
                 raise TypeError(

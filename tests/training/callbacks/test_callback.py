@@ -321,6 +321,12 @@ def test_what_is_no_callback(model, data, callbacks, message):
         Solver(model, data, callbacks=callbacks)
 
 
+def test_an_attribute_may_begin_like_an_event(model, data):
+    callback = Recorder()
+    callback.on_paper = True
+    assert Solver(model, data, callbacks=[callback], **OPTIONS).callbacks == [callback]
+
+
 def test_events():
     assert EVENTS == ("on_start", "on_step", "on_epoch", "on_checkpoint", "on_end")
 
