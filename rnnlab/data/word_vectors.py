@@ -146,7 +146,7 @@ class _Layout(NamedTuple):
     """What the beginning of a file says."""
 
     binary: bool
-    count: int | None  # None without a header
+    declared: int | None  # the number of vectors; None without a header
     dim: int
 
 
@@ -184,7 +184,7 @@ def _is_text(values: bytes) -> bool:
 
 def _text_records(stream: BinaryIO, path: str, layout: _Layout) -> Iterator[_Record]:
     dim, count, start = layout.dim, 0, 1
-    if layout.count is not None:
+    if layout.declared is not None:
         start = 2
         _line(stream, path)
     while line := _line(stream, place := f"{path}:{start + count}"):
@@ -198,16 +198,16 @@ def _text_records(stream: BinaryIO, path: str, layout: _Layout) -> Iterator[_Rec
         if fields < dim or any(not part or _is_number(part) for part in word.split(b" ")[1:]):
             raise mismatch(place, f"{fields} numbers after {_shown(line.split(b' ')[0])}", dim)
         yield place, word, line[len(word) + 1 :]
-    if layout.count not in (None, count):
-        declared = f"{layout.count:,}, as line 1 says"
-        raise mismatch(place, f"the end of the file after {count:,} vectors", declared)
+    if layout.declared not in (None, count):
+        said = f"{layout.declared:,}, as line 1 says"
+        raise mismatch(place, f"the end of the file after {count:,} vectors", said)
 
 
 def _binary_records(stream: BinaryIO, path: str, layout: _Layout) -> Iterator[_Record]:
-    assert layout.count is not None
+    assert layout.declared is not None
     _line(stream, path)
     size, buffer, at = 4 * layout.dim, b"", 0
-    for number in range(1, layout.count + 1):
+    for number in range(1, layout.declared + 1):
         place = f"{path}: vector {number:,}"
         space = buffer.find(b" ", at)
         while space < 0 or len(buffer) < space + 1 + size:
@@ -218,14 +218,14 @@ def _binary_records(stream: BinaryIO, path: str, layout: _Layout) -> Iterator[_R
                 raise mismatch(
                     place,
                     "the end of the file",
-                    f"{layout.count:,} vectors of {layout.dim} numbers, as line 1 says",
+                    f"{layout.declared:,} vectors of {layout.dim} numbers, as line 1 says",
                 )
             buffer, at = buffer[at:] + chunk, 0
             space = buffer.find(b" ")
         yield place, buffer[at:space].lstrip(b"\n"), buffer[space + 1 : space + 1 + size]
         at = space + 1 + size
     if (buffer[at:] + stream.read(1)).strip(b"\n"):
-        raise mismatch(path, f"more than {layout.count:,} vectors", "as many, as line 1 says")
+        raise mismatch(path, f"more than {layout.declared:,} vectors", "as many, as line 1 says")
 
 
 def _line(stream: BinaryIO, place: str) -> bytes:
