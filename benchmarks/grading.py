@@ -1,0 +1,89 @@
+"""``python -m benchmarks.grading``: how long ``rnnlab course grade`` takes for a class.
+
+A class hands in one notebook each: a third is right, a third has a wrong transpose in each backward, and a
+third has left the backward functions as they were handed out. Marks, feedback pages and gradebook are
+written, as ``rnnlab course grade SUBMITTED --csv --feedback`` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from rnnlab.course.release import release
+
+
+def _cells(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """A notebook, and its cells by nbgrader's identifier."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    tagged = (cell for cell in notebook["cells"] if "nbgrader" in cell["metadata"])
+    return notebook, {cell["metadata"]["nbgrader"]["grade_id"]: cell for cell in tagged}
+
+
+def hand_in(course: Path, name: str, students: int) -> None:
+    """Write the submissions of a class into ``course/submitted``."""
+    released, _ = _cells(course / "release" / name / f"{name}.ipynb")
+    _, solved = _cells(course / "source" / name / f"{name}.ipynb")
+    for student in range(students):
+        submitted = copy.deepcopy(released)
+        for cell in submitted["cells"]:
+            tags = cell["metadata"].get("nbgrader", {})
+            if tags.get("solution") and cell["cell_type"] == "code":
+                _write(cell, "".join(solved[tags["grade_id"]]["source"]), student % 3)
+        path = course / "submitted" / f"student{student:03d}" / name / f"{name}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(submitted), encoding="utf-8")
+
+
+def _write(cell: dict[str, Any], solution: str, kind: int) -> None:
+    """Fill in an exercise: rightly (0), with wrong transposes (1), or not (2), if it is a backward."""
+    if "_backward(" in solution and kind == 2:
+        return
+    lines = [line for line in solution.split("\n") if "### " not in line]
+    text = "\n".join(lines)
+    cell["source"] = text.replace("Wh.T", "Wh").replace("w.T", "w") if kind == 1 else text
+
+
+def _processor_time() -> float:
+    """Seconds, of the processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Release a notebook, hand it in, mark it, and print the times."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.grading", description=__doc__)
+    parser.add_argument("--students", type=int, default=200)
+    parser.add_argument("--notebook", default="1", help="the number of the notebook")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (that of the cores)")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        course = Path(folder) / "course"
+        (assignment,) = release(course, only=[options.notebook])
+        hand_in(course, assignment.name, options.students)
+        before = _processor_time()
+        command = [sys.executable, "-m", "rnnlab", "course", "grade", str(course / "submitted"), "--feedback"]
+        command += ["--csv", str(Path(folder) / "marks.csv"), "--jobs", str(options.jobs)]
+        start = time.perf_counter()
+        done = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE)
+        seconds = time.perf_counter() - start
+        processors = _processor_time() - before
+    print(done.stdout.splitlines()[-1])
+    print(
+        f"{options.students} submissions of {assignment.name}, {options.jobs} processes: {seconds:.0f} s, "
+        f"{processors:.0f} s of processor time"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
