@@ -17,7 +17,7 @@ import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash
 from rnnlab.data.split_data import SplitData, batches
-from rnnlab.data.subwords import Subwords
+from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
 
 Words = Sequence[str]
@@ -76,7 +76,7 @@ class ParallelData(SplitData[ParallelSplit]):
     tokenizer : str
         The name of the tokenizer that split the sentences, which is saved with a model.
     subwords : (Subwords, Subwords), optional
-        What split source and target into pieces of words, which is saved too.
+        What split source and target into pieces of words, with tokenizer "sentencepiece"; saved too.
 
     Attributes
     ----------
@@ -121,6 +121,11 @@ class ParallelData(SplitData[ParallelSplit]):
         for option, count in counts.items():
             if count is not None and count < 1:
                 raise ValueError(f"ParallelData: {option} is {count}, expected at least 1")
+        if (tokenizer == SUBWORDS) != (subwords is not None):
+            raise ValueError(
+                f"ParallelData: tokenizer is {tokenizer!r} and subwords "
+                f"{'none' if subwords is None else 'given'}, expected subwords with {SUBWORDS!r} alone"
+            )
         if not pairs.get("train"):
             found = ", ".join(f"{split} {len(some)}" for split, some in pairs.items()) or "no split"
             raise ValueError(f"ParallelData: {name}: found {found}, expected pairs of a split train")

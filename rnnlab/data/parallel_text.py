@@ -17,7 +17,7 @@ from typing import Any
 from rnnlab.data.gzipped import read_bytes
 from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.parallel import Pair, ParallelData, Words
-from rnnlab.data.subwords import Subwords, join_pieces
+from rnnlab.data.subwords import SUBWORDS, Subwords, join_pieces
 
 Tokenize = Callable[[str], list[str]]
 
@@ -47,9 +47,6 @@ def tokenize_text(sentence: str) -> list[str]:
 
 # The tokenizers by name: of written text, and of text that is tokenised already.
 TOKENIZERS: dict[str, Tokenize] = {"text": tokenize_text, "spaces": str.split}
-
-# The tokenizer that is fitted to the training sentences, a Subwords for each language.
-SUBWORDS = "sentencepiece"
 
 
 def detokenize(words: Words, tokenizer: str) -> str:

@@ -17,6 +17,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Self
 
+SUBWORDS = "sentencepiece"  # the name of the tokenizer, in recipes and checkpoints
+
 _MARK = "▁"  # U+2581, sentencepiece's sign for a space
 
 

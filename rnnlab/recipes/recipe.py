@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, get_args, get_type_hints
 
-from rnnlab.data.parallel_text import SUBWORDS
+from rnnlab.data.subwords import SUBWORDS
 from rnnlab.metrics import METRICS
 from rnnlab.recipes.data import (
     CocoData,

@@ -10,7 +10,8 @@ import numpy as np
 
 from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
 from rnnlab.data.parallel import ParallelSplit, Words, pad, source_row
-from rnnlab.data.parallel_text import SUBWORDS, detokenize
+from rnnlab.data.parallel_text import detokenize
+from rnnlab.data.subwords import SUBWORDS
 from rnnlab.data.translation_inputs import TranslationInputs
 from rnnlab.decoding import Ensemble, Hypothesis, Prediction, build_lexicon, replace_unknown, teacher_forced
 from rnnlab.decoding.ensemble import Average

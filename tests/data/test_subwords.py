@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnnlab.data import Subwords, open_parallel
+from rnnlab.data import ParallelData, Subwords, open_parallel
 from rnnlab.data.parallel_text import detokenize
 from rnnlab.data.subwords import join_pieces
 from rnnlab.data.translation_inputs import TranslationInputs
@@ -113,3 +113,12 @@ def test_only_the_training_sentences_are_fitted(tmp_path):
 def test_options_that_do_not_fit_together(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         open_parallel(tmp_path, "src", "trg", **{"tokenizer": "sentencepiece"} | options)
+
+
+def test_pairs_of_pieces_come_with_what_split_them():
+    pairs = {"train": [(["▁a"], ["▁b"])]}
+    with pytest.raises(ValueError, match="tokenizer is 'sentencepiece' and subwords none, expected subwords"):
+        ParallelData(pairs, tokenizer="sentencepiece")
+    subwords = Subwords.fit(SENTENCES, 60)
+    with pytest.raises(ValueError, match="tokenizer is 'text' and subwords given, expected subwords"):
+        ParallelData(pairs, subwords=(subwords, subwords))
