@@ -78,7 +78,7 @@ def _translate(options: argparse.Namespace) -> int:
         rng=options.seed,
     )
     if translations:
-        print(translations_text(translations))
+        print(translations_text(translations, run.inputs.detokenize))
     if options.show_attention:
         for path, words, (best, *_) in zip(
             _pictures(Path(options.show_attention), len(sources)), sources, translations, strict=True

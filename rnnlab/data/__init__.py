@@ -16,6 +16,7 @@ The modules of the package:
     lazy           features larger than memory
     parallel       ParallelData, sentence pairs for the solver
     parallel_text  sentence pairs, code and comments from files
+    subwords       Subwords, sentences as pieces of words
     pixels         PixelData, labelled images as sequences of pixels
     mnist, digits  MNIST's files, and the small digits of scikit-learn
     images         pictures by address or name
@@ -47,6 +48,7 @@ from rnnlab.data.pixels import PixelData, PixelSplit
 from rnnlab.data.prepare import describe, prepare_annotated
 from rnnlab.data.shapes import open_shapes, write_shapes
 from rnnlab.data.splits import CaptionSplit
+from rnnlab.data.subwords import Subwords
 from rnnlab.data.vocabulary import Vocabulary, tokenize
 from rnnlab.data.word_vectors import WordCoverage, load_word_vectors, read_word_vectors
 
@@ -61,6 +63,7 @@ __all__ = [
     "ParallelSplit",
     "PixelData",
     "PixelSplit",
+    "Subwords",
     "Vocabulary",
     "WordCoverage",
     "decode_captions",

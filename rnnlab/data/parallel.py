@@ -17,6 +17,7 @@ import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash
 from rnnlab.data.split_data import SplitData, batches
+from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
 
 Words = Sequence[str]
@@ -74,6 +75,8 @@ class ParallelData(SplitData[ParallelSplit]):
         Use only this number of training pairs, drawn with seed 0. The vocabularies are built from all pairs.
     tokenizer : str
         The name of the tokenizer that split the sentences, which is saved with a model.
+    subwords : (Subwords, Subwords), optional
+        What split source and target into pieces of words, with tokenizer "sentencepiece"; saved too.
 
     Attributes
     ----------
@@ -102,8 +105,9 @@ class ParallelData(SplitData[ParallelSplit]):
         long_pairs: str = "drop",
         max_train: int | None = None,
         tokenizer: str = "text",
+        subwords: tuple[Subwords, Subwords] | None = None,
     ) -> None:
-        self.name, self.tokenizer = name, tokenizer
+        self.name, self.tokenizer, self.subwords = name, tokenizer, subwords
         if long_pairs not in LONG_PAIRS:
             raise ValueError(
                 f"ParallelData: long_pairs is {long_pairs!r}, expected one of {', '.join(LONG_PAIRS)}"
@@ -117,6 +121,11 @@ class ParallelData(SplitData[ParallelSplit]):
         for option, count in counts.items():
             if count is not None and count < 1:
                 raise ValueError(f"ParallelData: {option} is {count}, expected at least 1")
+        if (tokenizer == SUBWORDS) != (subwords is not None):
+            raise ValueError(
+                f"ParallelData: tokenizer is {tokenizer!r} and subwords "
+                f"{'none' if subwords is None else 'given'}, expected subwords with {SUBWORDS!r} alone"
+            )
         if not pairs.get("train"):
             found = ", ".join(f"{split} {len(some)}" for split, some in pairs.items()) or "no split"
             raise ValueError(f"ParallelData: {name}: found {found}, expected pairs of a split train")
@@ -130,8 +139,12 @@ class ParallelData(SplitData[ParallelSplit]):
                     f"{name} are longer"
                 )
         self.max_length, self.long_pairs = max_length, long_pairs
-        self.source_vocabulary = Vocabulary.build((source for source, _ in train), min_count, max_size)
-        self.vocabulary = Vocabulary.build((target for _, target in train), min_count, max_size)
+        # every piece is in the vocabulary: also one that only rare words of other splits have
+        pieces = [[each.pieces] for each in subwords] if subwords is not None else [[], []]
+        self.source_vocabulary, self.vocabulary = (
+            Vocabulary.build([*(pair[side] for pair in train), *pieces[side]], min_count, max_size)
+            for side in (0, 1)
+        )
         if max_train is not None and max_train < len(train):
             kept = np.sort(np.random.default_rng(0).permutation(len(train))[:max_train])
             train = [train[k] for k in kept]
@@ -172,8 +185,18 @@ class ParallelData(SplitData[ParallelSplit]):
         return int(np.count_nonzero(batch[1][:, 1:] != NULL))
 
     def preprocessing(self) -> dict[str, Any]:
-        """What a checkpoint saves so that a model can read new sentences: source vocabulary and tokenizer."""
-        return {"tokenizer": self.tokenizer, "source_vocabulary": list(self.source_vocabulary.idx_to_word)}
+        """What a checkpoint saves so that a model can read new sentences: source vocabulary and tokenizer.
+
+        Models of sentencepiece are saved as bytes.
+        """
+        saved: dict[str, Any] = {
+            "tokenizer": self.tokenizer,
+            "source_vocabulary": list(self.source_vocabulary.idx_to_word),
+        }
+        if self.subwords is not None:
+            for name, subwords in zip(("source_subwords", "subwords"), self.subwords, strict=True):
+                saved[name] = np.frombuffer(subwords.model, np.uint8)
+        return saved
 
     def fingerprint(self) -> Fingerprint:
         """Sizes and hashes of the tokens of each split, for :meth:`Solver.resume`."""

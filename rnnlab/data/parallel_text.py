@@ -16,7 +16,8 @@ from typing import Any
 
 from rnnlab.data.gzipped import read_bytes
 from rnnlab.data.hdf5 import PathLike, mismatch
-from rnnlab.data.parallel import Pair, ParallelData
+from rnnlab.data.parallel import Pair, ParallelData, Words
+from rnnlab.data.subwords import SUBWORDS, Subwords, join_pieces
 
 Tokenize = Callable[[str], list[str]]
 
@@ -48,10 +49,26 @@ def tokenize_text(sentence: str) -> list[str]:
 TOKENIZERS: dict[str, Tokenize] = {"text": tokenize_text, "spaces": str.split}
 
 
+def detokenize(words: Words, tokenizer: str) -> str:
+    """The sentence of its words: pieces are put together, words have spaces between them."""
+    return join_pieces(words) if tokenizer == SUBWORDS else " ".join(words)
+
+
 def read_parallel(
-    source_file: PathLike, target_file: PathLike, tokenize: Tokenize = tokenize_text
+    source_file: PathLike,
+    target_file: PathLike,
+    tokenize: Tokenize = tokenize_text,
+    tokenize_target: Tokenize | None = None,
 ) -> list[Pair]:
     """The pairs of two files in UTF-8, gzipped or not, with one sentence per line.
+
+    Parameters
+    ----------
+    source_file, target_file : path
+    tokenize : callable
+        Splits a sentence into words.
+    tokenize_target : callable, optional
+        The same for the target, where it differs.
 
     Raises
     ------
@@ -67,7 +84,8 @@ def read_parallel(
             f"{source_file} has {len(sources):,} lines and {target_file} {len(targets):,}, "
             "expected one line per pair in each"
         )
-    return [(tokenize(source), tokenize(target)) for source, target in zip(sources, targets, strict=True)]
+    split = tokenize_target or tokenize
+    return [(tokenize(source), split(target)) for source, target in zip(sources, targets, strict=True)]
 
 
 def open_parallel(
@@ -76,6 +94,7 @@ def open_parallel(
     target: str = "de",
     *,
     tokenizer: str = "text",
+    vocabulary_size: int | None = None,
     **options: Any,
 ) -> ParallelData:
     """The pairs of a folder of files SPLIT.LANGUAGE or SPLIT.LANGUAGE.gz.
@@ -87,8 +106,11 @@ def open_parallel(
     directory : path
     source, target : str
         The languages, which are the endings of the files.
-    tokenizer : "text" or "spaces"
-        Split by :func:`tokenize_text`, or at spaces only.
+    tokenizer : "text", "spaces" or "sentencepiece"
+        Split by :func:`tokenize_text`, at spaces only, or into pieces of words by a :class:`Subwords` of
+        each language, fitted to its training sentences.
+    vocabulary_size : int, optional
+        With "sentencepiece", the number of pieces of each language.
     **options
         Of :class:`ParallelData`.
 
@@ -96,11 +118,13 @@ def open_parallel(
     ------
     FileNotFoundError
         If there is no folder, or no train in both languages, or a val in one of them only.
+    ImportError
+        If the extra ``subword`` is needed and not installed.
     OSError, ValueError
-        As :func:`read_parallel`.
+        As :func:`read_parallel`, :meth:`Subwords.fit` and :func:`check_tokenizer`.
     """
     folder = Path(directory)
-    tokenize = _tokenizer(tokenizer)
+    check_tokenizer(tokenizer, vocabulary_size, options.get("min_count"), options.get("max_size"))
     files = {language: _files_by_split(folder, language) for language in (source, target)}
     both = files[source].keys() & files[target].keys()
     for split in ("train", "val"):
@@ -110,10 +134,42 @@ def open_parallel(
                 f"{folder}: found {found}, expected {split}.{source} and {split}.{target}, or .gz of both"
             )
     splits = sorted(both, key=_usual_order)
-    pairs = {split: read_parallel(files[source][split], files[target][split], tokenize) for split in splits}
-    return ParallelData(
-        pairs, name=f"{folder.resolve().name} {source}-{target}", tokenizer=tokenizer, **options
-    )
+    if vocabulary_size is not None:
+        subwords = (
+            Subwords.fit(read_lines(files[source]["train"]), vocabulary_size),
+            Subwords.fit(read_lines(files[target]["train"]), vocabulary_size),
+        )
+        tokenizers: list[Tokenize] = [each.split for each in subwords]
+    else:
+        subwords, tokenizers = None, [TOKENIZERS[tokenizer]]
+    pairs = {
+        split: read_parallel(files[source][split], files[target][split], *tokenizers) for split in splits
+    }
+    name = f"{folder.resolve().name} {source}-{target}"
+    return ParallelData(pairs, name=name, tokenizer=tokenizer, subwords=subwords, **options)
+
+
+def check_tokenizer(
+    tokenizer: str, vocabulary_size: int | None, min_count: int | None, max_size: int | None
+) -> None:
+    """Check that the options of a vocabulary are those of its tokenizer.
+
+    Raises
+    ------
+    ValueError
+        If the tokenizer is unknown, or an option is missing or of another tokenizer. The message begins with
+        the name of the option.
+    """
+    if tokenizer not in (*TOKENIZERS, SUBWORDS):
+        raise ValueError(f"tokenizer is {tokenizer!r}, expected one of {', '.join((*TOKENIZERS, SUBWORDS))}")
+    if tokenizer != SUBWORDS and vocabulary_size is not None:
+        raise ValueError(f"vocabulary_size is {vocabulary_size}, expected none with tokenizer {tokenizer!r}")
+    if tokenizer == SUBWORDS and vocabulary_size is None:
+        raise ValueError(f"vocabulary_size is missing, expected an integer with tokenizer {SUBWORDS!r}")
+    if tokenizer == SUBWORDS and min_count not in (None, 1):
+        raise ValueError(f"min_count is {min_count}, expected 1 with tokenizer {SUBWORDS!r}")
+    if tokenizer == SUBWORDS and max_size is not None:
+        raise ValueError(f"max_size is {max_size}, expected none with tokenizer {SUBWORDS!r}")
 
 
 def read_code_comments(path: PathLike) -> list[Pair]:
@@ -199,9 +255,3 @@ def _files_by_split(folder: Path, language: str) -> dict[str, Path]:
 def _usual_order(split: str) -> tuple[int, str]:
     usual = ("train", "val")
     return (usual.index(split) if split in usual else len(usual), split)
-
-
-def _tokenizer(name: str) -> Tokenize:
-    if name not in TOKENIZERS:
-        raise ValueError(f"tokenizer is {name!r}, expected one of {', '.join(TOKENIZERS)}")
-    return TOKENIZERS[name]

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from rnnlab.data.parallel_text import TOKENIZERS
+from rnnlab.data.parallel_text import TOKENIZERS, detokenize
+from rnnlab.data.subwords import Subwords
 from rnnlab.data.vocabulary import Vocabulary
 
 
@@ -19,22 +20,33 @@ class TranslationInputs:
     source_vocabulary, vocabulary : Vocabulary
         Of the source and of the target.
     tokenizer : str
-        The name of the tokenizer that split the training sentences, a key of ``TOKENIZERS``.
+        The name of the tokenizer that split the training sentences, a key of ``TOKENIZERS`` or ``SUBWORDS``.
+    source_subwords : Subwords or None
+        What split their sources into pieces of words, where the tokenizer is ``SUBWORDS``.
     """
 
     source_vocabulary: Vocabulary
     vocabulary: Vocabulary
     tokenizer: str
+    source_subwords: Subwords | None = None
 
     @classmethod
     def from_saved(cls, vocabulary: list[str], preprocessing: Mapping[str, Any]) -> Self:
         """From the fields ``vocabulary`` and ``preprocessing`` of a checkpoint."""
         source = Vocabulary(preprocessing["source_vocabulary"])
-        return cls(source, Vocabulary(vocabulary), preprocessing["tokenizer"])
+        model = preprocessing.get("source_subwords")
+        subwords = None if model is None else Subwords(model.tobytes())
+        return cls(source, Vocabulary(vocabulary), preprocessing["tokenizer"], subwords)
 
     def tokenize(self, sentence: str) -> list[str]:
         """The words of a sentence, split as the training sentences were."""
+        if self.source_subwords is not None:
+            return self.source_subwords.split(sentence)
         return TOKENIZERS[self.tokenizer](sentence)
+
+    def detokenize(self, words: Sequence[str]) -> str:
+        """The sentence of the words that a model writes."""
+        return detokenize(words, self.tokenizer)
 
     def unknown_words(self, words: Sequence[str]) -> list[str]:
         """The words that the source vocabulary lacks, each once. The model reads them as <UNK>."""

@@ -240,12 +240,14 @@ def _vector(place: str, word: str, values: bytes, layout: _Layout) -> np.ndarray
     if layout.binary:
         vector = np.frombuffer(values, "<f4").astype(np.float32)
     else:
-        numbers = values.split(b" ")
-        for number in numbers:
-            if not _is_number(number):
-                raise mismatch(place, f"the value {_shown(number)} of {word!r}", "a number")
+        texts = values.split(b" ")
+        try:
+            numbers = [float(text) for text in texts]
+        except ValueError:
+            wrong = next(text for text in texts if not _is_number(text))
+            raise mismatch(place, f"the value {_shown(wrong)} of {word!r}", "a number") from None
         with np.errstate(over="ignore"):
-            vector = np.array([float(number) for number in numbers]).astype(np.float32)
+            vector = np.array(numbers).astype(np.float32)
     if not np.isfinite(vector).all():
         raise mismatch(place, f"a value of {word!r} that is not finite in float32", "finite numbers")
     return vector

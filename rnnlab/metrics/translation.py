@@ -5,7 +5,7 @@
 p_n is the clipped precision of n-grams over the corpus. c and r are the numbers of words of the candidates
 and of the references closest in length (Papineni et al. 2002; Xia et al. 2017, eq. 12). There is no
 smoothing: where no n-gram of some length is correct, BLEU is 0. Words are compared without further
-tokenisation.
+tokenisation, unless the sentences are texts, which sacrebleu's tokenizer 13a splits.
 
 Scores are from 0 to 100, as papers print them. Those of :mod:`rnnlab.metrics.captions` have other scales.
 """
@@ -45,7 +45,12 @@ class TranslationScores:
     signature: str
 
 
-def corpus_bleu(candidates: Sequence[Words], references: Sequence[Sequence[Words]]) -> TranslationScores:
+def corpus_bleu(
+    candidates: Sequence[Words],
+    references: Sequence[Sequence[Words]],
+    *,
+    tokenize: Literal["none", "13a"] = "none",
+) -> TranslationScores:
     """BLEU of a corpus.
 
     Parameters
@@ -54,6 +59,8 @@ def corpus_bleu(candidates: Sequence[Words], references: Sequence[Sequence[Words
         The words of each translation.
     references : sequence of sequences of sequences of str
         The words of the references: at least one for each candidate, and the same number for all.
+    tokenize : "none" or "13a"
+        How sacrebleu splits the words further: not at all, or by 13a, the standard for written text.
 
     Raises
     ------
@@ -77,7 +84,7 @@ def corpus_bleu(candidates: Sequence[Words], references: Sequence[Sequence[Words
                 f"corpus_bleu: references[{k}] has {len(some)} sentences, expected {most or 'at least 1'}"
             )
     # force: sacrebleu warns of tokenised sentences otherwise
-    metric = TRANSLATION_SCORERS.module("metrics").BLEU(tokenize="none", smooth_method="none", force=True)
+    metric = TRANSLATION_SCORERS.module("metrics").BLEU(tokenize=tokenize, smooth_method="none", force=True)
     streams = [[" ".join(some[number]) for some in references] for number in range(most)]
     score = metric.corpus_score([" ".join(words) for words in candidates], streams)
     corpus = {"BLEU": score.score}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from rnnlab.data.parallel_text import check_tokenizer
 from rnnlab.options import Count, Natural
 from rnnlab.recipes.schema import EnvPath
 
@@ -178,7 +179,10 @@ class ParallelTable:
     target
         Extension of the target files, the target language.
     tokenizer
-        "text": lower-cased words and punctuation marks; "spaces": split at spaces only.
+        "text": lower-cased words and punctuation marks; "spaces": split at spaces only; "sentencepiece":
+        pieces of words, found in the training sentences, which needs the extra "subword".
+    vocabulary_size
+        With tokenizer "sentencepiece", the number of pieces of each language.
     min_count
         Least occurrences in the training pairs of a word in a vocabulary.
     max_size
@@ -195,12 +199,16 @@ class ParallelTable:
     directory: EnvPath
     source: str = "en"
     target: str = "de"
-    tokenizer: Literal["text", "spaces"] = "text"
+    tokenizer: Literal["text", "spaces", "sentencepiece"] = "text"
+    vocabulary_size: Count | None = None
     min_count: Count = 1
     max_size: Count | None = None
     max_length: Count | None = None
     long_pairs: Literal["drop", "cut"] = "drop"
     max_train: Count | None = None
+
+    def __post_init__(self) -> None:
+        check_tokenizer(self.tokenizer, self.vocabulary_size, self.min_count, self.max_size)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, get_args, get_type_hints
 
+from rnnlab.data.subwords import SUBWORDS
 from rnnlab.metrics import METRICS
 from rnnlab.recipes.data import (
     CocoData,
@@ -131,6 +132,7 @@ class TranslationConfig(_Tables):
 
     def __post_init__(self) -> None:
         _check_monitors(self, [*_OF_SENTENCES, *self.evaluation.each_epoch], _MORE)
+        check_translation_metrics(self.data, self.evaluation)
         _check_word_vectors(self)
         _check_no_self_critical(self)
 
@@ -195,6 +197,14 @@ def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None
             raise ValueError(
                 f"{table}.monitor is {stage.training.monitor!r}, expected one of {', '.join(metrics)}{hint}"
             )
+
+
+def check_translation_metrics(data: Any, evaluation: TranslationEvaluationConfig) -> None:
+    """Raise ValueError if a metric is not defined for the data: CS-k is of words, not of pieces of words."""
+    if "CS-k" in evaluation.metrics and getattr(data, "tokenizer", None) == SUBWORDS:
+        raise ValueError(
+            f"evaluation.metrics has 'CS-k', expected BLEU alone with data.tokenizer {SUBWORDS!r}"
+        )
 
 
 def _check_word_vectors(recipe: Any) -> None:

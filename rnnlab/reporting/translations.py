@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rnnlab import plots
 from rnnlab.files import atomic_write
 from rnnlab.tasks.translation import Evaluation, Translation
 
 
-def translations_text(translations: Sequence[Sequence[Translation]]) -> str:
-    """One line for each source or, in n-best lists, its translations with their scores and an empty line."""
+def translations_text(
+    translations: Sequence[Sequence[Translation]], text: Callable[[Sequence[str]], str] = " ".join
+) -> str:
+    """One line for each source or, in n-best lists, its translations with their scores and an empty line.
+
+    ``text`` makes a sentence of its words.
+    """
     lines = []
     for found in translations:
         if len(found) == 1:
-            lines.append(" ".join(found[0].words))
+            lines.append(text(found[0].words))
             continue
-        lines += [f"{one.hypothesis.score:8.3f}  {' '.join(one.words)}" for one in found]
+        lines += [f"{one.hypothesis.score:8.3f}  {text(one.words)}" for one in found]
         lines.append("")
     return "\n".join(lines)
 
@@ -32,7 +37,7 @@ def with_references(evaluated: Evaluation, count: int) -> str:
         if evaluated.translations is not None:
             rows["translation"] = evaluated.translations[k][0].words
         rows["reference"] = references[0]
-        blocks.append("\n".join(f"{name:<13}{' '.join(words)}" for name, words in rows.items()))
+        blocks.append("\n".join(f"{name:<13}{evaluated.text(words)}" for name, words in rows.items()))
     return "\n\n".join(blocks)
 
 

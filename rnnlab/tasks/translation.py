@@ -10,6 +10,8 @@ import numpy as np
 
 from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
 from rnnlab.data.parallel import ParallelSplit, Words, pad, source_row
+from rnnlab.data.parallel_text import detokenize
+from rnnlab.data.subwords import SUBWORDS
 from rnnlab.data.translation_inputs import TranslationInputs
 from rnnlab.decoding import Ensemble, Hypothesis, Prediction, build_lexicon, replace_unknown, teacher_forced
 from rnnlab.decoding.ensemble import Average
@@ -29,6 +31,7 @@ from rnnlab.recipes.recipe import (
     ParallelTable,
     TranslationConfig,
     TranslationEvaluationConfig,
+    check_translation_metrics,
 )
 from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_splits, check_same_words
 from rnnlab.tasks.search import decode
@@ -63,6 +66,8 @@ class Evaluation:
         BLEU of the best translations, if it is one of the metrics.
     keystrokes : KeystrokeScores or None
         CS-1 to CS-5 of the first reference of each source, if "CS-k" is one of the metrics.
+    tokenizer : str
+        The name of the tokenizer of the data.
     """
 
     split: str
@@ -72,6 +77,11 @@ class Evaluation:
     perplexity: float
     scores: TranslationScores | None
     keystrokes: KeystrokeScores | None = None
+    tokenizer: str = "text"
+
+    def text(self, words: Words) -> str:
+        """The sentence of its words."""
+        return detokenize(words, self.tokenizer)
 
     def corpus(self) -> dict[str, float]:
         """All scores of the split by name, perplexity first."""
@@ -88,8 +98,10 @@ class Evaluation:
         return [("sentences", f"{len(self.sources):,}"), *numbers]
 
     def notes(self) -> list[str]:
-        """The signature of BLEU, the number of characters of CS-k, and whether the split chose the epoch."""
+        """The signature of BLEU, what the numbers are of, and whether the split chose the epoch."""
         notes = [] if self.scores is None else [f"BLEU: {self.scores.signature}"]
+        if self.tokenizer == SUBWORDS:
+            notes.append("perplexity: of a piece of a word, so not comparable with that of words")
         if self.keystrokes is not None:
             notes.append(
                 f"CS-k: of {self.keystrokes.characters:,} characters of the references, under teacher forcing"
@@ -99,12 +111,12 @@ class Evaluation:
     def report(self) -> dict[str, Any]:
         """The scores, and each translation with its references, as JSON can hold them."""
         sentences: list[dict[str, Any]] = [
-            {"source": " ".join(source), "references": [" ".join(words) for words in references]}
+            {"source": self.text(source), "references": [self.text(words) for words in references]}
             for source, references in zip(self.sources, self.references, strict=True)
         ]
         if self.translations is not None:
             for entry, (best, *_) in zip(sentences, self.translations, strict=True):
-                entry["translation"] = " ".join(best.words)
+                entry["translation"] = self.text(best.words)
         if self.keystrokes is not None:
             for k, entry in enumerate(sentences):
                 entry["scores"] = {name: some[k] for name, some in self.keystrokes.sentences.items()}
@@ -145,10 +157,11 @@ class TranslationTask(Task):
         return TranslationInputs.from_saved(checkpoint.vocabulary or [], checkpoint.preprocessing)
 
     def check_ensemble(self, members: Sequence[Member]) -> None:
-        """See :meth:`Task.check_ensemble`: both vocabularies and the tokenizer are the same."""
+        """See :meth:`Task.check_ensemble`: both vocabularies, the tokenizer and its model are the same."""
         check_same_words(members, "source vocabulary", lambda inputs: inputs.source_vocabulary)
         check_same_words(members, "vocabulary", lambda inputs: inputs.vocabulary)
         check_same(members, "tokenizer", lambda inputs: inputs.tokenizer)
+        check_same(members, "subwords of the source", lambda inputs: inputs.source_subwords)
 
     def combined(self, members: Sequence[Member], average: Average) -> Combined:
         """See :meth:`Task.combined`. The data are those of the first run."""
@@ -169,7 +182,7 @@ class TranslationTask(Task):
 
         def scores(model: Seq2Seq) -> dict[str, float]:
             found = best_words(translate(model, pairs.source[:count], options))
-            bleu = corpus_bleu(found, pairs.references[:count]).corpus["BLEU"]
+            bleu = _bleu(data.tokenizer, found, pairs.references[:count]).corpus["BLEU"]
             return validation_loss(model, data, config.training.batch_size) | {"BLEU": bleu}
 
         return scores
@@ -202,8 +215,11 @@ class TranslationTask(Task):
             If BLEU is a metric and the extra ``translation`` is not installed.
         KeyError
             If the data have no such split.
+        ValueError
+            If CS-k is a metric, and the tokens are pieces of words.
         """
         decoding, evaluation = decoding or config.decoding, evaluation or config.evaluation
+        check_translation_metrics(config.data, evaluation)
         if "BLEU" in evaluation.metrics:
             TRANSLATION_SCORERS.require()
         pairs, training = data.split(split), config.training
@@ -212,12 +228,23 @@ class TranslationTask(Task):
         translations, bleu, saved = None, None, None
         if "BLEU" in evaluation.metrics:
             translations = translate(model, sources, decoding, lexicon=lexicon, rng=training.seed)
-            bleu = corpus_bleu(best_words(translations), references)
+            bleu = _bleu(data.tokenizer, best_words(translations), references)
         if "CS-k" in evaluation.metrics:
             words = data.vocabulary.idx_to_word
             saved = keystrokes(_predictions(data, model, split, count), pairs.target[:count], words)
         nll = _perplexity(data, model, split, count, training.batch_size)
-        return Evaluation(split, sources, translations, references, nll, bleu, saved)
+        return Evaluation(split, sources, translations, references, nll, bleu, saved, data.tokenizer)
+
+
+def _bleu(
+    tokenizer: str, candidates: Sequence[Words], references: Sequence[Sequence[Words]]
+) -> TranslationScores:
+    """BLEU of the words; of the texts, split by 13a, if the words are pieces."""
+    if tokenizer != SUBWORDS:
+        return corpus_bleu(candidates, references)
+    texts = [[detokenize(words, tokenizer)] for words in candidates]
+    of_references = [[[detokenize(words, tokenizer)] for words in some] for some in references]
+    return corpus_bleu(texts, of_references, tokenize="13a")
 
 
 def _same_pairs(one: ParallelSplit, other: ParallelSplit) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rnnlab.data.parallel import pad
+from rnnlab.data.parallel_text import detokenize
 from rnnlab.decoding.search import attends
 from rnnlab.recipes.recipe import TranslationConfig
 from rnnlab.reporting.page.words import Sentence, token_rows, words_of
@@ -44,7 +45,7 @@ def translation_cards(results: Sequence[Results], count: int) -> tuple[list[Sour
             notes.append(f"{run.directory}: its model does not attend to the source, so it has no maps.")
     cards = []
     for row, source in enumerate(sources):
-        references = [" ".join(words) for words in pairs.references[row]]
+        references = [detokenize(words, lead.run.data.tokenizer) for words in pairs.references[row]]
         cards.append(SourceCard([*source, "<END>"], [column[row] for column in columns], references))
     return cards, notes
 

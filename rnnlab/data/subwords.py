@@ -1,0 +1,125 @@
+"""Subword units: sentences as pieces of words, by sentencepiece (Kudo and Richardson 2018).
+
+The pieces are found by byte-pair encoding (Sennrich, Haddow and Birch 2016): from single characters on, the
+most frequent pair of adjacent pieces becomes a piece, until there are as many as asked for. A piece that
+begins a word has the mark "▁" before it, so that the pieces put together are the sentence again:
+
+    a didgeridoo .      ▁a ▁di d ger id oo ▁.
+"""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Self
+
+SUBWORDS = "sentencepiece"  # the name of the tokenizer, in recipes and checkpoints
+
+_MARK = "▁"  # U+2581, sentencepiece's sign for a space
+
+
+@dataclass(frozen=True)
+class Subwords:
+    """A model of sentencepiece.
+
+    Parameters
+    ----------
+    model : bytes
+        The content of a .model file of sentencepiece.
+    """
+
+    model: bytes
+
+    @classmethod
+    def fit(cls, sentences: Iterable[str], vocabulary_size: int) -> Self:
+        """Find the pieces of a language.
+
+        The same sentences give the same model.
+
+        Parameters
+        ----------
+        sentences : iterable of str
+            Those of the training split, and of no other.
+        vocabulary_size : int
+            The number of pieces. All characters of the sentences are among them.
+
+        Raises
+        ------
+        ImportError
+            If the extra ``subword`` is not installed.
+        ValueError
+            If the sentences have more characters than ``vocabulary_size``, or too few pieces.
+        """
+        model = io.BytesIO()
+        try:
+            _sentencepiece().SentencePieceTrainer.train(
+                sentence_iterator=map(_normalised, sentences),
+                model_writer=model,
+                vocab_size=vocabulary_size,
+                model_type="bpe",
+                normalization_rule_name="identity",  # so that the text of the references is kept
+                character_coverage=1.0,
+                unk_id=0,
+                bos_id=-1,
+                eos_id=-1,
+                pad_id=-1,
+                num_threads=1,  # the result does not depend on the machine
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise ValueError(
+                f"vocabulary_size is {vocabulary_size}, and sentencepiece cannot find as many pieces: {error}"
+            ) from None
+        return cls(model.getvalue())
+
+    def split(self, sentence: str) -> list[str]:
+        """The pieces of a sentence. Characters that are new to the model are pieces too.
+
+        Raises
+        ------
+        ImportError
+            If the extra ``subword`` is not installed.
+        ValueError
+            If ``model`` is no model of sentencepiece.
+        """
+        return self._processor.encode(_normalised(sentence), out_type=str)
+
+    @property
+    def pieces(self) -> list[str]:
+        """All pieces of the model, without the one for unknown characters."""
+        processor = self._processor
+        return [processor.id_to_piece(k) for k in range(len(processor)) if k != processor.unk_id()]
+
+    @cached_property
+    def _processor(self) -> Any:
+        try:
+            return _sentencepiece().SentencePieceProcessor(model_proto=self.model)
+        except RuntimeError as error:
+            found = f"{len(self.model)} bytes that sentencepiece cannot read ({error})"
+            raise ValueError(f"Subwords: model is {found}, expected the content of a .model file") from None
+
+
+def join_pieces(pieces: Sequence[str]) -> str:
+    """The sentence of its pieces, with one space between words.
+
+    Examples
+    --------
+    >>> join_pieces(["▁a", "▁di", "d", "ger", "id", "oo", "."])
+    'a didgeridoo.'
+    """
+    return "".join(pieces).replace(_MARK, " ").strip()
+
+
+def _normalised(sentence: str) -> str:
+    return unicodedata.normalize("NFC", sentence)
+
+
+def _sentencepiece() -> Any:
+    try:
+        return import_module("sentencepiece")
+    except ImportError:
+        raise ImportError('subwords need sentencepiece: pip install "rnnlab[subword]"') from None
