@@ -291,7 +291,7 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
     path = Path(directory)
     file = checkpoint_of(path)
     checkpoint = load_checkpoint(file)
-    config = _config_of(file, checkpoint)
+    config = _config_of(file, checkpoint, to_train=False)
     model = load_model(file).to(device)
     data = None
     if with_data:
@@ -325,10 +325,12 @@ def _check_is_whole(path: Path, num_stages: int) -> None:
         raise ValueError(f"{path} is one stage of {num_stages} of a run: resume {path.resolve().parent}")
 
 
-def _config_of(path: Path, checkpoint: Checkpoint, overrides: Sequence[str] = ()) -> Recipe:
+def _config_of(
+    path: Path, checkpoint: Checkpoint, overrides: Sequence[str] = (), *, to_train: bool = True
+) -> Recipe:
     if checkpoint.config is None:
         raise ValueError(f"{path} holds no recipe, expected a run of rnnlab train")
-    return recipe_from_dict(checkpoint.config, str(path), overrides)
+    return recipe_from_dict(checkpoint.config, str(path), overrides, to_train=to_train)
 
 
 def open_data(table: Any) -> CaptionData | ParallelData | PixelData:

@@ -81,17 +81,45 @@ class _Tables:
         """The stages of the training in their order; one if the recipe has no tables [[stage]]."""
         return stages_of(self.training, self.stage)
 
+    def check_training(self) -> None:
+        """Check the update rules and schedules, which only training needs; see :meth:`TrainingConfig.check`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As there; begins with the table and the key.
+        """
+        tables = {"training": self.training}
+        if self.stage:
+            tables |= {f"stage.{stage.number}": stage.training for stage in self.stages()}
+        for name, table in tables.items():
+            try:
+                table.check()
+            except (ValueError, TypeError) as error:
+                raise type(error)(f"{name}.{error}") from error
+
     def to_dict(self) -> dict[str, Any]:
         """Tables that JSON can hold, with every key and with paths as they were written."""
         return to_table(self)
 
     @classmethod
     def from_dict(
-        cls, tables: Mapping[str, Any], source: str = "config", overrides: Sequence[str] = ()
+        cls,
+        tables: Mapping[str, Any],
+        source: str = "config",
+        overrides: Sequence[str] = (),
+        *,
+        to_train: bool = True,
     ) -> Self:
-        """The inverse of :meth:`to_dict`; see :func:`load_config`."""
+        """The inverse of :meth:`to_dict`; see :func:`recipe_from_dict`."""
         tables, keys = with_overrides(tables, overrides)
-        return from_table(cls, tables, Place(source, overrides=keys))
+        recipe = from_table(cls, tables, Place(source, overrides=keys))
+        if to_train:
+            try:
+                recipe.check_training()
+            except (ValueError, TypeError) as error:
+                raise ConfigError(f"{source}: {error}") from error
+        return recipe
 
 
 @dataclass(frozen=True)
@@ -170,9 +198,28 @@ _MORE = "; evaluation.each_epoch adds scores"
 
 
 def recipe_from_dict(
-    tables: Mapping[str, Any], source: str = "config", overrides: Sequence[str] = ()
+    tables: Mapping[str, Any],
+    source: str = "config",
+    overrides: Sequence[str] = (),
+    *,
+    to_train: bool = True,
 ) -> Recipe:
-    """The recipe that tables are of, by their ``data.kind``; the inverse of ``to_dict``."""
+    """The recipe that tables are of, by their ``data.kind``; the inverse of ``to_dict``.
+
+    Parameters
+    ----------
+    tables : mapping
+    source, overrides
+        Where the tables are from, for errors, and changes of them; see :func:`load_config`.
+    to_train : bool
+        Whether to import and check update rules and schedules. The recipe of a trained model is read without
+        them: the modules that define them need not be at hand.
+
+    Raises
+    ------
+    ConfigError
+        As :func:`load_config`.
+    """
     overridden, keys = with_overrides(tables, overrides)
     data = overridden.get("data")
     kinds = {kind: recipe for recipe in RECIPES for kind in kinds_of(recipe)}
@@ -182,7 +229,7 @@ def recipe_from_dict(
         place = Place(source, overrides=keys) / "data" / "kind"
         raise ConfigError(f"{place} is {found}, expected one of {', '.join(map(repr, kinds))}")
     check_reach(keys, overridden.get("stage"))
-    return from_table(kinds[kind], overridden, Place(source, overrides=keys))
+    return kinds[kind].from_dict(tables, source, overrides, to_train=to_train)
 
 
 def kinds_of(recipe: type[Recipe]) -> list[str]:

@@ -26,9 +26,9 @@ _MODELS = (CaptioningRNN, Seq2Seq, SequenceClassifier)
 _ARGUMENTS = {name: each for model in _MODELS for name, each in arguments_of(model).items()}
 
 # Keys of [training] that are the same in all stages.
-_OF_ALL_STAGES = ("trains", "restore_best", "checkpoint_every", "prefetch")
+_OF_ALL_STAGES = ("restore_best", "checkpoint_every", "prefetch")
 
-_OF_STAGES = ("trains", "losses", "self_critical")  # keys that [training] does not have
+_OF_STAGES = ("losses", "self_critical")  # keys that [training] does not have
 
 
 @with_keys({name: _ARGUMENTS[name] for name in LOSSES}, unset=True)
@@ -43,7 +43,6 @@ class StageConfig(Table):
     A key of ``optim_config`` that is left out is as there too, unless the stage has another ``update_rule``.
     """
 
-    trains: list[str] = field(default_factory=lambda: ["*"])  # patterns of names; "!" excludes
     losses: LossWeights = field(default_factory=LossWeights)
     self_critical: SelfCriticalConfig | None = None  # train for CIDEr-D of sampled captions
 
@@ -57,8 +56,6 @@ class Stage:
     number, count : int
         It is the ``number``-th of ``count``.
     training : TrainingConfig
-    trains : list of str
-        Patterns of the names of the parameters that train.
     losses : dict of str to float
         Weights to set on the model.
     self_critical : SelfCriticalConfig or None
@@ -69,7 +66,6 @@ class Stage:
     number: int
     count: int
     training: TrainingConfig
-    trains: list[str]
     losses: dict[str, float]
     self_critical: SelfCriticalConfig | None = None
 
@@ -86,7 +82,7 @@ class Stage:
         """The keyword arguments of the Solver."""
         options = asdict(self.training)
         del options["warm_start"]
-        return options | {"trains": self.trains}
+        return options
 
     def prepare(self, model: Any) -> None:
         """Set the weights of the model's losses."""
@@ -99,7 +95,7 @@ class Stage:
 
     def describe(self, model: Model) -> str:
         """The parameters that train and the weights of losses, as a line for people."""
-        trained = Trained(model.params, self.trains)
+        trained = Trained(model.params, self.training.trains)
         said = f"all {len(trained.names)} parameters train"
         if trained.frozen:
             said = f"{len(trained.names)} of {len(model.params)} parameters train: {', '.join(trained.names)}"
@@ -119,7 +115,7 @@ def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[S
         If the keys of a stage do not fit together; names it.
     """
     if not tables:
-        return [Stage(1, 1, training, ["*"], {})]
+        return [Stage(1, 1, training, {})]
     stages = []
     for number, table in enumerate(tables, start=1):
         changes = {name: value for name, value in _given(table).items() if name not in _OF_STAGES}
@@ -135,7 +131,7 @@ def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[S
         except (ValueError, TypeError) as error:
             raise type(error)(f"stage.{number}.{error}") from error
         losses = _given(table.losses)
-        stages.append(Stage(number, len(tables), trained, table.trains, losses, table.self_critical))
+        stages.append(Stage(number, len(tables), trained, losses, table.self_critical))
     return stages
 
 
@@ -165,7 +161,7 @@ def check_stages(stages: Sequence[Stage], model: Any) -> None:
     """
     for stage in stages:
         try:
-            trained = Trained(model.params, stage.trains)
+            trained = Trained(model.params, stage.training.trains)
             WeightDecay(model.params, trained, stage.training.weight_decay)
             check_sampled(model, stage.training.scheduled_sampling)
             _check_losses(stage.losses, model)

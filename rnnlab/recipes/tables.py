@@ -99,7 +99,7 @@ NOT_IN_RECIPES = (
 )
 
 
-@derived_from(Solver, without=(*NOT_IN_RECIPES, "trains"))
+@derived_from(Solver, without=NOT_IN_RECIPES)
 class TrainingConfig(Table):
     """Keyword arguments of :class:`rnnlab.training.Solver`, and the initial parameters.
 
@@ -111,7 +111,14 @@ class TrainingConfig(Table):
 
     warm_start: EnvPath | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Check the update rule, the schedules and their options, and import those of other packages.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such rule or schedule, or an option is not one of its; begins with the key.
+        """
         check_weight_decay(self.weight_decay, make_update_rule(self.update_rule, self.optim_config))
         make_schedule(self.schedule)
         if self.scheduled_sampling is not None:

@@ -109,8 +109,10 @@ class Record:
     @property
     def task(self) -> str:
         """What its model makes: captions, translations, classes; "unknown" without a readable recipe."""
+        if self.recipe is None:
+            return "unknown"
         try:
-            return "unknown" if self.recipe is None else task_of(recipe_from_dict(self.recipe)).makes
+            return task_of(recipe_from_dict(self.recipe, to_train=False)).makes
         except ConfigError:
             return "unknown"
 

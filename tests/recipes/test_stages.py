@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from rnnlab import cli, runs
 from rnnlab.recipes.recipe import Config, ConfigError, load_config, recipe_from_dict
+from rnnlab.reporting.record import read_records
 from rnnlab.training import Callback, load_checkpoint
 
 from .staged import Killed, acting_at, contents, kill, train
@@ -358,7 +360,46 @@ def test_bad_callbacks(tables, callbacks, message):
         Config.from_dict(tables | {"callbacks": callbacks})
 
 
+# ------------------------------------------------------------------ modules of update rules and schedules
+
+
+def test_a_trained_model_is_loaded_without_the_modules_of_its_training(tables, tmp_path, monkeypatch):
+    (tmp_path / "rules_of_a_user.py").write_text(
+        "from rnnlab.training.optim import SGD\nfrom rnnlab.training.schedules import Cosine\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    cosine = {"name": "rules_of_a_user:Cosine", "over": 3}
+    stages = [
+        {"num_epochs": 1, "schedule": {"name": "warmup", "over": 2, "then": cosine}},
+        {"num_epochs": 1, "update_rule": "rules_of_a_user:SGD", "weight_decay": 1e-3},
+    ]
+    training = tables["training"] | {"schedule": cosine}
+    run = train(tables | {"training": training, "stage": stages}, tmp_path / "run")
+    monkeypatch.undo()
+    monkeypatch.delitem(sys.modules, "rules_of_a_user")
+    opened = runs.load_run(tmp_path / "run")
+    assert opened.config == run.config
+    assert runs.evaluate(opened).perplexity > 0
+    assert read_records([tmp_path / "run"])[0].task != "unknown"
+    with pytest.raises(
+        ConfigError, match=r"last.h5: training.schedule: name is 'rules_of_a_user:Cosine', but"
+    ):
+        runs.resume(tmp_path / "run")
+
+
 # ------------------------------------------------------------------ decay and excluded parameters
+
+
+def test_the_parameters_that_train_without_stages_and_as_the_default_of_stages(tables, tmp_path):
+    training = tables["training"] | {"num_epochs": 1, "trains": ["!W_embed"]}
+    run = train(tables | {"training": training, "stage": []}, tmp_path / "run")
+    start = runs.new_model(run.config, run.data).params
+    changed = {name for name in start if not np.array_equal(start[name], run.model.params[name])}
+    assert changed == set(start) - {"W_embed"}
+    stages = Config.from_dict(
+        tables | {"training": training, "stage": [{}, {"trains": ["b*"]}, {"trains": "none"}]}
+    ).stages()
+    assert [stage.options()["trains"] for stage in stages] == [["!W_embed"], ["b*"], None]
 
 
 def test_decay_and_excluded_parameters_of_a_stage(tables, tmp_path):

@@ -57,7 +57,7 @@ def test_some_options_are_a_table_of_their_own(key, options):
 
 def test_keys_of_a_stage_are_those_of_training_with_the_same_values():
     training, stage = (get_type_hints(table, include_extras=True) for table in (TrainingConfig, StageConfig))
-    assert set(stage) - set(training) == {"trains", "losses", "self_critical"}
+    assert set(stage) - set(training) == {"losses", "self_critical"}
     assert {key: stage[key] for key in set(stage) & set(training)} == {
         key: training[key] for key in set(stage) & set(training)
     }
