@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import pytest
 
+from rnnlab import options
 from rnnlab.gradcheck.cases import CELLS
 from rnnlab.layers.attention.scores import SCORES
 from rnnlab.options import (
@@ -131,3 +134,11 @@ def test_choices_are_those_that_there_are():
 def test_interval(notation, inside, outside):
     assert all(number in Range(notation) for number in inside)
     assert not any(number in Range(notation) for number in outside)
+
+
+def test_the_guide_describes_the_types_of_numbers():
+    guide = (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
+    table = guide.partition("## Types of options")[2]
+    described = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", table, re.MULTILINE))
+    numbers = {name for name in options.__all__ if get_args(getattr(options, name))[:1] in ((int,), (float,))}
+    assert described == {name: options.expectation(getattr(options, name)) for name in numbers}

@@ -79,8 +79,10 @@ class Momentum(PrimitiveRule):
 class RMSProp(PrimitiveRule):
     """RMSProp (Tieleman and Hinton 2012, lecture 6.5 of their course).
 
-    cache = decay_rate cache + (1 - decay_rate) dw^2
-    w -= learning_rate dw / (sqrt(cache) + epsilon)
+        cache = decay_rate cache + (1 - decay_rate) dw^2
+        w -= learning_rate dw / (sqrt(cache) + epsilon)
+
+    The cache is 0 at first.
     """
 
     primitive: ClassVar[str] = "rmsprop"
@@ -93,8 +95,10 @@ class RMSProp(PrimitiveRule):
 class Adagrad(PrimitiveRule):
     """Adagrad with a diagonal matrix (Duchi, Hazan and Singer 2011).
 
-    cache += dw^2
-    w -= learning_rate dw / (sqrt(cache) + epsilon)
+        cache += dw^2
+        w -= learning_rate dw / (sqrt(cache) + epsilon)
+
+    The cache is 0 at first.
     """
 
     primitive: ClassVar[str] = "adagrad"
@@ -104,12 +108,14 @@ class Adagrad(PrimitiveRule):
 
 @dataclass(kw_only=True)
 class Adadelta(PrimitiveRule):
-    """Adadelta (Zeiler 2012, algorithm 1), whose learning rate of 1 he leaves out.
+    """Adadelta (Zeiler 2012, algorithm 1).
 
-    cache       = decay_rate cache + (1 - decay_rate) dw^2
-    delta       = sqrt(delta_cache + epsilon) / sqrt(cache + epsilon) dw
-    delta_cache = decay_rate delta_cache + (1 - decay_rate) delta^2
-    w          -= learning_rate delta
+        cache       = decay_rate cache + (1 - decay_rate) dw^2
+        delta       = sqrt(delta_cache + epsilon) / sqrt(cache + epsilon) dw
+        delta_cache = decay_rate delta_cache + (1 - decay_rate) delta^2
+        w          -= learning_rate delta
+
+    The paper has no learning rate, which is a learning rate of 1.
     """
 
     primitive: ClassVar[str] = "adadelta"
@@ -121,11 +127,13 @@ class Adadelta(PrimitiveRule):
 
 @dataclass(kw_only=True)
 class Adam(PrimitiveRule):
-    """Adam (Kingma and Ba 2015, algorithm 1); t counts the updates, 1 at the first.
+    """Adam (Kingma and Ba 2015, algorithm 1).
 
-    m  = beta1 m + (1 - beta1) dw
-    v  = beta2 v + (1 - beta2) dw^2
-    w -= learning_rate m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)
+        m  = beta1 m + (1 - beta1) dw
+        v  = beta2 v + (1 - beta2) dw^2
+        w -= learning_rate m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)
+
+    t counts the updates: it is 1 in the first.
     """
 
     primitive: ClassVar[str] = "adam"
