@@ -63,6 +63,7 @@ class Solver:
         "package.module:Object".
     optim_config : mapping, optional
         The update rule's hyperparameters, among them ``learning_rate``; its defaults for those left out.
+        The page Training of the guide lists the keys of update rules and schedules.
     schedule : mapping or callable, optional
         Factor of the learning rate over time: ``{"name": "exponential", "decay": 0.95}``. The name is
         constant, exponential, step, plateau, cosine, warmup, a registered name
