@@ -125,7 +125,7 @@ def _images(options: argparse.Namespace) -> _Images:
         except MissingDataError as error:
             if isinstance(run.config.data, ShapesData):
                 raise MissingDataError(
-                    f"{error}; it captions no photographs: the features of its data come from no encoder"
+                    f"{error}; this run captions no photographs: its features come from no encoder"
                 ) from None
             raise MissingDataError(
                 f"{error}; to caption photographs, give with --encoder the ONNX file of the encoder that "

@@ -95,5 +95,5 @@ def test_a_run_on_shapes_captions_no_photographs(run, tmp_path, capsys):
     (tmp_path / "photo.jpg").touch()
     assert cli.main(["caption", str(run), str(tmp_path / "photo.jpg")]) == 2
     error = capsys.readouterr().err
-    assert "it captions no photographs: the features of its data come from no encoder" in error
+    assert "this run captions no photographs: its features come from no encoder" in error
     assert "--encoder" not in error
