@@ -1,6 +1,6 @@
 """The settings of Sphinx.
 
-The source directory is the root of the repository: ``sphinx-build -W -c docs . docs/_build``.
+The source directory is the root of the repository: ``sphinx-build -W -c docs . docs/_build/html``.
 Pages outside docs/ are the notebooks, the benchmarks and the files that a repository has at its root.
 """
 
@@ -22,6 +22,7 @@ extensions = [
     "numpydoc",
     "myst_nb",
 ]
+highlight_language = "none"  # of blocks that name no language: equations and commands
 root_doc = "docs/index"
 include_patterns = [
     "docs/*.md",
@@ -37,6 +38,8 @@ exclude_patterns = ["docs/README.md", "docs/_build"]
 html_theme = "furo"
 html_title = "rnnlab"
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["style.css"]
 html_extra_path = ["site"]  # index.html, which leads to docs/index.html
 
 nb_execution_mode = "off"  # outputs are committed

@@ -1,4 +1,7 @@
-"""Files that are whole or absent: written to a temporary file, flushed to the disk, then renamed."""
+"""Files that are whole or absent: written to a temporary file, flushed to the disk, then renamed.
+
+Commands that write a file after minutes of work check first that it can be written.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,39 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         _sync(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_writable(argument: str, path: str | os.PathLike[str], *, is_folder: bool = False) -> None:
+    """Check, before minutes of work, that :func:`atomic_write` can write a file.
+
+    Parameters
+    ----------
+    argument : str
+        The argument of the path, such as ``--out``, for the message.
+    path : path
+    is_folder : bool
+        Whether the path is that of a folder, in which files will be written.
+
+    Raises
+    ------
+    OSError
+        If the path is a directory and no folder is meant, or its folder cannot be written or made.
+    """
+    target = Path(path)
+    refused = f"{argument} {target} cannot be written"
+    if target.is_dir() and not is_folder:
+        raise IsADirectoryError(f"{refused}: it is a directory, expected a file")
+    folder = target.absolute() if is_folder else target.absolute().parent
+    while not os.path.exists(folder):  # atomic_write makes missing folders
+        folder = folder.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{refused}: {folder} is a file, expected a folder")
+    try:
+        # not os.access, which allows an administrator file systems that take no files, such as /proc
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise type(error)(f"{refused}: {folder} takes no new files ({error.strerror})") from None
 
 
 def _sync(path: Path) -> None:

@@ -197,9 +197,16 @@ def caption_grid(
 
 
 def attention_grid(
-    images: Sequence[Array], words: Sequence[Sequence[str]], weights: Sequence[Array], *, width: float = 1.25
+    images: Sequence[Array],
+    words: Sequence[Sequence[str]],
+    weights: Sequence[Array],
+    *,
+    columns: int = 7,
+    width: float = 1.25,
 ) -> Figure:
     """Images in rows, and beside each of them the attention of each word of its caption.
+
+    A caption of more words than ``columns`` continues in the next row, below its first word.
 
     Parameters
     ----------
@@ -209,6 +216,8 @@ def attention_grid(
         The sentence of each image.
     weights : sequence of (T, L) arrays
         The attention of each word to the L regions of a square grid, row by row.
+    columns : int
+        The most words in a row.
     width : float
         The width of a picture in inches.
 
@@ -222,12 +231,14 @@ def attention_grid(
         raise ValueError(
             f"attention_grid: got {len(images)} images, {len(words)} sentences and {len(weights)} weights"
         )
-    columns = 1 + max(len(sentence) for sentence in words)
-    figure = _figure(columns * width, len(images) * (width + 0.3))
-    grid = figure.subplots(len(images), columns, squeeze=False)
+    columns = max(1, min(columns, max(map(len, words))))
+    heights = [max(1, -(-len(sentence) // columns)) for sentence in words]  # in rows
+    figure = _figure((1 + columns) * width, sum(heights) * (width + 0.3))
+    grid = figure.subplots(sum(heights), 1 + columns, squeeze=False)
     for axes in grid.ravel():
         axes.axis("off")
-    for row, image, sentence, attended in zip(grid, images, words, weights, strict=True):
+    blocks = np.split(grid, np.cumsum(heights)[:-1])
+    for block, image, sentence, attended in zip(blocks, images, words, weights, strict=True):
         side = math.isqrt(attended.shape[1])
         if attended.shape != (len(sentence), side * side):
             raise ValueError(
@@ -235,8 +246,8 @@ def attention_grid(
                 f"{len(sentence)} words, L a square number"
             )
         height, length = np.shape(image)[:2]
-        row[0].imshow(image)
-        for axes, word, regions in zip(row[1:], sentence, attended, strict=False):
+        block[0, 0].imshow(image)
+        for axes, word, regions in zip(block[:, 1:].ravel(), sentence, attended, strict=False):
             axes.imshow(image, alpha=0.45)
             seen = regions.reshape(side, side) / max(float(regions.max()), 1e-12)
             axes.imshow(

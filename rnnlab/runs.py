@@ -163,6 +163,7 @@ def resume(
     """
     path = Path(directory)
     under_way = _under_way(path)
+    checkpoint_of(under_way)  # raises the error that says what there is if there is no run
     last = under_way / "last.h5"
     config = _config_of(last, load_checkpoint(last), overrides)
     if num_epochs is not None:

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 
 import pytest
 
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_write, check_writable
 
 
 def names(directory):
@@ -67,3 +68,27 @@ def test_mode_is_that_of_any_new_file(tmp_path):
         temporary.touch()
     modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "x")}
     assert len(modes) == 1
+
+
+def test_what_cannot_be_written_is_found_early(tmp_path, monkeypatch):
+    check_writable("--out", tmp_path / "new" / "folder" / "x.txt")
+    check_writable("--out", tmp_path / "new" / "folder", is_folder=True)
+    check_writable("--out", tmp_path, is_folder=True)
+    assert names(tmp_path) == []
+    with pytest.raises(IsADirectoryError, match="--out .* cannot be written: it is a directory, expected a"):
+        check_writable("--out", tmp_path)
+    (tmp_path / "file").touch()
+    check_writable("--out", tmp_path / "file")
+    for path, is_folder in ((tmp_path / "file" / "x", False), (tmp_path / "file", True)):
+        with pytest.raises(NotADirectoryError, match="file is a file, expected a folder"):
+            check_writable("--out", path, is_folder=is_folder)
+
+    def refuse(dir):
+        raise PermissionError(13, "Permission denied", f"{dir}/tmp12345")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    target = tmp_path / "new" / "x.txt"
+    with pytest.raises(PermissionError) as caught:
+        check_writable("--out", target)
+    reason = f"{tmp_path} takes no new files (Permission denied)"
+    assert str(caught.value) == f"--out {target} cannot be written: {reason}"

@@ -183,8 +183,20 @@ def test_attention_grid_has_a_picture_for_each_word(rng, tmp_path):
     words = [["a", "star"], ["a", "red", "square"]]
     figure = plots.attention_grid(images, words, [rng.random((2, 9)), rng.random((3, 4))])
     assert [axes.get_title() for axes in figure.axes] == ["", "a", "star", "", "", "a", "red", "square"]
+    assert {axes.get_subplotspec().get_gridspec().get_geometry() for axes in figure.axes} == {(2, 4)}
     plots.save(figure, tmp_path / "attention.png")
     assert matplotlib.image.imread(tmp_path / "attention.png").ndim == 3
+
+
+def test_attention_grid_wraps_long_sentences(rng):
+    words = [[f"word{k}" for k in range(16)], ["a", "star"], []]
+    weights = [rng.random((len(sentence), 4)) for sentence in words]
+    figure = plots.attention_grid([np.zeros((4, 4, 3), np.uint8)] * 3, words, weights, width=1.25)
+    grid = np.array(figure.axes).reshape(5, 8)
+    titles = [[axes.get_title() for axes in row if axes.get_title()] for row in grid]
+    assert titles == [words[0][:7], words[0][7:14], words[0][14:], words[1], words[2]]
+    assert [bool(row[0].images) for row in grid] == [True, False, False, True, True]  # the images alone
+    assert figure.get_figwidth() == 8 * 1.25
 
 
 @pytest.mark.parametrize(

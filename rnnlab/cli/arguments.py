@@ -1,9 +1,11 @@
-"""Types of arguments, and help for a command that is given without its action."""
+"""Types of arguments, a check of files to write, and help for a command that is given without its action."""
 
 from __future__ import annotations
 
 import argparse
 import math
+
+from rnnlab.files import check_writable
 
 
 def positive_integer(text: str) -> int:
@@ -25,6 +27,19 @@ def positive_number(text: str) -> float:
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r}, expected a positive number")
     return number
+
+
+def check_outputs(options: argparse.Namespace, *names: str) -> None:
+    """Check, before the work, that the files can be written that these options name.
+
+    Raises
+    ------
+    OSError
+        If one cannot. The message names the option, the file and the reason.
+    """
+    for name in names:
+        if (path := getattr(options, name)) is not None:
+            check_writable(f"--{name.replace('_', '-')}", path)
 
 
 def _integer(text: str, least: int) -> int:

@@ -11,14 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.cli.arguments import check_outputs
 from rnnlab.cli.device_option import add_device
-from rnnlab.cli.encoder_options import add_encoder, encoder_settings
+from rnnlab.cli.encoder_options import add_encoder, check_encoder, encoder_settings
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data import open_features
 from rnnlab.data.errors import MissingDataError
 from rnnlab.data.photographs import read_photograph
+from rnnlab.recipes.data import ShapesData
 from rnnlab.recipes.recipe import Config
 from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
 from rnnlab.runs import Run, holds_run
@@ -71,6 +73,7 @@ def add(commands: Any) -> None:
 
 
 def _caption(options: argparse.Namespace) -> int:
+    check_outputs(options, "picture", "show_attention")
     run, names, features, photographs = _images(options)
     config = recipe_of(run, Config)
     if options.show_attention:
@@ -120,6 +123,10 @@ def _images(options: argparse.Namespace) -> _Images:
         try:
             return _Images(run, tuple(wanted), run.data.features_of(wanted))
         except MissingDataError as error:
+            if isinstance(run.config.data, ShapesData):
+                raise MissingDataError(
+                    f"{error}; this run captions no photographs: its features come from no encoder"
+                ) from None
             raise MissingDataError(
                 f"{error}; to caption photographs, give with --encoder the ONNX file of the encoder that "
                 "made the features of the run, which they do not record"
@@ -132,13 +139,38 @@ def _images(options: argparse.Namespace) -> _Images:
             f"{wanted[-1]} is a run; which images? Give a split or images after the runs, such as "
             f"{', '.join(run.data.splits)}"
         )
-    return _Images(run, tuple(wanted), run.data.features_of(wanted))
+    return _Images(run, tuple(wanted), _features_by_name(run, wanted))
 
 
 def _check_encoder_options(options: argparse.Namespace) -> None:
     given = [name for name in ("pca", *encoder_settings(options)) if getattr(options, name) is not None]
     if given and options.encoder is None:
         raise ValueError(f"--{given[0]} is given without --encoder, the ONNX file that it is for")
+    check_encoder(options)
+
+
+def _features_by_name(run: Run, names: Sequence[str]) -> Any:
+    """The features of images of the run's data."""
+    try:
+        return run.data.features_of(names)
+    except MissingDataError:
+        for name in names:
+            if Path(name).is_dir():
+                raise IsADirectoryError(f"{name} is a folder: folders are not read; name files") from None
+            if not (Path(name).exists() or _has_image(run, name)):
+                raise MissingDataError(
+                    f"{name}: no such photograph, and no image of the run's data ({run.data.name}), whose "
+                    f"splits are {', '.join(run.data.splits)}"
+                ) from None
+        raise
+
+
+def _has_image(run: Run, name: str) -> bool:
+    try:
+        run.data.features_of([name])
+    except MissingDataError:
+        return False
+    return True
 
 
 def _features_of_photographs(

@@ -8,7 +8,7 @@ from typing import Any
 
 import rnnlab
 from rnnlab.cli import course_grade
-from rnnlab.cli.arguments import show_help
+from rnnlab.cli.arguments import check_outputs, show_help
 from rnnlab.course.assignment_files import write_assignment
 from rnnlab.course.folder_check import check_folder
 from rnnlab.course.release import FORMATS, release
@@ -65,6 +65,7 @@ def _cs231n(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    check_outputs(options, "json")
     report = check_folder(options.folder)
     print(report)
     if options.json:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from rnnlab.cli.arguments import check_outputs
 from rnnlab.course.grading import (
     Limits,
     SubmissionMark,
@@ -55,10 +56,7 @@ def _grade(options: argparse.Namespace) -> int:
         raise ValueError(f"--jobs is {options.jobs}, expected a positive number")
     limits = Limits(seconds=options.seconds, megabytes=options.megabytes)
     source = options.source or options.submitted.parent / "source"
-    for option in ("csv", "json"):
-        path = getattr(options, option)
-        if path and Path(path).is_dir():
-            raise ValueError(f"--{option} is the folder {path}, expected a file")
+    check_outputs(options, "csv", "json")
     if options.feedback:
         require_gradebook(options.submitted.parent)
     files, others = find_submissions(options.submitted, source)

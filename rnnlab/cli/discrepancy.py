@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from rnnlab import plots, runs
-from rnnlab.cli.arguments import positive_integer
+from rnnlab.cli.arguments import check_outputs, positive_integer
 from rnnlab.cli.device_option import add_device
 from rnnlab.reporting.discrepancy import discrepancy_table, states_picture, write_discrepancy
 
@@ -36,8 +36,9 @@ def add(commands: Any) -> None:
 
 
 def _discrepancy(options: argparse.Namespace) -> int:
+    check_outputs(options, "json", "picture")
     if options.picture:
-        plots.require_tsne()  # before the work
+        plots.require_tsne()
     run = runs.load_run(options.run_directory, device=options.device)
     found = runs.discrepancy(run, options.split, first=options.first)
     print(discrepancy_table(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from rnnlab.cli.arguments import positive_integer
@@ -45,6 +46,12 @@ def add_encoder(parser: argparse.ArgumentParser, *, required: bool, defaults: st
     group.add_argument("--scale", type=_numbers, metavar="R,G,B", help="one number, or one for each channel")
     group.add_argument("--colours", choices=COLOURS, help="the order of the channels (default: rgb)")
     group.add_argument("--layout", choices=LAYOUTS, help="the order of the axes of a batch")
+
+
+def check_encoder(options: argparse.Namespace) -> None:
+    """Raise FileNotFoundError if the file of ``--encoder`` does not exist."""
+    if options.encoder and not Path(options.encoder).is_file():
+        raise FileNotFoundError(f"--encoder {options.encoder}: no such file")
 
 
 def encoder_settings(options: argparse.Namespace) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rnnlab import runs
+from rnnlab.cli.arguments import check_outputs
 from rnnlab.cli.device_option import add_device
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, open_runs
 from rnnlab.cli.search_options import add_search, given_search, search_options
@@ -49,6 +50,7 @@ _FOR: dict[str, type[Recipe]] = {"tokenizer": Config, "lexicon": TranslationConf
 
 
 def _evaluate(options: argparse.Namespace) -> int:
+    check_outputs(options, "json")
     run = open_runs(options.run_directories, options)
     given = {key: value for key in ("metrics", *_FOR) if (value := getattr(options, key)) is not None}
     _check_metrics(run, given.get("metrics", ()))

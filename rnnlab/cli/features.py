@@ -9,8 +9,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from rnnlab.cli.arguments import positive_integer
-from rnnlab.cli.encoder_options import add_encoder, encoder_settings
+from rnnlab.cli.arguments import check_outputs, positive_integer
+from rnnlab.cli.encoder_options import add_encoder, check_encoder, encoder_settings
 from rnnlab.data.photographs import ImageEncoder, choose_encoding, extract_features, find_photographs
 from rnnlab.data.projection import read_projection
 
@@ -44,8 +44,10 @@ def add(commands: Any) -> None:
 def _features(options: argparse.Namespace) -> int:
     if options.pca is not None and options.pca_components is not None:
         raise ValueError("give either --pca, to apply a PCA, or --pca-components, to fit one")
+    check_encoder(options)
     if Path(options.out).exists():
         raise ValueError(f"--out {options.out} already exists: delete it, or choose another file")
+    check_outputs(options, "out")
     paths = find_photographs(options.images)
     encoding = choose_encoding(
         options.encoder,
@@ -70,7 +72,8 @@ def _features(options: argparse.Namespace) -> int:
     if made.explained is not None:
         print(f"PCA: {made.shape[-1]} components explain {made.explained:.1%} of the variance")
     shape = " x ".join(map(str, made.shape))
-    print(f"{options.out}: {made.count:,} photographs, {shape} {made.encoding.dtype} each")
+    photographs = "1 photograph" if made.count == 1 else f"{made.count:,} photographs"
+    print(f"{options.out}: {photographs}, {shape} {made.encoding.dtype} each")
     if made.skipped:
         listed = ", ".join(list(made.skipped)[:_LISTED]) + " and others" * (len(made.skipped) > _LISTED)
         print(f"{len(made.skipped):,} skipped, because they cannot be read: {listed}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.cli.arguments import show_help
+from rnnlab.files import atomic_write, check_writable
 from rnnlab.recipes import shipped
 from rnnlab.recipes.template import kinds, template
 
@@ -45,7 +46,9 @@ def _copy(options: argparse.Namespace) -> int:
     target = Path(options.file or f"{options.name}.toml")
     if target.exists():
         raise FileExistsError(f"{target} already exists: give another FILE")
-    target.write_text(text, encoding="utf-8")
+    check_writable("FILE", target)
+    with atomic_write(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     print(f"{target}: train it with rnnlab train {target}")
     return 0
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from rnnlab.cli.arguments import natural_number, positive_integer
 from rnnlab.cli.device_option import add_device
+from rnnlab.files import check_writable
 from rnnlab.reporting.comparison import comparison_text
-from rnnlab.reporting.page.build import check_writable, require_jinja, write_report
+from rnnlab.reporting.page.build import require_jinja, write_report
 from rnnlab.reporting.record import Record, read_records
 from rnnlab.reporting.results import Results, results_of
 
@@ -67,12 +68,17 @@ def _report(options: argparse.Namespace) -> int:
     default = "report.html" if len(records) == 1 else "comparison.html"
     path = Path(options.out or records[0].directory / default)
     require_jinja()
-    check_writable(path)
+    check_writable("--out", path)
     write_report(path, records, _results(records, options), examples=options.examples)
-    print(f"Report: {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    print(f"Report: {path} ({_size(path.stat().st_size)})")
     if options.open and not webbrowser.open(path.absolute().as_uri()):
         print(f"rnnlab report: found no browser to open {path}", file=sys.stderr)
     return 0
+
+
+def _size(num_bytes: int) -> str:
+    """A size of a file in kB, or in MB from 1 MB on."""
+    return f"{num_bytes / 1e6:.1f} MB" if num_bytes >= 1e6 else f"{num_bytes / 1e3:.1f} kB"
 
 
 def _compare(options: argparse.Namespace) -> int:

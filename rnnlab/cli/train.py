@@ -12,6 +12,7 @@ from rnnlab.cli.arguments import positive_integer, positive_number
 from rnnlab.cli.device_option import add_device, device_words
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
+from rnnlab.files import check_writable
 from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS, JavaError
 from rnnlab.metrics.library import Library
 from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig
@@ -93,6 +94,7 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
             f"{out} already holds a run: resume it with {_resume_command(out, options)}, "
             "or choose another directory with --out"
         )
+    check_writable("--out", out, is_folder=True)
     return runs.train(config, out, callbacks=callbacks, **_how(options))
 
 

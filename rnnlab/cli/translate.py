@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab import runs
+from rnnlab.cli.arguments import check_outputs
 from rnnlab.cli.device_option import add_device
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data.parallel_text import read_lines
 from rnnlab.decoding import read_lexicon, write_lexicon
+from rnnlab.files import check_writable
 from rnnlab.recipes.recipe import TranslationConfig
 from rnnlab.reporting.translations import alignment_picture, translations_text
 from rnnlab.tasks import translation
@@ -60,6 +62,7 @@ def add(commands: Any) -> None:
 
 
 def _translate(options: argparse.Namespace) -> int:
+    check_outputs(options, "show_attention")
     directories, options.sentences = leading_runs(options.run_directory, options.sentences)
     run = open_runs(directories, options, with_data=False)
     config = recipe_of(run, TranslationConfig)
@@ -117,6 +120,7 @@ def _lines(options: argparse.Namespace) -> Sequence[str]:
 
 
 def _lexicon(options: argparse.Namespace) -> int:
+    check_writable("FILE", options.file)
     run = runs.load_run(options.run_directory, device=options.device)
     config = recipe_of(run, TranslationConfig)
     found = translation.lexicon(run.model, run.data, batch_size=config.training.batch_size)

@@ -151,7 +151,7 @@ def open_annotated(
         vocabulary,
         splits,
         None if images is None else Path(images),
-        Path(source).stem,
+        Path(source).name,
         standardise=standardise,
         max_train=max_train,
     )

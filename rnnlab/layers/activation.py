@@ -1,7 +1,9 @@
 """Elementwise nonlinearities.
 
-relu(x) = max(0, x)        dx = dout where x > 0, else 0
-y = tanh(x)                dx = dout (1 - y^2)
+Forward and backward:
+
+    relu(x) = max(0, x)        dx = dout where x > 0, else 0
+    y = tanh(x)                dx = dout (1 - y^2)
 """
 
 from __future__ import annotations

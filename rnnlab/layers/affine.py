@@ -1,6 +1,8 @@
 """Affine maps of vectors, and of each step of a sequence.
 
-out = x w + b              dx = dout w^T        dw = x^T dout        db = sum of the rows of dout
+Forward and backward:
+
+    out = x w + b              dx = dout w^T        dw = x^T dout        db = sum of the rows of dout
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Word embedding: each token selects a row of a matrix.
 
-out[n, t] = W[x[n, t]]              dW[v] = sum of dout[n, t] over all (n, t) with x[n, t] = v
+Forward and backward:
+
+    out[n, t] = W[x[n, t]]              dW[v] = sum of dout[n, t] over all (n, t) with x[n, t] = v
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Affine maps (cs231n, assignments 2 and 3).
 
-out = x w + b            dx = dout w^T            dw = x^T dout            db = sum over rows of dout
+Forward and backward:
+
+    out = x w + b            dx = dout w^T            dw = x^T dout            db = sum over rows of dout
 """
 
 

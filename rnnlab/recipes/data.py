@@ -20,7 +20,7 @@ class ShapesData:
     Attributes
     ----------
     directory
-        Folder of the data; datasets/shapes if left out.
+        Folder of the data; if left out datasets/shapes of the clone, else ~/.cache/rnnlab/shapes.
     features
         "pca": one vector for each image; "local": one for each cell of a grid.
     global_features

@@ -23,7 +23,7 @@ def subject(name: str) -> str:
     """What a recipe that comes with rnnlab is about: the first sentence of its file."""
     lines = text(name).splitlines()
     paragraph = " ".join(line.lstrip("# ") for line in lines[: lines.index("#")])
-    return re.split(r"(?<!et al)\.(?: |$)", paragraph)[0]
+    return re.split(r"(?<!et al)(?<!eq)(?<!eqs)\.(?: |$)", paragraph)[0]
 
 
 def text(name: str) -> str:

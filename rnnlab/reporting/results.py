@@ -139,6 +139,12 @@ def comparability(records: Sequence[Record], results: Sequence[Results] = ()) ->
     splits = list(dict.fromkeys(each.split for each in results if each.split))
     if len(splits) > 1:
         notes.append(f"the scores are of different splits: {', '.join(splits)}")
+    sizes = list(dict.fromkeys(each.evaluation.rows()[0] for each in results if each.evaluation))
+    if len(tasks) == len(splits) == 1 < len(sizes):
+        scored, unit = " and ".join(count for _, count in sizes), sizes[0][0]
+        notes.append(
+            f"the runs are scored on {scored} {unit}, so their scores are not comparable; give --max-{unit}"
+        )
     tokenizers = {getattr(each.evaluation, "tokenizer", None) for each in results}
     if len(tokenizers - {None}) > 1:
         notes.append("the scores are by different tokenizers, so they are not comparable")

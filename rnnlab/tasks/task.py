@@ -22,7 +22,7 @@ class Evaluation(Protocol):
         ...
 
     def rows(self) -> list[tuple[str, str]]:
-        """The table of the scores: names and numbers."""
+        """The table of the scores: names and numbers. The first is the number of images or sentences."""
         ...
 
     def notes(self) -> list[str]:

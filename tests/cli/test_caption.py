@@ -89,3 +89,11 @@ def test_a_split_is_no_run_even_if_a_run_has_its_name(run, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     assert cli.main(["caption", str(run), "val"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 10
+
+
+def test_a_run_on_shapes_captions_no_photographs(run, tmp_path, capsys):
+    (tmp_path / "photo.jpg").touch()
+    assert cli.main(["caption", str(run), str(tmp_path / "photo.jpg")]) == 2
+    error = capsys.readouterr().err
+    assert "this run captions no photographs: its features come from no encoder" in error
+    assert "--encoder" not in error

@@ -32,6 +32,7 @@ def test_an_interrupted_command_ends_quietly(run, capsys, monkeypatch):
             ["train", "RECIPE", "--out", "RUN"],
             "resume it with rnnlab train --resume RUN, or choose another directory",
         ),
+        (["train", "--resume", "nowhere"], "nowhere holds no run: found neither best.h5 nor last.h5"),
         (["caption", "nowhere", "val"], "holds no run"),
         (["caption", "RUN", "nothing.png"], "nothing.png"),
         (
@@ -56,6 +57,37 @@ def test_errors_name_what_is_wrong(arguments, message, run, recipe, capsys):
     captured = capsys.readouterr().err
     assert message in captured
     assert len(captured.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "argument"),
+    [
+        (["train", "RECIPE", "--out", "TAKEN"], "--out"),
+        (["features", "photo.png", "--encoder", "RECIPE", "--out", "TAKEN"], "--out"),
+        (["caption", "RUN", "val", "--picture", "TAKEN"], "--picture"),
+        (["caption", "RUN", "val", "--show-attention", "TAKEN"], "--show-attention"),
+        (["translate", "RUN", "a", "--show-attention", "TAKEN"], "--show-attention"),
+        (["lexicon", "RUN", "TAKEN"], "FILE"),
+        (["evaluate", "RUN", "--json", "TAKEN"], "--json"),
+        (["report", "RUN", "--out", "TAKEN"], "--out"),
+        (["discrepancy", "RUN", "--json", "TAKEN"], "--json"),
+        (["discrepancy", "RUN", "--picture", "TAKEN"], "--picture"),
+        (["recipes", "copy", "shapes", "TAKEN"], "FILE"),
+        (["course", "check", "nowhere", "--json", "TAKEN"], "--json"),
+        (["course", "grade", "nowhere", "--csv", "TAKEN"], "--csv"),
+    ],
+)
+def test_what_cannot_be_written_is_found_before_the_work(
+    arguments, argument, run, recipe, tmp_path, capsys, monkeypatch
+):
+    for function in ("train", "load_run"):
+        monkeypatch.setattr(runs, function, lambda *_, **__: pytest.fail("the work has begun"))
+    (tmp_path / "file").touch()
+    taken = tmp_path / "file" / "new"
+    paths = {"RUN": str(run), "RECIPE": str(recipe), "TAKEN": str(taken)}
+    assert cli.main([paths.get(each, each) for each in arguments]) == 2
+    error = capsys.readouterr().err
+    assert f"{argument} {taken} cannot be written: {taken.parent} is a file, expected a folder\n" in error
 
 
 @pytest.mark.parametrize("error", [TypeError, KeyError, IndexError, ZeroDivisionError, AttributeError])

@@ -169,7 +169,7 @@ def test_an_encoder_that_has_moved(album, pooled, tmp_path, capsys):
     other = write_network(tmp_path / "other.onnx", kernel=KERNEL * 2)
     assert "other.onnx: sha256: found " in caption(capsys, moved, photo, "--encoder", other)
     error = caption(capsys, moved, photo, "--encoder", tmp_path / "absent.onnx")
-    assert error.endswith("absent.onnx: found no such file, expected the ONNX file of an encoder")
+    assert error == f"rnnlab caption: --encoder {tmp_path / 'absent.onnx'}: no such file"
     settings = ["--encoder", tmp_path / "here.onnx", "--mean", "0"]
     assert "mean given, but the features that the model was trained on record" in caption(
         capsys, moved, photo, *settings
@@ -193,6 +193,26 @@ def test_a_run_that_recorded_no_encoder(album, run, unrecorded, grids, tmp_path,
     error = caption(capsys, unrecorded["pooled"], photo, *given, "--pca", grids)
     assert "layer pool has 3 numbers after the PCA, and the model reads 5" in error
     assert "found no layer 'fc'" in caption(capsys, unrecorded["pooled"], photo, *given, "--layer", "fc")
+
+
+def test_a_photograph_that_does_not_exist(run, unrecorded, album, tmp_path, capsys):
+    photo = album.photographs / "photo_15.png"
+    for wanted in (["nothere.jpg"], [photo, "nothere.jpg"], ["photo_15.png", "nothere.jpg"]):
+        assert caption(capsys, run, *wanted) == (
+            "rnnlab caption: nothere.jpg: no such photograph, and no image of the run's data "
+            "(captions.json), whose splits are train, val, test"
+        )
+    error = caption(capsys, run, unrecorded["grids"], "nothere.jpg")
+    assert "nothere.jpg: no such photograph, and no image of the run's data (captions.json)" in error
+    error = caption(capsys, run, album.photographs)
+    assert error.endswith(f"{album.photographs} is a folder: folders are not read; name files")
+
+
+def test_one_photograph_is_counted_as_one(album, tmp_path, capsys):
+    photo = album.photographs / "photo_15.png"
+    command = ["features", str(photo), "--encoder", str(album.network), "--no-progress"]
+    assert cli.main([*command, "--out", str(tmp_path / "f.h5")]) == 0
+    assert "f.h5: 1 photograph, 5 float16 each" in capsys.readouterr().out
 
 
 def test_features_unlike_those_of_training_are_reported(unrecorded, album, capsys):

@@ -196,7 +196,7 @@ def test_no_run_is_overwritten(tables, tmp_path, capsys):
     assert "already holds a run: resume it with rnnlab train --resume" in capsys.readouterr().err
     with pytest.raises(ValueError, match=f"stage1 is one stage of 2 of a run: resume {path}"):
         runs.resume(path / "stage1")
-    with pytest.raises(FileNotFoundError, match="no such checkpoint"):
+    with pytest.raises(FileNotFoundError, match="holds no run: found neither best.h5 nor last.h5"):
         runs.resume(tmp_path / "none")
 
 

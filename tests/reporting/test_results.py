@@ -95,5 +95,24 @@ def test_what_makes_runs_incomparable_is_named(write_run):
     assert "the tables [data] differ" in comparability(data, results)[0]
     results[1] = Results(None, "test", evaluation(0.8))
     assert comparability(same, results) == ["the scores are of different splits: val, test"]
-    results = [Results(None, "val", SimpleNamespace(tokenizer=name)) for name in ("ptb", "simple")]
+    rows = results[0].evaluation.rows
+    results = [Results(None, "val", SimpleNamespace(tokenizer=name, rows=rows)) for name in ("ptb", "simple")]
     assert "different tokenizers" in comparability(same, results)[0]
+
+
+def test_runs_scored_on_different_numbers_of_images_are_incomparable(write_run):
+    records = read_records([write_run("one"), write_run("two")])
+
+    def results(*scored, splits=("val", "val")):
+        rows = [[("images", count), ("CIDEr", "0.5")] for count in scored]
+        return [
+            Results(None, split, SimpleNamespace(rows=lambda each=each: each))
+            for split, each in zip(splits, rows, strict=True)
+        ]
+
+    assert comparability(records, results("500", "500")) == []
+    assert comparability(records, results("500", "50")) == [
+        "the runs are scored on 500 and 50 images, so their scores are not comparable; give --max-images"
+    ]
+    (note,) = comparability(records, results("500", "50", splits=("val", "test")))
+    assert "different splits" in note

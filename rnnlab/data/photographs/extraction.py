@@ -127,7 +127,7 @@ def extract_features(
     wanted = {path.name for path in paths}
     count = sum(name in wanted for name in parts.names)
     if not count:
-        raise ValueError(f"{out}: none of {len(paths):,} photographs can be read")
+        raise ValueError(f"{out}: no photograph of {len(paths):,} can be read")
     explained = None
     project: Callable[[np.ndarray], np.ndarray] = _unchanged
     if pca_components is not None:

@@ -12,7 +12,6 @@ import os
 from collections.abc import Sequence
 from importlib.resources import files
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,26 +38,6 @@ def require_jinja() -> None:
     """
     if find_spec("jinja2") is None:
         raise ImportError('a report needs Jinja2: pip install "rnnlab[report]"')
-
-
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Check, before minutes of work, that a report can be written.
-
-    Raises
-    ------
-    OSError
-        If the path is a directory, or its folder cannot be written or made.
-    """
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"--out: {target} is a directory, expected a file such as report.html")
-    folder = target.absolute().parent
-    while not folder.exists():
-        folder = folder.parent
-    if not folder.is_dir():
-        raise NotADirectoryError(f"--out: {folder} is a file, expected a folder for {target.name}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(f"--out: {folder} is not writable, so {target} cannot be written")
 
 
 def write_report(

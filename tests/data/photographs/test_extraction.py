@@ -87,7 +87,7 @@ def test_broken_photographs_are_named_and_skipped(photographs, encoder, tmp_path
     assert list(made.skipped) == [str(photographs / "2.png"), str(photographs / "5.png")]
     assert lines[1].startswith(f"skipped: {photographs / '5.png'}: found no image of a format")
     (tmp_path / "text.png").write_text("text")
-    with pytest.raises(ValueError, match=r"g\.h5: none of 1 photographs can be read"):
+    with pytest.raises(ValueError, match=r"g\.h5: no photograph of 1 can be read"):
         extract([tmp_path / "text.png"], tmp_path / "g.h5", encoder, report=lines.append)
 
 

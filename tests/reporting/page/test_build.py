@@ -1,7 +1,6 @@
 import base64
 import hashlib
 import html
-import os
 import re
 from importlib.resources import files
 
@@ -10,7 +9,7 @@ import pytest
 
 from rnnlab.reporting.page import build
 from rnnlab.reporting.page.axes import NUM_COLORS
-from rnnlab.reporting.page.build import check_writable, require_jinja, write_report
+from rnnlab.reporting.page.build import require_jinja, write_report
 from rnnlab.reporting.record import read_records
 from rnnlab.reporting.results import Results
 from rnnlab.tasks.classification import Evaluation
@@ -112,19 +111,6 @@ def test_a_page_that_fails_leaves_the_former_one(write_run, tmp_path, monkeypatc
         write_report(path, read_records([write_run()]))
     assert path.read_text() == "former"
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["report.html"]
-
-
-def test_a_path_that_cannot_be_written_is_found_early(tmp_path, monkeypatch):
-    check_writable(tmp_path / "new" / "folder" / "report.html")
-    assert not (tmp_path / "new").exists()
-    with pytest.raises(IsADirectoryError, match="is a directory, expected a file"):
-        check_writable(tmp_path)
-    (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError, match="is a file, expected a folder"):
-        check_writable(tmp_path / "file" / "report.html")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(PermissionError, match="is not writable"):
-        check_writable(tmp_path / "report.html")
 
 
 def test_jinja_is_an_extra(write_run, tmp_path, monkeypatch):
