@@ -84,6 +84,8 @@ def test_encodings_are_saved_with_the_scaling(network, photograph, tmp_path):
     np.testing.assert_array_equal(
         found.with_encoder(moved).encode([photograph]), known.with_encoder(moved).encode([photograph])
     )
+    with pytest.raises(FileNotFoundError, match="network.onnx: found no such file, expected the ONNX file"):
+        found.with_encoder(network)
     with pytest.raises(ValueError, match="pca, layer given, but the features .* record their encoder"):
         found.with_encoder(moved, "pca.h5", layer="pool")
     other = replace(known, scaling=FeatureScaling({"features": Scaling.none(4)})).with_encoder(moved)
