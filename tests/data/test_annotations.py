@@ -54,7 +54,7 @@ def karpathy(tmp_path):
 def test_karpathy(karpathy, features, lazy, tmp_path):
     annotations = read_karpathy(karpathy)
     data = open_annotated(annotations, features, images=tmp_path, min_count=1, standardise=False, lazy=lazy)
-    assert (data.name, data.image_dir) == ("dataset_toy", tmp_path)
+    assert (data.name, data.image_dir) == ("dataset_toy.json", tmp_path)
     train, val = data.split("train"), data.split("val")
     assert train.names == ("b.jpg", "a.jpg")
     assert isinstance(train.features, LazyFeatures) == lazy
