@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,7 +42,6 @@ def generate(course: Path, course_id: str, assignment: str) -> None:
         from nbgrader.converters import GenerateAssignment
         from nbgrader.converters.base import NbGraderException
         from nbgrader.coursedir import CourseDirectory
-        from nbgrader.utils import setenv
 
         reasons = _Reasons()
         log = logging.Logger("nbgrader", logging.ERROR)
@@ -49,11 +50,25 @@ def generate(course: Path, course_id: str, assignment: str) -> None:
             root=str(course.resolve()), course_id=course_id, assignment_id=assignment, log=log
         )
         try:
-            with setenv(PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])):
+            with _programs_of_this_environment():
                 GenerateAssignment(coursedir=where, log=log).start()  # it runs alembic, of this environment
         except NbGraderException as error:
             reason = reasons.first or str(error)
             raise ValueError(f"nbgrader refuses the assignment {assignment}: {reason}") from None
+
+
+@contextmanager
+def _programs_of_this_environment() -> Iterator[None]:
+    """PATH begins with this environment's programs inside, and is as it was after it."""
+    before = os.environ.get("PATH")
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before or ""])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PATH"]
+        else:
+            os.environ["PATH"] = before
 
 
 class _Reasons(logging.Handler):

@@ -1,5 +1,7 @@
 """What nbgrader makes of a notebook, and what it says of one that it refuses."""
 
+import os
+
 import pytest
 
 from rnnlab.course import nbgrader_release
@@ -35,6 +37,22 @@ def test_without_nbgrader(monkeypatch, tmp_path):
 )
 def test_a_notebook_that_nbgrader_refuses(tmp_path, change, reason):
     small_notebook.write(tmp_path / "source" / "1_a" / "1_a.ipynb", change(small_notebook.cells()))
+    environment = dict(os.environ)
     with pytest.raises(ValueError, match=f"^nbgrader refuses the assignment 1_a: .*{reason}"):
         generate(tmp_path, "course", "1_a")
+    assert dict(os.environ) == environment
     assert not (tmp_path / "release" / "1_a").exists()
+
+
+@pytest.mark.usefixtures("quick_databases")
+@pytest.mark.parametrize("path", ["/usr/bin", None])
+def test_the_environment_is_as_it_was(monkeypatch, tmp_path, path):
+    if path is None:
+        monkeypatch.delenv("PATH")
+    else:
+        monkeypatch.setenv("PATH", path)
+    environment = dict(os.environ)
+    small_notebook.write(tmp_path / "source" / "1_a" / "1_a.ipynb", small_notebook.cells())
+    generate(tmp_path, "course", "1_a")
+    assert (tmp_path / "release" / "1_a" / "1_a.ipynb").exists()
+    assert dict(os.environ) == environment
