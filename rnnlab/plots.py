@@ -453,10 +453,8 @@ def _norms_of_steps(name: str, gradient: Array) -> Array:
         raise ValueError(f"gradient_flow: {name} has shape {gradient.shape}, expected (N, T, H)")
     norms = np.linalg.norm(gradient, axis=2)
     if not norms.any() or not np.isfinite(norms).all():
-        wrong = "no number that is not zero" if not norms.any() else "numbers that are not finite"
-        raise ValueError(
-            f"gradient_flow: {name} has {wrong}, expected finite gradients that are not all zero"
-        )
+        wrong = "numbers that are not finite" if norms.any() else "no numbers but zero"
+        raise ValueError(f"gradient_flow: {name} has {wrong}, expected finite gradients, not all zero")
     found = np.full((3, norms.shape[1]), np.nan)
     for t in np.flatnonzero(norms.any(axis=0)):
         real = norms[norms[:, t] > 0, t]
