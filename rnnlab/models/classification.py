@@ -279,7 +279,7 @@ class SequenceClassifier(Model):
         """The loss of a batch from :meth:`padded`. Its gradients are added into ``grads``.
 
         It does not synchronise with the device, and the work done depends on the shapes of the arrays alone.
-        With ``inputs`` the gradients of the inputs follow the loss, as in :meth:`loss`.
+        If ``inputs`` is true, it returns the loss and the gradients of the inputs.
         """
         x, labels, weights = (batch.arrays[name] for name in ("x", "labels", "weights"))
         N, T, _ = x.shape

@@ -144,8 +144,8 @@ class EncoderDecoder(Inference):
     ) -> tuple[Any, ...]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
-        With probability ``sampling`` an input word is drawn from the model's own distribution. The gradients
-        of the inputs follow ``with_inputs``.
+        With probability ``sampling`` an input word is drawn from the model's own distribution. If
+        ``with_inputs`` is true, the gradients of the inputs are returned too.
         """
         self._check_losses("loss")
         check_rng(f"{type(self).__name__}.loss", rng)
@@ -245,7 +245,7 @@ class EncoderDecoder(Inference):
         """The loss of a batch from :meth:`padded`. Its gradients are added into ``grads``.
 
         It does not synchronise with the device, and the work done depends on the shapes of the arrays alone.
-        With ``inputs`` the gradients of the inputs follow the loss, as in :meth:`loss`.
+        If ``inputs`` is true, it returns the loss and the gradients of the inputs.
         """
         source, forced = self._inputs_of_padded(batch.arrays), TeacherForced.of_padded(batch.arrays)
         scales = LossScales(1, batch.share)

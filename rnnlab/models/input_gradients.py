@@ -24,23 +24,50 @@ from rnnlab.types import Array
 
 
 class CaptioningGradients(NamedTuple):
-    """The gradients of the inputs of a :class:`~rnnlab.models.CaptioningRNN`."""
+    """The gradients of the inputs of a :class:`~rnnlab.models.CaptioningRNN`.
 
-    features: Features  # as the features: one array, or those of regions and of images
-    words: Array  # (N, T, W) of the vectors of the words that the decoder reads
-    hidden: Array  # (N, T, H) of the decoder's hidden states
+    Attributes
+    ----------
+    features : as the features
+        An array (N, D) or (N, L, D), or a tuple of (N, L, D) and (N, G).
+    words : (N, T, W)
+        Of the vectors of the words that the decoder reads.
+    hidden : (N, T, H)
+        Of the decoder's hidden states.
+    """
+
+    features: Features
+    words: Array
+    hidden: Array
 
 
 class TranslationGradients(NamedTuple):
-    """The gradients of the inputs of a :class:`~rnnlab.models.Seq2Seq`."""
+    """The gradients of the inputs of a :class:`~rnnlab.models.Seq2Seq`.
 
-    source: Array  # (N, L, W) of the word vectors of the source, L the length of the longest sentence
-    target: Array  # (N, T, W) of the vectors of the words that the decoder reads
-    hidden: Array  # (N, T, H) of the decoder's hidden states
+    Attributes
+    ----------
+    source : (N, L, W)
+        Of the word vectors of the source. L is the length of the longest sentence.
+    target : (N, T, W)
+        Of the vectors of the words that the decoder reads.
+    hidden : (N, T, H)
+        Of the decoder's hidden states.
+    """
+
+    source: Array
+    target: Array
+    hidden: Array
 
 
 class ClassificationGradients(NamedTuple):
-    """The gradients of the inputs of a :class:`~rnnlab.models.SequenceClassifier`."""
+    """The gradients of the inputs of a :class:`~rnnlab.models.SequenceClassifier`.
 
-    x: Array  # (N, T, D)
-    hidden: Array  # (N, T, H) of the last layer's hidden states
+    Attributes
+    ----------
+    x : (N, T, D)
+    hidden : (N, T, H)
+        Of the last layer's hidden states.
+    """
+
+    x: Array
+    hidden: Array
