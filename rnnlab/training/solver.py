@@ -359,9 +359,9 @@ class Solver:
                 while not (self.finished or self._is_to_stop(interrupt)):
                     if self._train_epoch(progress, interrupt):
                         self._end_epoch(progress, interrupt)
-                self.stop_requested, self.signal = self._is_to_stop(interrupt), interrupt.received
-                self.interrupted = self.stop_requested and not self.finished
+                self.interrupted = self._is_to_stop(interrupt) and not self.finished
                 self._end(progress)
+                self.stop_requested, self.signal = self._is_to_stop(interrupt), interrupt.received
         finally:
             progress.close()
 
