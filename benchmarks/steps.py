@@ -61,7 +61,7 @@ def _on_a_gpu(model: Any, batch: tuple[Array, ...], device: str, graphs: bool) -
     data = OneBatch(batch)
     options = Solver(model, data, device=device, graphs=graphs, verbose=False, print_every=1).options
     update, state = Update(model, options), TrainingState(options, data)
-    prepared = update.prepared(batch, data.num_tokens(batch), len(batch[-1]))
+    prepared = update.prepared({0: batch}, data.num_tokens(batch), len(batch[-1]))
 
     def step() -> float:
         update(prepared, state)

@@ -33,9 +33,10 @@ from rnnlab.tasks.discrepancy import Discrepancy
 from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
 from rnnlab.training import Callback, Checkpoint, Solver, load_checkpoint, load_model, warm_start
 from rnnlab.training.compatibility import check_data
+from rnnlab.training.distributed import communicator_of, rank_0_prints
 from rnnlab.training.previous import or_previous
 from rnnlab.training.run_directory import checkpoint_of, holds_run
-from rnnlab.training.step import check_device_of_graphs
+from rnnlab.training.step import check_device_of_graphs, check_ranks
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Run:
     model: Any  # CaptioningRNN, Seq2Seq or SequenceClassifier
     interrupted: bool = False  # whether a signal or a callback ended the training
     stop_reason: str | None = None  # of the callback
-    signal: Signals | None = None  # SIGINT, which is Ctrl-C, or SIGTERM
+    signal: Signals | None = None  # SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1
     # What new inputs need, from the checkpoint: CaptionInputs, TranslationInputs or PixelInputs.
     inputs: Any = None
     members: tuple[Path, ...] = ()  # the directories of an ensemble (rnnlab.ensembles)
@@ -62,6 +63,7 @@ def train(
     device: str = "cpu",
     graphs: bool = False,
     callbacks: Sequence[Callback] = (),
+    communicator: Any = None,
 ) -> Run:
     """Train what a recipe describes, in a new run directory.
 
@@ -81,6 +83,9 @@ def train(
         On a GPU, launch each step as a CUDA graph: see :class:`~rnnlab.training.Solver`. It is not saved.
     callbacks : sequence of Callback
         Of all stages, in addition to those of the recipe. They are not saved.
+    communicator : mpi4py.MPI.Comm, optional
+        The processes that train together, as of :class:`~rnnlab.training.Solver`. All of them read the data
+        and the directory; rank 0 alone writes.
 
     Returns
     -------
@@ -110,14 +115,16 @@ def train(
         raise FileExistsError(f"{path} already holds a run: resume it, or choose another directory")
     start = stages[0].training.warm_start
     checkpoint = None if start is None else _start_of(Path(start))
-    _check_device(device, graphs)
+    how = _how(progress, device, graphs, communicator)
+    _check_how(how, stages)
     config.callbacks.callbacks()  # an extra that is missing is an error before the data are read
     data = open_data(config.data)
     _check_split(config, data)
     if config.stage:
         check_stages(stages, new_model(config, data))
     run = Run(path, config, data, None)
-    return _train_stages(run, stages, checkpoint, progress, device, graphs, callbacks, {})
+    with rank_0_prints(how["communicator"]):
+        return _train_stages(run, stages, checkpoint, how, callbacks, {})
 
 
 def resume(
@@ -129,6 +136,7 @@ def resume(
     graphs: bool = False,
     callbacks: Sequence[Callback] = (),
     overrides: Sequence[str] = (),
+    communicator: Any = None,
 ) -> Run:
     """Resume a run where it stopped, and train its remaining stages: without changes, bit for bit.
 
@@ -149,6 +157,8 @@ def resume(
     overrides : sequence of str
         Changes of the recipe as in :func:`~rnnlab.recipes.recipe.load_config`, such as
         ``"training.optim_config.learning_rate=1e-4"``. They are saved with the run.
+    communicator : mpi4py.MPI.Comm, optional
+        As in :func:`train`; the number of processes need not be the previous one.
 
     Returns
     -------
@@ -177,33 +187,41 @@ def resume(
     changes = changes_within_a_run(overrides, left[0])
     if num_epochs is not None and left[0].is_last:
         changes["num_epochs"] = num_epochs
-    _check_device(device, graphs)
+    how = _how(progress, device, graphs, communicator)
+    _check_how(how, left)
     config.callbacks.callbacks()
     run = Run(path, config, open_data(config.data), None)
-    return _train_stages(run, left, None, progress, device, graphs, callbacks, changes)
+    with rank_0_prints(how["communicator"]):
+        return _train_stages(run, left, None, how, callbacks, changes)
+
+
+def _how(progress: bool, device: str, graphs: bool, communicator: Any) -> dict[str, Any]:
+    """The arguments of every solver that are not saved with a run."""
+    return {
+        "progress": progress,
+        "device": device,
+        "graphs": graphs,
+        "communicator": communicator_of(communicator),
+    }
 
 
 def _train_stages(
     run: Run,
     stages: Sequence[Stage],
     start: Path | None,
-    progress: bool,
-    device: str,
-    graphs: bool,
+    how: Mapping[str, Any],
     callbacks: Sequence[Callback],
     changes: Mapping[str, Any],
 ) -> Run:
     """Train stages, the first from its own last checkpoint, or the checkpoint ``start``, or a new model.
 
-    ``changes`` are arguments of the solver of the stage that resumes.
+    ``how`` are arguments of every solver, ``changes`` of that of the stage that resumes.
     """
     config, data, model = run.config, run.data, None
     common: dict[str, Any] = {
         "evaluate": task_of(config).epoch_scores(config, data),
         "config": config.to_dict(),
-        "progress": progress,
-        "device": device,
-        "graphs": graphs,
+        **how,
     }
     for stage in stages:
         directory, model = stage.directory(run.directory), new_model(config, data)
@@ -249,11 +267,14 @@ def _inputs(config: Recipe, checkpoint: Path) -> Any:
     return task_of(config).inputs(config, load_checkpoint(checkpoint))
 
 
-def _check_device(device: str, graphs: bool) -> None:
-    """Check a device, and graphs on it, before the data are read."""
-    ops_on(device)
-    if graphs:
-        check_device_of_graphs(device)
+def _check_how(how: Mapping[str, Any], stages: Sequence[Stage]) -> None:
+    """Check a device, graphs on it, and several ranks, before the data are read."""
+    ops_on(how["device"])
+    if how["graphs"]:
+        check_device_of_graphs(how["device"])
+    if how["communicator"].size > 1:
+        objective = "self_critical" if any(stage.self_critical is not None for stage in stages) else None
+        check_ranks(how["communicator"].size, how["device"], objective)
 
 
 def with_epochs(config: Recipe, num_epochs: int) -> Recipe:

@@ -46,12 +46,14 @@ from rnnlab.cli import (
 )
 from rnnlab.cli.arguments import show_help
 from rnnlab.cli.closed_output import quiet_when_closed
+from rnnlab.cli.mpi_option import find_ranks
 from rnnlab.files import WriteError
 from rnnlab.metrics.java import JavaError
 from rnnlab.training import NonFiniteError
+from rnnlab.training.distributed import Communicator, DriftError, OneProcess, rank_0_prints
 
 # Wrong input, missing files or memory, and our own errors. Any other error is a bug, and shows its traceback.
-_FAILURES = (ValueError, OSError, MemoryError, JavaError, NonFiniteError)
+_FAILURES = (ValueError, OSError, MemoryError, JavaError, NonFiniteError, DriftError)
 _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 
 
@@ -60,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     It is 0 for success, 1 if a check failed or a file could not be written, 2 if the input is wrong or
     something is missing, 75 if the time budget of a training run is used up, 130 after Ctrl-C, 143 after
-    SIGTERM, and 141 if nothing reads the output any more.
+    SIGTERM, 138 after SIGUSR1, and 141 if nothing reads the output any more.
     """
     return quiet_when_closed(lambda: _run(arguments))
 
@@ -75,18 +77,27 @@ def _run(arguments: Sequence[str] | None) -> int:
         options.sentences += rest  # argparse takes no sentences after an option
     elif rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    ranks: Communicator = OneProcess()
     try:
-        return options.run(options)
+        ranks = options.communicator = find_ranks(options)
+        with rank_0_prints(ranks):
+            return options.run(options)
     except KeyboardInterrupt:
-        print(f"rnnlab {options.command}: interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        return _failed(options, "interrupted", _INTERRUPTED, ranks)
     except BrokenPipeError:  # an OSError, but no failure: main ends the command
         raise
     except (*_FAILURES, ImportError) as error:
         if options.traceback or _is_bug(error):
             raise
-        print(f"rnnlab {options.command}: {error}", file=sys.stderr)
-        return 1 if isinstance(error, WriteError) else 2
+        return _failed(options, error, 1 if isinstance(error, WriteError) else 2, ranks)
+
+
+def _failed(options: argparse.Namespace, error: object, status: int, ranks: Communicator) -> int:
+    """Show an error and return the exit status; several ranks end here."""
+    ranks.begin_abort()
+    print(f"rnnlab {options.command}: {error}", file=sys.stderr)
+    ranks.abort(status)
+    return status
 
 
 def _is_bug(error: Exception) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from rnnlab import runs
 from rnnlab.cli.arguments import positive_integer, positive_number
 from rnnlab.cli.device_option import add_device, device_words
+from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.files import check_writable
@@ -51,6 +52,7 @@ def add(commands: Any) -> None:
         help="the number of epochs in all; of the last stage, if the recipe has stages",
     )
     add_device(train)
+    add_mpi(train)
     train.add_argument(
         "--graphs", action="store_true", help="on a GPU, launch each training step as one CUDA graph"
     )
@@ -75,6 +77,8 @@ def _train(options: argparse.Namespace) -> int:
         if run.signal is None:
             return _TIME_IS_OVER
         return _AFTER_A_SIGNAL + run.signal
+    if options.communicator.rank:
+        return 0
     if isinstance(run.config, TranslationConfig):
         _show_translations(run, options)
     elif isinstance(run.config, ClassificationConfig):
@@ -108,7 +112,8 @@ def _resumed_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> 
 
 def _how(options: argparse.Namespace) -> dict[str, Any]:
     """The options that new and resumed runs have."""
-    return {"progress": options.progress, "device": options.device, "graphs": options.graphs}
+    names = ("progress", "device", "graphs", "communicator")
+    return {name: getattr(options, name) for name in names}
 
 
 def _resume_command(directory: Path, options: argparse.Namespace) -> str:

@@ -179,6 +179,11 @@ class ParallelData(SplitData[ParallelSplit]):
         chosen = self.split(split)
         return pad([chosen.source_rows[k] for k in indices]), pad([chosen.target_rows[k] for k in indices])
 
+    def lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
+        """The number of tokens of each pair of ``indices`` (N,), source and target together."""
+        chosen = self.split(split)
+        return np.array([len(chosen.source_rows[k]) + len(chosen.target_rows[k]) for k in indices], np.int64)
+
     @staticmethod
     def num_tokens(batch: tuple[np.ndarray, np.ndarray]) -> int:
         """The number of tokens that a model predicts in ``batch``: words of the target and <END>."""

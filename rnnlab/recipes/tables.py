@@ -89,6 +89,7 @@ NOT_IN_RECIPES = (
     "objective",
     "evaluate",
     "callbacks",
+    "communicator",
     "config",
     "device",
     "graphs",

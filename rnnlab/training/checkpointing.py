@@ -80,6 +80,40 @@ class InMemory:
         """Nothing."""
 
 
+class OnRank0:
+    """The :class:`Storage` of the other ranks, which write nothing: rank 0 has the results of all.
+
+    Parameters
+    ----------
+    model : Model
+    state : TrainingState
+    """
+
+    def __init__(self, model: Model, state: TrainingState) -> None:
+        self._model, self._state = model, state
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """Nothing: rank 0 holds the lock."""
+        return nullcontext()
+
+    def begin(self) -> None:
+        """Nothing."""
+
+    def save(self) -> None:
+        """Raise the error that rank 0 raises if a parameter is not finite."""
+        check_parameters(self._state.iteration, self._model.params)
+
+    def save_best(self) -> None:
+        """As :meth:`save`."""
+        self.save()
+
+    def restore_best(self) -> None:
+        """Nothing: the parameters come from rank 0."""
+
+    def show(self, *, at_the_end: bool = False) -> None:
+        """Nothing."""
+
+
 class InDirectory:
     """A :class:`Storage` in a run directory.
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at any moment stop training between two iterations."""
+"""Ctrl-C, SIGTERM and SIGUSR1 at any moment stop training between two iterations."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from types import FrameType, TracebackType
 from typing import Any
 
 _SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+if hasattr(signal, "SIGUSR1"):  # not on Windows. mpirun passes it on; at SIGTERM it kills its processes.
+    _SIGNALS[signal.SIGUSR1] = "SIGUSR1"
 _STANDARD_ERROR = 2
 
 
@@ -27,7 +29,7 @@ class Interrupt:
     Attributes
     ----------
     received : signal.Signals or None
-        The signal that came within the context: SIGINT, which is Ctrl-C, or SIGTERM.
+        The signal that came within the context: SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1.
     """
 
     def __init__(self) -> None:

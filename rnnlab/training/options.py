@@ -31,7 +31,10 @@ CHANGEABLE = (
 )
 
 # Arguments of the solver that are objects and places, not options.
-_NOT_OPTIONS = ("self", "model", "data", "objective", "device", "evaluate", "callbacks", "run_dir", "config")
+_NOT_OPTIONS = (
+    *("self", "model", "data", "objective", "communicator"),
+    *("device", "evaluate", "callbacks", "run_dir", "config"),
+)
 
 
 class Options(SimpleNamespace):

@@ -85,6 +85,9 @@ class Data(Protocol):
     Where a row of a batch is several examples, such as an image with five captions, the data also have
     ``num_examples(batch)``, the number that the loss is averaged over. Both ``loss`` and ``nll`` of the model
     then take such batches.
+
+    Data may have ``lengths(split, indices)``, the number of tokens of each row (N,), those of its source
+    included: batches are split into parts with about the same number. Without it, parts have as many rows.
     """
 
     @property

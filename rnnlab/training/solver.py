@@ -6,6 +6,7 @@ for each epoch                                order.py, seeded and resumable
         norm, check, clipping                 gradient_monitor.py, clipping.py, nonfinite.py
         update rule times schedule            optim.py, schedules.py, weight_decay.py, frozen_parameters.py
         or all three as a CUDA graph          step_graphs.py
+        summed over several machines          distributed.py
     validation                                validation.py, monitor.py
     history, checkpoints, loss curve          checkpointing.py, run_directory.py, checkpoint.py
 at each of these                              callbacks
@@ -21,11 +22,14 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rnnlab.files import WriteError
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, Mode, Natural, NotNegative, Positive, UpdateRuleName
 from rnnlab.training.callbacks.callback import Callback, check_callbacks
-from rnnlab.training.checkpointing import InDirectory, InMemory, Storage
+from rnnlab.training.checkpointing import InDirectory, InMemory, OnRank0, Storage
+from rnnlab.training.distributed import check_same, communicator_of, of_rank_0
 from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.interrupt import Interrupt, Interrupted
 from rnnlab.training.monitor import Monitor
@@ -53,10 +57,15 @@ class Solver:
     data : Data
         Has ``splits``, ``epoch(split, batch_size, rng)``, ``batch(split, indices)`` and
         ``num_tokens(batch)``. A "train" split is required; a "val" split is validated on after every epoch.
-        Where a row of a batch is several examples, it also has ``num_examples(batch)``.
+        Where a row of a batch is several examples, it also has ``num_examples(batch)``. It may have
+        ``lengths(split, indices)``, by which parts of a batch are balanced.
     objective : Objective, optional
         Makes the batches of the loss from those of the data, by the model itself:
         :class:`~rnnlab.training.SelfCritical`. If left out, the loss is that of the data.
+    communicator : mpi4py.MPI.Comm, optional
+        The processes that train together, such as ``MPI.COMM_WORLD``, each with a solver of the same
+        arguments: see the page Several machines of the guide. Rank 0 alone calls callbacks, prints and
+        writes. Not with an objective or on a GPU.
     device : str, optional
         Where to train: "cpu", "gpu" or "gpu:N". The model is moved there and stays there. The model's own
         device if left out. Checkpoints are the same files on every device.
@@ -89,9 +98,10 @@ class Solver:
         Number of examples in a batch.
     accumulate : int
         Compute the gradient of a batch in this many parts, one after another, for a single update. The loss
-        and the gradient are the same up to rounding, with the activations of one part in memory. Dropout is
-        drawn for each part, so its masks differ from those of the whole batch. More than 1 needs a
-        ``model.loss`` that takes ``part_of``; a batch of fewer examples has as many parts as examples.
+        and the gradient are the same up to rounding, with the activations of one part in memory. Each part
+        is read by ``data.batch``, and draws dropout from a generator of its own, so that the masks differ
+        from those of the whole batch. More than 1 needs a ``model.loss`` that takes ``part_of``; a batch of
+        fewer examples has as many parts as examples.
     graphs : bool
         On a GPU, launch each step as a CUDA graph, captured at the second batch of a shape
         (:mod:`rnnlab.training.step_graphs`), which leaves the CPU next to idle. Sequences are padded to
@@ -145,11 +155,11 @@ class Solver:
     options : Options
     run_dir : Path or None
     interrupted : bool
-        Whether Ctrl-C, SIGTERM or :meth:`stop` ended the last :meth:`train`.
+        Whether a signal or :meth:`stop` ended the last :meth:`train`.
     stop_requested : bool
         Whether there was one of these, even if training was complete by then.
     signal : signal.Signals or None
-        SIGINT, which is Ctrl-C, or SIGTERM, if that ended the last :meth:`train`.
+        SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1, if that ended the last :meth:`train`.
     stop_reason : str or None
         The argument of :meth:`stop`.
 
@@ -167,6 +177,7 @@ class Solver:
         data: Data,
         *,
         objective: Objective | None = None,
+        communicator: Any = None,
         device: str | None = None,
         update_rule: UpdateRuleName = "adam",
         optim_config: Mapping[str, Any] | None = None,
@@ -203,13 +214,16 @@ class Solver:
             check_interface("model", model, ("to",))
             model.to(device)  # type: ignore[attr-defined]
         self.model, self.data = model, data
-        self.callbacks = check_callbacks(callbacks)
+        self._communicator = communicator_of(communicator)
+        self._is_first = self._communicator.rank == 0
+        self.callbacks = check_callbacks(callbacks) if self._is_first else []
         self.interrupted = self.stop_requested = False
         self.stop_reason: str | None = None
         self.signal: signal.Signals | None = None
         self.run_dir: Path | None = None
         self._state = TrainingState(self.options, data, schedule if callable(schedule) else None)
-        self._update, self._objective = Update(model, self.options, objective), objective
+        self._update = Update(model, self.options, objective, self._communicator)
+        self._objective = objective
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor)
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
@@ -227,6 +241,7 @@ class Solver:
         data: Data,
         *,
         objective: Objective | None = None,
+        communicator: Any = None,
         device: str | None = None,
         evaluate: Evaluate | None = None,
         callbacks: Sequence[Callback] = (),
@@ -247,6 +262,9 @@ class Solver:
             The same data.
         objective : Objective, optional
             As in the constructor, with the same options.
+        communicator : mpi4py.MPI.Comm, optional
+            As in the constructor; the number of ranks need not be that of the run. Every rank reads the
+            checkpoint.
         device : str, optional
             As in the constructor; may differ from the run's device.
         evaluate : callable, optional
@@ -279,6 +297,7 @@ class Solver:
         options = with_changes(checkpoint.solver["options"], changes, learning_rate)
         options["schedule"] = same_schedule(options.get("schedule"), schedule)
         given: dict[str, Any] = {"objective": objective, "device": device, "evaluate": evaluate}
+        given["communicator"] = communicator
         config = config or checkpoint.config
         solver = cls(model, data, callbacks=callbacks, config=config, **given, **options)
         solver._keep_in(run)
@@ -334,8 +353,8 @@ class Solver:
     def train(self) -> None:
         """Train until the last epoch, until ``patience`` is exhausted, until a signal or :meth:`stop`.
 
-        The first Ctrl-C or SIGTERM finishes the current iteration, writes a checkpoint and returns; calling
-        :meth:`train` again resumes from there. A second one raises KeyboardInterrupt.
+        The first Ctrl-C, SIGTERM or SIGUSR1 finishes the current iteration, writes a checkpoint and returns;
+        calling :meth:`train` again resumes from there. A second one raises KeyboardInterrupt.
 
         Raises
         ------
@@ -346,13 +365,16 @@ class Solver:
             If another process trains in ``run_dir``.
         WriteError
             If a file in ``run_dir`` cannot be written. The last checkpoint remains.
+        DriftError
+            If the parameters of several ranks differ.
         """
         self.stop_reason = self.signal = None
-        progress = make_progress(self.options)
+        progress = make_progress(self.options) if self._is_first else Progress()
         try:
             with Interrupt() as interrupt, self._storage.in_use(), ExitStack() as ends:
                 self._storage.begin()
                 self._saved = time.monotonic()
+                self._check_ranks()
                 for callback in self.callbacks:
                     ends.callback(callback.on_end, self)
                     callback.on_start(self)
@@ -361,7 +383,7 @@ class Solver:
                         self._end_epoch(progress, interrupt)
                 self.interrupted = self._is_to_stop(interrupt) and not self.finished
                 self._end(progress)
-                self.stop_requested, self.signal = self._is_to_stop(interrupt), interrupt.received
+                self.stop_requested = self._is_to_stop(interrupt)  # and rank 0 has written everything
         finally:
             progress.close()
 
@@ -379,7 +401,11 @@ class Solver:
         self.stop_reason = reason
 
     def _is_to_stop(self, interrupt: Interrupt) -> bool:
-        return interrupt.requested or self.stop_reason is not None
+        """Whether there was a signal or :meth:`stop` on any rank: all ranks ask together."""
+        asked = self._communicator.gather((interrupt.received, self.stop_reason))
+        self.signal = next((received for received, _ in asked if received is not None), None)
+        self.stop_reason = next((reason for _, reason in asked if reason is not None), None)
+        return self.signal is not None or self.stop_reason is not None
 
     @property
     def finished(self) -> bool:
@@ -421,11 +447,15 @@ class Solver:
         return self._state.order.at_end or (self._state.iteration - 1) % self._update.read_every == 0
 
     def _prepare(self, indices: Array) -> Prepared:
-        """A batch in the form that the update takes."""
-        batch = self.data.batch("train", indices)
-        tokens = self.data.num_tokens(batch) if self._objective is None else 0  # not yet sampled
-        count = getattr(self.data, "num_examples", None)
-        return self._update.prepared(batch, tokens, len(batch[-1]) if count is None else count(batch))
+        """The parts of a batch that this rank computes, in the form that the update takes."""
+        data: Any = self.data
+        lengths = data.lengths("train", indices) if hasattr(data, "lengths") else np.ones(len(indices), int)
+        rows_of_parts = self._update.rows_of_parts(lengths)
+        parts = {number: data.batch("train", indices[rows]) for number, rows in rows_of_parts.items()}
+        num_tokens = (lambda batch: 0) if self._objective else data.num_tokens  # not yet sampled
+        num_examples = getattr(data, "num_examples", lambda batch: len(batch[-1]))
+        tokens, examples = (sum(map(count, parts.values())) for count in (num_tokens, num_examples))
+        return self._update.prepared(parts, tokens, examples)
 
     def _iterate(self, batch: Prepared, started: float) -> None:
         """Update by a batch; ``started`` is when the wait for it began."""
@@ -461,9 +491,9 @@ class Solver:
 
     def _end_epoch(self, progress: Progress, interrupt: Interrupt) -> None:
         """Validate, add the epoch to the history, and save; a signal ends the validation and adds nothing."""
+        self._check_ranks()
         try:
-            with interrupt.at_once():
-                metrics = self._validate()
+            metrics = of_rank_0(self._communicator, lambda: self._validate(interrupt))
         except Interrupted:
             return
         improved = self._state.end_epoch(metrics)
@@ -474,12 +504,17 @@ class Solver:
         self._save()
         self._storage.show()
 
-    def _validate(self) -> dict[str, float] | None:
+    def _check_ranks(self) -> None:
+        """Check that all ranks have the same parameters."""
+        check_same(self._communicator, self.model.params, f"epoch {self.epoch}, iteration {self.iteration}")
+
+    def _validate(self, interrupt: Interrupt) -> dict[str, float] | None:
         """The metrics; if they fail, the epoch is saved first, and a resumed run computes them again."""
         if self._evaluate is None:
             return None
         try:
-            return {name: float(value) for name, value in self._evaluate(self.model).items()}
+            with interrupt.at_once():
+                return {name: float(value) for name, value in self._evaluate(self.model).items()}
         except BaseException:
             self._save()
             raise
@@ -494,6 +529,7 @@ class Solver:
         self._storage.show(at_the_end=True)
         if not self.interrupted and self.options.restore_best and self.monitor.best_epoch is not None:
             self._storage.restore_best()
+            self._communicator.share(self.model.params.flat)
 
     def _save(self) -> None:
         """Write the checkpoint to resume from."""
@@ -517,6 +553,9 @@ class Solver:
     def _keep_in(self, run: RunDirectory) -> None:
         """Write checkpoints, history and loss curve to a directory from now on."""
         self.run_dir = run.path
+        if not self._is_first:
+            self._storage = OnRank0(self.model, self._state)
+            return
         self._storage = InDirectory(
             run,
             self.model,

