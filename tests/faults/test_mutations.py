@@ -1,4 +1,4 @@
-"""Damaged files of every format are accepted or refused by name: no other error, no crash, no endless loop."""
+"""Damaged files are accepted or refused by name: no other error, no crash, no endless loop."""
 
 from __future__ import annotations
 
