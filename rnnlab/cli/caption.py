@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.cli.arguments import check_outputs
+from rnnlab.cli.arguments import add_download, check_outputs
 from rnnlab.cli.device_option import add_device
 from rnnlab.cli.encoder_options import add_encoder, check_encoder, encoder_settings
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
-from rnnlab.data import open_features
+from rnnlab.data import image_from_url, open_features
 from rnnlab.data.errors import MissingDataError
 from rnnlab.data.photographs import read_photograph
 from rnnlab.recipes.data import ShapesData
@@ -36,7 +36,8 @@ class _Images(NamedTuple):
     run: Run
     names: Sequence[str]
     features: Any
-    photographs: bool = False  # whether the names are files whose features were computed
+    are_files: bool = False  # whether the names are paths of the command line, not names of the data
+    are_encoded: bool = False  # whether the features of these files were computed
 
 
 def add(commands: Any) -> None:
@@ -63,6 +64,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help=f"write a PNG of the attention of the first {_DRAWN} captions; of several runs, the mean",
     )
+    add_download(caption)
     caption.add_argument("--seed", type=int, default=0, help="the seed of --method sample")
     add_encoder(
         caption,
@@ -74,7 +76,7 @@ def add(commands: Any) -> None:
 
 def _caption(options: argparse.Namespace) -> int:
     check_outputs(options, "picture", "show_attention")
-    run, names, features, photographs = _images(options)
+    run, names, features, are_files, are_encoded = _images(options)
     config = recipe_of(run, Config)
     if options.show_attention:
         check_attends(run, "--show-attention", "regions")
@@ -88,12 +90,17 @@ def _caption(options: argparse.Namespace) -> int:
         first=options.first,
     )
     print(captions_text(names, captions, data))
+    download = options.download
     if options.picture:
-        captions_picture(options.picture, names, captions, data)
+        images = [image_from_url(name) for name in names] if are_files else None
+        captions_picture(options.picture, names, captions, data, images=images, download=download)
     if options.show_attention:
-        shown = names[:_DRAWN]
-        images = _frames(run, shown) if photographs else None
-        attention_picture(options.show_attention, shown, captions[:_DRAWN], data, images=images)
+        shown, images = names[:_DRAWN], None
+        if are_files:
+            images = _frames(run, shown) if are_encoded else [image_from_url(name) for name in shown]
+        attention_picture(
+            options.show_attention, shown, captions[:_DRAWN], data, images=images, download=download
+        )
     return 0
 
 
@@ -117,11 +124,11 @@ def _images(options: argparse.Namespace) -> _Images:
     if options.global_features is not None:
         raise ValueError("--global-features needs an HDF5 file of local features as well")
     if are_files and (options.encoder or run.inputs.knows_encoders):
-        return _Images(*_features_of_photographs(run, wanted, options), photographs=True)
+        return _Images(*_features_of_photographs(run, wanted, options), are_files=True, are_encoded=True)
     if are_files:
         run = open_runs(directories, options)
         try:
-            return _Images(run, tuple(wanted), run.data.features_of(wanted))
+            return _Images(run, tuple(wanted), run.data.features_of(wanted), are_files=True)
         except MissingDataError as error:
             if isinstance(run.config.data, ShapesData):
                 raise MissingDataError(

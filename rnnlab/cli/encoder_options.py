@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from rnnlab.cli.arguments import positive_integer
 from rnnlab.data.photographs.preprocessing import COLOURS, CROPS, LAYOUTS, PIXEL_SCALES
+from rnnlab.reading import check_regular
 
 _SETTINGS = ("layer", "size", "resize", "crop", "pixels", "mean", "scale", "colours", "layout")
 
@@ -49,9 +49,9 @@ def add_encoder(parser: argparse.ArgumentParser, *, required: bool, defaults: st
 
 
 def check_encoder(options: argparse.Namespace) -> None:
-    """Raise FileNotFoundError if the file of ``--encoder`` does not exist."""
-    if options.encoder and not Path(options.encoder).is_file():
-        raise FileNotFoundError(f"--encoder {options.encoder}: no such file")
+    """Raise OSError if the file of ``--encoder`` does not exist, or is no regular file."""
+    if options.encoder:
+        check_regular(options.encoder, "the ONNX file of --encoder")
 
 
 def encoder_settings(options: argparse.Namespace) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from rnnlab.data.errors import MissingDataError
-from rnnlab.data.hdf5 import PathLike
 from rnnlab.data.photographs.encoder import ImageEncoder, choose_encoding
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.projection import read_projection
 from rnnlab.data.scaling import FeatureScaling
 from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.reading import PathLike, check_regular
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,7 @@ class CaptionInputs:
         OSError, ValueError
             If a file is missing or invalid, or a PCA or settings are given and the encoder is recorded.
         """
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"{path}: found no such file, expected the ONNX file of an encoder")
+        check_regular(path, "the ONNX file of an encoder")
         if self.encodings:
             given = [*(["pca"] if pca is not None else []), *settings]
             if given:

@@ -14,9 +14,9 @@ import numpy as np
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.errors import MissingDataError
-from rnnlab.data.hdf5 import PathLike
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.splits import CaptionSplit
+from rnnlab.reading import PathLike
 
 
 class JointSplit:

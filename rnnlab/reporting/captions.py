@@ -36,9 +36,12 @@ def captions_picture(
     data: CaptionData | CaptionInputs,
     *,
     columns: int = 4,
+    images: Sequence[np.ndarray] | None = None,
+    download: bool = False,
 ) -> None:
-    """Write a PNG of the images with their best captions. Missing images are drawn as placeholders."""
-    images = [image_from_url(name, image_dir=data.image_dir) for name in names]
+    """Write a PNG of the images with their best captions; see :func:`attention_picture`."""
+    if images is None:
+        images = _images(names, data, download)
     figure = plots.caption_grid(images, written(captions, data), columns=columns)
     with atomic_write(path) as temporary:
         plots.save(figure, temporary)
@@ -51,6 +54,7 @@ def attention_picture(
     data: CaptionData | CaptionInputs,
     *,
     images: Sequence[np.ndarray] | None = None,
+    download: bool = False,
 ) -> None:
     """Write a PNG of the attention of each word of the best captions.
 
@@ -58,12 +62,15 @@ def attention_picture(
     ----------
     path : path
     names : sequence of str
-        The images; missing ones are drawn as placeholders.
+        The images, searched below the folder of the pictures of the data, or below the current folder if
+        there is none; missing ones are drawn as placeholders.
     captions : sequence of sequences of Hypothesis
         With alignments.
     data : CaptionData or CaptionInputs
     images : sequence of (h, w, 3) uint8, optional
         What to draw instead, such as the parts of photographs that the encoder saw.
+    download : bool
+        Fetch images whose names are addresses.
 
     Raises
     ------
@@ -78,6 +85,11 @@ def attention_picture(
     words = [data.vocabulary.decode(one.tokens).split() for one in best]
     weights = [one.alignment[: len(one.tokens)] for one in best]  # type: ignore[index]
     if images is None:
-        images = [image_from_url(name, image_dir=data.image_dir) for name in names]
+        images = _images(names, data, download)
     with atomic_write(path) as temporary:
         plots.save(plots.attention_grid(images, words, weights), temporary)
+
+
+def _images(names: Sequence[str], data: CaptionData | CaptionInputs, download: bool) -> list[np.ndarray]:
+    folder = data.image_dir or "."  # names of data lead nowhere else
+    return [image_from_url(name, folder, download=download) for name in names]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import matplotlib.image
 import numpy as np
 import pytest
@@ -5,6 +7,7 @@ import pytest
 from rnnlab.data import Vocabulary
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.decoding import Hypothesis
+from rnnlab.reporting import captions as captions_module
 from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
 
 
@@ -24,6 +27,27 @@ def test_one_line_for_each_image_or_for_each_caption(inputs):
     n_best = [hypothesis(4, 5, score=-0.5), hypothesis(4, score=-12.25)]
     lines = captions_text(["1.png"], [n_best], inputs).splitlines()
     assert lines == ["1.png:", "    -0.500  a red", "   -12.250  a"]
+
+
+def test_images_are_those_of_the_data_s_folder(inputs, tmp_path, monkeypatch):
+    """Or of the current folder; addresses are fetched where it is asked for."""
+    asked, missing = [], np.zeros((2, 2, 3), np.uint8)
+
+    def read(*arguments, **options):
+        asked.append((arguments, options))
+        return missing
+
+    monkeypatch.setattr(captions_module, "image_from_url", read)
+    captions = [[hypothesis(4, alignment=np.eye(4)[:2])]]
+    for draw in (captions_picture, attention_picture):
+        draw(tmp_path / "p.png", ["../1.png"], captions, inputs)
+        draw(tmp_path / "p.png", ["http://a/b.png"], captions, replace(inputs, image_dir=None), download=True)
+        draw(tmp_path / "p.png", ["1.png"], captions, inputs, images=[missing])
+        assert asked == [
+            (("../1.png", tmp_path), {"download": False}),
+            (("http://a/b.png", "."), {"download": True}),
+        ]
+        asked.clear()
 
 
 def test_pictures_with_captions_and_with_attention(inputs, tmp_path):
