@@ -48,6 +48,7 @@ from rnnlab.cli import (
 )
 from rnnlab.cli.arguments import show_help
 from rnnlab.cli.closed_output import quiet_when_closed
+from rnnlab.files import WriteError
 from rnnlab.metrics.java import JavaError
 from rnnlab.training import NonFiniteError
 
@@ -59,8 +60,9 @@ _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status.
 
-    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, 75 if the time
-    budget of a training run is used up, 130 after Ctrl-C, and 141 if nothing reads the output any more.
+    It is 0 for success, 1 if a check failed or a file could not be written, 2 if the input is wrong or
+    something is missing, 75 if the time budget of a training run is used up, 130 after Ctrl-C, 143 after
+    SIGTERM, and 141 if nothing reads the output any more.
     """
     return quiet_when_closed(lambda: _run(arguments))
 
@@ -86,7 +88,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         if options.traceback or _is_bug(error):
             raise
         print(f"rnnlab {options.command}: {error}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, WriteError) else 2
 
 
 def _is_bug(error: Exception) -> bool:

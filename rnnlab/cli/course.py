@@ -13,6 +13,7 @@ from rnnlab.course.assignment_files import write_assignment
 from rnnlab.course.folder_check import check_folder
 from rnnlab.course.release import FORMATS, release
 from rnnlab.course.release_files import installed_from_index
+from rnnlab.files import check_writable
 
 _SHARED = {
     "nbgrader": "Students get release/NAME.zip; source/ and solutions/ are for you alone.",
@@ -59,6 +60,7 @@ def add(commands: Any) -> None:
 
 
 def _cs231n(options: argparse.Namespace) -> int:
+    check_writable("DIR", options.directory, is_folder=True)
     written = write_assignment(options.directory)
     print(f"Wrote {written}. Fill in rnn_layers.py, then classifiers/rnn.py.")
     return 0
@@ -74,6 +76,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _release(options: argparse.Namespace) -> int:
+    check_writable("DIR", options.directory, is_folder=True)
     assignments = release(
         options.directory,
         notebooks=options.notebooks,

@@ -10,6 +10,7 @@ from rnnlab import runs
 from rnnlab.cli.arguments import show_help
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.data import describe, prepare_annotated, read_coco, read_karpathy
+from rnnlab.files import check_writable
 from rnnlab.recipes.shipped import names
 
 
@@ -51,6 +52,7 @@ def add(commands: Any) -> None:
 
 
 def _prepare(options: argparse.Namespace) -> int:
+    check_writable("--out", options.out, is_folder=True)
     if options.karpathy:
         annotations = read_karpathy(options.karpathy)
     else:

@@ -57,15 +57,17 @@ def find(recipe: str | os.PathLike[str]) -> Path:
         return path
     if os.fspath(recipe) in names():
         return _FOLDER / f"{recipe}.toml"
-    others = {name: name for name in names()} | {
-        file.stem: os.fspath(file) for file in sorted(path.parent.glob("*.toml"))
-    }
-    close = difflib.get_close_matches(path.stem, others, n=3)
+    files = {file.stem: os.fspath(file) for file in sorted(path.parent.glob("*.toml"))}
+    found = [
+        spelling
+        for name in difflib.get_close_matches(path.stem, {*names(), *files}, n=3)
+        for spelling in ([name] if name in names() else []) + ([files[name]] if name in files else [])
+    ]
     raise FileNotFoundError(
         f"recipe {recipe} {'is a directory' if path.is_dir() else 'does not exist'}"
         + (
-            f"; did you mean {' or '.join(others[name] for name in close)}?"
-            if close
+            f"; did you mean {' or '.join(found)}?"
+            if found
             else ", expected a TOML file or a name that rnnlab recipes list shows"
         )
     )

@@ -22,6 +22,9 @@ def test_similar_names_and_files_are_suggested(tmp_path, monkeypatch):
     (tmp_path / "12345.toml").touch()
     with pytest.raises(FileNotFoundError, match=r"did you mean 12345.toml\?"):
         find("1234")
+    (tmp_path / "shapes.toml").touch()
+    with pytest.raises(FileNotFoundError, match=r"did you mean shapes or shapes.toml"):
+        find("shpaes")
     with pytest.raises(FileNotFoundError, match="is a directory"):
         find(tmp_path)
 
