@@ -5,11 +5,22 @@ Commands that write a file after minutes of work check first that it can be writ
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import h5py
+
+
+class WriteError(OSError):
+    """A file was not written: the disk is full, read-only or gone. What was there before is there still."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(f"{path} was not written: {error.strerror or error}")
 
 
 @contextmanager
@@ -18,20 +29,74 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     The file is flushed to the disk before the rename. A kill at any moment leaves either the previous file or
     the new one, never a part. On an error the temporary file is removed and ``path`` is not changed.
+
+    Raises
+    ------
+    WriteError
+        If the operating system refuses a part of this, or the block raises OSError.
     """
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
     try:
-        yield temporary
-        _sync(temporary)
-        temporary.chmod(_default_mode())
-        temporary.replace(target)
-        _sync(target.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            _sync(temporary)
+            temporary.chmod(_default_mode())
+            temporary.replace(target)
+            _sync(target.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except WriteError:
+        raise
+    except OSError as error:
+        raise WriteError(target, error) from error
+
+
+@contextmanager
+def atomic_hdf5(path: str | os.PathLike[str], **options: Any) -> Iterator[h5py.File]:
+    """Yield a new HDF5 file, which becomes ``path`` as in :func:`atomic_write`.
+
+    ``options`` are those of ``h5py.File``.
+
+    Raises
+    ------
+    WriteError
+        As :func:`atomic_write`, at the end of the block.
+    """
+    with atomic_write(path) as temporary, _KeptError(temporary, "w+") as raw:
+        with h5py.File(raw, "w", **options) as file:
+            yield file
+        if raw.error is not None:
+            raise raw.error
+
+
+class _KeptError(io.FileIO):
+    """A file that keeps the first error of writing, and drops what is written after it.
+
+    HDF5 crashes the process if it cannot write the rest of a file that it closes.
+    """
+
+    error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        left = memoryview(data).cast("B")
+        while len(left) and self.error is None:
+            try:
+                left = left[super().write(left) :]
+            except OSError as error:
+                self.error = error
+        return len(data)
+
+    def truncate(self, size: int | None = None) -> int:
+        if self.error is None:
+            try:
+                return super().truncate(size)
+            except OSError as error:
+                self.error = error
+        return size or 0
 
 
 def check_writable(argument: str, path: str | os.PathLike[str], *, is_folder: bool = False) -> None:

@@ -6,6 +6,7 @@ state of pyplot is not used, so that the functions work in threads and without a
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import textwrap
@@ -26,6 +27,7 @@ _LABELS = {
     "val_accuracy": "validation accuracy",
 }
 _BLUE, _ORANGE, _GREY, _INK = "#2a6f97", "#d1603d", "#9aa5ad", "#2b2d33"
+_COLORS = (_BLUE, _ORANGE, "#5b8c5a", "#8a5a9e", "#b08d3c")  # of several models
 
 
 def loss_curve(
@@ -126,6 +128,46 @@ def gradient_statistics(
         _label(axes, "iteration", "log10 |gradient|")
         axes.label_outer()
         axes.set_title(name, color=_INK, fontsize=9, parse_math=False)
+    return figure
+
+
+def gradient_flow(gradients: Mapping[str, Array] | Array, *, title: str | None = None) -> Figure:
+    """The norm of the gradient of the loss with respect to the hidden state at each time step.
+
+    The line of a model is the median over its sequences, the band is their range. The y axis is logarithmic.
+    Where the gradient of a sequence is zero, as in padding, the sequence does not count.
+
+    Parameters
+    ----------
+    gradients : (N, T, H), or mapping of str to such arrays
+        What ``loss(..., inputs=True)`` returns as ``hidden``: of one model, or of several by their names. N
+        and T may differ.
+    title : str, optional
+
+    Raises
+    ------
+    ValueError
+        If there is no model, an array has another number of axes, or its numbers are all zero or not all
+        finite.
+    """
+    models = gradients if isinstance(gradients, Mapping) else {"": gradients}
+    if not models:
+        raise ValueError("gradient_flow: gradients is empty, expected at least one model")
+    figure = _figure(5.2, 3.6)
+    axes = figure.subplots()
+    for color, (name, gradient) in zip(itertools.cycle(_COLORS), models.items(), strict=False):
+        low, middle, high = _norms_of_steps(f"gradients[{name!r}]" if name else "gradients", gradient)
+        steps = np.arange(1, middle.size + 1)
+        axes.fill_between(steps, low, high, color=color, alpha=0.2, linewidth=0)
+        axes.plot(steps, middle, color=color, linewidth=1.8, marker="." * (middle.size <= 30), label=name)
+    axes.set_yscale("log")
+    _label(axes, "time step $t$", r"$\Vert\,\partial L \,/\, \partial h_t\,\Vert$")
+    if models is gradients:
+        legend = axes.legend(frameon=False, labelcolor=_INK, fontsize=9)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+    if title:
+        figure.suptitle(title, color=_INK, fontsize=11)
     return figure
 
 
@@ -402,6 +444,22 @@ def _smooth(values: Array) -> Array:
     total = np.concatenate([[0.0], np.cumsum(values)])
     first, last = np.arange(values.size) - reach, np.arange(values.size) + reach + 1
     return (total[last] - total[first]) / (last - first)
+
+
+def _norms_of_steps(name: str, gradient: Array) -> Array:
+    """The least, the median and the largest norm at each step, (N, T, H) to (3, T); NaN if all are zero."""
+    gradient = np.asarray(gradient, dtype=float)  # squares of small numbers vanish in float32
+    if gradient.ndim != 3:
+        raise ValueError(f"gradient_flow: {name} has shape {gradient.shape}, expected (N, T, H)")
+    norms = np.linalg.norm(gradient, axis=2)
+    if not norms.any() or not np.isfinite(norms).all():
+        wrong = "numbers that are not finite" if norms.any() else "no numbers but zero"
+        raise ValueError(f"gradient_flow: {name} has {wrong}, expected finite gradients, not all zero")
+    found = np.full((3, norms.shape[1]), np.nan)
+    for t in np.flatnonzero(norms.any(axis=0)):
+        real = norms[norms[:, t] > 0, t]
+        found[:, t] = real.min(), np.median(real), real.max()
+    return found
 
 
 def _label(axes: Axes, x: str, y: str) -> None:

@@ -152,7 +152,7 @@ def _blocks(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _split_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """The lines of a stream, which end at \\n alone; a line above the limit is the last."""
+    """The lines of a stream, which end at line feeds alone; a line above the limit is the last."""
     begun = b""
     for block in _blocks(stream):
         *whole, begun = (begun + block).split(b"\n")

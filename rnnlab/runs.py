@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 from rnnlab.data import CaptionData, ParallelData, PixelData
@@ -33,6 +34,7 @@ from rnnlab.tasks.discrepancy import Discrepancy
 from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
 from rnnlab.training import Callback, Checkpoint, Solver, load_checkpoint, load_model, warm_start
 from rnnlab.training.compatibility import check_data
+from rnnlab.training.previous import or_previous
 from rnnlab.training.run_directory import checkpoint_of, holds_run
 from rnnlab.training.step import check_device_of_graphs
 
@@ -45,8 +47,9 @@ class Run:
     config: Recipe
     data: Any  # CaptionData, ParallelData or PixelData; None if not opened
     model: Any  # CaptioningRNN, Seq2Seq or SequenceClassifier
-    interrupted: bool = False  # whether Ctrl-C or a callback ended the training
+    interrupted: bool = False  # whether a signal or a callback ended the training
     stop_reason: str | None = None  # of the callback
+    signal: Signals | None = None  # SIGINT, which is Ctrl-C, or SIGTERM
     # What new inputs need, from the checkpoint: CaptionInputs, TranslationInputs or PixelInputs.
     inputs: Any = None
     members: tuple[Path, ...] = ()  # the directories of an ensemble (rnnlab.ensembles)
@@ -166,7 +169,7 @@ def resume(
     under_way = _under_way(path)
     checkpoint_of(under_way)  # raises the error that says what there is if there is no run
     last = under_way / "last.h5"
-    config = _config_of(last, load_checkpoint(last), overrides)
+    config = _config_of(last, or_previous(last, load_checkpoint), overrides)
     if num_epochs is not None:
         config = with_epochs(config, num_epochs)
     stages = config.stages()
@@ -231,7 +234,7 @@ def _train_stages(
         start = checkpoint_of(directory)
         if solver.interrupted or (solver.stop_requested and not stage.is_last):
             run = replace(run, model=model, inputs=_inputs(config, start))
-            return replace(run, interrupted=True, stop_reason=solver.stop_reason)
+            return replace(run, interrupted=True, stop_reason=solver.stop_reason, signal=solver.signal)
     return replace(run, model=model, inputs=None if start is None else _inputs(config, start))
 
 

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 
+import h5py
+import numpy as np
 import pytest
 
-from rnnlab.files import atomic_write, check_writable
+from rnnlab.files import WriteError, atomic_hdf5, atomic_write, check_writable
 
 
 def names(directory):
@@ -92,3 +97,76 @@ def test_what_cannot_be_written_is_found_early(tmp_path, monkeypatch):
         check_writable("--out", target)
     reason = f"{tmp_path} takes no new files (Permission denied)"
     assert str(caught.value) == f"--out {target} cannot be written: {reason}"
+
+
+# ------------------------------------------------------------------ files that cannot be written
+
+
+@pytest.mark.parametrize("call", ["mkstemp", "fsync", "replace", "block"])
+def test_what_the_system_refuses_is_a_write_error(tmp_path, monkeypatch, call):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    target = tmp_path / "x.txt"
+    target.write_text("old")
+    places = {"mkstemp": "tempfile.mkstemp", "fsync": "os.fsync", "replace": "pathlib.Path.replace"}
+    if call in places:
+        monkeypatch.setattr(places[call], full)
+
+    def write():
+        with atomic_write(target):
+            if call == "block":
+                full()
+
+    with pytest.raises(WriteError, match=r"x.txt was not written: No space left on device"):
+        write()
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["x.txt"]
+
+
+WRITE = """
+import resource, sys
+import numpy as np
+from rnnlab.files import WriteError, atomic_hdf5
+limit, path, options = int(sys.argv[1]), sys.argv[2], eval(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    with atomic_hdf5(path, **options) as file:
+        chunked = file.create_dataset("chunked", (100, 50), np.float32, chunks=(10, 50))
+        whole = file.create_dataset("whole", (100, 50), np.float32)
+        for row in range(100):
+            chunked[row] = whole[row] = row
+        for k in range(20):
+            file[f"group{k}/names"] = np.array([b"name"] * 50)
+except WriteError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("options", [{}, {"libver": "latest"}])
+@pytest.mark.parametrize("limit", [1, 700, 20_000, 39_990, 52_000])
+def test_a_full_disk_is_an_error_and_no_crash(tmp_path, limit, options):
+    target = tmp_path / "x.h5"
+    target.write_text("old")
+    command = [sys.executable, "-c", WRITE, str(limit), str(target), repr(options)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{target} was not written: File too large\n"
+    assert target.read_text() == "old"
+    assert names(tmp_path) == ["x.h5"]
+
+
+def test_an_hdf5_file_is_whole_or_absent(tmp_path):
+    def fail():
+        with atomic_hdf5(tmp_path / "x.h5") as file:
+            file["a"] = np.arange(5)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert not names(tmp_path)
+    with atomic_hdf5(tmp_path / "x.h5") as file:
+        file["a"] = np.arange(5)
+    with h5py.File(tmp_path / "x.h5") as file:
+        np.testing.assert_array_equal(file["a"][()], np.arange(5))

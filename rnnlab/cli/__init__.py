@@ -6,6 +6,7 @@ rnnlab features IMAGES --encoder FILE --out FILE           compute the features 
 rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by one run or an ensemble
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
+rnnlab serve RUN ... --open                                open a local page that captions or translates
 rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score captions, translations or classes
 rnnlab report RUN RUN ... --open                           make a page about runs
 rnnlab compare RUN RUN ...                                 compare scores, curves and recipes of runs
@@ -41,11 +42,13 @@ from rnnlab.cli import (
     kernels,
     recipes,
     report,
+    serve,
     train,
     translate,
 )
 from rnnlab.cli.arguments import show_help
 from rnnlab.cli.closed_output import quiet_when_closed
+from rnnlab.files import WriteError
 from rnnlab.metrics.java import JavaError
 from rnnlab.training import NonFiniteError
 
@@ -57,8 +60,9 @@ _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status.
 
-    It is 0 for success, 1 if a check failed, 2 if the input is wrong or something is missing, 75 if the time
-    budget of a training run is used up, 130 after Ctrl-C, and 141 if nothing reads the output any more.
+    It is 0 for success, 1 if a check failed or a file could not be written, 2 if the input is wrong or
+    something is missing, 75 if the time budget of a training run is used up, 130 after Ctrl-C, 143 after
+    SIGTERM, and 141 if nothing reads the output any more.
     """
     return quiet_when_closed(lambda: _run(arguments))
 
@@ -84,7 +88,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         if options.traceback or _is_bug(error):
             raise
         print(f"rnnlab {options.command}: {error}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, WriteError) else 2
 
 
 def _is_bug(error: Exception) -> bool:
@@ -103,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         features,
         caption,
         translate,
+        serve,
         evaluate,
         report,
         discrepancy,

@@ -26,6 +26,7 @@ from rnnlab.training.callbacks import TimeBudget
 
 _SHOWN = 8  # captions or translations
 _TIME_IS_OVER = 75  # the exit status EX_TEMPFAIL: run the command again
+_AFTER_A_SIGNAL = 128  # plus its number, as shells report it: 130 for Ctrl-C, 143 for SIGTERM
 
 
 def add(commands: Any) -> None:
@@ -72,9 +73,9 @@ def _train(options: argparse.Namespace) -> int:
     run = (_new_run if options.resume is None else _resumed_run)(options, callbacks)
     if run.interrupted:
         print(f"Resume with: {_resume_command(run.directory, options)}")
-        if run.stop_reason is None:
-            raise KeyboardInterrupt
-        return _TIME_IS_OVER
+        if run.signal is None:
+            return _TIME_IS_OVER
+        return _AFTER_A_SIGNAL + run.signal
     if isinstance(run.config, TranslationConfig):
         _show_translations(run, options)
     elif isinstance(run.config, ClassificationConfig):

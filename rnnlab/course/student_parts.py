@@ -65,12 +65,13 @@ class StudentEmbedding(WordEmbedding):
         words, dropped = dropout_forward(words.reshape(*tokens.shape, -1), self.dropout, rng=rng)
         return words, (looked_up, dropped)
 
-    def backward(self, dwords: Array, cache: Any, grads: Parameters) -> None:
+    def backward(self, dwords: Array, cache: Any, grads: Parameters) -> Array:
         """See :class:`WordEmbedding`."""
         looked_up, dropped = cache
-        backward = backward_of(self._functions, "word_embedding_forward")
-        (dW,) = backward(dropout_backward(dwords, dropped), looked_up)
+        dwords = dropout_backward(dwords, dropped)
+        (dW,) = backward_of(self._functions, "word_embedding_forward")(dwords, looked_up)
         grads[self._name][...] += dW
+        return dwords
 
 
 class StudentLayer(RecurrentLayer):
@@ -100,8 +101,21 @@ class StudentLayer(RecurrentLayer):
         """See :class:`RecurrentLayer`."""
         return self._functions[self._sequence](x, state[0], *_weights(params))
 
-    def backward(self, dh: Array, cache: Any, grads: Params) -> tuple[Array, State]:
-        """See :class:`RecurrentLayer`; the gradient of a cell state, which starts at zero, is left out."""
+    def backward(
+        self, dh: Array, cache: Any, grads: Params, *, whole_dh: Array | None = None
+    ) -> tuple[Array, State]:
+        """See :class:`RecurrentLayer`; the gradient of a cell state, which starts at zero, is left out.
+
+        Raises
+        ------
+        ValueError
+            If ``whole_dh`` is given, which a sequence function does not compute.
+        """
+        if whole_dh is not None:
+            raise ValueError(
+                f"use: inputs is True, expected False with {self._sequence}: its backward does not return "
+                "the gradient of each hidden state; give the step functions instead"
+            )
         dx, dh0, *dweights = backward_of(self._functions, self._sequence)(dh, cache)
         _add(dweights, grads)
         return dx, (dh0.copy(),)
@@ -141,7 +155,9 @@ class StudentSteps(StudentLayer):
             caches.append(cache)
         return h, (caches, x.shape)
 
-    def backward(self, dh: Array, cache: Any, grads: Params) -> tuple[Array, State]:
+    def backward(
+        self, dh: Array, cache: Any, grads: Params, *, whole_dh: Array | None = None
+    ) -> tuple[Array, State]:
         """See :class:`RecurrentLayer`."""
         caches, shape = cache
         step = backward_of(self._functions, self._step)
@@ -149,6 +165,8 @@ class StudentSteps(StudentLayer):
         dstate = [np.zeros((len(dh), self.hidden_dim), dh.dtype) for _ in range(self.num_states)]
         for t in reversed(range(len(caches))):
             dstate[0] = dstate[0] + dh[:, t]
+            if whole_dh is not None:
+                whole_dh[:, t] = dstate[0]
             dx[:, t], *dstate, dWx, dWh, db = step(*dstate, caches[t])
             _add((dWx, dWh, db), grads)
         return dx, tuple(each.copy() for each in dstate)

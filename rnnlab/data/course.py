@@ -27,7 +27,7 @@ from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import ImageEncoding, recorded_encodings
 from rnnlab.data.splits import CaptionSplit, Features, with_decoded_references
 from rnnlab.data.vocabulary import Vocabulary
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_hdf5, atomic_write
 from rnnlab.hdf5_objects import names_in, open_hdf5
 from rnnlab.reading import PathLike, mismatch, text_lines
 
@@ -147,7 +147,7 @@ def write_course(
     words = {"idx_to_word": vocabulary.idx_to_word, "word_to_idx": vocabulary.word_to_idx}
     write_json(directory / VOCABULARY_FILE, words)
     write_json(directory / REFERENCES_FILE, {name: split.references for name, split in splits.items()})
-    with atomic_write(directory / CAPTIONS_FILE) as path, h5py.File(path, "w") as file:
+    with atomic_hdf5(directory / CAPTIONS_FILE) as file:
         for name, split in splits.items():
             for field in ("captions", "image_idxs"):
                 file.create_dataset(
@@ -171,7 +171,7 @@ def write_features(
     path: PathLike, features: Features, chunk_rows: int = 256, *, encoding: ImageEncoding | None = None
 ) -> None:
     """Write ``features`` (num_images, ...), larger than memory or not, and how they were made if known."""
-    with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
+    with atomic_hdf5(path) as file:
         dataset = file.create_dataset("features", shape=features.shape, dtype=features.dtype)
         for start in range(0, len(features), chunk_rows):
             dataset[start : start + chunk_rows] = features[start : start + chunk_rows]

@@ -6,6 +6,7 @@ only where the caller asks for it.
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import textwrap
@@ -24,6 +25,8 @@ from rnnlab.data.photographs.reading import decode_photograph, read_photograph
 from rnnlab.limits import DOWNLOAD_BYTES
 from rnnlab.reading import PathLike, mismatch
 
+_WIDEST = 320  # pixels of a photograph in a page
+_QUALITY = 72  # of its JPEG
 _PLACEHOLDER_SIZE = 224
 _PLACEHOLDER_COLUMNS = 36  # of text
 
@@ -60,6 +63,14 @@ def image_from_url(
         return _placeholder(str(url), f"{type(error).__name__}: {error}")
 
 
+def named_image(name: str, image_dir: PathLike | None, *, download: bool = False) -> np.ndarray:
+    """Read an image of the data by its name, as :func:`image_from_url`.
+
+    It is searched below ``image_dir``, by default the current folder: a name of the data leads nowhere else.
+    """
+    return image_from_url(name, image_dir or ".", download=download)
+
+
 def image_on_disk(name: PathLike, image_dir: PathLike | None = None) -> Path | None:
     """The file of an image of the data, by its name; None if it is not there.
 
@@ -69,6 +80,27 @@ def image_on_disk(name: PathLike, image_dir: PathLike | None = None) -> Path | N
         return _find(str(name), _folders(image_dir or "."))
     except (OSError, ValueError):
         return None
+
+
+def data_url(picture: np.ndarray, *, lossless: bool = False) -> str:
+    """A picture as a data URL, for pages that make no request.
+
+    Parameters
+    ----------
+    picture : (h, w, 3) or (h, w, 4) uint8
+        Four channels are for ``lossless`` alone.
+    lossless : bool
+        PNG, for drawings, instead of JPEG of at most 320 pixels in width and height, for photographs.
+    """
+    buffer = io.BytesIO()
+    image = Image.fromarray(picture)
+    if lossless:
+        image.save(buffer, "PNG")
+    else:
+        image.thumbnail((_WIDEST, _WIDEST))
+        image.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
+    encoded = base64.b64encode(buffer.getvalue()).decode()
+    return f"data:image/{'png' if lossless else 'jpeg'};base64,{encoded}"
 
 
 def _read(url: str, image_dir: PathLike | None, timeout: float, download: bool) -> Image.Image:

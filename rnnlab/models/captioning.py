@@ -14,6 +14,7 @@ import numpy as np
 from rnnlab import decoding
 from rnnlab.models.base import BatchSize, RegularisationOptions, ReviewerChoice, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
+from rnnlab.models.input_gradients import CaptioningGradients
 from rnnlab.models.parts.captioning import (
     IMAGE_INPUTS,
     ImageInput,
@@ -198,7 +199,6 @@ class CaptioningRNN(EncoderDecoder):
             self._options,
             memory_dim=input_dim,
             num_states=recurrence.cell.num_states,
-            memory_gradient=False,
         )
         decoder = build_decoder(recurrence, reviewer_part, self._options)
         super().__init__(
@@ -246,7 +246,8 @@ class CaptioningRNN(EncoderDecoder):
         part_of: BatchSize | None = None,
         sentence_weights: Array | None = None,
         sentence_lengths: Array | None = None,
-    ) -> tuple[float, Parameters]:
+        inputs: bool = False,
+    ) -> tuple[Any, ...]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
         Parameters
@@ -272,11 +273,15 @@ class CaptioningRNN(EncoderDecoder):
         sentence_lengths : (N,) or (N, S) integers, optional
             The number of tokens after the first that are scored in each row, ``<NULL>`` among them. By
             default ``<NULL>`` is padding wherever it is.
+        inputs : bool
+            Whether to return the gradients of the inputs as well.
 
         Returns
         -------
         loss : float, or on a GPU an array () that may still be being computed
         grads : Parameters
+        inputs : CaptioningGradients
+            Only with ``inputs``. See :mod:`rnnlab.models.input_gradients`.
 
         Raises
         ------
@@ -290,7 +295,7 @@ class CaptioningRNN(EncoderDecoder):
         forced = self._teacher_forced(
             "loss", "captions", captions, rows, lengths=lengths, sentence_weights=weights, several=True
         )
-        return self._loss(features, forced, rng, grads, sampling, part_of)
+        return self._loss(features, forced, rng, grads, sampling, part_of, inputs)
 
     def nll(self, features: Features, captions: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without dropout, zoneout and gradients.
@@ -350,6 +355,7 @@ class CaptioningRNN(EncoderDecoder):
 
     _padded_inputs = staticmethod(named_arrays)
     _inputs_of_padded = staticmethod(features_of)
+    _input_gradients = CaptioningGradients
 
     # ------------------------------------------------------------------ decoding
 

@@ -21,6 +21,7 @@ from rnnlab.layers import (
 from rnnlab.layers.checks import as_tokens, check_rng
 from rnnlab.layers.recurrent.packing import real_lengths
 from rnnlab.models.base import BatchSize, Model, RegularisationOptions, arguments_of, averaging_size
+from rnnlab.models.input_gradients import ClassificationGradients
 from rnnlab.models.parts.encoders import Random
 from rnnlab.models.parts.initialisation import initialise, set_forget_bias
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
@@ -158,7 +159,8 @@ class SequenceClassifier(Model):
         rng: Random = None,
         grads: Parameters | None = None,
         part_of: BatchSize | None = None,
-    ) -> tuple[float, Parameters]:
+        inputs: bool = False,
+    ) -> tuple[Any, ...]:
         """The mean cross-entropy of a batch, and the gradient of every parameter.
 
         Parameters
@@ -175,12 +177,16 @@ class SequenceClassifier(Model):
             The numbers of examples and labels of the batch that this one is a part of. Losses are then
             averaged over that batch, and gradients are added into ``grads``, so that the losses and gradients
             of the parts add up to those of the batch.
+        inputs : bool
+            Whether to return the gradients of the inputs as well.
 
         Returns
         -------
         loss : float, or on a GPU an array () that may still be being computed
             In nats.
         grads : Parameters
+        inputs : ClassificationGradients
+            Only with ``inputs``. See :mod:`rnnlab.models.input_gradients`.
 
         Raises
         ------
@@ -197,8 +203,11 @@ class SequenceClassifier(Model):
         grads = self._gradients_workspace(grads, part_of)
         real = real_lengths("SequenceClassifier.loss", len(x), x.shape[1], lengths)
         weights = self._ops.asarray(self._weights(len(x), x.shape[1], lengths))
-        loss = self._classified_loss(x, self._ops.indices(labels), weights, real, max(1, N), grads, rng)
-        return self._ops.scalar(loss), grads
+        loss, dinputs = self._classified_loss(
+            x, self._ops.indices(labels), weights, real, max(1, N), grads, rng, inputs
+        )
+        loss = self._ops.scalar(loss)
+        return (loss, grads, dinputs) if inputs else (loss, grads)
 
     def _classified_loss(
         self,
@@ -209,12 +218,13 @@ class SequenceClassifier(Model):
         N: int,
         grads: Parameters,
         rng: Random,
+        with_inputs: bool,
         mask: Array | None = None,
-    ) -> float:
-        """The loss of sequences of a batch of N. The gradient of every parameter is added into ``grads``.
+    ) -> tuple[float, ClassificationGradients | None]:
+        """The loss of sequences of a batch of N, and the gradients of the inputs or None.
 
-        ``weights`` (N, T) are the weights w of the states. All arrays except ``lengths`` are on the model's
-        device.
+        The gradient of every parameter is added into ``grads``. ``weights`` (N, T) are the weights w of the
+        states. All arrays except ``lengths`` are on the model's device.
         """
         params, self.last_terms, share = self.params, {}, len(x) / N
         h, ran = self.layers.forward(params, x, lengths, rng)
@@ -231,8 +241,9 @@ class SequenceClassifier(Model):
             loss += self._weighted("reconstruction", term, share)
             dh += dterm
         del h  # so that the backward can reuse its memory
-        self.layers.backward(dh, ran, grads)
-        return loss
+        dhidden = self._ops.empty(dh.shape, self.dtype) if with_inputs else None
+        dx = self.layers.backward(dh, ran, grads, whole_dh=dhidden)
+        return loss, ClassificationGradients(dx, dhidden) if with_inputs else None
 
     def padded(
         self, x: Array, labels: Array, lengths: Array | None = None, *, part_of: BatchSize | None = None
@@ -262,16 +273,22 @@ class SequenceClassifier(Model):
         arrays |= {"x": x, "weights": self._weights(rows, T, lengths)}
         return Padded(arrays, rows / max(1, N), self._loss_weights)
 
-    def padded_loss(self, batch: Padded, *, rng: Random = None, grads: Parameters) -> Any:
+    def padded_loss(
+        self, batch: Padded, *, rng: Random = None, grads: Parameters, inputs: bool = False
+    ) -> Any:
         """The loss of a batch from :meth:`padded`. Its gradients are added into ``grads``.
 
         It does not synchronise with the device, and the work done depends on the shapes of the arrays alone.
+        If ``inputs`` is true, it returns the loss and the gradients of the inputs.
         """
         x, labels, weights = (batch.arrays[name] for name in ("x", "labels", "weights"))
         N, T, _ = x.shape
         whole = round(N / batch.share) if N else 1
         mask = batch.arrays.get("mask")
-        return self._classified_loss(x, labels, weights, np.full(N, T), whole, grads, rng, mask)
+        loss, dinputs = self._classified_loss(
+            x, labels, weights, np.full(N, T), whole, grads, rng, inputs, mask
+        )
+        return (loss, dinputs) if inputs else loss
 
     def nll(self, x: Array, labels: Array, lengths: Array | None = None) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without dropout, zoneout and gradients.

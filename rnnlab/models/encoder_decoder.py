@@ -78,6 +78,7 @@ class EncoderDecoder(Inference):
 
     _padded_inputs: Callable[[Any], dict[str, Array]]  # the encoder's inputs -> their arrays, padded
     _inputs_of_padded: Callable[[Mapping[str, Array]], Any]  # those arrays on the device -> inputs
+    _input_gradients: Callable[..., Any]  # the gradients of inputs, words and hidden states -> one tuple
 
     def __init__(
         self,
@@ -139,10 +140,12 @@ class EncoderDecoder(Inference):
         grads: Parameters | None,
         sampling: float = 0.0,
         part_of: BatchSize | None = None,
-    ) -> tuple[float, Parameters]:
+        with_inputs: bool = False,
+    ) -> tuple[Any, ...]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
-        With probability ``sampling`` an input word is drawn from the model's own distribution.
+        With probability ``sampling`` an input word is drawn from the model's own distribution. If
+        ``with_inputs`` is true, the gradients of the inputs are returned too.
         """
         self._check_losses("loss")
         check_rng(f"{type(self).__name__}.loss", rng)
@@ -152,14 +155,24 @@ class EncoderDecoder(Inference):
         scales = self._loss_scales(forced, part_of)
         forced = forced.scaled(scales.divisor, self.dtype).on(self._ops)
         grads = self._gradients_workspace(grads, part_of)
-        return self._ops.scalar(self._teacher_forced_loss(inputs, forced, scales, grads, rng)), grads
+        loss, dinputs = self._teacher_forced_loss(inputs, forced, scales, grads, rng, with_inputs)
+        loss = self._ops.scalar(loss)
+        return (loss, grads, dinputs) if with_inputs else (loss, grads)
 
     def _teacher_forced_loss(
-        self, inputs: Any, forced: TeacherForced, scales: LossScales, grads: Parameters, rng: Random
-    ) -> float:
-        """The loss. The gradient of every parameter is added into ``grads``."""
+        self,
+        inputs: Any,
+        forced: TeacherForced,
+        scales: LossScales,
+        grads: Parameters,
+        rng: Random,
+        with_inputs: bool,
+    ) -> tuple[float, Any]:
+        """The loss, and the gradients of the inputs or None. Those of parameters are added into ``grads``."""
         params, self.last_terms = self.params, {}
         encoder_source, encoded = self.encoder.forward(params, inputs, rng=rng)
+        if with_inputs:
+            encoder_source = encoder_source._replace(memory_gradient=True)
         (source, thoughts, _), reviewed = self.reviewer.forward(params, encoder_source, rng=rng)
         repeats = Repeats(source, len(forced.inputs))
         source = repeats.forward(source)
@@ -167,10 +180,11 @@ class EncoderDecoder(Inference):
         decoded, cache = self.decoder.forward(params, words, source, forced.lengths, rng)
         loss, ddecoded, dscored = self._score(decoded, words, source, forced, scales, grads, rng)
         del decoded  # so that the backward can reuse its memory
-        dwords, dsource = self.decoder.backward(ddecoded, cache, grads)
+        dhidden = self._ops.empty(ddecoded.hidden.shape, self.dtype) if with_inputs else None
+        dwords, dsource = self.decoder.backward(ddecoded, cache, grads, whole_dh=dhidden)
         if dscored is not None:
             dwords += dscored
-        self.embedding.backward(dwords, embedded, grads)
+        dwords = self.embedding.backward(dwords, embedded, grads)
         dthoughts: Sequence[Array | None] = [None] * len(thoughts)
         if self.discriminative:
             term, drepeated = check_discriminator(self).loss(
@@ -192,8 +206,8 @@ class EncoderDecoder(Inference):
             if dsource.memory is not None:
                 dmemory += dsource.memory
             dsource = dsource._replace(memory=dmemory)
-        self.encoder.backward(dsource, encoded, grads)
-        return loss
+        dinputs = self.encoder.backward(dsource, encoded, grads)
+        return loss, self._input_gradients(dinputs, dwords, dhidden) if with_inputs else None
 
     def padded(
         self,
@@ -225,13 +239,18 @@ class EncoderDecoder(Inference):
         arrays = forced.padded(scales.divisor, self.null_token, self.dtype)
         return Padded(self._padded_inputs(inputs) | arrays, scales.share, self._loss_weights)
 
-    def padded_loss(self, batch: Padded, *, rng: Random = None, grads: Parameters) -> Any:
+    def padded_loss(
+        self, batch: Padded, *, rng: Random = None, grads: Parameters, inputs: bool = False
+    ) -> Any:
         """The loss of a batch from :meth:`padded`. Its gradients are added into ``grads``.
 
         It does not synchronise with the device, and the work done depends on the shapes of the arrays alone.
+        If ``inputs`` is true, it returns the loss and the gradients of the inputs.
         """
-        inputs, forced = self._inputs_of_padded(batch.arrays), TeacherForced.of_padded(batch.arrays)
-        return self._teacher_forced_loss(inputs, forced, LossScales(1, batch.share), grads, rng)
+        source, forced = self._inputs_of_padded(batch.arrays), TeacherForced.of_padded(batch.arrays)
+        scales = LossScales(1, batch.share)
+        loss, dinputs = self._teacher_forced_loss(source, forced, scales, grads, rng, inputs)
+        return (loss, dinputs) if inputs else loss
 
     def _with_samples(
         self, inputs: Any, forced: TeacherForced, sampling: float, rng: np.random.Generator

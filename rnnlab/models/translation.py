@@ -16,6 +16,7 @@ import numpy as np
 from rnnlab.layers.checks import as_tokens
 from rnnlab.models.base import BatchSize, RegularisationOptions, ReviewerChoice, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
+from rnnlab.models.input_gradients import TranslationGradients
 from rnnlab.models.parts.discriminator import build_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.initialisation import set_forget_bias
@@ -184,7 +185,6 @@ class Seq2Seq(EncoderDecoder):
             self._options,
             memory_dim=memory_dim(self._options),
             num_states=recurrence.cell.num_states,
-            memory_gradient=True,
         )
         num_states = reviewer_part.num_states
         encoder = build_encoder(recurrence, len(source_word_to_idx), num_states, self._options)
@@ -230,7 +230,8 @@ class Seq2Seq(EncoderDecoder):
         part_of: BatchSize | None = None,
         sentence_weights: Array | None = None,
         sentence_lengths: Array | None = None,
-    ) -> tuple[float, Parameters]:
+        inputs: bool = False,
+    ) -> tuple[Any, ...]:
         """The loss of a batch under teacher forcing, and the gradient of every parameter.
 
         Parameters
@@ -257,11 +258,15 @@ class Seq2Seq(EncoderDecoder):
         sentence_lengths : (N,) or (N, S) integers, optional
             The number of tokens after the first that are scored in each row, ``<NULL>`` among them. By
             default ``<NULL>`` is padding wherever it is.
+        inputs : bool
+            Whether to return the gradients of the inputs as well.
 
         Returns
         -------
         loss : float, or on a GPU an array () that may still be being computed
         grads : Parameters
+        inputs : TranslationGradients
+            Only with ``inputs``. See :mod:`rnnlab.models.input_gradients`.
 
         Raises
         ------
@@ -275,7 +280,7 @@ class Seq2Seq(EncoderDecoder):
         forced = self._teacher_forced(
             "loss", "target", target, rows, lengths=lengths, sentence_weights=weights, several=True
         )
-        return self._loss(batch, forced, rng, grads, sampling, part_of)
+        return self._loss(batch, forced, rng, grads, sampling, part_of, inputs)
 
     def nll(self, source: Array, target: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch, without dropout, zoneout and gradients.
@@ -335,6 +340,8 @@ class Seq2Seq(EncoderDecoder):
             )
         source = as_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))
         return SourceBatch.of(source, self.source_word_to_idx["<NULL>"]), len(source)
+
+    _input_gradients = TranslationGradients
 
     def _padded_inputs(self, batch: SourceBatch) -> dict[str, Array]:
         null_token, length = self.source_word_to_idx["<NULL>"], rounded_up(batch.tokens.shape[1])

@@ -26,7 +26,7 @@ _MODELS = (CaptioningRNN, Seq2Seq, SequenceClassifier)
 _ARGUMENTS = {name: each for model in _MODELS for name, each in arguments_of(model).items()}
 
 # Keys of [training] that are the same in all stages.
-_OF_ALL_STAGES = ("restore_best", "checkpoint_every", "prefetch")
+_OF_ALL_STAGES = ("restore_best", "checkpoint_every", "checkpoint_minutes", "prefetch")
 
 _OF_STAGES = ("losses", "self_critical")  # keys that [training] does not have
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnlab import plots
-from rnnlab.data import CaptionData, image_from_url
+from rnnlab.data import CaptionData
 from rnnlab.data.caption_inputs import CaptionInputs
+from rnnlab.data.images import named_image
 from rnnlab.decoding import Hypothesis
 from rnnlab.files import atomic_write
 from rnnlab.tasks.captioning import written
@@ -41,7 +42,7 @@ def captions_picture(
 ) -> None:
     """Write a PNG of the images with their best captions; see :func:`attention_picture`."""
     if images is None:
-        images = _images(names, data, download)
+        images = [named_image(name, data.image_dir, download=download) for name in names]
     figure = plots.caption_grid(images, written(captions, data), columns=columns)
     with atomic_write(path) as temporary:
         plots.save(figure, temporary)
@@ -77,19 +78,22 @@ def attention_picture(
     ValueError
         If the captions have no alignments.
     """
-    best = [found[0] for found in captions]
-    if any(one.alignment is None for one in best):
-        raise ValueError(
-            "attention_picture: captions have no alignments, expected those of a model that attends"
-        )
-    words = [data.vocabulary.decode(one.tokens).split() for one in best]
-    weights = [one.alignment[: len(one.tokens)] for one in best]  # type: ignore[index]
+    attended = [attended_words(best, data) for best, *_ in captions]
     if images is None:
-        images = _images(names, data, download)
+        images = [named_image(name, data.image_dir, download=download) for name in names]
+    figure = plots.attention_grid(images, [words for words, _ in attended], [each for _, each in attended])
     with atomic_write(path) as temporary:
-        plots.save(plots.attention_grid(images, words, weights), temporary)
+        plots.save(figure, temporary)
 
 
-def _images(names: Sequence[str], data: CaptionData | CaptionInputs, download: bool) -> list[np.ndarray]:
-    folder = data.image_dir or "."  # names of data lead nowhere else
-    return [image_from_url(name, folder, download=download) for name in names]
+def attended_words(caption: Hypothesis, data: CaptionData | CaptionInputs) -> tuple[list[str], np.ndarray]:
+    """The words of a caption, and the attention (words, regions) of each.
+
+    Raises
+    ------
+    ValueError
+        If the caption has no alignment.
+    """
+    if caption.alignment is None:
+        raise ValueError("attended_words: the caption has no alignment, expected one of a model that attends")
+    return data.vocabulary.decode(caption.tokens).split(), caption.alignment[: len(caption.tokens)]

@@ -9,7 +9,11 @@
 
 There is no pickle: opening a file from elsewhere runs none of its code. JSON is stored in datasets, because
 an attribute holds at most 64 KiB. Its strings have a fixed length, because HDF5 may loop forever on a damaged
-heap of strings of variable length. A file is written under a temporary name, synced and renamed.
+heap of strings of variable length.
+
+HDF5 keeps a checksum of every dataset (the Fletcher-32 filter) and, in its latest format, of everything else
+in the file: a changed byte is an error, unless it lies in a gap between objects. A file is written under a
+temporary name, synced and renamed.
 """
 
 from __future__ import annotations
@@ -27,15 +31,17 @@ import numpy as np
 
 import rnnlab
 from rnnlab import models
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_hdf5
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.training.run_directory import checkpoint_of
 
 PathLike = str | os.PathLike[str]
 
-_FORMAT = "rnnlab checkpoint 2"
-_FORMER_FORMATS = ("rnnlab checkpoint 1",)  # 1 had all parameters in one array
+_FORMAT = "rnnlab checkpoint 3"
+# 1 had all parameters in one array, 2 no checksums.
+_FORMER_FORMATS = ("rnnlab checkpoint 1", "rnnlab checkpoint 2")
+_CHUNK_BYTES = 1 << 30  # HDF5 allows chunks of less than 4 GiB
 _JSON = {
     "model": (dict,),
     "vocabulary": (list, NoneType),
@@ -101,24 +107,30 @@ def describe_model(model: Any) -> dict[str, Any]:
 
 
 def save_checkpoint(path: PathLike, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint. At every moment ``path`` is the complete previous file or the complete new one."""
-    with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
+    """Write a checkpoint. At every moment ``path`` is the complete previous file or the complete new one.
+
+    Raises
+    ------
+    WriteError
+        If it cannot be written, because the disk is full for example. The previous file stays.
+    """
+    with atomic_hdf5(path, libver="latest") as file:
         file.attrs["format"] = np.bytes_(_FORMAT)
         file.attrs["rnnlab_version"] = np.bytes_(checkpoint.version)
         _write_parameters(file, checkpoint.parameters)
         preprocessing = file.create_group("preprocessing")
         for name, value in checkpoint.preprocessing.items():
             is_array = isinstance(value, np.ndarray)
-            preprocessing.create_dataset(name, data=value if is_array else np.bytes_(json.dumps(value)))
+            _write(preprocessing, name, value if is_array else np.bytes_(json.dumps(value)))
         optimiser = file.create_group("optimiser")
         for name, value in checkpoint.optimiser.items():
             if name == "steps":
                 optimiser.attrs[name] = value
             else:
-                optimiser.create_dataset(name, data=_on_host(value))
-        file.create_dataset("losses", data=np.asarray(checkpoint.losses, np.float64))
+                _write(optimiser, name, _on_host(value))
+        _write(file, "losses", np.asarray(checkpoint.losses, np.float64))
         for name in _JSON:
-            file.create_dataset(name, data=np.bytes_(json.dumps(getattr(checkpoint, name))))
+            _write(file, name, np.bytes_(json.dumps(getattr(checkpoint, name))))
 
 
 def _write_parameters(file: h5py.File, parameters: Parameters) -> None:
@@ -126,7 +138,25 @@ def _write_parameters(file: h5py.File, parameters: Parameters) -> None:
     group.attrs["index"] = np.bytes_(json.dumps(list(parameters.shapes.items())))
     on_host = parameters.on(_on_host)  # one transfer from a GPU
     for name in on_host:
-        group.create_dataset(name, data=on_host[name])
+        _write(group, name, on_host[name])
+
+
+def _write(group: h5py.Group, name: str, data: np.ndarray | np.bytes_) -> None:
+    """Write a dataset with a checksum. HDF5 has one for chunks, and for what lies in an object's header."""
+    array = np.asarray(data)
+    if array.ndim == 0 and array.nbytes > 1024:
+        array = array[None]  # long JSON
+    if array.ndim == 0:
+        in_header = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        in_header.set_layout(h5py.h5d.COMPACT)
+        kind, scalar = h5py.h5t.py_create(array.dtype, logical=True), h5py.h5s.create(h5py.h5s.SCALAR)
+        h5py.Dataset(h5py.h5d.create(group.id, name.encode(), kind, scalar, in_header))[()] = array
+    elif array.size == 0:
+        group.create_dataset(name, data=array)
+    else:
+        rows = max(1, _CHUNK_BYTES * len(array) // array.nbytes)
+        chunks = (min(rows, len(array)), *array.shape[1:])
+        group.create_dataset(name, data=array, chunks=chunks, fletcher32=True)
 
 
 def _on_host(array: Any) -> np.ndarray:
@@ -156,8 +186,7 @@ def load_checkpoint(path: PathLike) -> Checkpoint:
         return Checkpoint(
             parameters=_read_parameters(path, file),
             preprocessing=_read_preprocessing(path, file),
-            optimiser={"steps": int(steps)}
-            | {name: _get(path, optimiser, name, h5py.Dataset)[()] for name in optimiser},
+            optimiser={"steps": int(steps)} | {name: _values(path, optimiser, name) for name in optimiser},
             losses=_read_losses(path, file),
             version=file.attrs["rnnlab_version"].decode(),
             **{name: _read_json(path, file, name, kind) for name, kind in _JSON.items()},
@@ -253,18 +282,43 @@ def _open(path: PathLike) -> Iterator[h5py.File]:
         ) from error
 
 
-def _get(path: PathLike, file: h5py.Group, name: str, kind: type, where: str = "") -> Any:
-    found = file.get(name)
+def _get(path: PathLike, group: h5py.Group, name: str, kind: type) -> Any:
+    """A group or a dataset in ``group``."""
+    where = _where(group, name)
+    found = None
+    if name in group:
+        try:
+            found = group[name]
+        except KeyError as error:
+            raise CheckpointError(path, where, f"what HDF5 cannot read ({error})", "a whole object") from None
     if not isinstance(found, kind):
-        raise CheckpointError(
-            path, where + name, "nothing" if found is None else found, f"an HDF5 {kind.__name__}"
-        )
+        raise CheckpointError(path, where, "nothing" if found is None else found, f"an HDF5 {kind.__name__}")
     return found
 
 
+def _values(path: PathLike, group: h5py.Group, name: str) -> Any:
+    """The values of a dataset in ``group``."""
+    dataset = _get(path, group, name, h5py.Dataset)
+    try:
+        return dataset[()]
+    except OSError as error:
+        raise _damaged(path, group, name, error) from None
+
+
+def _damaged(path: PathLike, group: h5py.Group, name: str, error: OSError) -> CheckpointError:
+    """The error of a dataset whose values are not those of its checksum."""
+    return CheckpointError(path, _where(group, name), f"damaged values ({error})", "those that were written")
+
+
+def _where(group: h5py.Group, name: str) -> str:
+    return f"{group.name}/{name}".strip("/").replace("/", ": ")
+
+
 def _read_json(path: PathLike, file: h5py.Group, name: str, kinds: tuple[type, ...]) -> Any:
-    text = _get(path, file, name, h5py.Dataset)[()]
+    text = _values(path, file, name)
     expected = " or ".join(kind.__name__ for kind in kinds)
+    if isinstance(text, np.ndarray) and text.dtype.kind == "S" and text.shape == (1,):
+        text = text[0]
     try:
         value = json.loads(text)
     except (TypeError, ValueError) as error:
@@ -278,7 +332,7 @@ def _read_losses(path: PathLike, file: h5py.File) -> np.ndarray:
     losses = _get(path, file, "losses", h5py.Dataset)
     if losses.dtype.kind != "f" or losses.ndim != 1:
         raise CheckpointError(path, "losses", f"{losses.dtype} {losses.shape}", "floats in one dimension")
-    return losses[()]
+    return _values(path, file, "losses")
 
 
 def _read_preprocessing(path: PathLike, file: h5py.File) -> dict[str, Any]:
@@ -287,7 +341,8 @@ def _read_preprocessing(path: PathLike, file: h5py.File) -> dict[str, Any]:
     read: dict[str, Any] = {}
     for name in group:
         dataset = _get(path, group, name, h5py.Dataset)
-        read[name] = _read_json(path, group, name, kinds) if dataset.dtype.kind == "S" else dataset[()]
+        is_json = dataset.dtype.kind == "S"
+        read[name] = _read_json(path, group, name, kinds) if is_json else _values(path, group, name)
     return read
 
 
@@ -299,7 +354,7 @@ def _read_parameters(path: PathLike, file: h5py.File) -> Parameters:
         raise CheckpointError(
             path, "parameters: attribute index", repr(error), "[[name, shape], ...]"
         ) from None
-    datasets = {name: _get(path, group, name, h5py.Dataset, "parameters: ") for name in shapes}
+    datasets = {name: _get(path, group, name, h5py.Dataset) for name in shapes}
     dtypes = {dataset.dtype for dataset in datasets.values()}
     dtype = dtypes.pop() if len(dtypes) == 1 else np.dtype(np.float32)
     for name, dataset in datasets.items():
@@ -309,5 +364,8 @@ def _read_parameters(path: PathLike, file: h5py.File) -> Parameters:
     parameters = Parameters(shapes, dtype)
     for name, dataset in datasets.items():
         if dataset.size:
-            dataset.read_direct(parameters[name])
+            try:
+                dataset.read_direct(parameters[name])
+            except OSError as error:
+                raise _damaged(path, group, name, error) from None
     return parameters

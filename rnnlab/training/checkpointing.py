@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,6 +10,7 @@ import rnnlab
 from rnnlab.training.checkpoint import Checkpoint, describe_model, load_parameters, save_checkpoint
 from rnnlab.training.nonfinite import check_parameters
 from rnnlab.training.options import Options
+from rnnlab.training.previous import keep_previous, or_previous
 from rnnlab.training.protocols import Data, Model
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
@@ -16,6 +18,15 @@ from rnnlab.training.state import TrainingState
 
 class Storage(Protocol):
     """Stores the results of a training run, and the state from which it resumes."""
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """A context in which nobody else writes to the same place.
+
+        Raises
+        ------
+        InUseError
+            If somebody does.
+        """
 
     def begin(self) -> None:
         """Called when training begins or resumes."""
@@ -45,6 +56,10 @@ class InMemory:
     def __init__(self, model: Model, options: Options) -> None:
         self._model, self._wanted = model, options.restore_best
         self._best = model.params
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """Nothing: nobody else can write to this memory."""
+        return nullcontext()
 
     def begin(self) -> None:
         """Nothing."""
@@ -106,6 +121,10 @@ class InDirectory:
             "fingerprint": data.fingerprint() if hasattr(data, "fingerprint") else None,
         }
 
+    def in_use(self) -> AbstractContextManager[None]:
+        """See :meth:`RunDirectory.in_use`."""
+        return self._run.in_use()
+
     def begin(self) -> None:
         """Write config.json. The vocabulary and other long entries are in the checkpoints only."""
         model = describe_model(self._model)
@@ -132,8 +151,8 @@ class InDirectory:
         return self._write(self._run.best)
 
     def restore_best(self) -> None:
-        """Read best.h5."""
-        load_parameters(self._run.best, self._model)
+        """Read best.h5, or the one before it if it is damaged."""
+        or_previous(self._run.best, lambda path: load_parameters(path, self._model))
 
     def show(self, *, at_the_end: bool = False) -> None:
         """Write history.csv and, at most every 30 seconds and at the end, loss.png."""
@@ -152,5 +171,6 @@ class InDirectory:
         }
         described = describe_model(model)
         checkpoint = Checkpoint(model.params, described, config=self._config, **self._data, **state)
+        keep_previous(path)
         save_checkpoint(path, checkpoint)
         return path

@@ -1,42 +1,71 @@
-"""Ctrl-C at any moment stops training between two iterations."""
+"""Ctrl-C and SIGTERM at any moment stop training between two iterations."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
+_SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+_STANDARD_ERROR = 2
+
+
+class Interrupted(KeyboardInterrupt):
+    """The first signal, within :meth:`Interrupt.at_once`."""
+
 
 class Interrupt:
-    """A context in which the first Ctrl-C sets :attr:`requested` and the second raises KeyboardInterrupt.
+    """A context in which the first signal sets :attr:`requested` and the second raises KeyboardInterrupt.
 
     An exception in the middle of an update would leave half of the parameters changed. Only the main thread
     receives signals; in other threads this does nothing.
 
     Attributes
     ----------
-    requested : bool
-        Whether Ctrl-C was pressed within the context.
+    received : signal.Signals or None
+        The signal that came within the context: SIGINT, which is Ctrl-C, or SIGTERM.
     """
 
     def __init__(self) -> None:
-        self.requested = False
-        self._previous: Any = None
+        self.received: signal.Signals | None = None
+        self._raises = False
+        self._previous: dict[signal.Signals, Any] = {}
+
+    @property
+    def requested(self) -> bool:
+        """Whether a signal came within the context."""
+        return self.received is not None
 
     def __enter__(self) -> Interrupt:
-        self.requested = False
+        self.received = None
         if threading.current_thread() is threading.main_thread():
-            self._previous = signal.signal(signal.SIGINT, self._request)
+            self._previous = {number: signal.signal(number, self._request) for number in _SIGNALS}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._previous is not None:
-            signal.signal(signal.SIGINT, self._previous)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """A context in which the first signal raises Interrupted: for work without updates."""
+        self._raises = True
+        try:
+            yield
+        finally:
+            self._raises = False
 
     def _request(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
             raise KeyboardInterrupt
-        self.requested = True
+        self.received = signal.Signals(number)
+        line = f"\n{_SIGNALS[self.received]}: saving a checkpoint; a second one ends at once\n"
+        os.write(_STANDARD_ERROR, line.encode())  # print may be in the middle of another line
+        if self._raises:
+            raise Interrupted

@@ -21,6 +21,7 @@ CHANGEABLE = (
     "patience",
     "restore_best",
     "checkpoint_every",
+    "checkpoint_minutes",
     "accumulate",
     "graphs",
     "prefetch",

@@ -75,7 +75,17 @@ class DataOrder:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Resume from a :meth:`state`."""
-        self.epoch, self.batch = state["epoch"], state["batch"]
-        self._num_batches = state["num_batches"]
+        """Resume from a :meth:`state`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is none.
+        """
+        epoch, batch, num_batches = state["epoch"], state["batch"], state["num_batches"]
+        most = 0 if num_batches is None else num_batches
+        if not (epoch >= 0 and 0 <= batch <= most):
+            raise ValueError(f"order: epoch {epoch}, batch {batch} of {num_batches}")
+        np.random.default_rng().bit_generator.state = state["generator"]  # ValueError unless it is a state
+        self.epoch, self.batch, self._num_batches = epoch, batch, num_batches
         self._before_epoch = state["generator"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint
 from rnnlab.training.compatibility import check_data, check_model
+from rnnlab.training.previous import or_previous
 from rnnlab.training.protocols import Data, Model, Objective
 
 
@@ -15,6 +16,8 @@ def load_saved_run(
 ) -> Checkpoint:
     """Load the checkpoint from which a run resumes, and check that it fits the arguments.
 
+    If it is damaged, the one before it takes its place.
+
     Raises
     ------
     CheckpointError
@@ -22,7 +25,7 @@ def load_saved_run(
     ValueError
         If ``evaluate`` is missing, or the objective is not the one that the run had.
     """
-    checkpoint = load_checkpoint(path)
+    checkpoint = or_previous(path, load_checkpoint)
     for name in ("options", "own_evaluate"):
         if name not in checkpoint.solver:
             raise CheckpointError(path, f"solver: {name}", "nothing", "the state of a training run")

@@ -1,10 +1,12 @@
 """The directory of a training run and its files.
 
-    config.json    the configuration, the options of model and solver
-    last.h5        the checkpoint to resume from
-    best.h5        the checkpoint of the best epoch, if there is validation
-    history.csv    one row per epoch
-    loss.png       the loss curve
+    config.json         the configuration, the options of model and solver
+    last.h5             the checkpoint to resume from
+    best.h5             the checkpoint of the best epoch, if there is validation
+    last.previous.h5    the checkpoint before last.h5, and best.previous.h5 that before best.h5
+    history.csv         one row per epoch
+    loss.png            the loss curve
+    .lock               locked while a process trains
 
 Every file is written under a temporary name and renamed: a kill at any moment leaves the previous one intact.
 """
@@ -15,11 +17,13 @@ import csv
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rnnlab.files import atomic_write
+from rnnlab.training.lock import locked
 from rnnlab.training.monitor import Monitor
 
 _SECONDS_BETWEEN_PLOTS = 30.0
@@ -91,6 +95,21 @@ class RunDirectory:
             raise FileExistsError(
                 f"run_dir {str(path)!r} already holds a run: resume it, or choose another directory"
             )
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Lock the directory, and remove what a killed process left of a file.
+
+        Raises
+        ------
+        InUseError
+            If another process has locked it.
+        """
+        with locked(self.path):
+            for path in (self.config, self.last, self.best, self.history, self.loss):
+                for left in self.path.glob(f".{path.name}.*"):
+                    left.unlink(missing_ok=True)
+            yield
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write config.json."""

@@ -14,18 +14,20 @@ at each of these                              callbacks
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+from rnnlab.files import WriteError
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, Mode, Natural, NotNegative, Positive, UpdateRuleName
 from rnnlab.training.callbacks.callback import Callback, check_callbacks
 from rnnlab.training.checkpointing import InDirectory, InMemory, Storage
 from rnnlab.training.gradient_monitor import Recorded
-from rnnlab.training.interrupt import Interrupt
+from rnnlab.training.interrupt import Interrupt, Interrupted
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
@@ -119,6 +121,8 @@ class Solver:
         Directory for configuration, checkpoints, history and loss curve; nothing is written if left out.
     checkpoint_every : int, optional
         Iterations between checkpoints within an epoch, in addition to the one at its end.
+    checkpoint_minutes : float, optional
+        Minutes between checkpoints within an epoch, likewise.
     prefetch : int
         Number of batches that a thread prepares ahead by ``data.batch``; the batches and their order do not
         depend on it. With 0, and for data whose ``in_memory`` is true, the main thread prepares each batch.
@@ -141,9 +145,11 @@ class Solver:
     options : Options
     run_dir : Path or None
     interrupted : bool
-        Whether Ctrl-C or :meth:`stop` ended the last :meth:`train`.
+        Whether Ctrl-C, SIGTERM or :meth:`stop` ended the last :meth:`train`.
     stop_requested : bool
-        Whether there was a Ctrl-C or a call of :meth:`stop`, even if training was complete by then.
+        Whether there was one of these, even if training was complete by then.
+    signal : signal.Signals or None
+        SIGINT, which is Ctrl-C, or SIGTERM, if that ended the last :meth:`train`.
     stop_reason : str or None
         The argument of :meth:`stop`.
 
@@ -182,6 +188,7 @@ class Solver:
         restore_best: bool = True,
         run_dir: str | os.PathLike[str] | None = None,
         checkpoint_every: Count | None = None,
+        checkpoint_minutes: Positive | None = None,
         prefetch: Natural = 2,
         config: Mapping[str, Any] | None = None,
         seed: Natural = 0,
@@ -199,6 +206,7 @@ class Solver:
         self.callbacks = check_callbacks(callbacks)
         self.interrupted = self.stop_requested = False
         self.stop_reason: str | None = None
+        self.signal: signal.Signals | None = None
         self.run_dir: Path | None = None
         self._state = TrainingState(self.options, data, schedule if callable(schedule) else None)
         self._update, self._objective = Update(model, self.options, objective), objective
@@ -253,8 +261,8 @@ class Solver:
             Instead of the one in ``optim_config``; the schedule goes on. The next row of the history has the
             previous one as ``former_learning_rate``.
         **changes
-            New values of num_epochs, patience, restore_best, checkpoint_every, accumulate, graphs, prefetch,
-            verbose, print_every, progress.
+            New values of num_epochs, patience, restore_best, checkpoint_every, checkpoint_minutes,
+            accumulate, graphs, prefetch, verbose, print_every, progress.
 
         Raises
         ------
@@ -324,31 +332,36 @@ class Solver:
         return self._state.monitor
 
     def train(self) -> None:
-        """Train until the last epoch, until ``patience`` is exhausted, until Ctrl-C or :meth:`stop`.
+        """Train until the last epoch, until ``patience`` is exhausted, until a signal or :meth:`stop`.
 
-        The first Ctrl-C finishes the current iteration, writes a checkpoint and returns; calling
-        :meth:`train` again resumes from there.
+        The first Ctrl-C or SIGTERM finishes the current iteration, writes a checkpoint and returns; calling
+        :meth:`train` again resumes from there. A second one raises KeyboardInterrupt.
 
         Raises
         ------
         NonFiniteError
             If a loss, a gradient, a parameter or the monitored metric is not finite. The last checkpoint
             remains.
+        InUseError
+            If another process trains in ``run_dir``.
+        WriteError
+            If a file in ``run_dir`` cannot be written. The last checkpoint remains.
         """
-        self.stop_reason = None
-        self._storage.begin()
+        self.stop_reason = self.signal = None
         progress = make_progress(self.options)
         try:
-            with Interrupt() as interrupt, ExitStack() as ends:
+            with Interrupt() as interrupt, self._storage.in_use(), ExitStack() as ends:
+                self._storage.begin()
+                self._saved = time.monotonic()
                 for callback in self.callbacks:
                     ends.callback(callback.on_end, self)
                     callback.on_start(self)
                 while not (self.finished or self._is_to_stop(interrupt)):
                     if self._train_epoch(progress, interrupt):
-                        self._end_epoch(progress)
-                self.stop_requested = self._is_to_stop(interrupt)
-                self.interrupted = self.stop_requested and not self.finished
+                        self._end_epoch(progress, interrupt)
+                self.interrupted = self._is_to_stop(interrupt) and not self.finished
                 self._end(progress)
+                self.stop_requested, self.signal = self._is_to_stop(interrupt), interrupt.received
         finally:
             progress.close()
 
@@ -375,7 +388,7 @@ class Solver:
 
     def _train_epoch(self, progress: Progress, interrupt: Interrupt) -> bool:
         """Train on the remaining batches of this epoch; false if interrupted."""
-        order, every = self._state.order, self.options.checkpoint_every
+        order = self._state.order
         batches = order.batches()
         before = self._state.iteration - order.batch
         total = before + len(batches) * (self.options.num_epochs - order.epoch)
@@ -384,22 +397,28 @@ class Solver:
             started = time.perf_counter()
             for batch in prepared:
                 self._iterate(batch, started)
-                if self._results_are_due():
+                is_to_save = self._checkpoint_is_due()
+                if is_to_save or self._results_are_due():
                     self._show_results(progress, total)
                 self._notify("on_step", self._update.loss, self._update.grads)
                 if self._is_to_stop(interrupt):
                     self._show_results(progress, total)
                     return False
-                if every and self._state.iteration % every == 0:
+                if is_to_save:
                     self._save()
                 started = time.perf_counter()
         return True
 
+    def _checkpoint_is_due(self) -> bool:
+        """Whether to write a checkpoint now, within the epoch."""
+        every, minutes = self.options.checkpoint_every, self.options.checkpoint_minutes
+        if every is not None and self._state.iteration % every == 0:
+            return True
+        return minutes is not None and time.monotonic() - self._saved >= 60 * minutes
+
     def _results_are_due(self) -> bool:
-        """Whether the losses of the iterations so far are needed now: for display, or for a checkpoint."""
-        done, every = self._state.iteration, self.options.checkpoint_every
-        saved = every is not None and done % every == 0
-        return saved or self._state.order.at_end or (done - 1) % self._update.read_every == 0
+        """Whether the losses of the iterations so far are to be shown now."""
+        return self._state.order.at_end or (self._state.iteration - 1) % self._update.read_every == 0
 
     def _prepare(self, indices: Array) -> Prepared:
         """A batch in the form that the update takes."""
@@ -440,9 +459,13 @@ class Solver:
         state.totals.seconds += time.perf_counter() - started
         return results
 
-    def _end_epoch(self, progress: Progress) -> None:
-        """Validate, add the epoch to the history, and save."""
-        metrics = self._validate()
+    def _end_epoch(self, progress: Progress, interrupt: Interrupt) -> None:
+        """Validate, add the epoch to the history, and save; a signal ends the validation and adds nothing."""
+        try:
+            with interrupt.at_once():
+                metrics = self._validate()
+        except Interrupted:
+            return
         improved = self._state.end_epoch(metrics)
         progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
         if improved and (path := self._storage.save_best()):
@@ -474,6 +497,7 @@ class Solver:
 
     def _save(self) -> None:
         """Write the checkpoint to resume from."""
+        self._saved = time.monotonic()
         if path := self._storage.save():
             self._notify("on_checkpoint", path)
 
@@ -486,7 +510,7 @@ class Solver:
             try:
                 self._read_results()
                 self._storage.save()
-            except NonFiniteError as other:
+            except (NonFiniteError, WriteError) as other:
                 error.add_note(f"No checkpoint was written: {other}")
             raise
 

@@ -197,5 +197,9 @@ class TrainingState:
             self.former_learning_rate = saved.get("former_learning_rate")  # None in older checkpoints
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(path, "solver", repr(error), "the state of a training run") from None
+        done = (checkpoint.history[-1].get("iteration", 0) if checkpoint.history else 0) + self.order.batch
+        if len(checkpoint.losses) != done or len(checkpoint.history) != self.order.epoch:
+            found = f"{len(checkpoint.losses)} losses and {len(checkpoint.history)} epochs in the history"
+            raise CheckpointError(path, "losses", found, f"{done} losses and {self.order.epoch} epochs")
         self.losses = checkpoint.losses.tolist()
         self.history = checkpoint.history

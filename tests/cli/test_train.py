@@ -3,8 +3,13 @@
 import csv
 import dataclasses
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
+import pytest
 
 from rnnlab import cli, runs
 from rnnlab.data import images
@@ -13,7 +18,10 @@ from rnnlab.training import load_checkpoint
 
 def test_training_leaves_a_whole_run(run):
     names = {path.name for path in run.iterdir()}
-    assert names == {"best.h5", "captions.png", "config.json", "history.csv", "last.h5", "loss.png"}
+    assert names == {
+        *("best.h5", "best.previous.h5", "last.h5", "last.previous.h5", "config.json", "history.csv"),
+        *("captions.png", "loss.png", ".lock"),
+    }
     rows = list(csv.DictReader((run / "history.csv").read_text().splitlines()))
     assert [row["epoch"] for row in rows] == ["1", "2"]
     assert float(rows[1]["val_loss"]) < float(rows[0]["val_loss"])
@@ -106,7 +114,7 @@ def test_a_time_budget_ends_training_with_a_checkpoint(recipe, run, tmp_path, ca
 
 
 def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypatch):
-    interrupted = dataclasses.replace(runs.load_run(run), interrupted=True)
+    interrupted = dataclasses.replace(runs.load_run(run), interrupted=True, signal=signal.SIGINT)
     monkeypatch.setattr(runs, "train", lambda *_, **__: interrupted)
     assert cli.main(["train", str(recipe), "--out", "elsewhere"]) == 130
     assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run}\n"
@@ -115,3 +123,36 @@ def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypa
     assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run} --device gpu:1 --graphs\n"
     assert cli.main(["train", str(recipe), "--out", str(run), *options]) == 2
     assert f"rnnlab train --resume {run} --device gpu:1 --graphs, or" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------ signals, full disks
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_command_with_a_checkpoint(recipe, tmp_path, number, status):
+    """As Slurm ends a job: the run goes on from where it was."""
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "rnnlab", "train", str(recipe), "--out", str(out), "--epochs", "10000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not (out / "last.h5").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        printed, error = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert "saving a checkpoint; a second one ends at once" in error
+    assert "Traceback" not in error
+    assert printed.endswith(f"Resume with: rnnlab train --resume {out}\n")
+    assert f"Interrupted after iteration {len(load_checkpoint(out / 'last.h5').losses)}" in printed + error
+
+
+def test_a_full_disk_ends_the_command_with_a_line(recipe, tmp_path):
+    """At most 16 kB in a file: the checkpoint is larger."""
+    out = tmp_path / "run"
+    train = f"{sys.executable} -m rnnlab train {recipe} --out {out} --no-progress"
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 16; {train}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"rnnlab train: {out}/best.h5 was not written: File too large\n"
+    assert {path.name for path in out.iterdir()} <= {"config.json", ".lock"}

@@ -140,6 +140,20 @@ def test_options_of_the_loss_that_the_library_computes(rng):
     same_with(functions, build(label_smoothing=0.2), *batch(rng), **lengths, **weights)
 
 
+@every_cell
+def test_gradients_of_inputs_need_the_step_functions(cell, rng):
+    model = build(cell_type=cell)
+    for given in batches(rng).values():
+        *_, expected = model.loss(*given, inputs=True)
+        with use(model, **steps(cell), **SHARED):
+            *_, found = model.loss(*given, inputs=True)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
+    message = f"use: inputs is True, expected False with {cell}_forward: .*; give the step functions instead"
+    with use(model, **sequences(cell)), pytest.raises(ValueError, match=message):
+        model.loss(*given, inputs=True)
+
+
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_models_with_attention_take_what_it_does_not_touch(cell, rng):
     model = build(cell_type=cell, attention="additive", doubly_stochastic=0.5)

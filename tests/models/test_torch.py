@@ -46,8 +46,11 @@ STEPS = {"rnn": rnn_step, "lstm": lstm_step, "gru": gru_step, "simplified_gru": 
 
 
 def torch_loss(params, features, captions, noise, *, cell_type, image_input="initial_state", **options):
-    """Teacher forcing written as a loop; ``noise`` multiplies features, words and scored hidden states."""
-    features = torch.tensor(features * noise["features"])
+    """Teacher forcing written as a loop; ``noise`` multiplies features, words and scored hidden states.
+
+    Returns the loss, and with their gradients the word vectors (N, T, W) and the hidden states, each (N, H).
+    """
+    features = features * torch.tensor(noise["features"])
     zeros = torch.zeros(len(captions), H, dtype=torch.float64)
     step, states = STEPS[cell_type], 2 if cell_type == "lstm" else 1
 
@@ -70,8 +73,8 @@ def torch_loss(params, features, captions, noise, *, cell_type, image_input="ini
 
     before = lower[0] if image_input in ("initial_state", "first_input") else None  # the state, if not zero
 
-    words = params["W_embed"][torch.tensor(captions[:, :-1], dtype=torch.long)] * torch.tensor(noise["words"])
-    hidden = []
+    vectors = params["W_embed"][torch.tensor(captions[:, :-1], dtype=torch.long)]
+    words, hidden = vectors * torch.tensor(noise["words"]), []
     for t in range(words.shape[1]):
         if image_input == "second_layer":
             lower = step(words[:, t], lower, *weights("layer1_"))
@@ -100,7 +103,10 @@ def torch_loss(params, features, captions, noise, *, cell_type, image_input="ini
     scored = torch.stack(hidden, dim=1)[targets != NULL] * torch.tensor(noise["hidden"])
     scores = scored @ params["W_vocab"] + params["b_vocab"]
     nll = torch.nn.functional.cross_entropy(scores, targets[targets != NULL], reduction="sum")
-    return (nll + options.get("reconstruction", 0) * reconstruction()) / len(captions)
+    for each in (vectors, *hidden):
+        each.retain_grad()
+    loss = (nll + options.get("reconstruction", 0) * reconstruction()) / len(captions)
+    return loss, vectors, hidden
 
 
 @pytest.mark.parametrize("options", PLAIN + RECONSTRUCTING, ids=name_of)
@@ -108,7 +114,8 @@ def torch_loss(params, features, captions, noise, *, cell_type, image_input="ini
 def test_loss_and_gradients(options, dropout, rng):
     model = build(**options, **dropout)
     features, captions = batch(rng)
-    loss, grads = model.loss(features, captions, rng=np.random.default_rng(2) if dropout else None)
+    generator = np.random.default_rng(2) if dropout else None
+    loss, grads, inputs = model.loss(features, captions, rng=generator, inputs=True)
 
     N, T = captions.shape[0], captions.shape[1] - 1
     source = np.random.default_rng(2)  # drawn from as the model does: features, words, hidden states
@@ -119,8 +126,12 @@ def test_loss_and_gradients(options, dropout, rng):
         for (name, shape), p in zip(shapes.items(), rates, strict=True)
     }
     params = {name: torch.tensor(array, requires_grad=True) for name, array in model.params.items()}
-    expected = torch_loss(params, features, captions, noise, **options)
+    features = torch.tensor(features, requires_grad=True)
+    expected, vectors, hidden = torch_loss(params, features, captions, noise, **options)
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=1e-12)
-    for name, grad in grads.items():
-        np.testing.assert_allclose(grad, params[name].grad, rtol=1e-9, atol=1e-13, err_msg=name)
+    expected_grads = {name: array.grad for name, array in params.items()}
+    expected_grads |= {"features": features.grad, "words": vectors.grad}
+    expected_grads["hidden"] = torch.stack([each.grad for each in hidden], dim=1)
+    for name, grad in {**grads, **inputs._asdict()}.items():
+        np.testing.assert_allclose(grad, expected_grads[name], rtol=1e-9, atol=1e-13, err_msg=name)

@@ -8,7 +8,7 @@ from rnnlab.data import Vocabulary
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.decoding import Hypothesis
 from rnnlab.reporting import captions as captions_module
-from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
+from rnnlab.reporting.captions import attended_words, attention_picture, captions_picture, captions_text
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def test_one_line_for_each_image_or_for_each_caption(inputs):
 
 
 def test_images_are_those_of_the_data_s_folder(inputs, tmp_path, monkeypatch):
-    """Or of the current folder; addresses are fetched where it is asked for."""
+    """Addresses are fetched where it is asked for."""
     asked, missing = [], np.zeros((2, 2, 3), np.uint8)
 
     def read(*arguments, **options):
         asked.append((arguments, options))
         return missing
 
-    monkeypatch.setattr(captions_module, "image_from_url", read)
+    monkeypatch.setattr(captions_module, "named_image", read)
     captions = [[hypothesis(4, alignment=np.eye(4)[:2])]]
     for draw in (captions_picture, attention_picture):
         draw(tmp_path / "p.png", ["../1.png"], captions, inputs)
@@ -45,7 +45,7 @@ def test_images_are_those_of_the_data_s_folder(inputs, tmp_path, monkeypatch):
         draw(tmp_path / "p.png", ["1.png"], captions, inputs, images=[missing])
         assert asked == [
             (("../1.png", tmp_path), {"download": False}),
-            (("http://a/b.png", "."), {"download": True}),
+            (("http://a/b.png", None), {"download": True}),
         ]
         asked.clear()
 
@@ -57,5 +57,12 @@ def test_pictures_with_captions_and_with_attention(inputs, tmp_path):
     attention_picture(tmp_path / "attention.png", names, captions, inputs)
     for name in ("captions.png", "attention.png"):
         assert matplotlib.image.imread(tmp_path / name).ndim == 3
-    with pytest.raises(ValueError, match="captions have no alignments"):
+    with pytest.raises(ValueError, match="the caption has no alignment"):
         attention_picture(tmp_path / "attention.png", names[:1], [[hypothesis(4)]], inputs)
+
+
+def test_the_words_of_a_caption_have_their_attention(inputs):
+    weights = np.arange(12.0).reshape(3, 4)  # the last row is that of <END>
+    words, attention = attended_words(hypothesis(4, 5, alignment=weights), inputs)
+    assert words == ["a", "red"]
+    np.testing.assert_array_equal(attention, weights[:2])

@@ -105,7 +105,7 @@ def test_a_directory_without_a_checkpoint(tmp_path):
 def test_an_earlier_format(path):
     with h5py.File(path, "a") as file:
         file.attrs["format"] = np.bytes_("rnnlab checkpoint 1")
-    with pytest.raises(CheckpointError, match="found rnnlab checkpoint 1, expected .* 2: an earlier version"):
+    with pytest.raises(CheckpointError, match="found rnnlab checkpoint 1, expected .* 3: an earlier version"):
         load_checkpoint(path)
 
 
@@ -222,26 +222,51 @@ def test_truncated_anywhere(path):
             load_checkpoint(path)
 
 
-def test_damaged_anywhere(tmp_path, model, make_model, rng):
-    """A flipped byte gives another number or a CheckpointError, never an error of another kind."""
+def test_a_changed_byte_is_an_error_or_in_a_gap_of_the_file(tmp_path, model, rng):
     path = tmp_path / "x.h5"
-    save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
-    whole = path.read_bytes()
-    refused = 0
-    for place in rng.integers(len(whole), size=400):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+    save_checkpoint(path, Checkpoint(model.params, describe_model(model), preprocessing={"white": 255}))
+    whole, saved, refused = path.read_bytes(), content(load_checkpoint(path)), 0
+    for place in rng.permutation(len(whole))[:400]:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << rng.integers(8)]) + whole[place + 1 :])
         try:
-            load_checkpoint(path)
-            load_model(path, {"LinearModel": make_model})
+            assert content(load_checkpoint(path)) == saved
         except CheckpointError:
             refused += 1
-    assert refused > 10
+    assert refused > 300
+
+
+def content(checkpoint):
+    """All values of a checkpoint, for comparison."""
+    values = vars(checkpoint) | {
+        "parameters": (checkpoint.parameters.shapes, checkpoint.parameters.flat.tolist()),
+        "losses": checkpoint.losses.tolist(),
+    }
+    return json.dumps(values, sort_keys=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("parameters: W", lambda saved: saved.parameters["W"]),
+        ("optimiser: v", lambda saved: saved.optimiser["v"]),
+        ("losses", lambda saved: saved.losses),
+        ("preprocessing: features_mean", lambda saved: saved.preprocessing["features_mean"]),
+        ("vocabulary", lambda saved: np.bytes_("w\\u00f6rd77")),
+    ],
+)
+def test_the_damaged_array_is_named(path, checkpoint, name, values):
+    whole = bytearray(path.read_bytes())
+    place = whole.index(np.asarray(values(checkpoint)).tobytes())
+    whole[place + 3] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(CheckpointError, match=f"last.h5: {name}: found damaged values .*those that were wr"):
+        load_checkpoint(path)
 
 
 def test_another_librarys_file(tmp_path):
     with h5py.File(tmp_path / "weights.h5", "w") as file:
         file["model_weights"] = np.zeros(3)
-    with pytest.raises(CheckpointError, match="attribute format: found None, expected rnnlab checkpoint 2"):
+    with pytest.raises(CheckpointError, match="attribute format: found None, expected rnnlab checkpoint 3"):
         load_checkpoint(tmp_path / "weights.h5")
 
 

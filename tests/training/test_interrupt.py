@@ -5,18 +5,33 @@ import threading
 
 import pytest
 
-from rnnlab.training.interrupt import Interrupt
+from rnnlab.training.interrupt import Interrupt, Interrupted
 
 
-def test_the_second_ctrl_c_raises():
-    previous = signal.getsignal(signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_signal_raises(number, capfd):
+    previous = signal.getsignal(number)
     with Interrupt() as interrupt:
         assert not interrupt.requested
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         assert interrupt.requested
+        assert interrupt.received is number
+        assert capfd.readouterr().err.endswith(": saving a checkpoint; a second one ends at once\n")
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is previous
+    assert signal.getsignal(number) is previous
+
+
+def test_at_once_the_first_signal_raises():
+    with Interrupt() as interrupt:
+        with pytest.raises(Interrupted), interrupt.at_once():
+            signal.raise_signal(signal.SIGTERM)
+        assert interrupt.received is signal.SIGTERM
+    with Interrupt() as interrupt:
+        with interrupt.at_once():
+            pass
+        signal.raise_signal(signal.SIGTERM)
+        assert interrupt.requested
 
 
 def test_another_thread_receives_no_signals():

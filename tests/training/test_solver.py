@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rnnlab
+from rnnlab.training import Callback
 from rnnlab.training import checkpoint as checkpoints
 from rnnlab.training.checkpoint import load_checkpoint, load_model
 from rnnlab.training.nonfinite import NonFiniteError
@@ -292,7 +293,8 @@ def test_run_directory(model, make_data, tmp_path):
     solver.train()
     run = tmp_path / "runs" / "one"
     assert sorted(path.name for path in run.iterdir()) == [
-        *("best.h5", "config.json", "history.csv", "last.h5", "loss.png")
+        *(".lock", "best.h5", "best.previous.h5", "config.json", "history.csv", "last.h5"),
+        *("last.previous.h5", "loss.png"),
     ]
 
     config = json.loads((run / "config.json").read_text())
@@ -496,13 +498,41 @@ def test_ctrl_c_ends_after_the_iteration_and_training_can_go_on(
     np.testing.assert_array_equal(solver.model.params.flat, reference.model.params.flat)
 
 
-def test_ctrl_c_in_the_last_validation_changes_nothing(model, data):
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_validation_at_once_and_training_can_go_on(make_model, data, tmp_path, number, capfd):
+    signals = iter([False, True, False, False])
+
     def evaluate(model):
-        if len(solver.history) == 2:
-            signal.raise_signal(signal.SIGINT)
+        if next(signals):
+            signal.raise_signal(number)
+            pytest.fail("the validation goes on")
         return {"val_loss": 1.0}
 
-    solver = quiet(model, data, evaluate=evaluate)
+    solver = quiet(make_model(), data, evaluate=evaluate, run_dir=tmp_path)
     solver.train()
-    assert not solver.interrupted
+    assert solver.interrupted
+    assert solver.signal is number
+    assert (len(solver.history), len(solver.loss_history)) == (1, 14)
+    assert len(load_checkpoint(tmp_path / "last.h5").losses) == 14
+    name = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}[number]
+    assert f"{name}: saving a checkpoint; a second one ends at once" in capfd.readouterr().err
+    solver.train()
+    assert (solver.interrupted, solver.signal) == (False, None)
     assert len(solver.history) == 3
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_checkpoints_after_minutes(model, data, tmp_path, monkeypatch):
+    now, saved = [0.0], []
+    monkeypatch.setattr("rnnlab.training.solver.time.monotonic", lambda: now[0])
+
+    class Clock(Callback):
+        def on_step(self, solver, loss, grads):
+            now[0] += 30.0
+
+        def on_checkpoint(self, solver, path):
+            saved.append((path.name, solver.iteration))
+
+    quiet(model, data, run_dir=tmp_path, checkpoint_minutes=1.5, callbacks=[Clock()], num_epochs=1).train()
+    assert saved == [("last.h5", 4), ("best.h5", 7), ("last.h5", 7)]

@@ -15,7 +15,7 @@ from rnnlab.training.state import TrainingState
 @pytest.fixture
 def state(model, data):
     schedule = {"name": "step", "every": 1, "unit": "epochs", "factor": 0.5}
-    return TrainingState(Solver(model, data, schedule=schedule, verbose=False).options, data)
+    return TrainingState(Solver(model, data, batch_size=8, schedule=schedule, verbose=False).options, data)
 
 
 def iterate(state, losses):
@@ -91,7 +91,7 @@ def test_saved_and_loaded(state, model, data):
     state.rng.random()
     saved = json.loads(json.dumps(state.save()["solver"]))
     checkpoint = Checkpoint(model.params, {}, losses=np.array(state.losses), solver=saved)
-    other = TrainingState(Solver(model, data, verbose=False).options, data)
+    other = TrainingState(Solver(model, data, batch_size=8, verbose=False).options, data)
     other.load("run.h5", checkpoint, model.params.flat)
     assert (other.losses, other.order.batch, other.totals) == (state.losses, 2, state.totals)
     assert other.rng.random() == state.rng.random()
@@ -99,3 +99,33 @@ def test_saved_and_loaded(state, model, data):
         broken = Checkpoint(model.params, {}, solver={k: v for k, v in saved.items() if k != name})
         with pytest.raises(CheckpointError, match=f"run.h5: solver: {name}: found nothing"):
             other.load("run.h5", broken, model.params.flat)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"order": {"batch": -3}}, r"solver: found ValueError\('order: epoch 0, batch -3 of 7'\)"),
+        ({"order": {"batch": 8}}, "order: epoch 0, batch 8 of 7"),
+        ({"order": {"batch": "2"}}, "solver: found TypeError"),
+        ({"order": {"epoch": -1}}, "order: epoch -1, batch 2 of 7"),
+        (
+            {"order": {"epoch": 1}},
+            "losses: found 2 losses and 0 epochs in the history, expected 2 losses and 1",
+        ),
+        (
+            {"order": {"batch": 5}},
+            "losses: found 2 losses and 0 epochs in the history, expected 5 losses and 0",
+        ),
+        ({"order": {"generator": {"bit_generator": "MT19937"}}}, "solver: found ValueError"),
+        ({"losses": [3.0]}, "losses: found 1 losses and 0 epochs in the history, expected 2 losses"),
+    ],
+)
+def test_a_state_that_contradicts_itself_is_an_error(state, model, data, changes, message):
+    iterate(state, [3.0, 2.0])
+    saved = json.loads(json.dumps(state.save()["solver"]))
+    losses = np.array(changes.get("losses", state.losses))
+    saved["order"] |= changes.get("order", {})
+    checkpoint = Checkpoint(model.params, {}, losses=losses, solver=saved)
+    other = TrainingState(Solver(model, data, batch_size=8, verbose=False).options, data)
+    with pytest.raises(CheckpointError, match=f"run.h5: .*{message}"):
+        other.load("run.h5", checkpoint, model.params.flat)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import h5py
 import numpy as np
 from tqdm import tqdm
 
@@ -16,7 +15,7 @@ from rnnlab.data.photographs.encoder import BATCH_SIZE, ImageEncoder
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.photographs.parts import Parts
 from rnnlab.data.photographs.reading import read_photograph
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_hdf5
 from rnnlab.reading import PathLike, check_regular, mismatch
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
@@ -140,7 +139,7 @@ def extract_features(
         encoding = replace(encoding, projection=fitted.projection().after(encoding.projection))
         project, explained = fitted.projection().apply, fitted.explained
     shape = (*encoder.shape[:-1], pca_components or D)
-    with atomic_write(out) as temporary, h5py.File(temporary, "w") as file:
+    with atomic_hdf5(out) as file:
         dataset = file.create_dataset("features", shape=(count, *shape), dtype=encoding.dtype)
         names: list[str] = []
         for part_names, features in parts.read(wanted):

@@ -13,11 +13,10 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from rnnlab.data.hdf5 import fixed_length, read_dataset, read_json, read_names
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_hdf5, atomic_write
 from rnnlab.hdf5_objects import open_hdf5
 
 _SETTINGS = "encoder.json"
@@ -58,7 +57,7 @@ class Parts:
     def add(self, names: Sequence[str], features: np.ndarray) -> None:
         """Write another part."""
         path = self.folder / f"part-{len(self._paths):05}.h5"
-        with atomic_write(path) as temporary, h5py.File(temporary, "w") as file:
+        with atomic_hdf5(path) as file:
             file["features"], file["filenames"] = features, fixed_length(names)
         self._paths.append(path)
         self.names += names

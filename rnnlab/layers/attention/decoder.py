@@ -175,6 +175,7 @@ def attentive_backward(
     dfinal: State | None = None,
     into: Params | None = None,
     memory_gradient: bool = True,
+    whole_dh: Array | None = None,
 ) -> tuple[Array, State, Array | None, dict[str, Array]]:
     """Backward of :func:`attentive_forward`.
 
@@ -192,6 +193,9 @@ def attentive_backward(
         Arrays that the parameters' gradients are added into, instead of fresh ones; others are left alone.
     memory_gradient : bool
         Whether to compute dmemory, which features from a file do not need.
+    whole_dh : (N, T, H), optional
+        Overwritten with the whole gradient of the loss with respect to each h_t: ``dh``, what comes back
+        from later steps through the cell and the attention, and ``dfinal``. Zero in padding.
 
     Returns
     -------
@@ -213,7 +217,9 @@ def attentive_backward(
         function, attentions, params, grads, packing, dcontexts, dweights or {}, x.dtype
     )
     finals = (None,) * len(recurrence.states) if dfinal is None else tuple(dfinal)
-    dx, dstate = run_backward(function, dh, recurrence, grads, dfinal=finals, contexts=contexts)
+    dx, dstate = run_backward(
+        function, dh, recurrence, grads, dfinal=finals, contexts=contexts, whole_dh=whole_dh
+    )
     contexts.finish()
     dmemory = None
     if memory_gradient and memory_shape is not None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rnnlab.layers.checks import check_rng, check_shapes, gradient_arrays, ops_of
+from rnnlab.layers.checks import check_gradient, check_rng, check_shapes, gradient_arrays, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Params, Step, cell_for
 from rnnlab.layers.recurrent.functional import FunctionalCell
@@ -179,8 +179,12 @@ def run_backward(
     *,
     dfinal: tuple[Array | None, ...],
     contexts: ContextsBackward | None = None,
+    whole_dh: Array | None = None,
 ) -> tuple[Array, State]:
-    """The backward loop: add gradients into ``grads``; return those of x and of the initial states."""
+    """The backward loop: add gradients into ``grads``; return those of x and of the initial states.
+
+    The whole gradient of each h_t is written into ``whole_dh`` (N, T, H), zero in padding, if it is given.
+    """
     x, states, gates, saved, params, _, cell, draws, packing = cache
     ops, H, G = ops_of(function, dh=dh, x=x), states[0].shape[1], params["Wx"].shape[1]
     if len(dfinal) != len(states):
@@ -192,7 +196,11 @@ def run_backward(
     run, workspace = CellRun(cell, draws, params, states[0][: len(x)]), draws.gradient_workspace(ops, grads)
     rows_x, rows_dh, to_x = as_rows(x), as_rows(dh), ops.prepacked(params["Wx"].T)
     dx, t = packing.unpacked(x.shape[2], x), len(packing.offsets) - 1
-    chunked = run.chunked if contexts is None else None
+    whole: Any = None  # (N T, H)
+    if whole_dh is not None:
+        check_gradient(function, whole_dh, dh.shape, x.dtype, "whole_dh")
+        whole = packing.unpacked(H, x)
+    chunked = run.chunked if contexts is None and whole is None else None
     for chunk in reversed(packing.chunks(G)):
         dh_chunk, da = packing.pack(rows_dh, chunk), ops.empty((chunk.size, G), x.dtype)
         if chunked is not None:
@@ -206,10 +214,14 @@ def run_backward(
                 dh_now += dh_chunk[here]
                 if contexts is not None:
                     contexts.before_step(rows, dh_now)
+                if whole is not None:
+                    dh_chunk[here] = dh_now
                 step = run.step(gates[rows], prev, _part(states, after), saved[rows], rows.start)
                 run.backward(step, dnow, da[here])
                 if contexts is not None:
                     contexts.after_step(t, rows, da[here], prev[0], dh_now)
+        if whole is not None:
+            packing.unpack(dh_chunk, chunk, whole)
         x_chunk = packing.pack(rows_x, chunk)
         ops.matmul_add(x_chunk.T, da, grads["Wx"])
         ops.matmul_into(da, to_x, x_chunk)  # the memory of the inputs, which are not needed any more
@@ -220,6 +232,8 @@ def run_backward(
         if contexts is not None:
             contexts.add_gradients(chunk.rows, h, da)
     draws.finish(ops, workspace, grads)
+    if whole_dh is not None:
+        whole_dh[...] = whole.reshape(whole_dh.shape)
     return dx.reshape(x.shape), tuple(map(packing.unsort, dstate))
 
 
@@ -310,6 +324,7 @@ def recurrent_backward(
     *,
     dfinal: State | None = None,
     into: Mapping[str, Array] | None = None,
+    whole_dh: Array | None = None,
 ) -> tuple[Array, State, dict[str, Array]]:
     """Backward of :func:`recurrent_forward`.
 
@@ -321,6 +336,10 @@ def recurrent_backward(
         Gradients with respect to the final state.
     into : mapping of str to array, optional
         Arrays that the parameters' gradients are added into, instead of fresh ones; others are left alone.
+    whole_dh : (N, T, H), optional
+        Overwritten with the whole gradient of the loss with respect to each h_t: ``dh``, what comes back
+        from later steps, and ``dfinal``. Zero in padding: the last real state gets the gradients of its
+        copies there. An LSTM then runs step by step, so that results may differ by rounding.
 
     Returns
     -------
@@ -337,7 +356,7 @@ def recurrent_backward(
     check_cache(function, cache)
     grads = gradients_of(function, cache.params, cache.x, into)
     finals = (None,) * len(cache.states) if dfinal is None else tuple(dfinal)
-    dx, dstate = run_backward(function, dh, cache, grads, dfinal=finals)
+    dx, dstate = run_backward(function, dh, cache, grads, dfinal=finals, whole_dh=whole_dh)
     return dx, dstate, grads
 
 

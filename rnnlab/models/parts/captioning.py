@@ -92,7 +92,6 @@ def build_decoder(
             score=options["attention"] or "additive",
             selector=options["selector"],
             target=options["target_attention"],
-            memory_gradient=reviewer.blocks > 0,
         )
     if image_input == "first_input":
         return FirstInputDecoder(recurrence, word_dim, hidden_dim)

@@ -12,6 +12,7 @@ of a part, each decoder has ``start`` and ``advance`` for decoding, which run th
 
     decoder.forward(params, words, source, lengths, rng) -> decoded, cache
     decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
+        whole_dh=array        is overwritten with the whole gradient of each hidden state, (N, T, H)
     decoder.start(params, source)                   -> state
     decoder.advance(words, state)                   -> decoded, state          of one step
 """
@@ -65,9 +66,11 @@ class RecurrentDecoder:
         hidden, cache = self.layer.forward(params, inputs, source.state, lengths, rng)
         return Decoded(hidden, first=_first(source)), cache
 
-    def backward(self, ddecoded: Decoded, cache: Any, grads: Params) -> tuple[Array, Source]:
+    def backward(
+        self, ddecoded: Decoded, cache: Any, grads: Params, *, whole_dh: Array | None = None
+    ) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
-        dx, dstate = self.layer.backward(ddecoded.hidden, cache, grads)
+        dx, dstate = self.layer.backward(ddecoded.hidden, cache, grads, whole_dh=whole_dh)
         _add_first(ddecoded, dstate)
         if not self.image_dim:
             return dx, Source(dstate)
@@ -99,13 +102,19 @@ class FirstInputDecoder(RecurrentDecoder):
         )
         return Decoded(_copy(decoded.hidden[:, 1:]), first=_copy(decoded.hidden[:, 0])), cache
 
-    def backward(self, ddecoded: Decoded, cache: Any, grads: Params) -> tuple[Array, Source]:
+    def backward(
+        self, ddecoded: Decoded, cache: Any, grads: Params, *, whole_dh: Array | None = None
+    ) -> tuple[Array, Source]:
         """As in :class:`RecurrentDecoder`."""
         N, T, H = ddecoded.hidden.shape
-        dall = ops_for(ddecoded.hidden).empty((N, T + 1, H), ddecoded.hidden.dtype)
+        ops, dtype = ops_for(ddecoded.hidden), ddecoded.hidden.dtype
+        dall = ops.empty((N, T + 1, H), dtype)
         dall[:, 0] = 0 if ddecoded.first is None else ddecoded.first
         dall[:, 1:] = ddecoded.hidden
-        dinputs, dsource = super().backward(Decoded(dall), cache, grads)
+        whole: Any = None if whole_dh is None else ops.empty((N, T + 1, H), dtype)
+        dinputs, dsource = super().backward(Decoded(dall), cache, grads, whole_dh=whole)
+        if whole_dh is not None:
+            whole_dh[...] = whole[:, 1:]
         return _copy(dinputs[:, 1:]), dsource._replace(image=_copy(dinputs[:, 0]))
 
     def start(self, params: Params, source: Source) -> tuple[State, Array | None]:
@@ -143,10 +152,12 @@ class FactoredDecoder:
         )
         return decoded, (first, second)
 
-    def backward(self, ddecoded: Decoded, cache: Any, grads: Any) -> tuple[Array, Source]:
+    def backward(
+        self, ddecoded: Decoded, cache: Any, grads: Any, *, whole_dh: Array | None = None
+    ) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
         first, second = cache
-        dhidden, dabove = self.second.backward(ddecoded, second, grads.scope("layer2_"))
+        dhidden, dabove = self.second.backward(ddecoded, second, grads.scope("layer2_"), whole_dh=whole_dh)
         dwords, dbelow = self.first.backward(Decoded(dhidden), first, grads.scope("layer1_"))
         return dwords, Source(dbelow.state + dabove.state, dabove.image)
 
@@ -187,8 +198,6 @@ class AttentiveDecoder:
         Whether a gate scales the memory's context.
     target : bool
         Whether to attend to the past states.
-    memory_gradient : bool
-        Whether to compute the gradient of the memory, which is not needed if the memory is data.
     """
 
     def __init__(
@@ -202,7 +211,6 @@ class AttentiveDecoder:
         score: AttentionScore = "additive",
         selector: bool = False,
         target: bool = False,
-        memory_gradient: bool = True,
     ) -> None:
         self._options: dict[str, Any] = {
             "cell": recurrence.cell, "score": score, "selector": selector, "target": target
@@ -218,7 +226,6 @@ class AttentiveDecoder:
         self.context_dim = memory_dim + (hidden_dim if target else 0)
         self.num_states = recurrence.cell.num_states
         self.attends_to_source = memory_dim > 0
-        self._memory_gradient = memory_gradient
 
     def shapes(self) -> Shapes:
         """As in :func:`~rnnlab.layers.attention.decoder.attentive_shapes`."""
@@ -238,17 +245,21 @@ class AttentiveDecoder:
             **self._memory_of(source),
             **self._options,
         )
-        return Decoded(hidden, contexts, weights, _first(source)), cache
+        return Decoded(hidden, contexts, weights, _first(source)), (cache, source.memory_gradient)
 
-    def backward(self, ddecoded: Decoded, cache: Any, grads: Params) -> tuple[Array, Source]:
+    def backward(
+        self, ddecoded: Decoded, cache: Any, grads: Params, *, whole_dh: Array | None = None
+    ) -> tuple[Array, Source]:
         """Add the parameters' gradients; return dwords (N, T, W) and the gradient of the source."""
+        attentive, memory_gradient = cache
         dwords, dstate, dmemory, _ = attentive_backward(
             ddecoded.hidden,
             ddecoded.contexts,
-            cache,
+            attentive,
             dweights=ddecoded.weights,
             into=grads,
-            memory_gradient=self._memory_gradient,
+            memory_gradient=memory_gradient,
+            whole_dh=whole_dh,
         )
         _add_first(ddecoded, dstate)
         return dwords, Source(dstate, memory=dmemory)

@@ -45,7 +45,9 @@ class WordEmbedding:
         words, dropped = dropout_forward(words, self.dropout, rng=rng)
         return words, (looked_up, dropped)
 
-    def backward(self, dwords: Array, cache: Any, grads: Parameters) -> None:
-        """Add the gradient of the word vectors."""
+    def backward(self, dwords: Array, cache: Any, grads: Parameters) -> Array:
+        """Add the gradient of the matrix; return that of the word vectors before dropout, (N, T, W)."""
         looked_up, dropped = cache
-        word_embedding_backward(dropout_backward(dwords, dropped), looked_up, into=grads[self._name])
+        dwords = dropout_backward(dwords, dropped)
+        word_embedding_backward(dwords, looked_up, into=grads[self._name])
+        return dwords

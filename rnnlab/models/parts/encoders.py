@@ -24,6 +24,7 @@ from rnnlab.layers import (
     tanh_backward,
     tanh_forward,
 )
+from rnnlab.models.parts.features import Features
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array, Shapes, State
@@ -40,6 +41,7 @@ class Source(NamedTuple):
     mask: Array | None = None  # (N, L), true for the real slots of the memory
     alignment: Array | None = None  # (N, L, M), of thought vectors: their attention weights over the encoder
     zero_state: bool = False  # whether the state is zero and does not depend on the source
+    memory_gradient: bool = True  # whether the memory's gradient is needed; that of data may not be
 
 
 ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -144,7 +146,8 @@ class RegionEncoder:
     """The decoder attends to the image's regions; their mean, or a global vector, gives the initial state.
 
     :class:`InitialStateEncoder` projects the mean (Xu et al. 2015, section 3.1.2) or the global vector (Chen
-    et al. 2018) to the initial state. Features are data and get no gradient.
+    et al. 2018) to the initial state. The regions are data: their gradient is computed only if the model sets
+    ``memory_gradient`` of the source.
 
     Parameters
     ----------
@@ -161,17 +164,23 @@ class RegionEncoder:
         """As in :class:`InitialStateEncoder`."""
         return self.initial_state.shapes()
 
-    def forward(
-        self, params: Parameters, features: Array | tuple[Array, Array], *, rng: Random = None
-    ) -> tuple[Source, Any]:
+    def forward(self, params: Parameters, features: Features, *, rng: Random = None) -> tuple[Source, Any]:
         """Features (N, L, D), or these and (N, G), to a memory (N, L, D) and a state of arrays (N, H)."""
         regions, vector = features if isinstance(features, tuple) else (features, None)
-        regions, _ = dropout_forward(regions, self.dropout, rng=rng)
+        regions, dropped = dropout_forward(regions, self.dropout, rng=rng)
+        from_mean = vector is None
         if vector is None:
             vector = regions.mean(axis=1)
         source, cache = self.initial_state.forward(params, vector, rng=rng)
-        return source._replace(memory=regions), cache
+        return source._replace(memory=regions, memory_gradient=False), (dropped, from_mean, cache)
 
-    def backward(self, dsource: Source, cache: Any, grads: Parameters) -> None:
-        """Add the parameters' gradients."""
-        self.initial_state.backward(dsource, cache, grads)
+    def backward(self, dsource: Source, cache: Any, grads: Parameters) -> Features | None:
+        """Add the parameters' gradients; return that of the features, None if the memory's is not given."""
+        dropped, from_mean, projected = cache
+        dvector = self.initial_state.backward(dsource, projected, grads)
+        if dsource.memory is None:
+            return None
+        if not from_mean:
+            return dropout_backward(dsource.memory, dropped), dvector
+        dregions = dsource.memory + dvector[:, None] / dsource.memory.shape[1]
+        return dropout_backward(dregions, dropped)

@@ -72,9 +72,14 @@ class RecurrentLayer:
         )
         return h, cache
 
-    def backward(self, dh: Array, cache: Any, grads: Params) -> tuple[Array, State]:
-        """Add the parameters' gradients; return the gradients of the inputs and of the initial state."""
-        dx, dstate, _ = recurrent_backward(dh, cache, into=grads)
+    def backward(
+        self, dh: Array, cache: Any, grads: Params, *, whole_dh: Array | None = None
+    ) -> tuple[Array, State]:
+        """Add the parameters' gradients; return the gradients of the inputs and of the initial state.
+
+        The whole gradient of each hidden state is written into ``whole_dh`` (N, T, H), if it is given.
+        """
+        dx, dstate, _ = recurrent_backward(dh, cache, into=grads, whole_dh=whole_dh)
         return dx, dstate
 
     def decoding_step(self, params: Params, like: Array) -> RecurrentStep:
@@ -118,7 +123,13 @@ class StackedLayers:
             caches.append(cache)
         return x, caches
 
-    def backward(self, dh: Array, caches: Any, grads: Any) -> None:
-        """Add the parameters' gradients from the gradient of the last layer's states, (N, T, H)."""
+    def backward(self, dh: Array, caches: Any, grads: Any, *, whole_dh: Array | None = None) -> Array:
+        """Add the parameters' gradients; return the gradient of the inputs, (N, T, D).
+
+        ``dh`` and ``whole_dh`` (N, T, H) are gradients of the last layer's states, as in
+        :class:`RecurrentLayer`.
+        """
         for (prefix, layer), cache in zip(reversed(self._layers.items()), reversed(caches), strict=True):
-            dh, _ = layer.backward(dh, cache, grads.scope(prefix))
+            dh, _ = layer.backward(dh, cache, grads.scope(prefix), whole_dh=whole_dh)
+            whole_dh = None
+        return dh

@@ -95,8 +95,6 @@ class Reviewer:
     num_states : int
         Number of arrays in the decoder's state. If its cell has no cell state, the reviewer's is dropped;
         arrays after the second start at zero.
-    memory_gradient : bool
-        Whether to compute the gradient of the encoder's memory, which is not needed if the memory is data.
     """
 
     num_states = 2  # of the encoder: h0 and c0
@@ -109,7 +107,6 @@ class Reviewer:
         hidden_dim: int,
         attention_dim: int,
         num_states: int,
-        memory_gradient: bool,
     ) -> None:
         blocks, self.steps, inter, intra, self._dropout = options
         self.blocks = blocks or 0
@@ -126,7 +123,7 @@ class Reviewer:
             ),
         )
         self.memory_dim = hidden_dim
-        self._decoder_states, self._memory_gradient = num_states, memory_gradient
+        self._decoder_states = num_states
 
     def shapes(self) -> Shapes:
         """As in :func:`~rnnlab.layers.review.review_shapes`, with the prefix "reviewer_"."""
@@ -146,7 +143,8 @@ class Reviewer:
         zeros = [ops_for(state[0]).zeros(state[0].shape, state[0].dtype)] * (self._decoder_states - 2)
         state = (*state[: self._decoder_states], *zeros)
         memory, alignment = thoughts[-1], weights[-1][0]
-        return Reviewed(Source(state, memory=memory, alignment=alignment), thoughts, weights), cache
+        reviewed = Reviewed(Source(state, memory=memory, alignment=alignment), thoughts, weights)
+        return reviewed, (cache, source.memory_gradient)
 
     def backward(
         self, dsource: Source, dthoughts: Sequence[Array | None], cache: Any, grads: Parameters
@@ -156,14 +154,15 @@ class Reviewer:
         ``dthoughts`` are the gradients of each block's thought vectors, except those that come from the
         decoder.
         """
+        review, memory_gradient = cache
         last = dsource.memory if dthoughts[-1] is None else dthoughts[-1] + dsource.memory
         dstate = (*dsource.state[:2], *[None] * (2 - len(dsource.state)))
         dmemory, dstate, _ = review_backward(
             [*dthoughts[:-1], last],
             dstate,
-            cache,
+            review,
             into=grads.scope(PREFIX),
-            memory_gradient=self._memory_gradient,
+            memory_gradient=memory_gradient,
         )
         return Source(dstate, memory=dmemory)
 
@@ -192,7 +191,7 @@ class NoReviewer:
 
 
 def build_reviewer(
-    model: str, options: Mapping[str, Any], *, memory_dim: int, num_states: int, memory_gradient: bool
+    model: str, options: Mapping[str, Any], *, memory_dim: int, num_states: int
 ) -> Reviewer | NoReviewer:
     """The reviewer from a model's options, or its absence.
 
@@ -206,8 +205,6 @@ def build_reviewer(
         Size of a vector of the encoder's memory.
     num_states : int
         Number of arrays in the decoder's state.
-    memory_gradient : bool
-        Whether the encoder's memory needs a gradient.
 
     Raises
     ------
@@ -228,5 +225,4 @@ def build_reviewer(
         hidden_dim=options["hidden_dim"],
         attention_dim=options["attention_dim"] or options["hidden_dim"],
         num_states=num_states,
-        memory_gradient=memory_gradient,
     )

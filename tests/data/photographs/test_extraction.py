@@ -122,7 +122,7 @@ def test_a_kill_loses_one_part(photographs, network, tmp_path):
 
 def test_parts_of_other_settings_are_refused(photographs, encoder, tmp_path, monkeypatch):
     paths = find_photographs([photographs])
-    monkeypatch.setattr(extraction, "atomic_write", interrupt)
+    monkeypatch.setattr(extraction, "atomic_hdf5", interrupt)
     with pytest.raises(KeyboardInterrupt):
         extract(paths, tmp_path / "f.h5", encoder)
     monkeypatch.undo()

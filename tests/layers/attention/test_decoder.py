@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnlab.gradcheck.numeric import projected_check
+from rnnlab.gradcheck.numeric import eval_numerical_gradient, projected_check, relative_distance
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 
 from ..attending import any_batch, batch, every_cell, every_part, every_score, options_of
 from ..reference import CELLS, CupyArray, assert_gradients, assert_same, every_dtype, spoil
+from ..shifted import shift_states
 
 
 @every_cell
@@ -37,6 +38,26 @@ def test_it_is_the_equations(cell, score, parts, ragged, rng):
 def test_gradients(cell, score, parts, rng):
     b = batch(rng, cell, score, H=3, C=2, **options_of(parts))
     assert_gradients(b.forward, b.backward, b.arrays, rng)
+
+
+@every_cell
+@every_part
+@pytest.mark.parametrize("ragged", [False, True], ids=["full", "ragged"])
+def test_the_whole_gradient_of_each_state(cell, parts, ragged, rng, monkeypatch):
+    """Through the cell, and through the steps that attend from the state or to it."""
+    b = batch(rng, cell, **options_of(parts, ragged=ragged))
+    *outs, cache = b.forward()
+    douts = [rng.standard_normal(out.shape) for out in outs]
+    shift, whole = np.zeros(outs[0].shape), np.full(outs[0].shape, np.nan)
+    expected = b.backward(*douts, cache)
+    assert_same(b.backward(*douts, cache, whole_dh=whole), expected)
+    shift_states(monkeypatch, b.arrays["Wh"], shift, b.lengths)
+
+    def loss(_):
+        *shifted, _ = b.forward()
+        return float(sum((out * dout).sum() for out, dout in zip(shifted, douts, strict=True)))
+
+    assert relative_distance(whole, eval_numerical_gradient(loss, shift, verbose=False)) < 1e-8
 
 
 @every_cell

@@ -3,9 +3,13 @@ import re
 import numpy as np
 import pytest
 
+from rnnlab.gradcheck.numeric import eval_numerical_gradient, relative_distance
 from rnnlab.layers import gru_backward, lstm_backward, lstm_forward, recurrent_backward, recurrent_forward
 from rnnlab.layers.recurrent import packing
 from rnnlab.layers.recurrent.cell import cell_for
+
+from ..shifted import shift_states
+from .peephole import PeepholeLSTM
 
 N, T, D, H = 4, 7, 3, 5
 LENGTHS = np.array([7, 0, 3, 5])
@@ -82,6 +86,43 @@ def test_a_mask_is_lengths(cell, rng):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("cell", [*CELLS, PeepholeLSTM()], ids=[*CELLS, "peephole_lstm"])
+@pytest.mark.parametrize("regularisation", [{}, REGULARISED], ids=["plain", "regularised"])
+@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "ragged"])
+def test_the_whole_gradient_of_each_state(cell, regularisation, lengths, rng, monkeypatch):
+    """Against numeric gradients, for several chunks; it changes the other gradients by rounding only."""
+    monkeypatch.setattr(packing, "_CHUNK_ROWS", 8)
+    monkeypatch.setattr(packing, "_CHUNK_NUMBERS", 1)
+    if not isinstance(cell, str) and regularisation:
+        regularisation = {name: rate for name, rate in regularisation.items() if "recurrent" not in name}
+    x, state, params = batch(rng, cell)
+    options = {"cell": cell, "lengths": lengths, "regularisation": regularisation}
+    dh, shift, whole = rng.standard_normal((N, T, H)), np.zeros((N, T, H)), np.full((N, T, H), np.nan)
+    dfinal = tuple(rng.standard_normal((N, H)) for _ in state)
+
+    def run():
+        return recurrent_forward(x, state, params, rng=np.random.default_rng(3), **options)
+
+    _, _, cache = run()
+    dx, dstate, dparams = recurrent_backward(dh, cache, dfinal=dfinal, whole_dh=whole)
+    expected_dx, expected_dstate, expected = recurrent_backward(dh, cache, dfinal=dfinal)
+    for one, other in zip(
+        (dx, *dstate, *dparams.values()), (expected_dx, *expected_dstate, *expected.values()), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+
+    shift_states(monkeypatch, params["Wh"], shift, lengths)
+
+    def loss():
+        h, final, _ = run()
+        return float((h * dh).sum() + sum((f * df).sum() for f, df in zip(final, dfinal, strict=True)))
+
+    numeric = eval_numerical_gradient(lambda _: loss(), shift, verbose=False)
+    assert relative_distance(whole, numeric) < 1e-8
+    if lengths is not None:
+        np.testing.assert_array_equal(whole[np.arange(T) >= lengths[:, None]], 0)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -126,6 +167,9 @@ def test_gradients_that_do_not_fit(rng):
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             recurrent_backward(dh, cache, dfinal=dfinal)
+    message = "recurrent_backward: whole_dh has shape (4, 7), expected (4, 7, 5)"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        recurrent_backward(h, cache, whole_dh=h[:, :, 0])
     with pytest.raises(ValueError, match="recurrent_backward: into: params has no Wh, b"):
         recurrent_backward(h, cache, into={"Wx": np.zeros_like(params["Wx"])})
 

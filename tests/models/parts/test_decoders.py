@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rnnlab.gradcheck.cases import CELLS
+from rnnlab.gradcheck.numeric import eval_numerical_gradient, relative_distance
 from rnnlab.models.parts.decoders import (
     AttentiveDecoder,
     Decoded,
@@ -13,6 +14,7 @@ from rnnlab.models.parts.decoders import (
 )
 from rnnlab.models.parts.encoders import Source
 
+from ...layers.shifted import shift_states
 from .checks import LENGTHS, H, N, P, T, W, assert_part, random_parameters, recurrence
 
 DECODERS = {
@@ -124,6 +126,40 @@ def test_attentive_decoder(memory_dim, target, rng):
 
     assert_part(part, forward, backward, inputs, rng)
     assert part.context_dim == memory_dim + H * target
+
+
+def test_the_gradient_of_the_memory_may_be_left_out(rng):
+    part = AttentiveDecoder(recurrence("gru"), W, H, memory_dim=P, attention_dim=3)
+    params, words = random_parameters(part, rng), rng.standard_normal((N, T, W))
+    source = Source((rng.standard_normal((N, H)),), memory=rng.standard_normal((N, 2, P)))
+    results = []
+    for needed in (True, False):
+        decoded, cache = part.forward(params, words, source._replace(memory_gradient=needed), LENGTHS)
+        grads = params.zeros_like()
+        dwords, dsource = part.backward(Decoded(np.cos(decoded.hidden)), cache, grads)
+        assert (dsource.memory is not None) == needed
+        results.append((dwords, dsource.state[0], grads.flat))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@every_decoder
+def test_the_whole_gradient_of_the_states(decoder, rng, monkeypatch):
+    """Of the layer whose states the decoder returns, at the words' steps."""
+    part = DECODERS[decoder](recurrence("lstm"))
+    params, words = random_parameters(part, rng), rng.standard_normal((N, T, W))
+    image = None if decoder == "initial_state" else rng.standard_normal((N, W if "first" in decoder else P))
+    source = Source(tuple(rng.standard_normal((N, H)) for _ in range(part.num_states)), image)
+    decoded, cache = part.forward(params, words, source, LENGTHS)
+    whole, shift = np.full((N, T, H), np.nan), np.zeros((N, T, H))
+    part.backward(Decoded(np.cos(decoded.hidden)), cache, params.zeros_like(), whole_dh=whole)
+    recurrent = params["layer2_Wh" if decoder == "second_layer" else "Wh"]
+    shift_states(monkeypatch, recurrent, shift, LENGTHS, early=int(decoder == "first_input"))
+
+    def loss(_):
+        return float(np.sin(part.forward(params, words, source, LENGTHS)[0].hidden).sum())
+
+    assert relative_distance(whole, eval_numerical_gradient(loss, shift, verbose=False)) < 1e-8
 
 
 def test_attentive_decoder_decodes_as_it_trains(rng):

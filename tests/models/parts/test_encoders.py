@@ -46,20 +46,44 @@ def test_image_vector_encoder(rng):
 
 
 @pytest.mark.parametrize("global_dim", [None, P])
-def test_region_encoder(global_dim, rng):
-    part = RegionEncoder(InitialStateEncoder(global_dim or D, H, 1, activation="tanh"))
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_region_encoder(global_dim, dropout, rng):
+    initial_state = InitialStateEncoder(
+        global_dim or D, H, 1, activation="tanh", dropout=dropout if global_dim else 0.0
+    )
+    part = RegionEncoder(initial_state, dropout=dropout)
+    inputs = {"regions": rng.standard_normal((N, 2, D))}
+    if global_dim:
+        inputs["vector"] = rng.standard_normal((N, P))
+
+    def forward(params, regions, vector=None):
+        features = regions if vector is None else (regions, vector)
+        source, cache = part.forward(params, features, rng=dropout_rng())
+        assert source.image is None
+        assert not source.memory_gradient
+        return source.memory, *source.state, cache
+
+    def backward(dmemory, dstate, cache, grads):
+        dfeatures = part.backward(Source((dstate,), memory=dmemory), cache, grads)
+        return dfeatures if global_dim else (dfeatures,)
+
+    assert_part(part, forward, backward, inputs, rng)
+
+
+@pytest.mark.parametrize("global_dim", [None, P])
+def test_regions_without_a_gradient_of_the_memory(global_dim, rng):
+    part = RegionEncoder(InitialStateEncoder(global_dim or D, H, 1))
     regions, vector = rng.standard_normal((N, 2, D)), rng.standard_normal((N, P))
     features = regions if global_dim is None else (regions, vector)
-
-    def forward(params):
-        source, cache = part.forward(params, features, rng=dropout_rng())
-        np.testing.assert_array_equal(source.memory, regions)
-        assert source.image is None
-        return *source.state, cache
 
     def backward(dstate, cache, grads):
         assert part.backward(Source((dstate,)), cache, grads) is None
         return ()
+
+    def forward(params):
+        source, cache = part.forward(params, features)
+        np.testing.assert_array_equal(source.memory, regions)
+        return *source.state, cache
 
     assert_part(part, forward, backward, {}, rng)
 

@@ -45,11 +45,25 @@ def test_steps_are_the_sequence(cell, rng):
 def test_gradients_of_a_stack(num_layers, rng):
     part, x = StackedLayers(recurrence("gru"), D, 2, num_layers), rng.standard_normal((N, T, D))
 
-    def backward(dh, cache, grads):
-        part.backward(dh, cache, grads)
-        return ()
+    def forward(params, x):
+        return part.forward(params, x, LENGTHS)
 
-    assert_part(part, lambda params: part.forward(params, x, LENGTHS), backward, {}, rng)
+    def backward(dh, cache, grads):
+        return (part.backward(dh, cache, grads),)
+
+    assert_part(part, forward, backward, {"x": x}, rng)
+
+
+def test_the_whole_gradient_of_a_stack_is_that_of_its_last_layer(rng):
+    part, x = StackedLayers(recurrence("gru"), D, H, 2), rng.standard_normal((N, T, D))
+    params = random_parameters(part, rng)
+    h, (_, last) = part.forward(params, x, LENGTHS)
+    found, expected = np.empty_like(h), np.empty_like(h)
+    part.backward(h, part.forward(params, x, LENGTHS)[1], params.zeros_like(), whole_dh=found)
+    RecurrentLayer(recurrence("gru"), H, H).backward(
+        h, last, params.zeros_like().scope("layer2_"), whole_dh=expected
+    )
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_names_and_layers_of_a_stack(rng):

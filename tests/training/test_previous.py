@@ -1,0 +1,83 @@
+"""The checkpoint before the last one."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
+from rnnlab.training.previous import keep_previous, or_previous
+from rnnlab.training.solver import Solver
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
+
+def damage(path):
+    content = bytearray(path.read_bytes())
+    content[content.index(load_checkpoint(path).parameters["b"].tobytes())] ^= 4
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_what_is_kept(tmp_path, monkeypatch, links):
+    if not links:
+        monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError("no hard links")))
+    path = tmp_path / "last.h5"
+    keep_previous(path)
+    assert not list(tmp_path.iterdir())
+    for content in ("one", "two"):
+        path.write_text(content)
+        keep_previous(path)
+        assert path.read_text() == (tmp_path / "last.previous.h5").read_text() == content
+        assert len(list(tmp_path.iterdir())) == 2
+        path.unlink()
+
+
+def test_a_run_resumes_from_the_checkpoint_before_a_damaged_one(make_model, data, tmp_path, capsys):
+    options = {"num_epochs": 3, "batch_size": 8, "seed": 5, "verbose": False, "restore_best": False}
+    reference = Solver(make_model(), data, **options)
+    reference.train()
+    Solver(make_model(), data, run_dir=tmp_path, **options).train()
+    assert len(load_checkpoint(tmp_path / "last.previous.h5").history) == 2
+    damage(tmp_path / "last.h5")
+    solver = Solver.resume(tmp_path, make_model(), data)
+    error = capsys.readouterr().err
+    assert f"{tmp_path / 'last.h5'}: " in error
+    assert error.endswith(". The checkpoint before it takes its place.\n")
+    assert len(solver.history) == 2
+    assert (tmp_path / "last.damaged.h5").exists()
+    assert not (tmp_path / "last.previous.h5").exists()
+    solver.train()
+    assert solver.loss_history == reference.loss_history
+    assert (solver.model.params.flat == reference.model.params.flat).all()
+
+
+def test_the_best_parameters_of_before(make_model, data, tmp_path, capsys):
+    scores = iter([3.0, 2.0, 4.0])
+
+    def evaluate(model):
+        score = next(scores)
+        if score == 4.0:
+            damage(tmp_path / "best.h5")
+        return {"val_loss": score}
+
+    model = make_model()
+    Solver(
+        model, data, run_dir=tmp_path, evaluate=evaluate, num_epochs=3, batch_size=8, verbose=False
+    ).train()
+    assert "best.h5: " in capsys.readouterr().err
+    best = load_checkpoint(tmp_path / "best.h5")
+    assert len(best.history) == 1
+    assert (model.params.flat == best.parameters.flat).all()
+
+
+def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):
+    Solver(make_model(), data, run_dir=tmp_path, num_epochs=3, batch_size=8, verbose=False).train()
+    for name in ("last.h5", "last.previous.h5"):
+        damage(tmp_path / name)
+    with pytest.raises(CheckpointError, match="last.h5: "):
+        Solver.resume(tmp_path, make_model(), data)
+    with pytest.raises(FileNotFoundError):
+        or_previous(tmp_path / "none.h5", load_checkpoint)
+    assert (tmp_path / "last.h5").exists()
