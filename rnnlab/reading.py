@@ -1,7 +1,7 @@
-"""Reading files of others: regular files alone, and at most what :mod:`rnnlab.limits` says.
+"""Reading files of others: regular files alone, and no more of them than the limits.
 
-Every error names the file, what was found and what was expected. A file may be gzipped: its content decides,
-not its name.
+The numbers are in :mod:`rnnlab.limits`. Every error names the file, what was found and what was expected. A
+file may be gzipped: its content decides, not its name.
 """
 
 from __future__ import annotations
@@ -138,9 +138,10 @@ def load_json(path: PathLike, expected: str = "a JSON file", most_bytes: int = J
     OSError, ValueError
         As :func:`read_limited`; also if it is not JSON, or nested deeper than Python can follow.
     """
-    content = read_limited(path, most_bytes, expected)
+    text: Any = read_limited(path, most_bytes, expected)
     try:
-        return json.loads(content.decode("utf-8-sig"))
+        text = text.decode("utf-8-sig")  # the bytes are free
+        return json.loads(text)
     except RecursionError:
         raise mismatch(os.fspath(path), "JSON that is nested too deeply to be read", expected) from None
     except ValueError as error:  # not JSON, or not text

@@ -18,6 +18,7 @@ from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data import image_from_url, open_features
 from rnnlab.data.errors import MissingDataError
 from rnnlab.data.photograph_inputs import frame_of, unlike_training
+from rnnlab.reading import check_regular
 from rnnlab.recipes.data import ShapesData
 from rnnlab.recipes.recipe import Config
 from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
@@ -155,7 +156,9 @@ def _features_by_name(run: Run, names: Sequence[str]) -> Any:
         for name in names:
             if Path(name).is_dir():
                 raise IsADirectoryError(f"{name} is a folder: folders are not read; name files") from None
-            if not (Path(name).exists() or _has_image(run, name)):
+            if Path(name).exists():
+                check_regular(name, "a photograph")
+            elif not _has_image(run, name):
                 raise MissingDataError(
                     f"{name}: no such photograph, and no image of the run's data ({run.data.name}), whose "
                     f"splits are {', '.join(run.data.splits)}"

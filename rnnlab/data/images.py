@@ -66,7 +66,7 @@ def image_from_url(
 def named_image(name: str, image_dir: PathLike | None, *, download: bool = False) -> np.ndarray:
     """Read an image of the data by its name, as :func:`image_from_url`.
 
-    It is searched below ``image_dir``, by default the current folder: a name of the data leads nowhere else.
+    It is searched below ``image_dir``, by default the current folder, and no path out of it is followed.
     """
     return image_from_url(name, image_dir or ".", download=download)
 

@@ -101,6 +101,11 @@ def test_a_run_on_shapes_captions_no_photographs(run, tmp_path, capsys):
     assert "--encoder" not in error
 
 
+def test_what_is_no_regular_file_is_named(run, capsys):
+    assert cli.main(["caption", str(run), "/dev/zero"]) == 2
+    assert capsys.readouterr().err == "rnnlab caption: /dev/zero: found a device, expected a photograph\n"
+
+
 def test_pictures_of_a_features_file_stay_below_the_folder(run, shapes, tmp_path, monkeypatch, capsys):
     """Its names may be any text; photographs of the command line may be anywhere."""
     folder, drawn = tmp_path / "work", []
