@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from rnnlab.cli.arguments import check_outputs
 from rnnlab.cli.device_option import add_device
-from rnnlab.cli.encoder_options import add_encoder, check_encoder, encoder_settings
+from rnnlab.cli.encoder_options import add_encoder, check_encoder, with_encoder
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data import open_features
 from rnnlab.data.errors import MissingDataError
-from rnnlab.data.photographs import read_photograph
+from rnnlab.data.photograph_inputs import frame_of, unlike_training
 from rnnlab.recipes.data import ShapesData
 from rnnlab.recipes.recipe import Config
 from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
@@ -27,7 +24,6 @@ from rnnlab.runs import Run, holds_run
 from rnnlab.tasks.search import decode
 
 _DRAWN = 8  # captions whose attention is drawn
-_FAR = 3.0  # standard deviations: the root mean square of features unlike those of the training images
 
 
 class _Images(NamedTuple):
@@ -92,7 +88,7 @@ def _caption(options: argparse.Namespace) -> int:
         captions_picture(options.picture, names, captions, data)
     if options.show_attention:
         shown = names[:_DRAWN]
-        images = _frames(run, shown) if photographs else None
+        images = [frame_of(run.inputs, name) for name in shown] if photographs else None
         attention_picture(options.show_attention, shown, captions[:_DRAWN], data, images=images)
     return 0
 
@@ -105,7 +101,7 @@ def _images(options: argparse.Namespace) -> _Images:
     # the last argument is a split or an image, even if there is a directory of its name
     directories, wanted = leading_runs(options.run_directory, options.images[:-1])
     wanted.append(options.images[-1])
-    _check_encoder_options(options)
+    check_encoder(options)
     is_file = len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5"))
     are_files = not is_file and all(Path(name).is_file() and Path(name).suffix for name in wanted)
     if options.encoder and not are_files:
@@ -142,13 +138,6 @@ def _images(options: argparse.Namespace) -> _Images:
     return _Images(run, tuple(wanted), _features_by_name(run, wanted))
 
 
-def _check_encoder_options(options: argparse.Namespace) -> None:
-    given = [name for name in ("pca", *encoder_settings(options)) if getattr(options, name) is not None]
-    if given and options.encoder is None:
-        raise ValueError(f"--{given[0]} is given without --encoder, the ONNX file that it is for")
-    check_encoder(options)
-
-
 def _features_by_name(run: Run, names: Sequence[str]) -> Any:
     """The features of images of the run's data."""
     try:
@@ -178,32 +167,11 @@ def _features_of_photographs(
 ) -> tuple[Run, tuple[str, ...], Any]:
     """The run with its encoder, and the names and features of photographs."""
     files = tuple(files)[: options.first]
-    inputs = run.inputs
-    if options.encoder:
-        inputs = inputs.with_encoder(options.encoder, options.pca, **encoder_settings(options))
-    features = inputs.encode(files)
-    for name, distance in zip(files, _distances(features), strict=True):
-        if distance > _FAR:
-            print(
-                f"rnnlab caption: {name}: its features are {distance:.1f} standard deviations from those of "
-                "the training images (about 1 is usual): are the encoder, its settings and its PCA right?",
-                file=sys.stderr,
-            )
-    return dataclasses.replace(run, inputs=inputs), files, features
-
-
-def _distances(features: Any) -> Iterator[float]:
-    """The root mean square of the scaled features of each photograph, the largest of all arrays."""
-    arrays = features if isinstance(features, tuple) else (features,)
-    return map(
-        max, zip(*([float(np.sqrt(np.square(row).mean())) for row in array] for array in arrays), strict=True)
-    )
-
-
-def _frames(run: Run, files: Sequence[str]) -> list[np.ndarray]:
-    """The parts of photographs that the encoder of a grid sees."""
-    grid = next(encoding for encoding in run.inputs.encodings.values() if encoding.grid)
-    return [np.asarray(grid.preprocessing.frame(read_photograph(file))) for file in files]
+    run = with_encoder(run, options)
+    features = run.inputs.encode(files)
+    for warning in unlike_training(files, features):
+        print(f"rnnlab caption: {warning}", file=sys.stderr)
+    return run, files, features
 
 
 def _features_of_files(run: Run, file: str, global_features: str | None) -> tuple[tuple[str, ...], Any]:

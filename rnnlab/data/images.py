@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import textwrap
@@ -20,6 +21,8 @@ from rnnlab.data.hdf5 import PathLike
 from rnnlab.data.photographs.reading import decode_photograph
 
 _MOST_BYTES = 64 << 20  # of a download
+_WIDEST = 320  # pixels of a photograph in a page
+_QUALITY = 72  # of its JPEG
 _PLACEHOLDER_SIZE = 224
 _PLACEHOLDER_COLUMNS = 36  # of text
 
@@ -57,6 +60,27 @@ def image_on_disk(name: PathLike, image_dir: PathLike | None = None) -> Path | N
     Nothing is downloaded, and no data are generated.
     """
     return next((path for path in _given_places(str(name), image_dir) if path.is_file()), None)
+
+
+def data_url(picture: np.ndarray, *, lossless: bool = False) -> str:
+    """A picture as a data URL, for pages that make no request.
+
+    Parameters
+    ----------
+    picture : (h, w, 3) or (h, w, 4) uint8
+        Four channels are for ``lossless`` alone.
+    lossless : bool
+        PNG, for drawings, instead of JPEG of at most 320 pixels in width and height, for photographs.
+    """
+    buffer = io.BytesIO()
+    image = Image.fromarray(picture)
+    if lossless:
+        image.save(buffer, "PNG")
+    else:
+        image.thumbnail((_WIDEST, _WIDEST))
+        image.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
+    encoded = base64.b64encode(buffer.getvalue()).decode()
+    return f"data:image/{'png' if lossless else 'jpeg'};base64,{encoded}"
 
 
 def _read(url: str, image_dir: PathLike | None, timeout: float) -> bytes:

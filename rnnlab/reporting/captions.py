@@ -70,14 +70,22 @@ def attention_picture(
     ValueError
         If the captions have no alignments.
     """
-    best = [found[0] for found in captions]
-    if any(one.alignment is None for one in best):
-        raise ValueError(
-            "attention_picture: captions have no alignments, expected those of a model that attends"
-        )
-    words = [data.vocabulary.decode(one.tokens).split() for one in best]
-    weights = [one.alignment[: len(one.tokens)] for one in best]  # type: ignore[index]
+    attended = [attended_words(best, data) for best, *_ in captions]
     if images is None:
         images = [image_from_url(name, image_dir=data.image_dir) for name in names]
+    figure = plots.attention_grid(images, [words for words, _ in attended], [each for _, each in attended])
     with atomic_write(path) as temporary:
-        plots.save(plots.attention_grid(images, words, weights), temporary)
+        plots.save(figure, temporary)
+
+
+def attended_words(caption: Hypothesis, data: CaptionData | CaptionInputs) -> tuple[list[str], np.ndarray]:
+    """The words of a caption, and the attention (words, regions) of each.
+
+    Raises
+    ------
+    ValueError
+        If the caption has no alignment.
+    """
+    if caption.alignment is None:
+        raise ValueError("attended_words: the caption has no alignment, expected one of a model that attends")
+    return data.vocabulary.decode(caption.tokens).split(), caption.alignment[: len(caption.tokens)]

@@ -1,3 +1,4 @@
+import base64
 import io
 import struct
 import threading
@@ -9,7 +10,7 @@ import pytest
 from PIL import Image
 
 from rnnlab.data import images
-from rnnlab.data.images import image_from_url, image_on_disk
+from rnnlab.data.images import data_url, image_from_url, image_on_disk
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
 
@@ -226,3 +227,15 @@ def test_pictures_are_upright_as_exif_says(tmp_path):
     exif[0x0112] = 6
     Image.fromarray(np.ascontiguousarray(np.rot90(PIXELS))).save(tmp_path / "turned.png", exif=exif)
     np.testing.assert_array_equal(image_from_url("turned.png"), PIXELS)
+
+
+def test_a_picture_as_a_data_url(rng):
+    pixels = rng.integers(0, 256, (40, 30, 4), np.uint8)
+    kind, _, data = data_url(pixels, lossless=True).partition(",")
+    assert kind == "data:image/png;base64"
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(base64.b64decode(data)))), pixels)
+    kind, _, data = data_url(np.full((400, 800, 3), 120, np.uint8)).partition(",")
+    assert kind == "data:image/jpeg;base64"
+    decoded = np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))
+    assert decoded.shape == (160, 320, 3)
+    np.testing.assert_allclose(decoded, 120, atol=3)

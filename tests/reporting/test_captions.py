@@ -5,7 +5,7 @@ import pytest
 from rnnlab.data import Vocabulary
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.decoding import Hypothesis
-from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
+from rnnlab.reporting.captions import attended_words, attention_picture, captions_picture, captions_text
 
 
 @pytest.fixture
@@ -33,5 +33,12 @@ def test_pictures_with_captions_and_with_attention(inputs, tmp_path):
     attention_picture(tmp_path / "attention.png", names, captions, inputs)
     for name in ("captions.png", "attention.png"):
         assert matplotlib.image.imread(tmp_path / name).ndim == 3
-    with pytest.raises(ValueError, match="captions have no alignments"):
+    with pytest.raises(ValueError, match="the caption has no alignment"):
         attention_picture(tmp_path / "attention.png", names[:1], [[hypothesis(4)]], inputs)
+
+
+def test_the_words_of_a_caption_have_their_attention(inputs):
+    weights = np.arange(12.0).reshape(3, 4)  # the last row is that of <END>
+    words, attention = attended_words(hypothesis(4, 5, alignment=weights), inputs)
+    assert words == ["a", "red"]
+    np.testing.assert_array_equal(attention, weights[:2])

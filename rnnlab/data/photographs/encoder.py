@@ -136,7 +136,7 @@ class ImageEncoder:
         if self.encoding.projection is not None:
             features = self._projected(features, self.encoding.projection)
         with np.errstate(over="ignore"):  # the readers of features refuse infinity
-            return features.astype(self.encoding.dtype).astype(np.float32)
+            return features.astype(self.encoding.dtype, order="C").astype(np.float32)
 
     def encode_files(self, paths: Sequence[PathLike]) -> np.ndarray:
         """The features of photographs in files.
