@@ -18,6 +18,7 @@ from rnnlab.data import CaptionData, ParallelData, PixelData
 from rnnlab.data.errors import MissingDataError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.ops import ops_on
+from rnnlab.recipes.data import ShapesData
 from rnnlab.recipes.recipe import (
     ClassificationEvaluationConfig,
     DecodingConfig,
@@ -190,7 +191,7 @@ def resume(
     how = _how(progress, device, graphs, communicator)
     _check_how(how, left)
     config.callbacks.callbacks()
-    run = Run(path, config, open_data(config.data), None)
+    run = Run(path, config, _open_data_of_run(config), None)
     with rank_0_prints(how["communicator"]):
         return _train_stages(run, left, None, how, callbacks, changes)
 
@@ -320,7 +321,7 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
     model = load_model(file).to(device)
     data = None
     if with_data:
-        data = open_data(config.data)
+        data = _open_data_of_run(config)
         check_data(file, checkpoint, data)
     return Run(path, config, data, model, inputs=task_of(config).inputs(config, checkpoint))
 
@@ -356,6 +357,17 @@ def _config_of(
     if checkpoint.config is None:
         raise ValueError(f"{path} holds no recipe, expected a run of rnnlab train")
     return recipe_from_dict(checkpoint.config, str(path), overrides, to_train=to_train)
+
+
+def _open_data_of_run(config: Recipe) -> Any:
+    """The data of a run. The built-in data are not made where a checkpoint says: the folder may be any."""
+    folder = config.data.directory if isinstance(config.data, ShapesData) else None
+    if folder is not None and not Path(folder).exists():
+        raise FileNotFoundError(
+            f"{os.fspath(folder)}: found no such folder, expected the built-in data of the run; "
+            f"rnnlab data info shapes --set data.directory={os.fspath(folder)} makes them"
+        )
+    return open_data(config.data)
 
 
 def open_data(table: Any) -> CaptionData | ParallelData | PixelData:

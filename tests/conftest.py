@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from .browsing import browse, browser  # noqa: F401, fixtures
 from .simulated_cupy import install
 
 os.environ["RNNLAB_STRICT"] = "1"  # a kernel that does not take an array is an error, not a slower way

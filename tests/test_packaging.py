@@ -45,7 +45,7 @@ def test_a_wheel_holds_every_module_and_kernel(source, tmp_path):
     extras = {line.split()[1] for line in text.splitlines() if line.startswith("Provides-Extra:")}
     assert extras == {
         "bench", "course", "cuda12", "cuda13", "docs", "eval", "fast", "mpi", "notebooks", "otter", "report",
-        "sklearn", "subword", "tensorboard", "test", "translation", "vision", "wandb",
+        "serve", "sklearn", "subword", "tensorboard", "test", "translation", "vision", "wandb",
     }  # fmt: skip
 
 

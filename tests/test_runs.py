@@ -1,7 +1,9 @@
 """The built-in data from end to end: a model learns to say what is in a picture, and needs it for that."""
 
 import json
+import shutil
 from dataclasses import replace
+from functools import partial
 
 import h5py
 import numpy as np
@@ -161,3 +163,19 @@ def test_forbidden_words_are_never_written(config, method):
     assert len(captions) == 20
     for (best,) in captions:
         assert not set(best.tokens) & {0, 1, 2, 3}
+
+
+def test_a_checkpoint_makes_no_folder(config, tmp_path):
+    """The built-in data are made where a recipe says, not where the checkpoint of a run does."""
+    away = tmp_path / "away" / "shapes"
+    write_shapes(away, {"train": 30, "val": 5, "test": 5})
+    tables = {"data": {"kind": "shapes", "directory": str(away)}, **TABLES}
+    tables |= {"training": TABLES["training"] | {"num_epochs": 1}}
+    runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
+    shutil.rmtree(away.parent)
+    message = f"{away}: found no such folder, expected the built-in data of the run; rnnlab data"
+    for open_run in (runs.load_run, partial(runs.resume, num_epochs=2, progress=False)):
+        with pytest.raises(FileNotFoundError, match=message):
+            open_run(tmp_path / "run")
+    assert not away.parent.exists()
+    assert runs.load_run(tmp_path / "run", with_data=False).inputs.vocabulary

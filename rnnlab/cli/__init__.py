@@ -6,6 +6,7 @@ rnnlab features IMAGES --encoder FILE --out FILE           compute the features 
 rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by one run or an ensemble
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
 rnnlab lexicon RUN FILE                                    make a lexicon from a model's attention
+rnnlab serve RUN ... --open                                open a local page that captions or translates
 rnnlab evaluate RUN ... --split val --beam 3 --json FILE   score captions, translations or classes
 rnnlab report RUN RUN ... --open                           make a page about runs
 rnnlab compare RUN RUN ...                                 compare scores, curves and recipes of runs
@@ -41,6 +42,7 @@ from rnnlab.cli import (
     kernels,
     recipes,
     report,
+    serve,
     train,
     translate,
 )
@@ -116,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         features,
         caption,
         translate,
+        serve,
         evaluate,
         report,
         discrepancy,

@@ -29,6 +29,13 @@ def positive_number(text: str) -> float:
     return number
 
 
+def add_download(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--download`` of commands that draw images."""
+    parser.add_argument(
+        "--download", action="store_true", help="fetch the images to draw whose names are addresses"
+    )
+
+
 def check_outputs(options: argparse.Namespace, *names: str) -> None:
     """Check, before the work, that the files can be written that these options name.
 

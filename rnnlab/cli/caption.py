@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from rnnlab.cli.arguments import check_outputs
+from rnnlab.cli.arguments import add_download, check_outputs
 from rnnlab.cli.device_option import add_device
-from rnnlab.cli.encoder_options import add_encoder, check_encoder, encoder_settings
+from rnnlab.cli.encoder_options import add_encoder, check_encoder, with_encoder
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
-from rnnlab.data import open_features
+from rnnlab.data import image_from_url, open_features
 from rnnlab.data.errors import MissingDataError
-from rnnlab.data.photographs import read_photograph
+from rnnlab.data.photograph_inputs import frame_of, unlike_training
+from rnnlab.reading import check_regular
 from rnnlab.recipes.data import ShapesData
 from rnnlab.recipes.recipe import Config
 from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
@@ -27,7 +26,6 @@ from rnnlab.runs import Run, holds_run
 from rnnlab.tasks.search import decode
 
 _DRAWN = 8  # captions whose attention is drawn
-_FAR = 3.0  # standard deviations: the root mean square of features unlike those of the training images
 
 
 class _Images(NamedTuple):
@@ -36,7 +34,8 @@ class _Images(NamedTuple):
     run: Run
     names: Sequence[str]
     features: Any
-    photographs: bool = False  # whether the names are files whose features were computed
+    are_files: bool = False  # whether the names are paths of the command line, not names of the data
+    are_encoded: bool = False  # whether the features of these files were computed
 
 
 def add(commands: Any) -> None:
@@ -63,6 +62,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help=f"write a PNG of the attention of the first {_DRAWN} captions; of several runs, the mean",
     )
+    add_download(caption)
     caption.add_argument("--seed", type=int, default=0, help="the seed of --method sample")
     add_encoder(
         caption,
@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
 
 def _caption(options: argparse.Namespace) -> int:
     check_outputs(options, "picture", "show_attention")
-    run, names, features, photographs = _images(options)
+    run, names, features, are_files, are_encoded = _images(options)
     config = recipe_of(run, Config)
     if options.show_attention:
         check_attends(run, "--show-attention", "regions")
@@ -88,12 +88,18 @@ def _caption(options: argparse.Namespace) -> int:
         first=options.first,
     )
     print(captions_text(names, captions, data))
+    download = options.download
     if options.picture:
-        captions_picture(options.picture, names, captions, data)
+        images = [image_from_url(name) for name in names] if are_files else None
+        captions_picture(options.picture, names, captions, data, images=images, download=download)
     if options.show_attention:
-        shown = names[:_DRAWN]
-        images = _frames(run, shown) if photographs else None
-        attention_picture(options.show_attention, shown, captions[:_DRAWN], data, images=images)
+        shown, images = names[:_DRAWN], None
+        if are_files:
+            draw = partial(frame_of, run.inputs) if are_encoded else image_from_url
+            images = [draw(name) for name in shown]
+        attention_picture(
+            options.show_attention, shown, captions[:_DRAWN], data, images=images, download=download
+        )
     return 0
 
 
@@ -105,7 +111,7 @@ def _images(options: argparse.Namespace) -> _Images:
     # the last argument is a split or an image, even if there is a directory of its name
     directories, wanted = leading_runs(options.run_directory, options.images[:-1])
     wanted.append(options.images[-1])
-    _check_encoder_options(options)
+    check_encoder(options)
     is_file = len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5"))
     are_files = not is_file and all(Path(name).is_file() and Path(name).suffix for name in wanted)
     if options.encoder and not are_files:
@@ -117,11 +123,11 @@ def _images(options: argparse.Namespace) -> _Images:
     if options.global_features is not None:
         raise ValueError("--global-features needs an HDF5 file of local features as well")
     if are_files and (options.encoder or run.inputs.knows_encoders):
-        return _Images(*_features_of_photographs(run, wanted, options), photographs=True)
+        return _Images(*_features_of_photographs(run, wanted, options), are_files=True, are_encoded=True)
     if are_files:
         run = open_runs(directories, options)
         try:
-            return _Images(run, tuple(wanted), run.data.features_of(wanted))
+            return _Images(run, tuple(wanted), run.data.features_of(wanted), are_files=True)
         except MissingDataError as error:
             if isinstance(run.config.data, ShapesData):
                 raise MissingDataError(
@@ -142,13 +148,6 @@ def _images(options: argparse.Namespace) -> _Images:
     return _Images(run, tuple(wanted), _features_by_name(run, wanted))
 
 
-def _check_encoder_options(options: argparse.Namespace) -> None:
-    given = [name for name in ("pca", *encoder_settings(options)) if getattr(options, name) is not None]
-    if given and options.encoder is None:
-        raise ValueError(f"--{given[0]} is given without --encoder, the ONNX file that it is for")
-    check_encoder(options)
-
-
 def _features_by_name(run: Run, names: Sequence[str]) -> Any:
     """The features of images of the run's data."""
     try:
@@ -157,7 +156,9 @@ def _features_by_name(run: Run, names: Sequence[str]) -> Any:
         for name in names:
             if Path(name).is_dir():
                 raise IsADirectoryError(f"{name} is a folder: folders are not read; name files") from None
-            if not (Path(name).exists() or _has_image(run, name)):
+            if Path(name).exists():
+                check_regular(name, "a photograph")
+            elif not _has_image(run, name):
                 raise MissingDataError(
                     f"{name}: no such photograph, and no image of the run's data ({run.data.name}), whose "
                     f"splits are {', '.join(run.data.splits)}"
@@ -178,32 +179,11 @@ def _features_of_photographs(
 ) -> tuple[Run, tuple[str, ...], Any]:
     """The run with its encoder, and the names and features of photographs."""
     files = tuple(files)[: options.first]
-    inputs = run.inputs
-    if options.encoder:
-        inputs = inputs.with_encoder(options.encoder, options.pca, **encoder_settings(options))
-    features = inputs.encode(files)
-    for name, distance in zip(files, _distances(features), strict=True):
-        if distance > _FAR:
-            print(
-                f"rnnlab caption: {name}: its features are {distance:.1f} standard deviations from those of "
-                "the training images (about 1 is usual): are the encoder, its settings and its PCA right?",
-                file=sys.stderr,
-            )
-    return dataclasses.replace(run, inputs=inputs), files, features
-
-
-def _distances(features: Any) -> Iterator[float]:
-    """The root mean square of the scaled features of each photograph, the largest of all arrays."""
-    arrays = features if isinstance(features, tuple) else (features,)
-    return map(
-        max, zip(*([float(np.sqrt(np.square(row).mean())) for row in array] for array in arrays), strict=True)
-    )
-
-
-def _frames(run: Run, files: Sequence[str]) -> list[np.ndarray]:
-    """The parts of photographs that the encoder of a grid sees."""
-    grid = next(encoding for encoding in run.inputs.encodings.values() if encoding.grid)
-    return [np.asarray(grid.preprocessing.frame(read_photograph(file))) for file in files]
+    run = with_encoder(run, options)
+    features = run.inputs.encode(files)
+    for warning in unlike_training(files, features):
+        print(f"rnnlab caption: {warning}", file=sys.stderr)
+    return run, files, features
 
 
 def _features_of_files(run: Run, file: str, global_features: str | None) -> tuple[tuple[str, ...], Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab import runs
-from rnnlab.cli.arguments import show_help
+from rnnlab.cli.arguments import positive_integer, show_help
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.data import describe, prepare_annotated, read_coco, read_karpathy
 from rnnlab.files import check_writable
@@ -33,14 +33,14 @@ def add(commands: Any) -> None:
     prepare.add_argument("--out", required=True, metavar="DIR", help="the folder to write")
     prepare.add_argument(
         "--min-count",
-        type=int,
+        type=positive_integer,
         default=5,
         help="the vocabulary has the words that occur at least this many times in the training captions",
     )
-    prepare.add_argument("--max-words", type=int, default=15, help="longer captions are cut")
+    prepare.add_argument("--max-words", type=positive_integer, default=15, help="longer captions are cut")
     prepare.add_argument(
         "--pca",
-        type=int,
+        type=positive_integer,
         metavar="D",
         help="reduce features to D numbers by PCA, fitted on the training split",
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import dataclasses
 from typing import Any
 
 from rnnlab.cli.arguments import positive_integer
 from rnnlab.data.photographs.preprocessing import COLOURS, CROPS, LAYOUTS, PIXEL_SCALES
+from rnnlab.reading import check_regular
+from rnnlab.runs import Run
 
 _SETTINGS = ("layer", "size", "resize", "crop", "pixels", "mean", "scale", "colours", "layout")
 
@@ -49,14 +51,39 @@ def add_encoder(parser: argparse.ArgumentParser, *, required: bool, defaults: st
 
 
 def check_encoder(options: argparse.Namespace) -> None:
-    """Raise FileNotFoundError if the file of ``--encoder`` does not exist."""
-    if options.encoder and not Path(options.encoder).is_file():
-        raise FileNotFoundError(f"--encoder {options.encoder}: no such file")
+    """Check the options before the work.
+
+    Raises
+    ------
+    OSError
+        If the file of ``--encoder`` does not exist, or is no regular file.
+    ValueError
+        If a setting is given without ``--encoder``.
+    """
+    given = [name for name in ("pca", *encoder_settings(options)) if getattr(options, name) is not None]
+    if given and options.encoder is None:
+        raise ValueError(f"--{given[0]} is given without --encoder, the ONNX file that it is for")
+    if options.encoder:
+        check_regular(options.encoder, "the ONNX file of --encoder")
 
 
 def encoder_settings(options: argparse.Namespace) -> dict[str, Any]:
     """The settings that the command line gives."""
     return {name: value for name in _SETTINGS if (value := getattr(options, name)) is not None}
+
+
+def with_encoder(run: Run, options: argparse.Namespace) -> Run:
+    """A captioning run with the encoder of the command line, or as it is if none is given.
+
+    Raises
+    ------
+    OSError, ValueError
+        As :meth:`rnnlab.data.caption_inputs.CaptionInputs.with_encoder`.
+    """
+    if options.encoder is None:
+        return run
+    inputs = run.inputs.with_encoder(options.encoder, options.pca, **encoder_settings(options))
+    return dataclasses.replace(run, inputs=inputs)
 
 
 def _numbers(text: str) -> tuple[float, ...]:

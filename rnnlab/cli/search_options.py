@@ -17,6 +17,36 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
     """
     group = parser.add_argument_group("decoding", "the defaults are those of the recipe")
     group.add_argument("--method", choices=["greedy", "beam", "sample"])
+    _add_beam(group)
+    if n_best:
+        group.add_argument(
+            "--n-best", "--nbest", type=positive_integer, metavar="N", help="find N sentences for each source"
+        )
+    _add_lengths(group)
+    group.add_argument("--temperature", type=float, help="the temperature of sampling")
+    group.add_argument(
+        "--top-k", type=natural_number, metavar="K", help="sample from the K most probable words"
+    )
+    group.add_argument("--top-p", type=float, metavar="P", help="sample from the nucleus of probability P")
+    group.add_argument(
+        "--max-images",
+        "--max-sentences",
+        dest="first",
+        type=positive_integer,
+        metavar="N",
+        help="only the first N",
+    )
+
+
+def add_beam_search(parser: argparse.ArgumentParser) -> None:
+    """Add the group of arguments for a command that always searches by beam, and has its own list length."""
+    group = parser.add_argument_group("beam search", "the defaults are those of the recipe")
+    _add_beam(group)
+    _add_lengths(group)
+    parser.set_defaults(method="beam", n_best=1)
+
+
+def _add_beam(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--beam",
         dest="beam_size",
@@ -24,10 +54,6 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
         metavar="K",
         help="beam search of width K",
     )
-    if n_best:
-        group.add_argument(
-            "--n-best", "--nbest", type=positive_integer, metavar="N", help="find N sentences for each source"
-        )
     group.add_argument(
         "--length-penalty", type=float, metavar="A", help="rank by log-probability / (words + 1)^A"
     )
@@ -44,6 +70,9 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
     group.add_argument(
         "--diversity", type=float, metavar="D", help="the penalty for words that earlier groups chose"
     )
+
+
+def _add_lengths(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--max-length", type=positive_integer, metavar="T", help="the maximum number of words")
     group.add_argument("--min-length", type=natural_number, metavar="T", help="the minimum number of words")
     group.add_argument(
@@ -51,19 +80,6 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
         type=natural_number,
         metavar="N",
         help="no sequence of N words occurs twice in a sentence",
-    )
-    group.add_argument("--temperature", type=float, help="the temperature of sampling")
-    group.add_argument(
-        "--top-k", type=natural_number, metavar="K", help="sample from the K most probable words"
-    )
-    group.add_argument("--top-p", type=float, metavar="P", help="sample from the nucleus of probability P")
-    group.add_argument(
-        "--max-images",
-        "--max-sentences",
-        dest="first",
-        type=positive_integer,
-        metavar="N",
-        help="only the first N",
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab import runs
-from rnnlab.cli.arguments import positive_integer, positive_number
+from rnnlab.cli.arguments import add_download, positive_integer, positive_number
 from rnnlab.cli.device_option import add_device, device_words
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.recipe_file import read_recipe
@@ -62,6 +62,7 @@ def add(commands: Any) -> None:
         metavar="HOURS",
         help=f"stop after this time with a checkpoint to resume from, and exit status {_TIME_IS_OVER}",
     )
+    add_download(train)
     train.add_argument(
         "--no-progress", dest="progress", action="store_false", help="print lines, not a progress bar"
     )
@@ -149,7 +150,7 @@ def _show_captions(run: Run, options: argparse.Namespace) -> None:
     print(f"\nCaptions of the {split} split:\n")
     print(captions_text(images.names[:shown], captions, run.data))
     picture = run.directory / "captions.png"
-    captions_picture(picture, images.names[:shown], captions, run.data)
+    captions_picture(picture, images.names[:shown], captions, run.data, download=options.download)
     print(f"\nCaptions: {picture}\nLosses: {run.directory / 'loss.png'}")
     if not CAPTION_SCORERS.installed:
         _say_how_to_score(run, CAPTION_SCORERS, options)

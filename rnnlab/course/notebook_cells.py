@@ -11,7 +11,6 @@ A notebook is read as JSON, without nbformat and nbgrader.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -19,7 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["BEGIN_SOLUTION", "END_SOLUTION", "CourseNotebook", "TaggedCell", "cleared", "read_notebook"]
+from rnnlab.limits import NOTEBOOK_BYTES
+from rnnlab.reading import load_json
+
+__all__ = [
+    "BEGIN_SOLUTION",
+    "END_SOLUTION",
+    "CourseNotebook",
+    "TaggedCell",
+    "cleared",
+    "read_content",
+    "read_notebook",
+]
 
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 
@@ -116,20 +126,32 @@ def read_notebook(path: str | os.PathLike[str]) -> CourseNotebook:
 
     Raises
     ------
+    OSError, ValueError
+        As :func:`read_content`.
     ValueError
         If the file is no notebook, or a tag has no valid ``grade_id`` or no points. The error names the file
         and the cell.
     """
     path = Path(path)
-    try:
-        content = json.loads(path.read_text("utf8"))
-    except ValueError as error:  # not JSON, or not UTF-8
-        raise ValueError(f"{path} is not a notebook, expected JSON: {error}") from None
+    content = read_content(path)
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list):
         raise ValueError(f"{path} has no list of cells, expected a notebook of nbformat 4")
     tagged = (_tagged(path, index, cell) for index, cell in enumerate(cells))
     return CourseNotebook(path, tuple(cell for cell in tagged if cell is not None))
+
+
+def read_content(path: str | os.PathLike[str]) -> Any:
+    """The JSON of a notebook.
+
+    Raises
+    ------
+    OSError
+        If there is no such file, or it is no regular file.
+    ValueError
+        If it is not JSON, or larger than the limit. The error names the file.
+    """
+    return load_json(path, "a notebook", NOTEBOOK_BYTES)
 
 
 def cleared(source: str) -> str:

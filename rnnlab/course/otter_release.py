@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnlab.course.notebook_cells import CourseNotebook
+from rnnlab.course.notebook_cells import CourseNotebook, read_content
 from rnnlab.course.otter_notebook import otter_notebook
 from rnnlab.course.release_files import licences, requirements
 
@@ -58,7 +58,7 @@ def write_otter_assignment(
     """
     require_otter()
     stem = notebook.path.stem
-    content = json.loads(notebook.path.read_text("utf8"))
+    content = read_content(notebook.path)
     source, dist = folder / "source" / stem, folder / "dist" / stem
     source.mkdir(parents=True)
     for_students = requirements(content, wheel)

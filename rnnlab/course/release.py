@@ -24,7 +24,7 @@ import numpy as np
 
 import rnnlab
 from rnnlab.course.nbgrader_release import generate, require_nbgrader
-from rnnlab.course.notebook_cells import CourseNotebook, read_notebook
+from rnnlab.course.notebook_cells import CourseNotebook, read_content, read_notebook
 from rnnlab.course.otter_release import require_otter, write_otter_assignment
 from rnnlab.course.release_files import archive, check_wheel, config, licences, readme, requirements
 from rnnlab.course.source_notebook import source_notebook
@@ -187,7 +187,7 @@ def _write(
     texts = licences()
     for notebook in chosen:
         stem = notebook.path.stem
-        content = json.loads(notebook.path.read_text("utf8"))
+        content = read_content(notebook.path)
         source = folder / "source" / stem
         source.mkdir(parents=True)
         made = json.dumps(source_notebook(content, notebook, rng), indent=1, ensure_ascii=False)

@@ -9,6 +9,7 @@ order. It may have images without captions. The vocabulary is built from the tra
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,13 @@ import numpy as np
 
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.errors import MissingDataError
-from rnnlab.data.hdf5 import PathLike, get_dataset, mismatch, open_hdf5, read_dataset, read_json, read_strings
+from rnnlab.data.hdf5 import read_dataset, read_json, read_names
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import recorded_encodings
 from rnnlab.data.splits import CaptionSplit, Features
 from rnnlab.data.vocabulary import Vocabulary, tokenize
+from rnnlab.hdf5_objects import open_hdf5
+from rnnlab.reading import PathLike, mismatch
 
 
 class AnnotatedImage(NamedTuple):
@@ -49,14 +52,16 @@ def read_karpathy(path: PathLike) -> Annotations:
         If a file is missing or invalid. The message names file, field, found and expected.
     """
     splits: dict[str, list[AnnotatedImage]] = {}
-    for number, image in enumerate(_images(path)):
+    for number, image in enumerate(_list_of(read_json(path, "images"), "images", path)):
+        where = f"{path}: images[{number}]"
         try:
             name, split = image["filename"], image["split"]
             sentences = [sentence["raw"] for sentence in image["sentences"]]
         except (KeyError, TypeError):
-            raise mismatch(
-                f"{path}: images[{number}]", _keys(image), "filename, split and sentences, each with raw"
-            ) from None
+            raise mismatch(where, _keys(image), "filename, split and sentences, each with raw") from None
+        _check_texts(f"{where}: filename", name)
+        _check_texts(f"{where}: split", split)
+        _check_texts(f"{where}: sentences", *sentences)
         splits.setdefault("train" if split == "restval" else split, []).append(
             AnnotatedImage(name, sentences)
         )
@@ -101,9 +106,9 @@ def open_annotated(
     images : path, optional
         The folder of the pictures.
     min_count : int
-        The number of occurrences in the training captions from which a word is in the vocabulary.
+        The number of occurrences in the training captions from which a word is in the vocabulary; at least 1.
     max_words : int
-        Longer captions are cut.
+        Longer captions are cut; at least 1.
     standardise, max_train
         As in :class:`CaptionData`.
     lazy : bool
@@ -115,6 +120,8 @@ def open_annotated(
         If a file is missing or invalid. The message names file, field, found and expected.
     """
     source, annotated_splits = annotations.source, annotations.splits
+    if max_words < 1:
+        raise ValueError(f"open_annotated: max_words is {max_words}, expected at least 1")
     if not annotated_splits.get("train"):
         raise mismatch(
             str(source), f"the splits {', '.join(annotated_splits) or 'none'}", "images of a split train"
@@ -160,12 +167,7 @@ def open_annotated(
 def read_features(path: PathLike) -> tuple[tuple[str, ...], np.ndarray]:
     """The file names and the features of an HDF5 file of both."""
     with open_hdf5(path) as file:
-        names, features = read_strings(file, "filenames"), read_dataset(file, "features")
-    if len(names) != len(features):
-        raise mismatch(
-            f"{path}: filenames", f"{len(names)} names", f"one for each of {len(features)} features"
-        )
-    return names, features
+        return read_names(file), read_dataset(file, "features")
 
 
 def open_features(
@@ -197,29 +199,34 @@ def open_features(
 
 
 def _read_coco_split(path: PathLike) -> list[AnnotatedImage]:
-    images: dict[int, AnnotatedImage] = {}
-    for number, image in enumerate(_images(path)):
+    images: dict[int | str, AnnotatedImage] = {}
+    content = read_json(path, "images", "annotations")
+    for number, image in enumerate(_list_of(content, "images", path)):
+        where = f"{path}: images[{number}]"
         try:
-            images[image["id"]] = AnnotatedImage(image["file_name"], [])
+            image_id, name = image["id"], image["file_name"]
         except (KeyError, TypeError):
-            raise mismatch(f"{path}: images[{number}]", _keys(image), "id and file_name") from None
-    for number, annotation in enumerate(read_json(path, "annotations")["annotations"]):
+            raise mismatch(where, _keys(image), "id and file_name") from None
+        _check_texts(f"{where}: file_name", name)
+        if not isinstance(image_id, int | str):
+            raise mismatch(f"{where}: id", _shown(image_id), "an integer")
+        images[image_id] = AnnotatedImage(name, [])
+    for number, annotation in enumerate(_list_of(content, "annotations", path)):
         where = f"{path}: annotations[{number}]"
         try:
             image_id, caption = annotation["image_id"], annotation["caption"]
         except (KeyError, TypeError):
             raise mismatch(where, _keys(annotation), "image_id and caption") from None
-        if image_id not in images:
-            raise mismatch(f"{where}: image_id", image_id, "the id of an image")
+        _check_texts(f"{where}: caption", caption)
+        if not isinstance(image_id, int | str) or image_id not in images:
+            raise mismatch(f"{where}: image_id", _shown(image_id), "the id of an image")
         images[image_id].sentences.append(caption)
     return [image for image in images.values() if image.sentences]
 
 
 def _rows_by_name(path: PathLike) -> dict[str, int]:
     with open_hdf5(path) as file:
-        names, count = read_strings(file, "filenames"), len(get_dataset(file, "features"))
-    if len(names) != count:
-        raise mismatch(f"{path}: filenames", f"{len(names)} names", f"one for each of {count} features")
+        names = read_names(file)
     rows = {name: row for row, name in enumerate(names)}
     if len(rows) != len(names):
         raise mismatch(f"{path}: filenames", f"{len(names) - len(rows)} names twice", "each name once")
@@ -244,12 +251,21 @@ def _read_rows(path: PathLike, rows: np.ndarray, lazy: bool) -> Features:
         return read_dataset(file, "features")[rows]
 
 
-def _images(path: PathLike) -> list[dict[str, Any]]:
-    images = read_json(path, "images")["images"]
-    if not isinstance(images, list):
-        raise mismatch(f"{path}: images", f"a JSON {type(images).__name__}", "a list")
-    return images
+def _list_of(content: Mapping[str, Any], field: str, path: PathLike) -> list[dict[str, Any]]:
+    if not isinstance(content[field], list):
+        raise mismatch(f"{path}: {field}", f"a JSON {type(content[field]).__name__}", "a list")
+    return content[field]
+
+
+def _check_texts(where: str, *values: object) -> None:
+    for value in values:
+        if not isinstance(value, str):
+            raise mismatch(where, _shown(value), "a text")
 
 
 def _keys(value: object) -> str:
-    return f"the keys {', '.join(value)}" if isinstance(value, dict) else repr(value)[:60]
+    return f"the keys {', '.join(value)[:200]}" if isinstance(value, dict) else _shown(value)
+
+
+def _shown(value: object) -> str:
+    return reprlib.repr(value)  # of limited length and depth

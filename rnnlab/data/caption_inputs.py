@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from rnnlab.data.errors import MissingDataError
-from rnnlab.data.hdf5 import PathLike
 from rnnlab.data.photographs.encoder import ImageEncoder, choose_encoding
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.projection import read_projection
 from rnnlab.data.scaling import FeatureScaling
 from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.reading import PathLike, check_regular
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,7 @@ class CaptionInputs:
         OSError, ValueError
             If a file is missing or invalid, or a PCA or settings are given and the encoder is recorded.
         """
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"{path}: found no such file, expected the ONNX file of an encoder")
+        check_regular(path, "the ONNX file of an encoder")
         if self.encodings:
             given = [*(["pca"] if pca is not None else []), *settings]
             if given:
@@ -116,10 +115,21 @@ class CaptionInputs:
 
         Raises
         ------
+        OSError, ValueError
+            As :meth:`open_encoders` and the function that it returns.
+        """
+        return self.open_encoders()(photographs)
+
+    def open_encoders(self) -> Callable[[Sequence[PathLike]], Any]:
+        """The function from photographs to their scaled features. It holds the encoders, to be called often.
+
+        Raises
+        ------
         ValueError
             If no encoder is recorded or given, or its features have another size than the model reads.
         OSError
-            If the ONNX file or a photograph is missing or invalid, or it is another ONNX file.
+            If an ONNX file is missing or invalid, or is another one. The function raises it if a photograph
+            is missing or invalid.
         """
         if not self.knows_encoders:
             raise MissingDataError(
@@ -129,8 +139,12 @@ class CaptionInputs:
         encoders = {name: ImageEncoder(self.encodings[name]) for name in self.scaling}
         for name, encoder in encoders.items():
             self._check_size(name, encoder)
-        features = tuple(encoder.encode_files(photographs) for encoder in encoders.values())
-        return self.standardise(features if len(features) > 1 else features[0], "photographs")
+
+        def encode(photographs: Sequence[PathLike]) -> Any:
+            features = tuple(encoder.encode_files(photographs) for encoder in encoders.values())
+            return self.standardise(features if len(features) > 1 else features[0], "photographs")
+
+        return encode
 
     def _check_size(self, name: str, encoder: ImageEncoder) -> None:
         """Raise ValueError if an encoder's feature vectors are not of the size that the model reads."""

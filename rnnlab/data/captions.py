@@ -14,13 +14,13 @@ from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.course import IMAGE_FOLDER, read_course, write_course
 from rnnlab.data.errors import MissingDataError
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash, word_hash
-from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
 from rnnlab.data.vocabulary import NULL, Vocabulary
+from rnnlab.reading import PathLike, mismatch
 
 
 class CaptionData(SplitData[CaptionSplit]):

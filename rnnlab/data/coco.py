@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from rnnlab.data.course import FEATURE_FILES, read_course
-from rnnlab.data.hdf5 import PathLike
-from rnnlab.data.shapes import ensure_shapes
+from rnnlab.data.shapes import ensure_shapes, shapes_directory
+from rnnlab.reading import PathLike
 
 
 def load_coco_data(
@@ -74,12 +74,12 @@ def load_coco_data(
     return data
 
 
-def default_directory() -> Path:
-    """The default folder of :func:`load_coco_data`."""
+def default_directory(*, make: bool = True) -> Path:
+    """The default folder of :func:`load_coco_data`; the built-in data are generated if ``make`` is true."""
     root = os.environ.get("RNNLAB_DATA")
     if root and (Path(root) / "flickr8k_cs231n").is_dir():
         return Path(root) / "flickr8k_cs231n"
-    return ensure_shapes()
+    return ensure_shapes() if make else shapes_directory()
 
 
 def sample_coco_minibatch(

@@ -14,6 +14,7 @@ images/                              added: the pictures
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +22,14 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from rnnlab.data.hdf5 import PathLike, get_dataset, mismatch, open_hdf5, read_dataset, read_json
+from rnnlab.data.hdf5 import get_dataset, read_dataset, read_json
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import ImageEncoding, recorded_encodings
 from rnnlab.data.splits import CaptionSplit, Features, with_decoded_references
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.files import atomic_hdf5, atomic_write
+from rnnlab.hdf5_objects import names_in, open_hdf5
+from rnnlab.reading import PathLike, mismatch, text_lines
 
 CAPTIONS_FILE = "coco2014_captions.h5"
 VOCABULARY_FILE = "coco2014_vocab.json"
@@ -131,8 +134,16 @@ def write_course(
     splits : mapping of str to CaptionSplit
     features, global_features : {"pca", "full", "local"}
         The feature files to write features and, if there are any, global features to.
+
+    Raises
+    ------
+    ValueError
+        If the name of a split cannot be a part of the names of files.
     """
     directory = Path(directory)
+    for name in splits:
+        if not re.fullmatch(r"[\w-]+", name):  # a part of the names of files
+            raise mismatch("write_course: splits", repr(name), "names of letters, digits, _ and -")
     words = {"idx_to_word": vocabulary.idx_to_word, "word_to_idx": vocabulary.word_to_idx}
     write_json(directory / VOCABULARY_FILE, words)
     write_json(directory / REFERENCES_FILE, {name: split.references for name, split in splits.items()})
@@ -188,7 +199,7 @@ def _check_feature_files(directory: Path, kind: str, splits: Sequence[str]) -> N
 
 
 def _splits_in(file: h5py.File) -> list[str]:
-    found = {name.removesuffix("_captions") for name in file if name.endswith("_captions")}
+    found = {name.removesuffix("_captions") for name in names_in(file) if name.endswith("_captions")}
     known = [split for split in ("train", "val", "test") if split in found]
     return known + sorted(found - set(known))
 
@@ -215,7 +226,7 @@ def _read_split(
         "names": str(names_path),
         "references": f"{directory / REFERENCES_FILE}: {split}",
     }
-    names = _read_lines(names_path)
+    names = tuple(text_lines(names_path, "a file with one line per image"))
     if references is None:
         read = with_decoded_references(vocabulary, features, captions, image_idxs, names, sources)
     else:
@@ -230,15 +241,6 @@ def _with_global_features(split: CaptionSplit, path: Path | None, lazy: bool) ->
     sources = {**split.sources, "global_features": f"{path}: features"}
     encodings = {**split.encodings, **recorded_encodings({"global_features": path})}
     return replace(split, global_features=features, sources=sources, encodings=encodings)
-
-
-def _read_lines(path: Path) -> tuple[str, ...]:
-    try:
-        return tuple(path.read_text(encoding="utf8").splitlines())
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"{path}: found no such file, expected a file with one line per image"
-        ) from None
 
 
 def _read_references(path: Path) -> dict[str, list[list[str]]]:

@@ -1,42 +1,23 @@
-"""Reading HDF5 and JSON files of others: every error names file, field, found and expected."""
+"""Fields of the files of data: numbers in HDF5, and JSON objects.
+
+Every error names file, field, found and expected. What files may ask for is limited, see
+:mod:`rnnlab.reading` and :mod:`rnnlab.hdf5_objects`.
+"""
 
 from __future__ import annotations
 
-import json
 import os
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import h5py
 import numpy as np
 
 from rnnlab.data.errors import MissingDataError
+from rnnlab.hdf5_objects import find_object, names_in, read_attribute, read_strings, read_values, where
+from rnnlab.reading import PathLike, load_json, mismatch
 
-PathLike = str | os.PathLike[str]
-
-
-def mismatch(where: str, found: object, expected: object) -> ValueError:
-    """The error of a check of contents; ``where`` names file and field."""
-    return ValueError(f"{where}: found {found}, expected {expected}")
-
-
-def open_hdf5(path: PathLike) -> h5py.File:
-    """Open ``path`` for reading.
-
-    Raises
-    ------
-    FileNotFoundError, OSError
-        If there is no such file, or it is not HDF5, or truncated.
-    """
-    path = os.fspath(path)
-    try:
-        return h5py.File(path, "r")
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: found no such file, expected an HDF5 file") from None
-    except OSError as error:
-        raise OSError(
-            f"{path}: found a file that HDF5 cannot read ({error}), expected a complete HDF5 file"
-        ) from error
+_LISTED = 12  # fields in a message
 
 
 def get_dataset(file: h5py.File, *fields: str) -> h5py.Dataset:
@@ -46,40 +27,56 @@ def get_dataset(file: h5py.File, *fields: str) -> h5py.Dataset:
     ------
     KeyError
         If it has none of them.
+    OSError, ValueError
+        As :func:`rnnlab.hdf5_objects.find_object`.
     """
     for field in fields:
-        if isinstance(file.get(field), h5py.Dataset):
-            return file[field]
+        if isinstance(found := find_object(file, field), h5py.Dataset):
+            return found
     raise MissingDataError(
-        f"{file.filename}: found the fields {', '.join(file) or 'none'}, expected {' or '.join(fields)}"
+        f"{file.filename}: found the fields {_listed(names_in(file))}, expected {' or '.join(fields)}"
     )
 
 
 def read_dataset(file: h5py.File, *fields: str) -> np.ndarray:
     """All values of :func:`get_dataset`, decoded by :func:`decode_values`."""
     dataset = get_dataset(file, *fields)
-    try:
-        return decode_values(dataset[()], *affine_of(dataset))
-    except OSError as error:
-        raise read_error(dataset, error) from error
+    return decode_values(read_values(dataset), *affine_of(dataset))
 
 
-def read_strings(file: h5py.File, field: str) -> tuple[str, ...]:
-    """A one-dimensional dataset of strings."""
-    dataset = get_dataset(file, field)
-    if h5py.check_string_dtype(dataset.dtype) is None or dataset.ndim != 1:
-        raise mismatch(where(dataset), f"{dataset.dtype} {dataset.shape}", "a list of strings")
-    return tuple(dataset.asstr()[()])
+def read_names(file: h5py.File, named: str = "features") -> tuple[str, ...]:
+    """The dataset ``filenames``: a name for each row of the dataset ``named``."""
+    rows = get_dataset(file, named)
+    if not rows.ndim:
+        raise mismatch(where(rows), "one value", "a row for each name of filenames")
+    names = get_dataset(file, "filenames")
+    if names.ndim and len(names) != len(rows):
+        raise mismatch(where(names), f"{len(names)} names", f"one for each of {len(rows)} {named}")
+    return read_strings(names)
+
+
+def fixed_length(texts: Sequence[str]) -> np.ndarray:
+    """Strings to write to a file: of a fixed length, in UTF-8.
+
+    Strings of variable length are in a heap, and HDF5 may loop forever where a byte of it is damaged.
+    """
+    encoded = np.array([text.encode() for text in texts], np.bytes_)
+    return encoded.astype(h5py.string_dtype("utf-8", encoded.itemsize))
 
 
 def affine_of(dataset: h5py.Dataset) -> tuple[np.ndarray | None, np.ndarray | None]:
     """The attributes ``offset`` and ``scale`` of numbers stored as bytes: value = offset + scale * byte."""
-    offset, scale = dataset.attrs.get("offset"), dataset.attrs.get("scale")
+    offset, scale = (read_attribute(dataset, name) for name in ("offset", "scale"))
     if (offset is None) != (scale is None):
         raise mismatch(where(dataset), "only one of the attributes offset and scale", "both or neither")
     for name, value in (("offset", offset), ("scale", scale)):
-        if value is not None and np.shape(value) not in ((), dataset.shape[-1:]):
-            raise mismatch(f"{where(dataset)}: attribute {name}", np.shape(value), dataset.shape[-1:])
+        if value is None:
+            continue
+        place, array = f"{where(dataset)}: attribute {name}", np.asarray(value)
+        if array.shape not in ((), dataset.shape[-1:]):
+            raise mismatch(place, array.shape, dataset.shape[-1:])
+        if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+            raise mismatch(place, value, "finite numbers")
     return offset, scale
 
 
@@ -93,38 +90,24 @@ def decode_values(raw: np.ndarray, offset: np.ndarray | None, scale: np.ndarray 
     return raw.astype(np.float32) if raw.dtype == np.float16 else raw
 
 
-def read_error(dataset: h5py.Dataset, error: OSError) -> OSError:
-    """The error of a dataset with an unreadable part."""
-    return OSError(
-        f"{where(dataset)}: found a part that cannot be read ({error}), expected a complete dataset"
-    )
-
-
-def where(dataset: h5py.Dataset) -> str:
-    """File and field of ``dataset``, for messages."""
-    return f"{dataset.file.filename}: {dataset.name.lstrip('/')}"
-
-
 def read_json(path: PathLike, *fields: str) -> dict[str, Any]:
     """A JSON file that holds an object with at least ``fields``.
 
     Raises
     ------
-    FileNotFoundError, ValueError, KeyError
-        If there is no such file, if it is not JSON or not an object, or if a field is missing.
+    OSError, ValueError, KeyError
+        As :func:`rnnlab.reading.load_json`; also if it holds no object, or a field is missing.
     """
-    path = os.fspath(path)  # a path with an environment variable that is not set raises its own error
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: found no such file, expected a JSON file") from None
-    except ValueError as error:  # not JSON, or not text
-        raise mismatch(str(path), f"text that is not JSON ({error})", "a JSON file") from error
+    path = os.fspath(path)
+    content = load_json(path)
     if not isinstance(content, dict):
-        raise mismatch(str(path), f"a JSON {type(content).__name__}", f"an object with {', '.join(fields)}")
+        raise mismatch(path, f"a JSON {type(content).__name__}", f"an object with {', '.join(fields)}")
     for field in fields:
         if field not in content:
-            raise MissingDataError(
-                f"{path}: found the fields {', '.join(content) or 'none'}, expected {field}"
-            )
+            raise MissingDataError(f"{path}: found the fields {_listed(list(content))}, expected {field}")
     return content
+
+
+def _listed(fields: list[str]) -> str:
+    more = f" and {len(fields) - _LISTED:,} more" if len(fields) > _LISTED else ""
+    return f"{', '.join(fields[:_LISTED]) or 'none'}{more}"

@@ -1,13 +1,18 @@
-"""Pictures by address or name, for display. A missing picture is a placeholder, never an exception."""
+"""Pictures by address or name, for display. A missing picture is a placeholder, never an exception.
+
+Names that stand in files of data lead to files below the folders of pictures only, and addresses are fetched
+only where the caller asks for it.
+"""
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import textwrap
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,27 +21,34 @@ from PIL import Image, ImageDraw
 
 from rnnlab.data.coco import default_directory
 from rnnlab.data.course import IMAGE_FOLDER
-from rnnlab.data.hdf5 import PathLike
-from rnnlab.data.photographs.reading import decode_photograph
+from rnnlab.data.photographs.reading import decode_photograph, read_photograph
+from rnnlab.limits import DOWNLOAD_BYTES
+from rnnlab.reading import PathLike, mismatch
 
-_MOST_BYTES = 64 << 20  # of a download
+_WIDEST = 320  # pixels of a photograph in a page
+_QUALITY = 72  # of its JPEG
 _PLACEHOLDER_SIZE = 224
 _PLACEHOLDER_COLUMNS = 36  # of text
 
 
-def image_from_url(url: PathLike, image_dir: PathLike | None = None, timeout: float = 10.0) -> np.ndarray:
+def image_from_url(
+    url: PathLike, image_dir: PathLike | None = None, timeout: float = 10.0, *, download: bool = False
+) -> np.ndarray:
     """Read an image.
 
     Parameters
     ----------
     url : str or path
-        An address (http, https or file), a file path, or a file name. A name is searched in ``image_dir``,
-        then as a path, then in ``$RNNLAB_DATA/flickr8k/images``, then in the folder ``images`` of the default
-        data of :func:`load_coco_data`.
+        An address (http, https or file), a path, or the name of a file below ``image_dir``, below
+        ``$RNNLAB_DATA/flickr8k/images`` or below the folder ``images`` of the default data of
+        :func:`load_coco_data`.
     image_dir : path, optional
-        The folder of the pictures of the data.
+        The folder of the pictures, for names that come from files of data: no name leads out of the folders.
+        Without it ``url`` may be any path.
     timeout : float
         The time limit of a download in seconds.
+    download : bool
+        Fetch addresses of http and https. By default they are missing images.
 
     Returns
     -------
@@ -45,30 +57,64 @@ def image_from_url(url: PathLike, image_dir: PathLike | None = None, timeout: fl
         image is missing or damaged, a grey placeholder with its name and the reason.
     """
     try:
-        return np.array(decode_photograph(io.BytesIO(_read(str(url), image_dir, timeout))))
+        return np.array(_read(str(url), image_dir, timeout, download))
     except Exception as error:
         # decoders raise almost any exception, and no notebook should stop for a picture
         return _placeholder(str(url), f"{type(error).__name__}: {error}")
 
 
-def image_on_disk(name: PathLike, image_dir: PathLike | None = None) -> Path | None:
-    """The file of an image, searched as in :func:`image_from_url`; None if it is not there.
+def named_image(name: str, image_dir: PathLike | None, *, download: bool = False) -> np.ndarray:
+    """Read an image of the data by its name, as :func:`image_from_url`.
 
-    Nothing is downloaded, and no data are generated.
+    It is searched below ``image_dir``, by default the current folder, and no path out of it is followed.
     """
-    return next((path for path in _given_places(str(name), image_dir) if path.is_file()), None)
+    return image_from_url(name, image_dir or ".", download=download)
 
 
-def _read(url: str, image_dir: PathLike | None, timeout: float) -> bytes:
+def image_on_disk(name: PathLike, image_dir: PathLike | None = None) -> Path | None:
+    """The file of an image of the data, by its name; None if it is not there.
+
+    It is searched below ``image_dir``, by default the current folder, and ``$RNNLAB_DATA/flickr8k/images``.
+    """
+    try:
+        return _find(str(name), _folders(image_dir or "."))
+    except (OSError, ValueError):
+        return None
+
+
+def data_url(picture: np.ndarray, *, lossless: bool = False) -> str:
+    """A picture as a data URL, for pages that make no request.
+
+    Parameters
+    ----------
+    picture : (h, w, 3) or (h, w, 4) uint8
+        Four channels are for ``lossless`` alone.
+    lossless : bool
+        PNG, for drawings, instead of JPEG of at most 320 pixels in width and height, for photographs.
+    """
+    buffer = io.BytesIO()
+    image = Image.fromarray(picture)
+    if lossless:
+        image.save(buffer, "PNG")
+    else:
+        image.thumbnail((_WIDEST, _WIDEST))
+        image.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
+    encoded = base64.b64encode(buffer.getvalue()).decode()
+    return f"data:image/{'png' if lossless else 'jpeg'};base64,{encoded}"
+
+
+def _read(url: str, image_dir: PathLike | None, timeout: float, download: bool) -> Image.Image:
     scheme = urlsplit(url).scheme
     if scheme in ("http", "https"):
-        return _download(url, timeout)
+        if not download:
+            raise ValueError("not fetched: addresses are with --download, in Python download=True")
+        return decode_photograph(io.BytesIO(_download(url, timeout)))
     if scheme == "file":
         url = urllib.request.url2pathname(urlsplit(url).path)
-    for path in _candidates(url, image_dir):
-        if path.is_file():
-            return path.read_bytes()
-    raise FileNotFoundError("no such file")
+    if image_dir is None and os.path.exists(url):
+        return read_photograph(url)
+    default = default_directory(make=False) / IMAGE_FOLDER
+    return read_photograph(_find(url, [*_folders(image_dir), default]))
 
 
 def _download(url: str, timeout: float) -> bytes:
@@ -82,23 +128,31 @@ def _download(url: str, timeout: float) -> bytes:
             content += part
             if time.monotonic() > deadline:
                 raise TimeoutError(f"not complete after {timeout:g} s")
-            if len(content) > _MOST_BYTES:
-                raise OSError(f"more than {_MOST_BYTES:,} bytes")
+            if len(content) > DOWNLOAD_BYTES:
+                raise OSError(f"more than {DOWNLOAD_BYTES:,} bytes")
     return bytes(content)
 
 
-def _candidates(name: str, image_dir: PathLike | None) -> Iterator[Path]:
-    yield from _given_places(name, image_dir)
-    yield default_directory() / IMAGE_FOLDER / name  # last, because the data may have to be generated
+def _find(name: str, folders: Iterable[Path]) -> Path:
+    """The file of a name below the first of some folders that has it."""
+    outside: list[Path] = []
+    for folder in folders:
+        path = folder / name
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+            outside.append(folder)
+        elif path.is_file():
+            return path
+    if outside:
+        raise mismatch(name, f"a path out of the folder {outside[0]}", "a file below it")
+    raise FileNotFoundError("no such file")
 
 
-def _given_places(name: str, image_dir: PathLike | None) -> Iterator[Path]:
+def _folders(image_dir: PathLike | None) -> Iterator[Path]:
     if image_dir is not None:
-        yield Path(image_dir) / name
-    yield Path(name)
+        yield Path(image_dir)
     root = os.environ.get("RNNLAB_DATA")
     if root:
-        yield Path(root) / "flickr8k" / "images" / name
+        yield Path(root) / "flickr8k" / "images"
 
 
 def _placeholder(name: str, reason: str) -> np.ndarray:

@@ -14,9 +14,9 @@ import numpy as np
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.errors import MissingDataError
-from rnnlab.data.hdf5 import PathLike
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.splits import CaptionSplit
+from rnnlab.reading import PathLike
 
 
 class JointSplit:
@@ -168,26 +168,34 @@ class JointCaptionInputs:
         self, path: PathLike, pca: PathLike | None = None, **settings: Any
     ) -> JointCaptionInputs:
         """See :meth:`CaptionInputs.with_encoder`: one encoder for all models."""
-        return JointCaptionInputs(self._for_each(lambda each: each.with_encoder(path, pca, **settings)))
+        return JointCaptionInputs(
+            _for_each(self._inputs, lambda each: each.with_encoder(path, pca, **settings))
+        )
 
     def encode(self, photographs: Sequence[PathLike]) -> tuple[Any, ...]:
         """The features of photographs for each model; see :meth:`CaptionInputs.encode`."""
-        return _flat(self._for_each(lambda each: each.encode(photographs)).values())
+        return self.open_encoders()(photographs)
 
-    def _for_each(self, act: Callable[[CaptionInputs], Any]) -> dict[str, Any]:
-        """The results of ``act`` by run; an error names the run."""
-        found = {}
-        for run, each in self._inputs.items():
-            try:
-                found[run] = act(each)
-            except ValueError as error:
-                raise ValueError(f"{run}: {error}") from None
-        return found
+    def open_encoders(self) -> Callable[[Sequence[PathLike]], tuple[Any, ...]]:
+        """The function from photographs to features; see :meth:`CaptionInputs.open_encoders`."""
+        encoders = _for_each(self._inputs, lambda each: each.open_encoders())
+        return lambda photographs: _flat(_for_each(encoders, lambda encode: encode(photographs)).values())
 
 
 def num_arrays(inputs: CaptionData | CaptionInputs) -> int:
     """The number of feature arrays that a model reads: two if it has global features beside local ones."""
     return 1 if inputs.num_global_features is None else 2
+
+
+def _for_each(things: Mapping[str, Any], act: Callable[[Any], Any]) -> dict[str, Any]:
+    """The results of ``act`` by run; an error names the run."""
+    found = {}
+    for run, each in things.items():
+        try:
+            found[run] = act(each)
+        except ValueError as error:
+            raise ValueError(f"{run}: {error}") from None
+    return found
 
 
 def _same_scaling(one: CaptionInputs, other: CaptionInputs) -> bool:

@@ -7,6 +7,7 @@ consecutive rows are in few blocks reads each block once: see :meth:`LazyFeature
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from contextlib import ExitStack
@@ -16,16 +17,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rnnlab.data.blocks import BLOCK_BYTES, block_shuffle
-from rnnlab.data.hdf5 import (
-    PathLike,
-    affine_of,
-    decode_values,
-    get_dataset,
-    mismatch,
-    open_hdf5,
-    read_error,
-    where,
-)
+from rnnlab.data.hdf5 import affine_of, decode_values, get_dataset
+from rnnlab.hdf5_objects import open_hdf5, read_values, where
+from rnnlab.reading import PathLike, mismatch
 
 _LEAST_BLOCKS = 32  # in the cache, if the size of chunks permits: the shuffle mixes them
 
@@ -185,7 +179,7 @@ class LazyFeatures:
     def _choose_blocks(self, cache_bytes: int) -> tuple[int, int]:
         """The rows in a block, and the number of blocks in the cache."""
         count = max(1, len(self._dataset))
-        row_bytes = self.dtype.itemsize * int(np.prod(self._dataset.shape[1:]))
+        row_bytes = self.dtype.itemsize * math.prod(self._dataset.shape[1:])
         chunk = min(self._dataset.chunks[0], count) if self._dataset.chunks else 1
         wanted = min(BLOCK_BYTES, cache_bytes // _LEAST_BLOCKS) // row_bytes
         block_rows = max(chunk, wanted // chunk * chunk)
@@ -230,15 +224,14 @@ class LazyFeatures:
             self._slot_of[block], self._last_use[slot] = slot, self._time
 
     def _read_block(self, start: int, block: np.ndarray) -> None:
-        try:
-            values = decode_values(self._dataset[start : start + self._block_rows], *self._affine)
-        except OSError as error:
-            raise read_error(self._dataset, error) from error
-        if not np.isfinite(values).all():
-            row = start + int(np.argwhere(~np.isfinite(values))[0, 0])
-            raise mismatch(self._where, f"NaN or infinity in row {row}", "finite numbers")
-        block = block[: len(values)]
-        block[...] = values
+        raw = read_values(self._dataset, slice(start, start + self._block_rows))
+        block = block[: len(raw)]
+        with np.errstate(over="ignore"):  # numbers too large for float32 become infinity, which is refused
+            block[...] = decode_values(raw, *self._affine)
+        finite = np.isfinite(block)
+        if not finite.all():
+            row = start + int(np.argwhere(~finite)[0, 0])
+            raise mismatch(self._where, f"NaN or infinity in row {row}", "finite numbers of 32 bits")
         if self._scaling is not None:
             block -= self._scaling[0]
             block /= self._scaling[1]

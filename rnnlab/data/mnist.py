@@ -16,9 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rnnlab.data.gzipped import read_bytes
-from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.pixels import Labelled, PixelData
+from rnnlab.reading import PathLike, mismatch, read_bytes
 
 NUM_CLASSES = 10
 
@@ -47,7 +46,7 @@ def read_idx(path: PathLike, dimensions: int) -> np.ndarray:
         shorter or longer than its header says. The message names file, field, found and expected.
     """
     path = os.fspath(path)
-    content = read_bytes(path)
+    content = read_bytes(path, "an IDX file")
     magic, header = _UNSIGNED_BYTE << 8 | dimensions, 4 + 4 * dimensions
     if len(content) < header:
         raise mismatch(f"{path}: header", f"{len(content)} bytes", f"{header} bytes")

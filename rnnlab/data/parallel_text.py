@@ -14,10 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rnnlab.data.gzipped import read_bytes
-from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.parallel import Pair, ParallelData, Words
 from rnnlab.data.subwords import SUBWORDS, Subwords, join_pieces
+from rnnlab.reading import PathLike, text_lines
 
 Tokenize = Callable[[str], list[str]]
 
@@ -226,21 +225,10 @@ def read_lines(path: PathLike) -> list[str]:
 
     Raises
     ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If it is not UTF-8 (names the line), or is a damaged gzip file.
+    OSError, ValueError
+        As :func:`rnnlab.reading.text_lines`. The message names the file, and the line if one is wrong.
     """
-    raw = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")  # not splitlines: U+2028 ends no line
-    if not raw[-1]:
-        raw.pop()
-    lines = []
-    for number, line in enumerate(raw, 1):
-        try:
-            lines.append(line.decode("utf-8").removesuffix("\r"))
-        except UnicodeDecodeError as error:
-            raise mismatch(f"{path}:{number}", f"bytes that are not UTF-8 ({error})", "text") from None
-    return lines
+    return list(text_lines(path, "sentences, a line each"))
 
 
 def _files_by_split(folder: Path, language: str) -> dict[str, Path]:

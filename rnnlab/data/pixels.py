@@ -17,8 +17,8 @@ from typing import Any, Self
 import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
-from rnnlab.data.hdf5 import mismatch
 from rnnlab.data.split_data import SplitData, batches
+from rnnlab.reading import mismatch
 
 Labelled = tuple[np.ndarray, np.ndarray]  # images (N, height, width) uint8 and labels (N,) integers
 

@@ -10,11 +10,11 @@ import numpy as np
 from rnnlab.data.annotations import Annotations, open_annotated
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.course import feature_kinds
-from rnnlab.data.hdf5 import PathLike
 from rnnlab.data.parallel import ParallelData
 from rnnlab.data.pca import PCA, Projected
 from rnnlab.data.pixels import PixelData
 from rnnlab.data.vocabulary import END, NULL, START, UNK
+from rnnlab.reading import PathLike
 
 
 def prepare_annotated(

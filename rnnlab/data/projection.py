@@ -8,13 +8,15 @@ A file of a projection is HDF5 with ``components`` (K, D) and ``intercept`` (K,)
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import h5py
 import numpy as np
 
 from rnnlab.data.fingerprint import array_hash
-from rnnlab.data.hdf5 import PathLike, mismatch, open_hdf5, read_dataset
+from rnnlab.data.hdf5 import read_dataset
+from rnnlab.hdf5_objects import find_object, open_hdf5
+from rnnlab.reading import PathLike, mismatch
 
 GROUP = "pca"
 
@@ -73,21 +75,32 @@ def read_projection(path: PathLike) -> Projection:
         If the file is missing or invalid. The message names file, field, found and expected.
     """
     with open_hdf5(path) as file:
-        arrays = {
-            name: np.asarray(read_dataset(file, name, f"{GROUP}/{name}")) for name in Projection._fields
-        }
-    for name, array in arrays.items():
-        if array.dtype.kind != "f" or not np.isfinite(array).all():
-            raise mismatch(f"{path}: {name}", f"dtype {array.dtype}", "finite floating-point numbers")
-    components, intercept = arrays.values()
-    if components.ndim != 2 or intercept.shape != components.shape[:1]:
-        raise mismatch(
-            str(path), f"components {components.shape} and intercept {intercept.shape}", "(K, D) and (K,)"
-        )
-    return Projection(components.astype(np.float32), intercept.astype(np.float32))
+        return _read(file, "", f"{GROUP}/")
 
 
 def projection_in(file: h5py.File) -> Projection | None:
-    """The projection in the group ``pca`` of an open features file; None if it has none."""
-    group: Any = file.get(GROUP)
-    return None if group is None else Projection(*(group[name][()] for name in Projection._fields))
+    """The projection in the group ``pca`` of an open features file; None if it has none.
+
+    Raises
+    ------
+    OSError, KeyError, ValueError
+        As :func:`read_projection`.
+    """
+    return None if find_object(file, GROUP) is None else _read(file, f"{GROUP}/")
+
+
+def _read(file: h5py.File, *places: str) -> Projection:
+    """The projection at the first of some places that has it."""
+    arrays = {
+        name: np.asarray(read_dataset(file, *(f"{place}{name}" for place in places)))
+        for name in Projection._fields
+    }
+    for name, array in arrays.items():
+        if array.dtype.kind != "f" or not np.isfinite(array).all():
+            found = f"dtype {array.dtype}" if array.dtype.kind != "f" else "NaN or infinity"
+            raise mismatch(f"{file.filename}: {name}", found, "finite floating-point numbers")
+    components, intercept = arrays.values()
+    if components.ndim != 2 or intercept.shape != components.shape[:1]:
+        found = f"components {components.shape} and intercept {intercept.shape}"
+        raise mismatch(file.filename, found, "(K, D) and (K,)")
+    return Projection(components.astype(np.float32), intercept.astype(np.float32))

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from rnnlab.data.hdf5 import mismatch
 from rnnlab.data.lazy import LazyFeatures
+from rnnlab.reading import mismatch
 from rnnlab.types import Array
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.data.hdf5 import mismatch
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.vocabulary import END, START, Vocabulary
+from rnnlab.reading import mismatch
 
 Features = Any  # an ndarray, or an object with shape, dtype, len() and indexing by an array of integers
 
@@ -142,10 +142,12 @@ class CaptionSplit:
         if len(shape) < 2:
             raise mismatch(where, f"shape {shape}", "(num_images, ..., D)")
         if isinstance(features, np.ndarray):
-            finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)
+            with np.errstate(over="ignore"):  # as models read them
+                values = features.astype(np.float32, copy=False)
+            finite = np.isfinite(values).reshape(len(features), -1).all(axis=1)
             if not finite.all():
                 row = int(np.argmin(finite))
-                raise mismatch(where, f"NaN or infinity in row {row}", "finite numbers")
+                raise mismatch(where, f"NaN or infinity in row {row}", "finite numbers of 32 bits")
 
     def _check_range(self, name: str, stop: int, what: str, of: str) -> None:
         array = getattr(self, name)

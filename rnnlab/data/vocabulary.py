@@ -75,7 +75,15 @@ class Vocabulary:
             A rarer word becomes <UNK>.
         max_size : int, optional
             The most words, without the special ones.
+
+        Raises
+        ------
+        ValueError
+            If ``min_count`` or ``max_size`` is below 1.
         """
+        for name, count in (("min_count", min_count), ("max_size", max_size)):
+            if count is not None and count < 1:
+                raise ValueError(f"Vocabulary.build: {name} is {count}, expected at least 1")
         counts = Counter(token for tokens in token_lists for token in tokens)
         frequent = [
             word for word, count in counts.items() if count >= min_count and word not in SPECIAL_WORDS

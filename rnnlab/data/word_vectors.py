@@ -18,14 +18,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from rnnlab.data.gzipped import open_bytes
-from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.vocabulary import SPECIAL_WORDS
+from rnnlab.limits import LINE_BYTES, VECTOR_SIZE, WORD_BYTES
 from rnnlab.ops import ops_for
+from rnnlab.reading import PathLike, mismatch, open_bytes
 
-_LARGEST_DIM = 1 << 16
-_LONGEST_LINE = 1 << 22  # bytes: numbers of 64 characters each, of the largest vector
-_LONGEST_WORD = 1 << 16
 _CHUNK = 1 << 20  # bytes of a binary file that are read at once
 
 
@@ -129,7 +126,7 @@ def read_word_vectors(
     wanted = {word.encode(): word for word in words}
     found: dict[str, np.ndarray] = {}
     places: dict[str, str] = {}
-    with open_bytes(path) as stream:
+    with open_bytes(path, "word vectors") as stream:
         records = _binary_records if layout.binary else _text_records
         for place, encoded, values in records(stream, str(path), layout):
             word = wanted.get(encoded)
@@ -155,7 +152,7 @@ _Record = tuple[str, bytes, bytes]
 
 
 def _layout(path: PathLike) -> _Layout:
-    with open_bytes(path) as stream:
+    with open_bytes(path, "word vectors") as stream:
         first = _line(stream, f"{path}:1")
         if not first:
             raise mismatch(str(path), "an empty file", "word vectors of GloVe or word2vec")
@@ -166,11 +163,11 @@ def _layout(path: PathLike) -> _Layout:
                 raise mismatch(f"{path}:1", f"{first[:40]!r}", "a word and its numbers, or word2vec's header")
             return _Layout(False, None, dim)
         count, dim = (int(digits[:19]) for digits in header.groups())  # 19 digits are too many already
-        if not (1 <= count < 10**12 and 1 <= dim <= _LARGEST_DIM):
-            most = f"at most {_LARGEST_DIM:,} numbers, and at least one of each"
+        if not (1 <= count < 10**12 and 1 <= dim <= VECTOR_SIZE):
+            most = f"at most {VECTOR_SIZE:,} numbers, and at least one of each"
             raise mismatch(f"{path}:1", f"a header of {count:,} vectors of {dim:,} numbers", most)
         # a vector in text has 2 characters or more for each number
-        values = stream.read(_LONGEST_WORD + 2 * dim).partition(b" ")[2][: 2 * dim]
+        values = stream.read(WORD_BYTES + 2 * dim).partition(b" ")[2][: 2 * dim]
         return _Layout(not _is_text(values), count, dim)
 
 
@@ -211,8 +208,8 @@ def _binary_records(stream: BinaryIO, path: str, layout: _Layout) -> Iterator[_R
         place = f"{path}: vector {number:,}"
         space = buffer.find(b" ", at)
         while space < 0 or len(buffer) < space + 1 + size:
-            if space < 0 and len(buffer) - at > _LONGEST_WORD:
-                raise mismatch(place, f"a word of more than {_LONGEST_WORD:,} bytes", "a word and a space")
+            if space < 0 and len(buffer) - at > WORD_BYTES:
+                raise mismatch(place, f"a word of more than {WORD_BYTES:,} bytes", "a word and a space")
             chunk = stream.read(_CHUNK)
             if not chunk:
                 raise mismatch(
@@ -229,9 +226,9 @@ def _binary_records(stream: BinaryIO, path: str, layout: _Layout) -> Iterator[_R
 
 
 def _line(stream: BinaryIO, place: str) -> bytes:
-    line = stream.readline(_LONGEST_LINE)
-    if len(line) == _LONGEST_LINE:
-        raise mismatch(place, f"a line of more than {_LONGEST_LINE:,} bytes", "a word and its numbers")
+    line = stream.readline(LINE_BYTES)
+    if len(line) == LINE_BYTES:
+        raise mismatch(place, f"a line of more than {LINE_BYTES:,} bytes", "a word and its numbers")
     return line
 
 

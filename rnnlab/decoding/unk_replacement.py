@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from rnnlab.files import atomic_write
+from rnnlab.reading import text_lines
 from rnnlab.types import Array
 
 
@@ -91,7 +92,7 @@ def build_lexicon(
 
 
 def read_lexicon(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read a lexicon from a text file in UTF-8.
+    """Read a lexicon from a text file in UTF-8, gzipped or not.
 
     Parameters
     ----------
@@ -107,22 +108,20 @@ def read_lexicon(path: str | os.PathLike[str]) -> dict[str, str]:
 
     Raises
     ------
+    OSError
+        If the file is missing, or no regular file.
     ValueError
-        If a line has another form, or is not UTF-8. The error names the file and the line.
+        If a line has another form, is not UTF-8, or is longer than the limit. The error names the file and
+        the line.
     """
     lexicon: dict[str, str] = {}
     largest: dict[str, float] = {}
-    with open(path, "rb") as file:
-        for number, raw in enumerate(file, 1):
-            try:
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path}:{number}: not UTF-8: {error}") from None
-            if not line.strip():
-                continue
-            source, target, weight = _entry(f"{path}:{number}", line)
-            if source not in lexicon or weight > largest[source]:
-                lexicon[source], largest[source] = target, weight
+    for number, line in enumerate(text_lines(path, "a lexicon"), 1):
+        if not line.strip():
+            continue
+        source, target, weight = _entry(f"{path}:{number}", line)
+        if source not in lexicon or weight > largest[source]:
+            lexicon[source], largest[source] = target, weight
     return lexicon
 
 
@@ -146,7 +145,7 @@ def _entry(place: str, line: str) -> tuple[str, str, float]:
     columns = [column.strip() for column in line.split("\t")]
     if len(columns) not in (2, 3) or not all(columns):
         raise ValueError(
-            f"{place}: found {line!r}, expected a source word, a tab, a target word and "
+            f"{place}: found {line[:80]!r}, expected a source word, a tab, a target word and "
             "optionally a tab and a number"
         )
     source, target = columns[:2]
@@ -156,7 +155,7 @@ def _entry(place: str, line: str) -> tuple[str, str, float]:
         weight = math.nan
     if not 0 <= weight < math.inf:
         raise ValueError(
-            f"{place}: found {columns[2]!r} in the third column, expected a finite number of at least 0"
+            f"{place}: found {columns[2][:80]!r} in the third column, expected a finite number of at least 0"
         )
     return source, target, weight
 

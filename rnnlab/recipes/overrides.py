@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rnnlab.limits import RECIPE_DEPTH
 from rnnlab.recipes.schema import ConfigError
+from rnnlab.recipes.toml_text import check_depth, parse_toml
 
 
 def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
@@ -25,6 +26,10 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
         *path, name = key.strip().split(".")
         if not equals or not all([*path, name]):
             raise ConfigError(f"--set: {override!r}, expected key.sub=value")
+        if len(path) >= RECIPE_DEPTH:
+            raise ConfigError(
+                f"--set: {key[:40]!r} has {len(path) + 1:,} parts, expected at most {RECIPE_DEPTH}"
+            )
         table: Any = copied
         for step in path:
             table = _inside(table, step, key)
@@ -64,9 +69,13 @@ def _index(table: Any, step: str, key: str) -> str | int:
 
 def _literal(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        tables = parse_toml(f"value = {text}", "--set")
+    except ConfigError:
+        raise
+    except ValueError:
         return text
+    check_depth(tables, "--set")
+    return tables["value"] if len(tables) == 1 else text
 
 
 def _has(table: Any, key: str) -> bool:

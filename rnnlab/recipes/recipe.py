@@ -17,7 +17,6 @@ the fields of these dataclasses are the keys, and :mod:`rnnlab.recipes.schema` c
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, get_args, get_type_hints
@@ -50,6 +49,7 @@ from rnnlab.recipes.tables import (
     TrainingConfig,
     TranslationEvaluationConfig,
 )
+from rnnlab.recipes.toml_text import check_depth, read_toml
 
 __all__ = [
     "RECIPES",
@@ -220,6 +220,7 @@ def recipe_from_dict(
     ConfigError
         As :func:`load_config`.
     """
+    check_depth(tables, source)
     overridden, keys = with_overrides(tables, overrides)
     data = overridden.get("data")
     kinds = {kind: recipe for recipe in RECIPES for kind in kinds_of(recipe)}
@@ -290,12 +291,9 @@ def load_config(recipe: str | os.PathLike[str], overrides: Sequence[str] = ()) -
     OSError
         If the file cannot be read.
     ConfigError
-        If it is not TOML, or a key is unknown or missing, or a value is not what the schema expects. The
-        message names the file (or ``--set``), the key, what was found and what was expected.
+        If it is not TOML or nested too deeply, or a key is unknown or missing, or a value is not what the
+        schema expects. The message names the file (or ``--set``), the key, what was found and what was
+        expected.
     """
     path = find(recipe)
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not a TOML file: {error}") from error
-    return recipe_from_dict(tables, str(path), overrides)
+    return recipe_from_dict(read_toml(path), str(path), overrides)

@@ -53,7 +53,7 @@ def find(recipe: str | os.PathLike[str]) -> Path:
         If there is neither. Suggests similar names, also of files in the same folder.
     """
     path = Path(recipe)
-    if path.is_file():
+    if path.exists() and not path.is_dir():
         return path
     if os.fspath(recipe) in names():
         return _FOLDER / f"{recipe}.toml"

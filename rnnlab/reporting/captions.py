@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnlab import plots
-from rnnlab.data import CaptionData, image_from_url
+from rnnlab.data import CaptionData
 from rnnlab.data.caption_inputs import CaptionInputs
+from rnnlab.data.images import named_image
 from rnnlab.decoding import Hypothesis
 from rnnlab.files import atomic_write
 from rnnlab.tasks.captioning import written
@@ -36,9 +37,12 @@ def captions_picture(
     data: CaptionData | CaptionInputs,
     *,
     columns: int = 4,
+    images: Sequence[np.ndarray] | None = None,
+    download: bool = False,
 ) -> None:
-    """Write a PNG of the images with their best captions. Missing images are drawn as placeholders."""
-    images = [image_from_url(name, image_dir=data.image_dir) for name in names]
+    """Write a PNG of the images with their best captions; see :func:`attention_picture`."""
+    if images is None:
+        images = [named_image(name, data.image_dir, download=download) for name in names]
     figure = plots.caption_grid(images, written(captions, data), columns=columns)
     with atomic_write(path) as temporary:
         plots.save(figure, temporary)
@@ -51,6 +55,7 @@ def attention_picture(
     data: CaptionData | CaptionInputs,
     *,
     images: Sequence[np.ndarray] | None = None,
+    download: bool = False,
 ) -> None:
     """Write a PNG of the attention of each word of the best captions.
 
@@ -58,26 +63,37 @@ def attention_picture(
     ----------
     path : path
     names : sequence of str
-        The images; missing ones are drawn as placeholders.
+        The images, searched below the folder of the pictures of the data, or below the current folder if
+        there is none; missing ones are drawn as placeholders.
     captions : sequence of sequences of Hypothesis
         With alignments.
     data : CaptionData or CaptionInputs
     images : sequence of (h, w, 3) uint8, optional
         What to draw instead, such as the parts of photographs that the encoder saw.
+    download : bool
+        Fetch images whose names are addresses.
 
     Raises
     ------
     ValueError
         If the captions have no alignments.
     """
-    best = [found[0] for found in captions]
-    if any(one.alignment is None for one in best):
-        raise ValueError(
-            "attention_picture: captions have no alignments, expected those of a model that attends"
-        )
-    words = [data.vocabulary.decode(one.tokens).split() for one in best]
-    weights = [one.alignment[: len(one.tokens)] for one in best]  # type: ignore[index]
+    attended = [attended_words(best, data) for best, *_ in captions]
     if images is None:
-        images = [image_from_url(name, image_dir=data.image_dir) for name in names]
+        images = [named_image(name, data.image_dir, download=download) for name in names]
+    figure = plots.attention_grid(images, [words for words, _ in attended], [each for _, each in attended])
     with atomic_write(path) as temporary:
-        plots.save(plots.attention_grid(images, words, weights), temporary)
+        plots.save(figure, temporary)
+
+
+def attended_words(caption: Hypothesis, data: CaptionData | CaptionInputs) -> tuple[list[str], np.ndarray]:
+    """The words of a caption, and the attention (words, regions) of each.
+
+    Raises
+    ------
+    ValueError
+        If the caption has no alignment.
+    """
+    if caption.alignment is None:
+        raise ValueError("attended_words: the caption has no alignment, expected one of a model that attends")
+    return data.vocabulary.decode(caption.tokens).split(), caption.alignment[: len(caption.tokens)]

@@ -6,7 +6,6 @@ A run may be under way, killed or damaged: what can be read is read, and :attr:`
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.reading import load_json, text_lines
 from rnnlab.recipes.recipe import ConfigError, recipe_from_dict
 from rnnlab.tasks import task_of
 from rnnlab.training import load_checkpoint
@@ -245,11 +245,11 @@ def _read_stage(folder: Path, notes: list[str]) -> tuple[StageRecord, dict[str, 
 
 def _read_config(path: Path, notes: list[str]) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = load_json(path)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        notes.append(f"{path}: not read: {error}")
+    except (OSError, ValueError) as error:  # which name the file
+        notes.append(f"not read: {error}")
         return {}
     if not isinstance(found, dict):
         notes.append(f"{path}: found {type(found).__name__}, expected a table of JSON")
@@ -259,8 +259,7 @@ def _read_config(path: Path, notes: list[str]) -> dict[str, Any]:
 
 def _read_csv(path: Path, notes: list[str]) -> list[dict[str, Any]]:
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows = list(csv.DictReader(text_lines(path, "a table")))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, csv.Error) as error:

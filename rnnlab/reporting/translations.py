@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from rnnlab import plots
 from rnnlab.files import atomic_write
 from rnnlab.tasks.translation import Evaluation, Translation
+from rnnlab.types import Array
+
+
+class Alignment(NamedTuple):
+    """The attention of the words of a translation to those of its source."""
+
+    words: list[str]  # with <END>, if the translation is finished
+    source: list[str]  # with <END>
+    weights: Array  # (words, source)
 
 
 def translations_text(
@@ -49,12 +59,23 @@ def alignment_picture(path: str | os.PathLike[str], source: Sequence[str], found
     ValueError
         If the translation was found without alignments.
     """
-    alignment = found.hypothesis.alignment
-    if alignment is None:
-        raise ValueError(
-            "alignment_picture: the translation has no alignment, expected one with alignments=True"
-        )
-    target = [*found.words, *(["<END>"] if found.hypothesis.finished else [])]
-    figure = plots.alignment_matrix(alignment, [*source, "<END>"], target)
+    aligned = aligned_words(source, found)
+    figure = plots.alignment_matrix(aligned.weights, aligned.source, aligned.words)
     with atomic_write(path) as temporary:
         plots.save(figure, temporary)
+
+
+def aligned_words(source: Sequence[str], found: Translation) -> Alignment:
+    """The attention of each word of a translation to its source, with <END> at both ends.
+
+    Raises
+    ------
+    ValueError
+        If the translation was found without alignments.
+    """
+    weights = found.hypothesis.alignment
+    if weights is None:
+        raise ValueError("aligned_words: the translation has no alignment, expected one with alignments=True")
+    return Alignment(
+        [*found.words, *(["<END>"] if found.hypothesis.finished else [])], [*source, "<END>"], weights
+    )

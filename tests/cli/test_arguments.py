@@ -13,6 +13,15 @@ def test_counts_are_at_least_one(run, option, count, capsys):
     assert "expected an integer of at least 1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--min-count", "--max-words", "--pca"])
+@pytest.mark.parametrize("count", ["0", "-7"])
+def test_counts_of_prepared_data_are_at_least_one(option, count, capsys):
+    required = ["--karpathy", "a.json", "--features", "f.h5", "--out", "folder"]
+    with pytest.raises(SystemExit):
+        cli.main(["data", "prepare", *required, f"{option}={count}"])
+    assert "expected an integer of at least 1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("hours", ["0", "-1", "nan", "inf", "soon"])
 def test_hours_are_positive(hours, capsys):
     with pytest.raises(SystemExit):

@@ -3,6 +3,8 @@
 import shutil
 
 import h5py
+import matplotlib.pyplot as plt
+from PIL import Image
 
 from rnnlab import cli
 
@@ -97,3 +99,28 @@ def test_a_run_on_shapes_captions_no_photographs(run, tmp_path, capsys):
     error = capsys.readouterr().err
     assert "this run captions no photographs: its features come from no encoder" in error
     assert "--encoder" not in error
+
+
+def test_what_is_no_regular_file_is_named(run, capsys):
+    assert cli.main(["caption", str(run), "/dev/zero"]) == 2
+    assert capsys.readouterr().err == "rnnlab caption: /dev/zero: found a device, expected a photograph\n"
+
+
+def test_pictures_of_a_features_file_stay_below_the_folder(run, shapes, tmp_path, monkeypatch, capsys):
+    """Its names may be any text; photographs of the command line may be anywhere."""
+    folder, drawn = tmp_path / "work", []
+    folder.mkdir()
+    for place in (folder, tmp_path):
+        Image.new("RGB", (8, 8)).save(place / "1.png")
+    with h5py.File(shapes / "val2014_vgg16_fc7_pca.h5") as source, h5py.File(folder / "f.h5", "w") as file:
+        file["features"] = source["features"][:4]
+        file["filenames"] = ["1.png", "../1.png", str(tmp_path / "1.png"), "http://127.0.0.1:9/1.png"]
+    monkeypatch.chdir(folder)
+
+    def draw(images, *arguments, **options):
+        drawn.extend(images)
+        return plt.figure()
+
+    monkeypatch.setattr("rnnlab.plots.caption_grid", draw)
+    assert cli.main(["caption", str(run), "f.h5", "--picture", "p.png"]) == 0
+    assert [image.shape for image in drawn] == [(8, 8, 3), *3 * [(224, 224, 3)]]  # placeholders

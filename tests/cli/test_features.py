@@ -146,7 +146,7 @@ def test_the_attention_over_a_photograph_is_drawn(run, attending_run, tmp_path, 
 def test_what_is_drawn_is_what_the_encoder_saw(attending_run, tmp_path, capsys, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "rnnlab.cli.caption.attention_picture", lambda *arguments, images: drawn.extend(images)
+        "rnnlab.cli.caption.attention_picture", lambda *arguments, images, download: drawn.extend(images)
     )
     Image.new("RGB", (40, 16), "red").save(tmp_path / "wide.png")
     caption(capsys, attending_run, tmp_path / "wide.png", "--show-attention", tmp_path / "a.png")
@@ -169,7 +169,9 @@ def test_an_encoder_that_has_moved(album, pooled, tmp_path, capsys):
     other = write_network(tmp_path / "other.onnx", kernel=KERNEL * 2)
     assert "other.onnx: sha256: found " in caption(capsys, moved, photo, "--encoder", other)
     error = caption(capsys, moved, photo, "--encoder", tmp_path / "absent.onnx")
-    assert error == f"rnnlab caption: --encoder {tmp_path / 'absent.onnx'}: no such file"
+    assert error.startswith(
+        f"rnnlab caption: {tmp_path / 'absent.onnx'}: found no such file, expected the ONNX file"
+    )
     settings = ["--encoder", tmp_path / "here.onnx", "--mean", "0"]
     assert "mean given, but the features that the model was trained on record" in caption(
         capsys, moved, photo, *settings
@@ -245,7 +247,7 @@ def test_an_ensemble_of_vectors_and_grids(run, attending_run, unrecorded, album,
 
 def test_a_broken_photograph_is_named(run, tmp_path, capsys):
     (tmp_path / "broken.jpg").write_text("no image")
-    assert "broken.jpg: found no image of a format that Pillow reads" in caption(
+    assert "broken.jpg: found no image of a format that is read" in caption(
         capsys, run, tmp_path / "broken.jpg"
     )
 

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from rnnlab import cli, runs
+from rnnlab.data import images
 from rnnlab.training import load_checkpoint
 
 
@@ -32,6 +34,26 @@ def test_training_ends_with_captions(recipe, tmp_path, capsys):
     assert "test_00000.png: " in printed
     assert "BLEU-4" in printed or "pip install" in printed
     assert printed.endswith(f"\nReport: rnnlab report {out} --open\n")
+
+
+def test_addresses_in_the_data_are_fetched_only_on_demand(recipe, shapes, tmp_path, monkeypatch):
+    folder, fetched = tmp_path / "shapes", []
+    shutil.copytree(shapes, folder, ignore=shutil.ignore_patterns("*.png"))
+    for file in folder.glob("*_urls.txt"):
+        file.write_text("".join(f"http://127.0.0.1:9/{name}\n" for name in file.read_text().split()))
+
+    def download(url, timeout):
+        fetched.append(url)
+        raise OSError("no network")
+
+    monkeypatch.setattr(images, "_download", download)
+    command = ["train", str(recipe), "--set", f"data.directory={folder}", "--epochs", "1", "--no-progress"]
+    assert cli.main([*command, "--out", str(tmp_path / "run")]) == 0
+    assert not fetched
+    assert cli.main([*command, "--out", str(tmp_path / "other"), "--download"]) == 0
+    assert len(fetched) == 8
+    assert cli.main(["caption", str(tmp_path / "run"), "val", "--picture", str(tmp_path / "p.png")]) == 0
+    assert len(fetched) == 8
 
 
 def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):

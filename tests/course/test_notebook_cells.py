@@ -1,6 +1,7 @@
 """Reading the tags of a notebook, and clearing its solutions."""
 
 import json
+import os
 
 import pytest
 
@@ -89,8 +90,9 @@ def test_a_wrong_tag_is_named_with_its_cell(tmp_path, metadata, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"no json", "is not a notebook, expected JSON"),
-        (b"\xff\xfe", "is not a notebook, expected JSON"),
+        (b"no json", "found text that is not JSON .*, expected a notebook"),
+        (b"\xff\xfe", "found text that is not JSON .*, expected a notebook"),
+        (b"[" * 100_000, "found JSON that is nested too deeply to be read, expected a notebook"),
         (b"[]", "has no list of cells"),
         (b'{"worksheets": []}', "has no list of cells"),
         (b'{"cells": [3]}', "cell 0 is not a cell"),
@@ -101,6 +103,12 @@ def test_a_file_that_is_no_notebook_is_named(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"notes\.ipynb.* {message}"):
         read_notebook(path)
+
+
+def test_a_pipe_is_no_notebook(tmp_path):
+    os.mkfifo(tmp_path / "pipe.ipynb")
+    with pytest.raises(OSError, match=r"pipe\.ipynb: found a named pipe, expected a notebook"):
+        read_notebook(tmp_path / "pipe.ipynb")
 
 
 def test_a_solution_is_cleared():

@@ -133,6 +133,23 @@ def with_image(changes):
             r"images\[1\]: .* expected .* each with raw",
         ),
         (with_image({"sentences": 3}), ValueError, r"toy.json: images\[1\]"),
+        (
+            with_image({"sentences": [{"raw": 7}]}),
+            ValueError,
+            r"images\[1\]: sentences: found 7, expected a t",
+        ),
+        (
+            with_image({"sentences": [{"raw": ["a"]}]}),
+            ValueError,
+            r"images\[1\]: sentences: found \['a'\]",
+        ),
+        (
+            with_image({"filename": ["a"]}),
+            ValueError,
+            r"images\[1\]: filename: found \['a'\], expected",
+        ),
+        (with_image({"split": {}}), ValueError, r"images\[1\]: split: found \{\}, expected a text"),
+        ({"images": ["x" * 9999]}, ValueError, r"images\[0\]: found 'x{12}\.\.\.x{13}', expected filename"),
         ({"images": [5]}, ValueError, r"images\[0\]: found 5, expected filename, split and sentences"),
         (
             {"images": KARPATHY["images"][1:2]},
@@ -167,6 +184,27 @@ def test_bad_karpathy(tmp_path, features, content, error, message):
             ValueError,
             r"annotations\[0\]: image_id: found 99, expected the id of an image",
         ),
+        (
+            {"annotations": [{"image_id": [3], "caption": "a"}]},
+            ValueError,
+            r"annotations\[0\]: image_id: found \[3\], expected the id of an image",
+        ),
+        (
+            {"annotations": [{"image_id": 3, "caption": None}]},
+            ValueError,
+            r"annotations\[0\]: caption: found None, expected a text",
+        ),
+        ({"annotations": 3}, ValueError, "coco.json: annotations: found a JSON int, expected a list"),
+        (
+            {"images": [{"id": [3], "file_name": "a"}]},
+            ValueError,
+            r"images\[0\]: id: found \[3\], expe",
+        ),
+        (
+            {"images": [{"id": 3, "file_name": 3}]},
+            ValueError,
+            r"images\[0\]: file_name: found 3, expected",
+        ),
     ],
 )
 def test_bad_coco(tmp_path, change, error, message):
@@ -182,6 +220,13 @@ def test_bad_coco(tmp_path, change, error, message):
         ("filenames", ["a.jpg", "b.jpg"], ValueError, "filenames: found 2 names, expected one for each of 4"),
         ("filenames", np.arange(4), ValueError, r"filenames: found int64 \(4,\), expected a list of strings"),
         ("features", None, KeyError, "found the fields filenames, expected features"),
+        ("features", 3.0, ValueError, "features: found one value, expected a row for each name"),
+        (
+            "filenames",
+            np.array([b"a.jpg", b"b.jpg", b"\xff.jpg", b"d.jpg"]),
+            ValueError,
+            r"filenames: row 2: found b'\\xff.jpg', expected text in UTF-8",
+        ),
     ],
 )
 def test_bad_features(karpathy, features, field, values, error, message):
@@ -192,6 +237,12 @@ def test_bad_features(karpathy, features, field, values, error, message):
     for read in (lambda: open_annotated(read_karpathy(karpathy), features), lambda: read_features(features)):
         with pytest.raises(error, match=f"features.h5: {message}"):
             read()
+
+
+@pytest.mark.parametrize(("option", "value"), [("min_count", 0), ("max_words", 0), ("max_words", -7)])
+def test_counts_are_positive(karpathy, features, option, value):
+    with pytest.raises(ValueError, match=f"{option} is {value}, expected at least 1"):
+        open_annotated(read_karpathy(karpathy), features, **{option: value})
 
 
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")

@@ -175,6 +175,12 @@ BAD = {
         ValueError,
         "features: found NaN or infinity in row 6, expected finite numbers",
     ),
+    "features beyond 32 bits": (
+        FEATURES,
+        replaced("features", lambda values: values.astype(float) + 1e300),
+        ValueError,
+        "features: found NaN or infinity in row 0, expected finite numbers of 32 bits",
+    ),
     "features too few": (
         FEATURES,
         replaced("features", lambda values: values[:30]),

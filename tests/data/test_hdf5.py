@@ -1,10 +1,11 @@
-"""Reading HDF5 and JSON: values, and errors that name file and field."""
+"""Fields of HDF5 and JSON: values, and errors that name file and field."""
 
 import h5py
 import numpy as np
 import pytest
 
-from rnnlab.data.hdf5 import get_dataset, open_hdf5, read_dataset, read_json, read_strings
+from rnnlab.data.hdf5 import fixed_length, get_dataset, read_dataset, read_json, read_names
+from rnnlab.hdf5_objects import open_hdf5
 
 
 @pytest.fixture
@@ -24,15 +25,6 @@ def write(tmp_path):
     yield write
     for file in opened:
         file.close()
-
-
-def test_what_is_no_hdf5(tmp_path):
-    path = tmp_path / "x.h5"
-    with pytest.raises(FileNotFoundError, match="x.h5: found no such file, expected an HDF5 file"):
-        open_hdf5(path)
-    path.write_bytes(b"word " * 500)
-    with pytest.raises(OSError, match=r"x.h5: .* cannot read .* expected a complete HDF5 file"):
-        open_hdf5(path)
 
 
 def test_the_first_field_that_a_file_has(write):
@@ -73,6 +65,9 @@ def test_only_half_precision_is_converted(write, stored, read):
             {"offset": 0.0, "scale": np.ones(3)},
             r"x: attribute scale: found \(3,\), expected \(2,\)",
         ),
+        ({"offset": np.nan, "scale": 1.0}, "x: attribute offset: found nan, expected finite numbers"),
+        ({"offset": 0.0, "scale": np.bytes_("a")}, "x: attribute scale: found b'a', expected finite numbers"),
+        ({"offset": 0.0, "scale": "a"}, "x: attribute scale: found a string of variable length"),
     ],
 )
 def test_an_offset_and_a_scale_that_do_not_fit(write, attributes, message):
@@ -81,12 +76,42 @@ def test_an_offset_and_a_scale_that_do_not_fit(write, attributes, message):
         read_dataset(file, "x")
 
 
-def test_strings(write):
-    file = write(words=["a", "\u00e9"], numbers=[1], table=[["a"]])
-    assert read_strings(file, "words") == ("a", "\u00e9")
-    for field in ("numbers", "table"):
-        with pytest.raises(ValueError, match=f"0.h5: {field}: found .*, expected a list of strings"):
-            read_strings(file, field)
+def test_names_are_one_for_each_row(write):
+    names = fixed_length(["a", "\u00e9"])
+    assert read_names(write(filenames=names, features=np.zeros((2, 3)))) == ("a", "\u00e9")
+    for fields, message in (
+        (
+            {"filenames": names, "features": np.zeros((3, 3))},
+            "filenames: found 2 names, expected one for each of",
+        ),
+        (
+            {"filenames": names, "features": 5.0},
+            "features: found one value, expected a row for each",
+        ),
+        (
+            {"filenames": "a", "features": np.zeros((1, 3))},
+            r"filenames: found object \(\), expected a list",
+        ),
+        (
+            {"filenames": [1, 2], "features": np.zeros((2, 3))},
+            r"filenames: found int64 \(2,\), expected a",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_names(write(**fields))
+
+
+def test_strings_are_written_with_a_fixed_length(write):
+    for names in ([], ["a"], ["a", "\u00e9\u4e2d.jpg"]):
+        dataset = write(names=fixed_length(names))["names"]
+        assert h5py.check_string_dtype(dataset.dtype).length is not None
+        assert dataset.asstr()[()].tolist() == names  # as other programs read them
+
+
+def test_a_message_lists_a_few_of_many_fields(write):
+    file = write(**{f"field{number:04}": [1] for number in range(1000)})
+    with pytest.raises(KeyError, match="found the fields field0000, .* and 988 more, expected features"):
+        get_dataset(file, "features")
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import base64
 import io
 import struct
 import threading
@@ -9,7 +10,7 @@ import pytest
 from PIL import Image
 
 from rnnlab.data import images
-from rnnlab.data.images import image_from_url, image_on_disk
+from rnnlab.data.images import data_url, image_from_url, image_on_disk, named_image
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
 
@@ -69,7 +70,7 @@ def default_images(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.delenv("RNNLAB_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(images, "default_directory", lambda: tmp_path / "course")
+    monkeypatch.setattr(images, "default_directory", lambda make: tmp_path / "course")
     folder = tmp_path / "course" / "images"
     folder.mkdir(parents=True)
     return folder
@@ -86,17 +87,27 @@ def is_placeholder(image, name):
 
 
 def test_an_address(server):
-    np.testing.assert_array_equal(image_from_url(f"{server}/good.png"), PIXELS)
+    np.testing.assert_array_equal(image_from_url(f"{server}/good.png", download=True), PIXELS)
+
+
+@pytest.mark.parametrize("folder", [None, "."])
+def test_an_address_is_fetched_only_where_it_is_asked_for(server, monkeypatch, folder):
+    monkeypatch.setattr(images, "_download", lambda *args: pytest.fail("a download"))
+    reasons = []
+    monkeypatch.setattr(images, "_placeholder", lambda name, reason: reasons.append(reason))
+    image_from_url(f"{server}/good.png", folder)
+    image_from_url(f"HTTP{server.removeprefix('http')}/good.png", folder)
+    assert reasons == ["ValueError: not fetched: addresses are with --download, in Python download=True"] * 2
 
 
 @pytest.mark.parametrize("path", ["absent.png", "garbage.png", "hangs.png", "drips.png"])
 def test_an_address_without_an_image(server, path):
-    assert is_placeholder(image_from_url(f"{server}/{path}", timeout=0.3), path)
+    assert is_placeholder(image_from_url(f"{server}/{path}", timeout=0.3, download=True), path)
 
 
 def test_a_download_has_a_limit(server, monkeypatch):
-    monkeypatch.setattr(images, "_MOST_BYTES", 100)
-    assert is_placeholder(image_from_url(f"{server}/good.png"), "good")
+    monkeypatch.setattr(images, "DOWNLOAD_BYTES", 100)
+    assert is_placeholder(image_from_url(f"{server}/good.png", download=True), "good")
 
 
 def test_paths_and_names(tmp_path, default_images, monkeypatch):
@@ -109,9 +120,45 @@ def test_paths_and_names(tmp_path, default_images, monkeypatch):
     (beside / "1.png").write_bytes(PNG)
     (elsewhere / "flickr8k" / "images" / "2.png").write_bytes(PNG)
     (default_images / "3.png").write_bytes(PNG)
-    for url in (path.as_uri(), str(path), path, "a b.png", "1.png", "2.png", "3.png", np.str_("3.png")):
+    for url in (path.as_uri(), str(path), path, "a b.png", "2.png", "3.png", np.str_("3.png")):
+        np.testing.assert_array_equal(image_from_url(url), PIXELS, err_msg=str(url))
+    for url in ("1.png", "2.png", "3.png", str(beside / "1.png"), (beside / "1.png").as_uri()):
         np.testing.assert_array_equal(image_from_url(url, beside), PIXELS, err_msg=str(url))
     assert is_placeholder(image_from_url("1.png"), "1.png")
+
+
+def test_names_of_data_stay_below_the_folders(tmp_path, monkeypatch):
+    """Neither by their parts, nor as absolute paths, nor through links within the folder."""
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    (inside / "deeper").mkdir(parents=True)
+    outside.mkdir()
+    for folder in (inside, inside / "deeper", outside):
+        (folder / "1.png").write_bytes(PNG)
+    (inside / "link").symlink_to(outside)
+    (inside / "link.png").symlink_to(outside / "1.png")
+    (inside / "loop.png").symlink_to("loop.png")
+    (tmp_path / "other name").symlink_to(inside)
+    for folder in (inside, tmp_path / "other name"):
+        for name in ("1.png", "deeper/1.png", "deeper/../1.png", inside / "1.png"):
+            np.testing.assert_array_equal(image_from_url(name, folder), PIXELS, err_msg=str(name))
+            assert image_on_disk(name, folder) == folder / name
+    reasons = []
+    monkeypatch.setattr(images, "_placeholder", lambda name, reason: reasons.append((name, reason)))
+    away = outside / "1.png"
+    for name in ("../outside/1.png", str(away), away.as_uri(), "link/1.png", "link.png"):
+        image_from_url(name, inside)
+        assert image_on_disk(name, inside) is None
+        shown, reason = reasons.pop()
+        assert shown == name
+        assert f"found a path out of the folder {inside}, expected a file below it" in reason
+    monkeypatch.chdir(inside)
+    for name in ("../outside/1.png", str(away)):
+        named_image(name, None)
+        assert "found a path out of the folder ., expected a file below it" in reasons.pop()[1]
+    np.testing.assert_array_equal(named_image("1.png", None), PIXELS)
+    np.testing.assert_array_equal(named_image("deeper/1.png", inside), PIXELS)
+    assert image_on_disk("loop.png", inside) is None
+    assert image_on_disk("nul\0byte.png", inside) is None
 
 
 def test_image_dir_comes_first(tmp_path):
@@ -190,7 +237,7 @@ WHATEVER = [
 
 @pytest.mark.parametrize("url", WHATEVER, ids=range(len(WHATEVER)))
 def test_whatever_comes_in(url):
-    assert is_placeholder(image_from_url(url, timeout=0.5), url)
+    assert is_placeholder(image_from_url(url, timeout=0.5, download=True), url)
 
 
 def test_a_directory(tmp_path):
@@ -198,8 +245,9 @@ def test_a_directory(tmp_path):
     assert is_placeholder(image_from_url(tmp_path.as_uri()), tmp_path.as_uri())
 
 
-def test_a_picture_too_large_to_be_one(tmp_path):
-    header = struct.pack(">4sIIBBBBB", b"IHDR", 30_000, 20_000, 8, 2, 0, 0, 0)
+@pytest.mark.parametrize(("width", "height"), [(30_000, 20_000), (9_000, 9_000), (5_000, 5_000)])
+def test_a_picture_too_large_to_be_one(tmp_path, width, height):
+    header = struct.pack(">4sIIBBBBB", b"IHDR", width, height, 8, 2, 0, 0, 0)
     end_of_header = 8 + 4 + len(header) + 4
     bomb = PNG[:12] + header + struct.pack(">I", zlib.crc32(header)) + PNG[end_of_header:]
     (tmp_path / "bomb.png").write_bytes(bomb)
@@ -208,7 +256,7 @@ def test_a_picture_too_large_to_be_one(tmp_path):
 
 def test_an_image_on_the_disk_is_found_without_downloads_and_without_making_data(tmp_path, monkeypatch):
     monkeypatch.setattr(images, "_download", lambda *args: pytest.fail("a download"))
-    monkeypatch.setattr(images, "default_directory", lambda: pytest.fail("data were asked for"))
+    monkeypatch.setattr(images, "default_directory", lambda make: pytest.fail("data were asked for"))
     monkeypatch.delenv("RNNLAB_DATA", raising=False)
     (tmp_path / "one.png").write_bytes(PNG)
     assert image_on_disk("one.png", tmp_path) == tmp_path / "one.png"
@@ -226,3 +274,15 @@ def test_pictures_are_upright_as_exif_says(tmp_path):
     exif[0x0112] = 6
     Image.fromarray(np.ascontiguousarray(np.rot90(PIXELS))).save(tmp_path / "turned.png", exif=exif)
     np.testing.assert_array_equal(image_from_url("turned.png"), PIXELS)
+
+
+def test_a_picture_as_a_data_url(rng):
+    pixels = rng.integers(0, 256, (40, 30, 4), np.uint8)
+    kind, _, data = data_url(pixels, lossless=True).partition(",")
+    assert kind == "data:image/png;base64"
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(base64.b64decode(data)))), pixels)
+    kind, _, data = data_url(np.full((400, 800, 3), 120, np.uint8)).partition(",")
+    assert kind == "data:image/jpeg;base64"
+    decoded = np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))
+    assert decoded.shape == (160, 320, 3)
+    np.testing.assert_allclose(decoded, 120, atol=3)

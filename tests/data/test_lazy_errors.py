@@ -100,3 +100,26 @@ def test_nan_is_told_with_its_row(tmp_path, values):
         np.testing.assert_array_equal(features[:31], values[:31])
         with pytest.raises(ValueError, match=r"file.h5: features: found NaN or infinity in row 31"):
             features[31]
+
+
+def test_numbers_beyond_32_bits_are_refused(tmp_path, values):
+    """They would be infinity as models read them."""
+    path = tmp_path / "large.h5"
+    write(path, np.full((3, 6), 1e300))
+    with (
+        LazyFeatures(path) as features,
+        pytest.raises(ValueError, match="large.h5: features: found NaN or infinity"),
+    ):
+        features[0]
+
+
+def test_a_shape_whose_size_does_not_fit_an_integer(tmp_path):
+    path = tmp_path / "none.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset(
+            "features", (0, 2**40, 2**40), "f4", chunks=(1, 1, 1), maxshape=(None, None, None)
+        )
+    with pytest.raises(
+        ValueError, match="cache_bytes: found .*, expected at least the 4835703278458516698824704 b"
+    ):
+        LazyFeatures(path)

@@ -87,6 +87,16 @@ def test_nothing_is_written_from_bad_sources(sources, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("split", ["../../away", "a/b", "", "."])
+def test_a_split_names_no_other_folder(sources, tmp_path, split):
+    path = tmp_path / "dataset.json"
+    path.write_text(path.read_text().replace('"val"', json.dumps(split)))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match=f"write_course: splits: found '{split}', expected names of letters"):
+        prepare_annotated(read_karpathy(path), sources[1], tmp_path / "out")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_description(shapes):
     lines = describe(CaptionData.from_course(shapes)).splitlines()
     assert lines[0].startswith("shapes: ")

@@ -49,6 +49,9 @@ def test_build_orders_by_count_then_alphabet_and_drops_the_rare():
     sentences = [["b", "a", "c"], ["c", "b", "<UNK>"], ["c", "d"], ["e", "a"]]
     assert Vocabulary.build(sentences, min_count=2).idx_to_word[4:] == ["c", "a", "b"]
     assert Vocabulary.build(sentences, max_size=2).idx_to_word[4:] == ["c", "a"]
+    for option in ("min_count", "max_size"):
+        with pytest.raises(ValueError, match=f"{option} is 0, expected at least 1"):
+            Vocabulary.build(sentences, **{option: 0})
 
 
 def test_encode_pads_cuts_and_keeps_the_end(vocabulary):

@@ -128,7 +128,7 @@ def test_what_is_wrong_is_named(tmp_path, content, message):
 
 def test_lines_and_words_without_an_end(tmp_path, monkeypatch):
     path = tmp_path / "vectors"
-    for name in ("_LONGEST_LINE", "_LONGEST_WORD", "_CHUNK"):
+    for name in ("LINE_BYTES", "WORD_BYTES", "_CHUNK"):
         monkeypatch.setattr(word_vectors, name, 100)
     path.write_bytes(b"x" * 1000)
     with pytest.raises(ValueError, match="vectors:1: found a line of more than 100 bytes"):

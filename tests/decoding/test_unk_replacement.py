@@ -80,7 +80,7 @@ def test_a_line_that_is_something_else(line, message, tmp_path):
 
 def test_a_file_in_another_encoding(tmp_path):
     path = write(tmp_path / "lexicon.tsv", "ein\ta\nläuft\truns\n", "latin-1")
-    with pytest.raises(ValueError, match="lexicon.tsv:2: not UTF-8"):
+    with pytest.raises(ValueError, match="lexicon.tsv:2: found bytes that are not UTF-8"):
         read_lexicon(path)
 
 

@@ -12,6 +12,8 @@ from rnnlab.recipes.schema import ConfigError
         ("model.cell_type='rnn'", "model.cell_type", "rnn"),
         ("new.table.x={a = [1.5]}", "new.table.x", {"a": [1.5]}),
         ("data.directory=a=b", "data.directory", "a=b"),
+        ("data.directory=1\nother = 2", "data.directory", "1\nother = 2"),
+        ("data.max_train=" + "1" * 1900, "data.max_train", int("1" * 1900)),
         ("stage.2.rate=1", "stage.2.rate", 1),
     ],
 )
@@ -31,6 +33,9 @@ def test_a_value_goes_where_its_key_says_and_the_tables_given_stay(override, key
         ("model", "--set: 'model', expected key.sub=value"),
         ("model..x=1", "--set: 'model..x=1', expected key.sub=value"),
         ("model.x.y=1", "--set: model.x.y: x is 3, expected a table"),
+        (".".join("a" * 99) + "=1", f"--set: {'a.' * 20!r} has 99 parts, expected at most 16"),
+        ("x=" + "[" * 1900, "--set: found tables or arrays nested deeper than 16, expected fewer"),
+        ("x=" + "[" * 99 + "]" * 99, "--set: found tables or arrays nested deeper than 16, expected fewer"),
         ("stage.0.x=1", "--set: stage.0.x: found 0, expected a number from 1 to 1"),
         ("stage.first.x=1", "--set: stage.first.x: found first, expected a number from 1 to 1"),
     ],

@@ -1,5 +1,7 @@
 """Recipes by file or by name."""
 
+from pathlib import Path
+
 import pytest
 
 from rnnlab.recipes.shipped import find, names, subject
@@ -27,6 +29,11 @@ def test_similar_names_and_files_are_suggested(tmp_path, monkeypatch):
         find("shpaes")
     with pytest.raises(FileNotFoundError, match="is a directory"):
         find(tmp_path)
+
+
+def test_what_is_there_is_found_even_if_it_is_no_file():
+    """The reader says what it is."""
+    assert find("/dev/zero") == Path("/dev/zero")
 
 
 @pytest.mark.parametrize("name", names())

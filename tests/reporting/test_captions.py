@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import matplotlib.image
 import numpy as np
 import pytest
@@ -5,7 +7,8 @@ import pytest
 from rnnlab.data import Vocabulary
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.decoding import Hypothesis
-from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
+from rnnlab.reporting import captions as captions_module
+from rnnlab.reporting.captions import attended_words, attention_picture, captions_picture, captions_text
 
 
 @pytest.fixture
@@ -26,6 +29,27 @@ def test_one_line_for_each_image_or_for_each_caption(inputs):
     assert lines == ["1.png:", "    -0.500  a red", "   -12.250  a"]
 
 
+def test_images_are_those_of_the_data_s_folder(inputs, tmp_path, monkeypatch):
+    """Addresses are fetched where it is asked for."""
+    asked, missing = [], np.zeros((2, 2, 3), np.uint8)
+
+    def read(*arguments, **options):
+        asked.append((arguments, options))
+        return missing
+
+    monkeypatch.setattr(captions_module, "named_image", read)
+    captions = [[hypothesis(4, alignment=np.eye(4)[:2])]]
+    for draw in (captions_picture, attention_picture):
+        draw(tmp_path / "p.png", ["../1.png"], captions, inputs)
+        draw(tmp_path / "p.png", ["http://a/b.png"], captions, replace(inputs, image_dir=None), download=True)
+        draw(tmp_path / "p.png", ["1.png"], captions, inputs, images=[missing])
+        assert asked == [
+            (("../1.png", tmp_path), {"download": False}),
+            (("http://a/b.png", None), {"download": True}),
+        ]
+        asked.clear()
+
+
 def test_pictures_with_captions_and_with_attention(inputs, tmp_path):
     names = ["missing.png", "too.png"]
     captions = [[hypothesis(4, 5, alignment=np.full((3, 4), 0.25))], [hypothesis(4, alignment=np.eye(4)[:2])]]
@@ -33,5 +57,12 @@ def test_pictures_with_captions_and_with_attention(inputs, tmp_path):
     attention_picture(tmp_path / "attention.png", names, captions, inputs)
     for name in ("captions.png", "attention.png"):
         assert matplotlib.image.imread(tmp_path / name).ndim == 3
-    with pytest.raises(ValueError, match="captions have no alignments"):
+    with pytest.raises(ValueError, match="the caption has no alignment"):
         attention_picture(tmp_path / "attention.png", names[:1], [[hypothesis(4)]], inputs)
+
+
+def test_the_words_of_a_caption_have_their_attention(inputs):
+    weights = np.arange(12.0).reshape(3, 4)  # the last row is that of <END>
+    words, attention = attended_words(hypothesis(4, 5, alignment=weights), inputs)
+    assert words == ["a", "red"]
+    np.testing.assert_array_equal(attention, weights[:2])

@@ -92,7 +92,7 @@ def test_damaged_rows_of_a_history_are_left_out(write_run, line, rows):
     assert any(note.endswith(f"damaged, left out: epochs in rows {rows}") for note in record.notes)
 
 
-@pytest.mark.parametrize("content", ["{", "[1]"])
+@pytest.mark.parametrize("content", ["{", "[1]", "[" * 50_000])
 def test_a_damaged_config_is_replaced_by_the_checkpoint(write_run, content):
     path = write_run()
     (path / "config.json").write_text(content)
@@ -100,6 +100,14 @@ def test_a_damaged_config_is_replaced_by_the_checkpoint(write_run, content):
     assert record.task == "captions"
     assert record.stages[0].monitor == "val_loss"
     assert any("config.json" in note for note in record.notes)
+
+
+def test_a_recipe_that_is_nested_too_deeply_is_unknown(write_run):
+    path = write_run()
+    (path / "config.json").write_text('{"config": {"data": ' + "[" * 400 + "]" * 400 + "}}")
+    (record,) = read_records([path])
+    assert record.task == "unknown"
+    assert len(record.stages[0].history) == 3
 
 
 def test_a_run_without_a_recipe_has_curves(write_run):

@@ -6,7 +6,7 @@ import pytest
 
 from rnnlab.decoding import Hypothesis
 from rnnlab.metrics import TranslationScores
-from rnnlab.reporting.translations import alignment_picture, translations_text, with_references
+from rnnlab.reporting.translations import aligned_words, alignment_picture, translations_text, with_references
 from rnnlab.tasks.translation import Evaluation, Translation
 
 
@@ -43,6 +43,10 @@ def test_translations_with_their_references():
 @pytest.mark.parametrize("finished", [True, False])
 def test_an_alignment_has_a_row_for_each_word_and_the_end(finished, tmp_path):
     found = translation("A B", alignment=np.full((2 + finished, 3), 1 / 3), finished=finished)
+    aligned = aligned_words(["b", "a"], found)
+    assert aligned.words == ["A", "B", "<END>"][: 2 + finished]
+    assert aligned.source == ["b", "a", "<END>"]
+    assert aligned.weights is found.hypothesis.alignment
     alignment_picture(tmp_path / "alignment.png", ["b", "a"], found)
     assert matplotlib.image.imread(tmp_path / "alignment.png").ndim == 3
     with pytest.raises(ValueError, match="the translation has no alignment"):

@@ -93,9 +93,9 @@ def test_a_step_on_real_digits():
 
 
 def test_a_run_has_the_files_and_metrics_of_every_run(run):
-    assert {path.name for path in run.iterdir()} == {
-        "best.h5",
-        "last.h5",
+    checkpoints = {"best.h5", "best.previous.h5", "last.h5", "last.previous.h5"}
+    assert {path.name for path in run.iterdir()} == checkpoints | {
+        ".lock",
         "config.json",
         "history.csv",
         "loss.png",

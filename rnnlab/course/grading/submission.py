@@ -13,6 +13,7 @@ from typing import Any
 from rnnlab.course.exercises import EXERCISES
 from rnnlab.course.notebook_cells import CourseNotebook
 from rnnlab.course.source_notebook import without_hidden_tests
+from rnnlab.limits import NOTEBOOK_BYTES
 
 __all__ = [
     "BadSubmission",
@@ -22,8 +23,6 @@ __all__ = [
     "parsed",
     "read_submission",
 ]
-
-_MOST_BYTES = 50 << 20
 
 
 class BadSubmission(ValueError):
@@ -66,8 +65,10 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
     Raises
     ------
     BadSubmission
-        If there is no such file, or it is no notebook.
+        If there is no such file, or it is no notebook, or a link to another place.
     """
+    if path.is_symlink() or path.parent.is_symlink():  # perhaps to the solutions
+        raise BadSubmission(f"{path.name} is a link to another place, expected the notebook itself")
     cells = _cells(path)
     expected = _cells(source.path)
     released = {_normal(_text(cell)) for cell in expected}
@@ -143,8 +144,8 @@ def plain_python(text: str) -> str:
 
 def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
     try:
-        if (size := path.stat().st_size) > _MOST_BYTES:
-            raise BadSubmission(f"{path.name} has {size:,} bytes, expected {_MOST_BYTES:,} at most")
+        if (size := path.stat().st_size) > NOTEBOOK_BYTES:
+            raise BadSubmission(f"{path.name} has {size:,} bytes, expected {NOTEBOOK_BYTES:,} at most")
         if not size:
             raise BadSubmission(f"{path.name} is not a notebook: it is empty")
         content = json.loads(path.read_text("utf-8-sig"))

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image
 
-from rnnlab.data.hdf5 import PathLike, mismatch
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.photographs.graphs import Graph, vision_module
 from rnnlab.data.photographs.preprocessing import PIXEL_SCALES, Preprocessing
 from rnnlab.data.photographs.reading import read_photograph
 from rnnlab.data.projection import Projection
+from rnnlab.reading import PathLike, mismatch
 
 BATCH_SIZE = 32  # photographs
 _DEFAULT_SIZE = 224  # of an input that takes any size
@@ -136,7 +136,7 @@ class ImageEncoder:
         if self.encoding.projection is not None:
             features = self._projected(features, self.encoding.projection)
         with np.errstate(over="ignore"):  # the readers of features refuse infinity
-            return features.astype(self.encoding.dtype).astype(np.float32)
+            return features.astype(self.encoding.dtype, order="C").astype(np.float32)
 
     def encode_files(self, paths: Sequence[PathLike]) -> np.ndarray:
         """The features of photographs in files.

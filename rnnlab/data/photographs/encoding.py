@@ -8,6 +8,8 @@ attribute ``encoder_path``, where that file was; and, if a PCA was applied, the 
 from __future__ import annotations
 
 import json
+import os
+import reprlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,10 +18,12 @@ from typing import Any, Literal, Self
 import h5py
 import numpy as np
 
-from rnnlab.data.hdf5 import PathLike, mismatch, open_hdf5
 from rnnlab.data.photographs.preprocessing import Preprocessing
 from rnnlab.data.projection import Projection, projection_in
+from rnnlab.hdf5_objects import open_hdf5, read_attribute
+from rnnlab.reading import PathLike, mismatch
 
+DTYPES = ("float16", "float32")
 _ATTRIBUTE, _PATH = "encoder", "encoder_path"
 
 
@@ -51,6 +55,13 @@ class ImageEncoding:
     preprocessing: Preprocessing
     dtype: Literal["float16", "float32"] = "float16"
     projection: Projection | None = None
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype is {self.dtype!r}, expected {' or '.join(DTYPES)}")
+        for name, kind in (("sha256", str), ("layer", str), ("grid", bool)):
+            if not isinstance(getattr(self, name), kind):
+                raise ValueError(f"{name} is {getattr(self, name)!r}, expected a {kind.__name__}")
 
     def settings(self) -> dict[str, Any]:
         """All fields but ``path`` and ``projection``, as JSON can hold them."""
@@ -92,8 +103,8 @@ class ImageEncoding:
 
     def write(self, file: h5py.File) -> None:
         """Record the encoding in an open features file."""
-        file.attrs[_ATTRIBUTE] = json.dumps(self.settings())
-        file.attrs[_PATH] = self.path
+        file.attrs[_ATTRIBUTE] = np.bytes_(json.dumps(self.settings()))
+        file.attrs[_PATH] = np.bytes_(os.fsencode(self.path))
         if self.projection is not None:
             self.projection.write(file)
 
@@ -133,14 +144,18 @@ def read_encoding(path: PathLike) -> ImageEncoding | None:
         If the file is missing, or the record invalid.
     """
     with open_hdf5(path) as file:
-        if _ATTRIBUTE not in file.attrs:
+        recorded = read_attribute(file, _ATTRIBUTE)
+        if recorded is None:
             return None
+        if isinstance(recorded, bytes):
+            recorded = recorded.decode(errors="replace")
         where = f"{path}: attribute {_ATTRIBUTE}"
         try:
-            settings = json.loads(file.attrs[_ATTRIBUTE])
-        except (TypeError, ValueError):
-            raise mismatch(where, repr(file.attrs[_ATTRIBUTE])[:60], "JSON") from None
+            settings = json.loads(recorded)
+        except (TypeError, ValueError, RecursionError):
+            raise mismatch(where, reprlib.repr(recorded), "JSON") from None
         if not isinstance(settings, dict):
-            raise mismatch(where, repr(settings)[:60], "a JSON object")
-        location = str(file.attrs.get(_PATH, "encoder.onnx"))
-        return ImageEncoding.from_settings(settings, location, projection_in(file), where)
+            raise mismatch(where, reprlib.repr(settings), "a JSON object")
+        location = read_attribute(file, _PATH)
+        onnx = os.fsdecode(location) if isinstance(location, bytes) else "encoder.onnx"
+        return ImageEncoding.from_settings(settings, onnx, projection_in(file), where)

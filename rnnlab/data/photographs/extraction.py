@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from rnnlab.data.hdf5 import PathLike, mismatch
+from rnnlab.data.hdf5 import fixed_length
 from rnnlab.data.pca import PCA
 from rnnlab.data.photographs.encoder import BATCH_SIZE, ImageEncoder
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.photographs.parts import Parts
 from rnnlab.data.photographs.reading import read_photograph
 from rnnlab.files import atomic_hdf5
+from rnnlab.reading import PathLike, check_regular, mismatch
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 PART_SIZE = 256  # photographs whose features a kill can lose
@@ -50,10 +51,11 @@ def find_photographs(places: Iterable[PathLike]) -> list[Path]:
 
     Raises
     ------
-    FileNotFoundError
-        If a place does not exist, or a folder has no photographs.
+    OSError
+        If a place does not exist or is no regular file, or a folder has no photographs.
     ValueError
-        If two photographs have the same name: features are found by the file's name without its folder.
+        If two photographs have the same name: features are found by the file's name without its folder. If a
+        name is not UTF-8.
     """
     found: list[Path] = []
     for place in map(Path, places):
@@ -64,12 +66,15 @@ def find_photographs(places: Iterable[PathLike]) -> list[Path]:
                     f"{place}: found no photographs, expected some of {', '.join(SUFFIXES)}"
                 )
             found += inside
-        elif place.is_file():
-            found.append(place)
         else:
-            raise FileNotFoundError(f"{place}: found no such file or folder, expected photographs")
+            check_regular(place, "photographs or a folder of them")
+            found.append(place)
     paths: dict[str, Path] = {}
     for path in found:
+        try:
+            path.name.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{str(path)!r} has a name that is not UTF-8, expected another name") from None
         other = paths.setdefault(path.name, path)
         if other is not path:
             raise ValueError(
@@ -140,7 +145,7 @@ def extract_features(
         for part_names, features in parts.read(wanted):
             dataset[len(names) : len(names) + len(part_names)] = project(features)
             names += part_names
-        file["filenames"] = names
+        file["filenames"] = fixed_length(names)
         encoding.write(file)
     parts.remove()
     return Extracted(count, shape, encoding, skipped, explained)

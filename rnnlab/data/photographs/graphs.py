@@ -8,6 +8,7 @@ transformer, has a pooled vector all the same: the input of its last matrix prod
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.data.hdf5 import PathLike, mismatch
+from rnnlab.reading import PathLike, check_regular, mismatch
 
 _POOLS = ("GlobalAveragePool", "GlobalMaxPool")
 _REDUCTIONS = ("ReduceMean", "ReduceMax")
@@ -71,20 +72,17 @@ class Graph:
     def __init__(self, path: PathLike) -> None:
         onnx = vision_module("onnx")
         self.path = str(path)
-        if not Path(path).is_file():
-            raise FileNotFoundError(
-                f"{path}: found no such file, expected an ONNX file of an image classifier"
-            )
+        check_regular(path, "an ONNX file of an image classifier")
         try:
             self._model = onnx.load(path, load_external_data=False)
-            external = _external_files(self._model)
+            external = _external_files(self._model, Path(path).parent)
             onnx.external_data_helper.load_external_data_for_model(self._model, str(Path(path).parent))
             self._model = onnx.shape_inference.infer_shapes(self._model)
         except (OSError, ImportError):
             raise
         except Exception as error:  # protobuf and the checks of onnx have errors of their own
             raise mismatch(self.path, f"what onnx cannot read ({error})", "an ONNX file") from None
-        self.sha256 = _hash([Path(path), *(Path(path).parent / name for name in external)])
+        self.sha256 = _hash([Path(path), *external])
         graph = self._model.graph
         self._nodes = list(graph.node)
         self._constants = {tensor.name: tensor for tensor in graph.initializer}
@@ -201,11 +199,16 @@ class Graph:
         )
 
 
-def _external_files(model: Any) -> list[str]:
-    """The names of the files that hold weights of a model, beside its own."""
+def _external_files(model: Any, folder: Path) -> list[Path]:
+    """The files that hold weights of a model, sorted by name. They are below the folder of its own file."""
     helper = vision_module("onnx.external_data_helper")
     tensors = [tensor for tensor in model.graph.initializer if helper.uses_external_data(tensor)]
-    return sorted({helper.ExternalDataInfo(tensor).location for tensor in tensors})
+    paths = [folder / name for name in sorted({helper.ExternalDataInfo(each).location for each in tensors})]
+    for path in paths:
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+            raise OSError(f"{path}: found weights out of the folder of the ONNX file, expected them below it")
+        check_regular(path, "weights of an ONNX file")
+    return paths
 
 
 def _hash(paths: list[Path]) -> str:

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.data.hdf5 import open_hdf5, read_dataset, read_json, read_strings
+from rnnlab.data.hdf5 import fixed_length, read_dataset, read_json, read_names
 from rnnlab.files import atomic_hdf5, atomic_write
+from rnnlab.hdf5_objects import open_hdf5
 
 _SETTINGS = "encoder.json"
 
@@ -57,7 +58,7 @@ class Parts:
         """Write another part."""
         path = self.folder / f"part-{len(self._paths):05}.h5"
         with atomic_hdf5(path) as file:
-            file["features"], file["filenames"] = features, list(names)
+            file["features"], file["filenames"] = features, fixed_length(names)
         self._paths.append(path)
         self.names += names
 
@@ -78,7 +79,7 @@ class Parts:
 
 def _names_in(path: Path) -> tuple[str, ...]:
     with open_hdf5(path) as file:
-        return read_strings(file, "filenames")
+        return read_names(file)
 
 
 def _check_same(folder: Path, found: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -11,6 +11,8 @@ from typing import Literal
 import numpy as np
 from PIL import Image
 
+from rnnlab.limits import INPUT_SIZE
+
 CROPS = ("centre", "none")
 COLOURS = ("rgb", "bgr")
 LAYOUTS = ("nchw", "nhwc")
@@ -55,8 +57,12 @@ class Preprocessing:
         for name, choices in (("crop", CROPS), ("colours", COLOURS), ("layout", LAYOUTS)):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected {' or '.join(choices)}")
-        if self.size < 1:
-            raise ValueError(f"size is {self.size}, expected at least 1")
+        for name in ("size", "resize"):
+            value = getattr(self, name)
+            if not (isinstance(value, int) or (value is None and name == "resize")):
+                raise ValueError(f"{name} is {value!r}, expected an integer")
+        if not 1 <= self.size <= INPUT_SIZE:
+            raise ValueError(f"size is {self.size}, expected 1 to {INPUT_SIZE:,}")
         if self.resize is not None and self.crop == "none":
             raise ValueError(
                 f"resize is {self.resize} and crop is none: without a crop the photograph has the size of "

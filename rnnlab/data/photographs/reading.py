@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import IO
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from rnnlab.data.hdf5 import PathLike
+from rnnlab.limits import FREE_PIXELS, PIXELS_PER_BYTE
+from rnnlab.reading import PathLike, check_regular
+
+# The formats of photographs. Pillow knows others, of which one, EPS, runs a program.
+FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
+
+_ROWS = 256  # that are converted at once
 
 
 def read_photograph(path: PathLike) -> Image.Image:
@@ -19,17 +26,18 @@ def read_photograph(path: PathLike) -> Image.Image:
     FileNotFoundError
         If there is no such file.
     OSError
-        If it is not an image, damaged, or larger than Pillow's limit ``Image.MAX_IMAGE_PIXELS``, which
-        protects from small files that decode to gigabytes. The message names the file.
+        If it is no regular file, not an image of :data:`FORMATS`, damaged, or has more pixels than Pillow's
+        ``Image.MAX_IMAGE_PIXELS`` or than the size of the file allows: a small file may decode to gigabytes.
+        The message names the file.
     """
+    check_regular(path, "an image")
     try:
         with open(path, "rb") as file:
             return decode_photograph(file)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: found no such file, expected an image") from None
     except UnidentifiedImageError as error:
         raise OSError(
-            f"{path}: found no image of a format that Pillow reads, expected a photograph"
+            f"{path}: found no image of a format that is read ({', '.join(_known_formats())}), expected a "
+            "photograph"
         ) from error
     except Exception as error:  # decoders raise almost any exception
         raise OSError(
@@ -39,16 +47,37 @@ def read_photograph(path: PathLike) -> Image.Image:
 
 def decode_photograph(file: IO[bytes]) -> Image.Image:
     """The image in an open file as RGB, upright; transparent pixels are white."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(file) as image:
-            return _to_rgb(ImageOps.exif_transpose(image))
+        with Image.open(file, formats=_known_formats()) as image:
+            width, height = image.size
+            if width * height > max(FREE_PIXELS, PIXELS_PER_BYTE * size):
+                raise Image.DecompressionBombError(
+                    f"{width:,} x {height:,} pixels in {size:,} bytes, at most {PIXELS_PER_BYTE} for a byte"
+                )
+            ImageOps.exif_transpose(image, in_place=True)
+            return _to_rgb(image)
+
+
+def _known_formats() -> list[str]:
+    Image.init()
+    return [name for name in FORMATS if name in Image.OPEN]  # AVIF is new in Pillow 11.3
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I"):  # 16 bits, which Pillow would clip at 255
-        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
-    if "A" in image.getbands() or "transparency" in image.info:
-        image = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
-    return image.convert("RGB")
+    """An image of any mode as RGB, a few rows at a time: whole copies would take several times its memory."""
+    has_alpha = "A" in image.getbands() or "transparency" in image.info
+    if not has_alpha and not image.mode.startswith("I"):
+        return image.convert("RGB")
+    found = Image.new("RGB", image.size)
+    for top in range(0, image.height, _ROWS):
+        rows = image.crop((0, top, image.width, min(top + _ROWS, image.height)))
+        if image.mode.startswith("I"):  # 16 bits, which Pillow would clip at 255
+            rows = Image.fromarray((np.asarray(rows) >> 8).astype(np.uint8))
+        else:
+            rows = rows.convert("RGBA")
+            rows = Image.alpha_composite(Image.new("RGBA", rows.size, "white"), rows)
+        found.paste(rows.convert("RGB"), (0, top))
+    return found

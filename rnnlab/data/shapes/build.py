@@ -22,7 +22,7 @@ from PIL import Image
 
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.course import FEATURE_FILES, IMAGE_FOLDER, write_features, write_json
-from rnnlab.data.hdf5 import PathLike, mismatch, read_json
+from rnnlab.data.hdf5 import read_json
 from rnnlab.data.pca import PCA
 from rnnlab.data.shapes.drawing import draw
 from rnnlab.data.shapes.features import global_features, local_features, see
@@ -30,6 +30,7 @@ from rnnlab.data.shapes.grammar import describe_scene
 from rnnlab.data.shapes.scenes import Scene, draw_scene
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
+from rnnlab.reading import PathLike, mismatch
 
 GENERATOR = 1  # raised with every change of the generated data; folders of another version are refused
 SIZES = {"train": 4000, "val": 500, "test": 500}

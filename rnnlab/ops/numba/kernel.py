@@ -12,7 +12,7 @@ loop over ``prange`` among all threads. It runs if the first argument has at lea
 
 Compiling a version takes 1 to 3 seconds, once. The machine code is cached beside this file, or in the user's
 cache folder if that one is read-only, or in the folder that NUMBA_CACHE_DIR names. It is compiled again after
-a change in one of the files of kernels.
+a change in one of the files of kernels, and where a file of the cache is damaged.
 """
 
 from __future__ import annotations
@@ -220,17 +220,27 @@ class Kernel:
         guard = guarded(body, self.function, self.declaration, self._strided, inlined)
         # qualname is part of the name of the file in numba's cache, which does not tell options apart
         name = guard.__qualname__ = self.cache_name(dtype, parallel)
+        signature = self.signature + ", boolean" * bool(self._strided)
+        types = f"({signature.replace('T', DTYPES[dtype])})"
         dispatcher = numba.njit(**_OPTIONS)(guard)
+        cached: list[Path] = []
         try:
             dispatcher.enable_caching()
         except RuntimeError:  # numba finds no folder that it may write
             _announce(None)
         else:
             path = Path(dispatcher.stats.cache_path)
-            if not any(path.glob(f"*{name}*")):
+            cached = list(path.glob(f"*{name}*"))
+            if not cached:
                 _announce(path)
-        signature = self.signature + ", boolean" * bool(self._strided)
-        dispatcher.compile(f"({signature.replace('T', DTYPES[dtype])})")
+        try:
+            dispatcher.compile(types)
+        except Exception:  # numba reads damaged files as if they were whole
+            if not cached:
+                raise
+            for file in cached:
+                file.unlink(missing_ok=True)
+            return self._compile(dtype, parallel)
         dispatcher.disable_compile()
         return dispatcher
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image
 
 from rnnlab.data import image_from_url
-from rnnlab.data.images import image_on_disk
+from rnnlab.data.images import data_url, image_on_disk
 from rnnlab.decoding.search import attends
 from rnnlab.recipes.recipe import Config
 from rnnlab.reporting.page.words import Sentence, token_rows, words_of
 from rnnlab.reporting.results import Results, best_only
 from rnnlab.tasks.search import decode
-
-_WIDEST = 320  # pixels of an embedded image
-_QUALITY = 72  # of JPEG
 
 
 class Card(NamedTuple):
@@ -71,7 +65,7 @@ def caption_cards(results: Sequence[Results], count: int) -> tuple[list[Card], l
     for row in rows:
         name, file = first.names[row], files[row]
         found = [sentences[number][name] for number in numbers if name in sentences[number]]
-        picture = "" if file is None else _embedded(image_from_url(file))
+        picture = "" if file is None else data_url(image_from_url(file))
         cards.append(Card(name, picture, order[row], found, split.references[row]))
     return cards, notes
 
@@ -148,12 +142,3 @@ def _sentences(
         score = "" if captions.scores is None else f"{captions.scores[row]:.2f}"
         found[captions.names[row]] = Sentence(captions.run, words, score, side)
     return found, notes
-
-
-def _embedded(picture: np.ndarray) -> str:
-    """A picture as a data URL: JPEG of a modest size."""
-    image = Image.fromarray(picture)
-    image.thumbnail((_WIDEST, _WIDEST))
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()

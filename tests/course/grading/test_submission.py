@@ -65,6 +65,17 @@ def test_what_is_too_large(source: Path, tmp_path: Path) -> None:
         read_submission(path, read_notebook(source))
 
 
+def test_a_link_is_no_submission(source: Path, tmp_path: Path) -> None:
+    """Its target may be the solutions."""
+    whole = write(tmp_path / "solutions" / "rnn.ipynb", submission())
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / "rnn.ipynb").symlink_to(whole)
+    (tmp_path / "cleo").symlink_to(whole.parent)
+    for student in ("ada", "cleo"):
+        with pytest.raises(BadSubmission, match="rnn.ipynb is a link to another place, expected"):
+            read_submission(tmp_path / student / "rnn.ipynb", read_notebook(source))
+
+
 def test_helpers_and_library_functions(tmp_path: Path) -> None:
     notebook = cells(SOLUTIONS)
     text = "from rnnlab.layers import lstm_step_backward, rnn_forward, temporal_affine_forward as scores"

@@ -50,6 +50,14 @@ def test_defaults_and_settings(tmp_path):
         choose_encoding(path, layer="fc")
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_grids_have_the_layout_that_kernels_take(network, count, dtype):
+    """The channels of a feature map come first, and a reshaped view of one map would not be contiguous."""
+    found = ImageEncoder(choose_encoding(network, grid=True, dtype=dtype)).encode(IMAGES[:count])
+    assert found.flags.c_contiguous
+
+
 def test_a_network_that_takes_bytes(tmp_path):
     path = write_network(tmp_path / "n.onnx", before=CAST, dtype=TensorProto.UINT8)
     encoder = ImageEncoder(choose_encoding(path, grid=True))

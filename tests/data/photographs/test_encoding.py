@@ -55,12 +55,29 @@ def test_files_without_a_record(tmp_path):
         ("[1]", "expected a JSON object"),
         ('{"layer": "a"}', "expected the settings of an encoder"),
         (json.dumps(PLAIN.settings() | {"speed": 1}), "speed.*expected the settings of an encoder"),
+        (json.dumps(PLAIN.settings() | {"dtype": "S1000000000"}), "dtype is 'S1000000000', expected float16"),
+        (json.dumps(PLAIN.settings() | {"layer": 7}), "layer is 7, expected a str"),
+        (
+            json.dumps(PLAIN.settings() | {"preprocessing": {"size": 1_000_000}}),
+            "size is 1000000, expected 1 to 2,048",
+        ),
+        ("[" * 30_000, "expected JSON"),
     ],
 )
 def test_damaged_records(tmp_path, text, message):
     with h5py.File(tmp_path / "f.h5", "w") as file:
-        file.attrs["encoder"] = text
+        file.attrs["encoder"] = np.bytes_(text)
     with pytest.raises(ValueError, match=rf"f\.h5: attribute encoder: .*{message}"):
+        read_encoding(tmp_path / "f.h5")
+
+
+def test_a_record_is_of_fixed_length(tmp_path):
+    """HDF5 may loop forever where a string of variable length is damaged."""
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        PLAIN.write(file)
+        assert all(file.attrs.get_id(name).dtype.kind == "S" for name in file.attrs)
+        file.attrs["encoder"] = "{}"
+    with pytest.raises(ValueError, match=r"attribute encoder: found a string of variable length"):
         read_encoding(tmp_path / "f.h5")
 
 

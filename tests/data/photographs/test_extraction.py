@@ -53,13 +53,23 @@ def test_photographs_are_found_in_files_and_folders(photographs, tmp_path):
     (tmp_path / "b").write_bytes(b"")
     names = [path.name for path in find_photographs([tmp_path / "b", photographs])]
     assert names == ["b", *(f"{number}.png" for number in range(1, 7)), "a.JPG"]
-    with pytest.raises(FileNotFoundError, match="absent: found no such file or folder"):
+    with pytest.raises(
+        FileNotFoundError, match="absent: found no such file, expected photographs or a folder of them"
+    ):
         find_photographs([tmp_path / "absent"])
+    with pytest.raises(OSError, match="zero: found a device, expected photographs or a folder of them"):
+        find_photographs(["/dev/zero"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"empty: found no photographs, expected some of \.jpg"):
         find_photographs([tmp_path / "empty"])
     (photographs / "inner" / "1.png").touch()
     with pytest.raises(ValueError, match=r"1\.png and .*inner/1\.png have the same name"):
+        find_photographs([photographs])
+
+
+def test_names_that_are_not_utf_8_are_refused(photographs):
+    (photographs / os.fsdecode(b"sch\xf6n.png")).write_bytes(b"")
+    with pytest.raises(ValueError, match=r"sch\\udcf6n\.png' has a name that is not UTF-8, expected"):
         find_photographs([photographs])
 
 
@@ -74,6 +84,7 @@ def test_the_file_has_features_names_and_encoding(photographs, encoder, tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f.h5", "network.onnx", "photographs"]
     with h5py.File(tmp_path / "f.h5") as file:
         assert file["features"].dtype == np.float16
+        assert file["filenames"].dtype.kind == "S", "not of variable length"
     with pytest.raises(FileExistsError, match=r"f\.h5 already exists"):
         extract(paths, tmp_path / "f.h5", encoder)
 

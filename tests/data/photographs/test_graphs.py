@@ -59,12 +59,34 @@ def test_the_hash_is_that_of_the_file_and_of_external_weights(tmp_path):
     assert Graph(tmp_path / "outside.onnx").sha256 == hashlib.sha256(both).hexdigest()
 
 
+def test_external_weights_stay_below_the_folder(tmp_path):
+    folder = tmp_path / "networks"
+    folder.mkdir()
+    options = {"save_as_external_data": True, "location": "weights", "size_threshold": 0}
+    onnx.save(onnx.load(write_network(tmp_path / "n.onnx")), folder / "outside.onnx", **options)
+    (folder / "weights").rename(tmp_path / "weights")
+    for location in ("../weights", str(tmp_path / "weights"), "link"):
+        (folder / "link").unlink(missing_ok=True)
+        (folder / "link").symlink_to(tmp_path / "weights")
+        model = onnx.load(folder / "outside.onnx", load_external_data=False)
+        for tensor in model.graph.initializer:
+            for entry in tensor.external_data:
+                entry.value = location if entry.key == "location" else entry.value
+        onnx.save(model, folder / "escapes.onnx")
+        with pytest.raises(OSError, match="found weights out of the folder of the ONNX file"):
+            Graph(folder / "escapes.onnx")
+    with pytest.raises(FileNotFoundError, match="weights: found no such file, expected weights of"):
+        Graph(folder / "outside.onnx")
+
+
 def test_files_that_are_no_networks(tmp_path, monkeypatch):
     (tmp_path / "text.onnx").write_text("no network")
     with pytest.raises(ValueError, match=r"text\.onnx: found what onnx cannot read"):
         Graph(tmp_path / "text.onnx")
     with pytest.raises(FileNotFoundError, match="expected an ONNX file of an image classifier"):
         Graph(tmp_path / "absent.onnx")
+    with pytest.raises(OSError, match="zero: found a device, expected an ONNX file of an image classifier"):
+        Graph("/dev/zero")
     model = onnx.load(write_network(tmp_path / "two.onnx"))
     model.graph.input.append(helper.make_tensor_value_info("mask", 1, ["N"]))
     onnx.save(model, tmp_path / "two.onnx")

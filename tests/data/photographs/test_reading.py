@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from rnnlab.data.photographs import reading
 from rnnlab.data.photographs.reading import decode_photograph, read_photograph
+from rnnlab.limits import FREE_PIXELS
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
 ORIENTATION = 0x0112
@@ -50,12 +52,52 @@ def test_files_that_are_no_photographs_are_named(tmp_path):
     (tmp_path / "text.jpg").write_text("no image")
     (tmp_path / "empty.jpg").touch()
     for name in ("text.jpg", "empty.jpg"):
-        with pytest.raises(OSError, match=rf"{name}: found no image of a format that Pillow reads"):
+        with pytest.raises(OSError, match=rf"{name}: found no image of a format that is read \(.*JPEG"):
             read_photograph(tmp_path / name)
     with pytest.raises(OSError, match=r"cut\.jpg: found an image that cannot be read \(image file is trunc"):
         read_photograph(tmp_path / "cut.jpg")
     with pytest.raises(FileNotFoundError, match=r"absent\.jpg: found no such file, expected an image"):
         read_photograph(tmp_path / "absent.jpg")
+
+
+def test_pixels_are_those_of_whole_images(tmp_path, monkeypatch):
+    """The rows are converted a few at a time, and the result does not depend on how many."""
+    rng = np.random.default_rng(0)
+    rgba = Image.fromarray(rng.integers(0, 256, (700, 30, 4), np.uint8))
+    images = {
+        "rgba.png": (rgba, {}),
+        "la.png": (rgba.convert("LA"), {}),
+        "palette.png": (rgba.convert("RGB").quantize(16), {"transparency": 3}),
+        "grey.png": (Image.fromarray(rng.integers(0, 1 << 16, (700, 30), np.uint16)), {}),
+    }
+    for name, (image, options) in images.items():
+        image.save(tmp_path / name, **options)
+        found = np.asarray(read_photograph(tmp_path / name))
+        monkeypatch.setattr(reading, "_ROWS", 1000)
+        np.testing.assert_array_equal(np.asarray(read_photograph(tmp_path / name)), found, err_msg=name)
+        monkeypatch.undo()
+    white = Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
+    np.testing.assert_array_equal(np.asarray(read_photograph(tmp_path / "rgba.png")), np.asarray(white))
+
+
+def test_formats_of_documents_are_not_opened(tmp_path):
+    """Pillow would run a program to draw an EPS file."""
+    for kind in ("eps", "pdf"):
+        Image.fromarray(PIXELS).save(tmp_path / f"drawing.{kind}")
+        with pytest.raises(OSError, match=f"drawing.{kind}: found no image of a format that is read"):
+            read_photograph(tmp_path / f"drawing.{kind}")
+
+
+@pytest.mark.parametrize("pixels", [FREE_PIXELS // 4000, 2 * FREE_PIXELS // 4000])
+def test_pixels_for_the_size_of_a_file(tmp_path, pixels):
+    """A small file of one colour may be large, but not gigantic."""
+    path = tmp_path / "plain.png"
+    Image.new("1", (4000, pixels)).save(path)
+    if 4000 * pixels <= FREE_PIXELS:
+        assert read_photograph(path).size == (4000, pixels)
+        return
+    with pytest.raises(OSError, match=r"plain\.png: .*4,000 x 8,388 pixels in .* bytes, at most 200 for"):
+        read_photograph(path)
 
 
 @pytest.mark.parametrize("limit", [500, 200])  # Pillow warns above its limit, and refuses twice as much

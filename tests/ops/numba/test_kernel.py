@@ -130,6 +130,21 @@ def test_a_change_in_another_kernel_file_makes_the_cache_stale(monkeypatch, caps
     assert not changed.version("f", False).stats.cache_hits
 
 
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+@pytest.mark.parametrize("kept", [0, 10, -20])
+def test_a_damaged_cache_is_compiled_again(cache, ending, kept):
+    """The index and the machine code of a process that was killed while it wrote them."""
+    doubled(np.float32, make())
+    (damaged,) = cache.rglob(f"*{ending}")
+    damaged.write_bytes(damaged.read_bytes()[:kept])
+    again = make()
+    np.testing.assert_array_equal(doubled(np.float32, again), [0, 2, 4])
+    assert not again.version("f", False).stats.cache_hits
+    whole = make()
+    np.testing.assert_array_equal(doubled(np.float32, whole), [0, 2, 4])
+    assert whole.version("f", False).stats.cache_hits
+
+
 def test_without_a_folder_to_write(monkeypatch, capsys):
     def nowhere(self):
         raise RuntimeError("cannot cache function: no locator available")

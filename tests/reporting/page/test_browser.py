@@ -1,31 +1,15 @@
-"""The page in a browser, by Playwright and a Chromium that is installed. Skipped where either is missing.
+"""The page in a browser: see tests/browsing.py."""
 
-pip install playwright && apt-get install chromium
-"""
-
-import contextlib
-import shutil
+import functools
 
 import pytest
 
 from rnnlab.reporting.page.build import write_report
 from rnnlab.reporting.record import read_records
 
+from ...browsing import DESKTOP, PHONE
+
 pytest.importorskip("jinja2")
-playwright = pytest.importorskip("playwright.sync_api")
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -40,25 +24,8 @@ def address(write_run, captioned, scored, translated, tmp_path):
 
 
 @pytest.fixture
-def opened(browser, address):
-    """A function that opens the page. The test fails if it reports an error or makes a request."""
-    wrong = []
-    with contextlib.ExitStack() as stack:
-
-        def open_page(viewport=DESKTOP, **options):
-            context = stack.enter_context(browser.new_context(viewport=viewport, **options))
-            page = context.new_page()
-            page.on("console", lambda message: wrong.append(message.text))
-            page.on("pageerror", lambda error: wrong.append(str(error)))
-            page.on("request", lambda request: wrong.append(request.url) if is_outside(request) else None)
-            page.goto(address)
-            return page
-
-        def is_outside(request):
-            return request.url != address and not request.url.startswith("data:")
-
-        yield open_page
-    assert wrong == []
+def opened(browse, address):
+    return functools.partial(browse, address)
 
 
 def shown(page):

@@ -1,0 +1,102 @@
+"""``rnnlab serve``: a local web page where a trained run captions photographs or translates sentences."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import webbrowser
+from typing import Any
+
+from rnnlab.cli.arguments import natural_number, positive_number
+from rnnlab.cli.device_option import add_device
+from rnnlab.cli.encoder_options import add_encoder, check_encoder, with_encoder
+from rnnlab.cli.run_arguments import RUNS_HELP, add_average, open_runs
+from rnnlab.cli.search_options import add_beam_search, search_options
+from rnnlab.recipes.data import ShapesData
+from rnnlab.recipes.recipe import Config, TranslationConfig
+from rnnlab.serving.answerer import Answerer
+from rnnlab.serving.captioning import PhotographCaptioner, PictureCaptioner
+from rnnlab.serving.server import address_of, listen, require_gradio, serve
+from rnnlab.serving.translation import Translator
+from rnnlab.tasks import task_of
+
+_LAST_PORT = 65535
+_MB = 2**20  # bytes, as the message of the page counts
+
+
+def add(commands: Any) -> None:
+    """Add the command's arguments."""
+    parser = commands.add_parser("serve", help="open a local web page that captions or translates")
+    parser.set_defaults(run=_serve)
+    parser.add_argument("run_directories", nargs="+", metavar="RUN", help=RUNS_HELP)
+    add_device(parser)
+    add_average(parser)
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="the address to listen on (default: 127.0.0.1, this machine alone; 0.0.0.0: every machine that "
+        "can reach this one)",
+    )
+    parser.add_argument(
+        "--port", type=_port, help="the port (default: the first free one from 7860 on; 0: any)"
+    )
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    parser.add_argument(
+        "--max-upload-mb",
+        type=positive_number,
+        default=20,
+        metavar="MB",
+        help="the largest file that the page takes (default: 20)",
+    )
+    add_encoder(
+        parser,
+        required=False,
+        defaults="for a run on features that record no encoder; the defaults are those of the ONNX file",
+    )
+    add_beam_search(parser)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    require_gradio()
+    check_encoder(options)
+    with listen(options.host, options.port) as listener:
+        serve(
+            _answerer(options),
+            listener,
+            max_upload=int(options.max_upload_mb * _MB),
+            announce=lambda: _announce(address_of(listener), options),
+        )
+    return 0
+
+
+def _announce(address: str, options: argparse.Namespace) -> None:
+    print(f"Serving {' '.join(options.run_directories)} at {address} (Ctrl-C ends it)", flush=True)
+    if options.open and not webbrowser.open(address):
+        print(f"rnnlab serve: found no browser to open {address}", file=sys.stderr)
+
+
+def _answerer(options: argparse.Namespace) -> Answerer:
+    """The runs, ready to answer: whatever can be wrong with them is found here."""
+    run, device = open_runs(options.run_directories, options, with_data=False), options.device
+    config, task = run.config, task_of(run.config)
+    if not isinstance(config, Config | TranslationConfig):
+        raise ValueError(
+            f"{run.directory} holds a model that {task.does}: rnnlab {task.command} {run.directory}; a page "
+            "is for models that caption or translate"
+        )
+    decoding = search_options(config.decoding, options)
+    has_encoder = isinstance(config, Config) and not isinstance(config.data, ShapesData)
+    if options.encoder and not has_encoder:
+        raise ValueError(f"--encoder is for photographs, and {run.directory} reads none")
+    if has_encoder:
+        return PhotographCaptioner(with_encoder(run, options), decoding, device)
+    if isinstance(config, Config):
+        return PictureCaptioner(open_runs(options.run_directories, options), decoding, device)
+    return Translator(run, decoding, device)
+
+
+def _port(text: str) -> int:
+    port = natural_number(text)
+    if port > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected at most {_LAST_PORT}")
+    return port

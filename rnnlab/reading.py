@@ -1,0 +1,187 @@
+"""Reading files of others: regular files alone, and no more of them than the limits.
+
+The numbers are in :mod:`rnnlab.limits`. Every error names the file, what was found and what was expected. A
+file may be gzipped: its content decides, not its name.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, BinaryIO, cast
+
+from rnnlab.limits import EXPANSION, FREE_BYTES, JSON_BYTES, LINE_BYTES
+
+PathLike = str | os.PathLike[str]
+
+_BLOCK = 1 << 20  # bytes that are read at once
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def mismatch(where: str, found: object, expected: object) -> ValueError:
+    """The error of a check of contents; ``where`` names file and field."""
+    return ValueError(f"{where}: found {found}, expected {expected}")
+
+
+def check_regular(path: PathLike, expected: str = "a file") -> int:
+    """Check that a path is that of a regular file, and return the file's size in bytes.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    OSError
+        If it is a directory, or a device or a pipe, which may never end.
+    """
+    path = os.fspath(path)  # a path with an environment variable that is not set raises its own error
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path}: found no such file, expected {expected}") from None
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
+        error = IsADirectoryError if stat.S_ISDIR(status.st_mode) else OSError
+        raise error(f"{path}: found {kind}, expected {expected}")
+    return status.st_size
+
+
+def read_limited(path: PathLike, most_bytes: int, expected: str) -> bytes:
+    """The content of a regular file of at most ``most_bytes``.
+
+    Raises
+    ------
+    OSError
+        As :func:`check_regular`, or if the file cannot be read.
+    ValueError
+        If it is larger.
+    """
+    size = check_regular(path, expected)
+    if size > most_bytes:
+        raise mismatch(os.fspath(path), f"{size:,} bytes", f"{expected} of at most {most_bytes:,}")
+    with open(path, "rb") as file:
+        return file.read(most_bytes)
+
+
+@contextmanager
+def open_bytes(path: PathLike, expected: str = "a file") -> Iterator[BinaryIO]:
+    """A regular file for reading part by part, decompressed if it is gzipped.
+
+    Raises
+    ------
+    OSError
+        As :func:`check_regular`, or if the file cannot be read.
+    ValueError
+        Where it is read: if it is a damaged gzip file, or decompresses to more than the limit.
+    """
+    size = check_regular(path, expected)
+    with open(path, "rb") as stream:
+        if not stream.peek(2).startswith(b"\x1f\x8b"):
+            yield stream
+            return
+        try:
+            with gzip.open(stream) as decompressed:
+                limited = _Limited(cast(BinaryIO, decompressed), os.fspath(path), size)
+                yield cast(BinaryIO, io.BufferedReader(limited, 1 << 17))
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise mismatch(os.fspath(path), f"a damaged gzip file ({error})", "a complete one") from None
+
+
+def read_bytes(path: PathLike, expected: str = "a file") -> bytes:
+    """The content of a regular file, decompressed if it is gzipped; see :func:`open_bytes`."""
+    with open_bytes(path, expected) as stream:
+        return b"".join(_blocks(stream))
+
+
+def text_lines(path: PathLike, expected: str = "a text file") -> Iterator[str]:
+    """The lines of a text file in UTF-8, gzipped or not, without their ends.
+
+    Raises
+    ------
+    OSError
+        As :func:`open_bytes`.
+    ValueError
+        As there, or if a line is not UTF-8 or longer than the limit. The message names file and line.
+    """
+    path = os.fspath(path)
+    with open_bytes(path, expected) as stream:
+        for number, line in enumerate(_split_lines(stream), 1):
+            if len(line) > LINE_BYTES:
+                found = f"a line of more than {LINE_BYTES:,} bytes"
+                raise mismatch(f"{path}:{number}", found, "shorter ones")
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise mismatch(f"{path}:{number}", f"bytes that are not UTF-8 ({error})", "text") from None
+            yield text.removesuffix("\r")
+
+
+def load_json(path: PathLike, expected: str = "a JSON file", most_bytes: int = JSON_BYTES) -> Any:
+    """The content of a JSON file.
+
+    Raises
+    ------
+    OSError, ValueError
+        As :func:`read_limited`; also if it is not JSON, or nested deeper than Python can follow.
+    """
+    text: Any = read_limited(path, most_bytes, expected)
+    try:
+        text = text.decode("utf-8-sig")  # the bytes are free
+        return json.loads(text)
+    except RecursionError:
+        raise mismatch(os.fspath(path), "JSON that is nested too deeply to be read", expected) from None
+    except ValueError as error:  # not JSON, or not text
+        raise mismatch(os.fspath(path), f"text that is not JSON ({error})", expected) from None
+
+
+def _blocks(stream: BinaryIO) -> Iterator[bytes]:
+    return iter(partial(stream.read, _BLOCK), b"")
+
+
+def _split_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """The lines of a stream, which end at line feeds alone; a line above the limit is the last."""
+    begun = b""
+    for block in _blocks(stream):
+        *whole, begun = (begun + block).split(b"\n")
+        yield from whole
+        if len(begun) > LINE_BYTES:
+            break
+    if begun:
+        yield begun
+
+
+class _Limited(io.RawIOBase):
+    """A decompressed stream that ends with an error where it becomes too large for its file."""
+
+    def __init__(self, stream: BinaryIO, path: str, size: int) -> None:
+        self._stream, self._path, self._size = stream, path, size
+        self._left = max(FREE_BYTES, EXPANSION * size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._stream.readinto(buffer)  # type: ignore[attr-defined]
+        self._left -= count
+        if self._left < 0:
+            raise mismatch(
+                self._path,
+                f"a gzip file of {self._size:,} bytes that decompresses to more than "
+                f"{max(FREE_BYTES, EXPANSION * self._size):,}",
+                f"at most {EXPANSION} bytes for each",
+            )
+        return count

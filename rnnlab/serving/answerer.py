@@ -1,0 +1,71 @@
+"""What the answers of all runs share: one search at a time, and its beam width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TypeVar
+
+from rnnlab.decoding.search import attends
+from rnnlab.ops import ops_on
+from rnnlab.recipes.recipe import DecodingConfig
+from rnnlab.runs import Run
+
+Found = TypeVar("Found")
+
+_WIDEST_BEAM = 10
+
+
+class Answerer:
+    """A run that answers what people send, from any thread.
+
+    Parameters
+    ----------
+    run : Run
+        One run, or an ensemble.
+    decoding : DecodingConfig
+        The options of the beam search. Each answer has its own beam width.
+    device : str
+        The device of the run's model.
+
+    Attributes
+    ----------
+    run, decoding
+        As given.
+    attends : bool
+        Whether the model attends to its source.
+    widest_beam : int
+        The widest beam that an answer may have: 10, or that of ``decoding`` if it is wider.
+    """
+
+    def __init__(self, run: Run, decoding: DecodingConfig, device: str = "cpu") -> None:
+        self.run, self.decoding = run, decoding
+        self.attends = attends(run.model)
+        groups = decoding.num_groups
+        self.widest_beam = max(_WIDEST_BEAM // groups * groups, decoding.beam_size)
+        # One thread: a model's workspaces are for one search at a time, and the current GPU is a thread's.
+        self._thread = ThreadPoolExecutor(1, "search", ops_on, (device,))
+
+    def search(self, act: Callable[[DecodingConfig], Found], beam_size: int) -> Found:
+        """The result of ``act`` with beam search of a width, which finds all sentences of the last beam.
+
+        Raises
+        ------
+        ValueError
+            If the width is not from 1 to ``widest_beam``, or the groups do not divide it.
+        """
+        if not 1 <= beam_size <= self.widest_beam:
+            raise ValueError(f"the beam width is {beam_size}, expected 1 to {self.widest_beam}")
+        options = replace(self.decoding, method="beam", beam_size=beam_size, n_best=beam_size)
+        return self._thread.submit(act, options).result()
+
+    @property
+    def about_scores(self) -> str:
+        """What the score of a sentence is, in words."""
+        penalty = self.decoding.length_penalty
+        if not penalty:
+            return "The score is the log-probability of the sentence, in nats."
+        length = "(words + 1)" if self.decoding.normalisation == "power" else "((words + 6) / 6)"
+        power = "" if penalty == 1 else f"^{penalty:g}"
+        return f"The score is log-probability / {length}{power}, in nats."

@@ -1,0 +1,124 @@
+"""The server of a page: its port, and Gradio's settings."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from tempfile import TemporaryDirectory
+
+from rnnlab.serving.answerer import Answerer
+
+_FIRST_PORT = 7860
+_TRIED_PORTS = 100
+_EVERYWHERE = ("0.0.0.0", "::")  # hosts that stand for all addresses of this machine
+
+
+def require_gradio() -> None:
+    """Check that Gradio is installed.
+
+    Raises
+    ------
+    ImportError
+        If it is not. The message says how to install it.
+    """
+    if find_spec("gradio") is None:
+        raise ImportError('serving a run needs Gradio: pip install "rnnlab[serve]"')
+
+
+def listen(host: str, port: int | None = None) -> socket.socket:
+    """A socket that listens on a port of this machine.
+
+    Parameters
+    ----------
+    host : str
+        An address or a name of this machine.
+    port : int, optional
+        By default the first free one from 7860 on.
+
+    Raises
+    ------
+    OSError
+        If the port is taken or not allowed, or the host is not of this machine. The message names it.
+    """
+    try:
+        family, *_, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise OSError(f"--host {host}: {error.strerror}") from None
+    for tried in range(_FIRST_PORT, _FIRST_PORT + _TRIED_PORTS) if port is None else [port]:
+        listener = socket.socket(family)
+        if os.name == "posix":  # elsewhere this option would take the port from another program
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((address[0], tried, *address[2:]))
+            listener.listen()
+            return listener
+        except OSError as error:
+            listener.close()
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise OSError(f"--host {host} is not an address of this machine") from None
+            if port is not None:
+                raise OSError(
+                    f"--port {port}: {error.strerror}: choose another, or leave --port out for a free one"
+                ) from None
+    raise OSError(f"no port from {_FIRST_PORT} to {tried} is free: choose another with --port")
+
+
+def address_of(listener: socket.socket) -> str:
+    """The address of the page for a browser."""
+    host, port = listener.getsockname()[:2]
+    if host in _EVERYWHERE:
+        host = "localhost"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(
+    answerer: Answerer, listener: socket.socket, *, max_upload: int, announce: Callable[[], None]
+) -> None:
+    """Serve the page of a run until the process is interrupted.
+
+    Parameters
+    ----------
+    answerer : Answerer
+    listener : socket
+        That of :func:`listen`.
+    max_upload : int
+        The most bytes of a file.
+    announce : callable
+        Called when the page is ready.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C.
+    """
+    with gradio_settings():
+        from rnnlab.serving.application import Application, PageServer  # by Gradio, which reads the settings
+
+        server = PageServer(Application(answerer, listener, max_upload))
+        announce()
+        server.run([listener])
+
+
+@contextmanager
+def gradio_settings() -> Iterator[None]:
+    """Gradio's settings of the environment: no statistics, and a folder for uploads that is deleted."""
+    with TemporaryDirectory(prefix="rnnlab-serve-") as folder:
+        settings = {
+            "GRADIO_ANALYTICS_ENABLED": "False",
+            "GRADIO_TEMP_DIR": folder,
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+        }
+        before = {name: os.environ.get(name) for name in settings}
+        os.environ.update(settings)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value

@@ -1,0 +1,123 @@
+"""Regular files alone, of a bounded size; gzipped or not, decided by their content."""
+
+import collections
+import gzip
+import os
+import time
+from functools import partial
+
+import pytest
+
+from rnnlab import reading
+from rnnlab.limits import FREE_BYTES
+from rnnlab.reading import check_regular, load_json, open_bytes, read_bytes, read_limited, text_lines
+
+READERS = {
+    "bytes": read_bytes,
+    "lines": lambda path: list(text_lines(path)),
+    "json": load_json,
+    "limited": lambda path: read_limited(path, 100, "a file"),
+}
+
+
+@pytest.mark.parametrize("content", [b"", b"text", bytes(range(256)) * 50])
+def test_the_content_decides_not_the_name(tmp_path, content):
+    for name, stored in (("plain.gz", content), ("packed.txt", gzip.compress(content))):
+        (tmp_path / name).write_bytes(stored)
+        assert read_bytes(tmp_path / name) == content
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    packed = gzip.compress(b"text" * 100)
+    for damaged in (packed[:-9], packed[:12] + b"\xff" * 9 + packed[21:]):
+        (tmp_path / "x.gz").write_bytes(damaged)
+        with pytest.raises(ValueError, match="x.gz: found a damaged gzip file"):
+            read_bytes(tmp_path / "x.gz")
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_what_is_no_regular_file_is_not_opened(tmp_path, read):
+    os.mkfifo(tmp_path / "pipe")
+    started = time.monotonic()
+    for path, kind in (
+        (tmp_path / "pipe", "a named pipe"),
+        (tmp_path, "a directory"),
+        ("/dev/zero", "a device"),
+    ):
+        with pytest.raises(OSError, match=f"{path}: found {kind}, expected a"):
+            read(path)
+    with pytest.raises(FileNotFoundError, match="absent: found no such file, expected a"):
+        read(tmp_path / "absent")
+    assert time.monotonic() - started < 5
+
+
+def test_the_size_of_a_regular_file(tmp_path):
+    (tmp_path / "x").write_bytes(b"12345")
+    (tmp_path / "link").symlink_to("x")
+    assert check_regular(tmp_path / "x") == check_regular(tmp_path / "link") == 5
+
+
+def test_a_file_that_decompresses_to_far_more(tmp_path):
+    """1 GB in 1 MB, as members of a gzip file, read as a whole and in parts."""
+    member = gzip.compress(bytes(FREE_BYTES), 1)
+    (tmp_path / "x.gz").write_bytes(member)
+    assert len(read_bytes(tmp_path / "x.gz")) == FREE_BYTES
+    (tmp_path / "x.gz").write_bytes(member * 16)
+    message = (
+        r"x.gz: found a gzip file of [\d,]+ bytes that decompresses to more than [\d,]+, expected at most 100"
+    )
+    with pytest.raises(ValueError, match=message):
+        read_bytes(tmp_path / "x.gz")
+    with open_bytes(tmp_path / "x.gz") as stream, pytest.raises(ValueError, match=message):
+        collections.deque(iter(partial(stream.read, 1 << 20), b""), 0)
+
+
+def test_lines_end_at_line_feeds_alone(tmp_path):
+    path = tmp_path / "x.txt"
+    for content, lines in (
+        (b"", []),
+        (b"\n", [""]),
+        ("\ufeffein\u2028Satz\r\n\nzwei".encode(), ["ein\u2028Satz", "", "zwei"]),
+        (b"a\rb\n", ["a\rb"]),
+    ):
+        path.write_bytes(content)
+        assert list(text_lines(path)) == lines
+        path.write_bytes(gzip.compress(content))
+        assert list(text_lines(path)) == lines
+
+
+def test_lines_that_are_too_long_or_no_text(tmp_path, monkeypatch):
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"good\nb\xe4d\n")
+    with pytest.raises(ValueError, match="x.txt:2: found bytes that are not UTF-8"):
+        list(text_lines(path))
+    monkeypatch.setattr(reading, "LINE_BYTES", 10)
+    path.write_bytes(b"1234567890\n12345678901\n")
+    with pytest.raises(
+        ValueError, match="x.txt:2: found a line of more than 10 bytes, expected shorter ones"
+    ):
+        list(text_lines(path))
+
+
+def test_json(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"a": [1, null]}', "utf-8-sig")
+    assert load_json(path) == {"a": [1, None]}
+    path.write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(
+        ValueError, match="x.json: found JSON that is nested too deeply to be read, expected a"
+    ):
+        load_json(path)
+    for content in (b"{", b"\xff\xfe", b"1" * 5000):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="x.json: found text that is not JSON"):
+            load_json(path)
+
+
+def test_a_file_above_a_limit_is_not_read(tmp_path):
+    with open(tmp_path / "x.json", "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(
+        ValueError, match="x.json: found 1,099,511,627,776 bytes, expected a JSON file of at most 536,"
+    ):
+        load_json(tmp_path / "x.json")
