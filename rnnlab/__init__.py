@@ -20,7 +20,12 @@ Each package uses only the packages above it in this list:
 :mod:`rnnlab.cli`        the ``rnnlab`` command
 
 Any package may use :mod:`rnnlab.parameters` (named views of one flat buffer), :mod:`rnnlab.files`,
-:mod:`rnnlab.plots` and :mod:`rnnlab.types`.
+:mod:`rnnlab.plots` and :mod:`rnnlab.types`. :class:`RnnlabError` is the base class of the errors of
+:mod:`rnnlab.errors`.
 """
+
+from rnnlab.errors import RnnlabError
+
+__all__ = ["RnnlabError"]
 
 __version__ = "0.1.0"

@@ -14,6 +14,7 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.decoding.ensemble import Average, check_average
+from rnnlab.errors import InputError
 from rnnlab.runs import Run
 from rnnlab.tasks import task_of
 from rnnlab.tasks.ensembles import Member
@@ -61,7 +62,7 @@ def load_ensemble(
     check_average("load_ensemble", average)
     paths = [Path(directory) for directory in directories]
     if not paths:
-        raise ValueError("load_ensemble: directories is empty, expected at least one run")
+        raise InputError("load_ensemble: directories is empty, expected at least one run")
     if len(paths) == 1:
         return runs.load_run(paths[0], with_data=with_data, device=device)
     _check_differ(paths)
@@ -69,7 +70,7 @@ def load_ensemble(
     first, task = opened[0], task_of(opened[0].config)
     for run in opened:
         if (other := task_of(run.config)) is not task:
-            raise ValueError(
+            raise InputError(
                 f"{run.directory} has a model that {other.does}, and {first.directory} one that {task.does}: "
                 "the models of an ensemble have the same task"
             )
@@ -91,7 +92,7 @@ def _check_differ(paths: Sequence[Path]) -> None:
     for path in paths:
         other = seen.setdefault(path.resolve(), path)
         if other is not path:
-            raise ValueError(f"{path} and {other} are the same run, expected each run once")
+            raise InputError(f"{path} and {other} are the same run, expected each run once")
 
 
 def _open_data(members: Sequence[Run]) -> list[Any]:

@@ -15,8 +15,10 @@ from typing import Any
 
 import h5py
 
+from rnnlab.errors import RnnlabError
 
-class WriteError(OSError):
+
+class WriteError(RnnlabError, OSError):
     """A file was not written: the disk is full, read-only or gone. What was there before is there still."""
 
     def __init__(self, path: Path, error: OSError) -> None:

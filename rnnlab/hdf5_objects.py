@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import h5py
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.limits import EXPANSION, FREE_BYTES, STRING_BYTES
 from rnnlab.reading import PathLike, check_regular, mismatch
 
@@ -217,7 +218,7 @@ def _heap_strings(dataset: h5py.Dataset) -> list[bytes]:
             try:
                 found.append(heap.string(length, address, number))
             except ValueError as error:
-                raise ValueError(f"{place}: row {row}: {error}") from None
+                raise InputError(f"{place}: row {row}: {error}") from None
     return found
 
 

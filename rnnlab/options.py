@@ -25,6 +25,8 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rnnlab.errors import InputError
+
 __all__ = [
     "AttentionScore",
     "CellType",
@@ -153,7 +155,7 @@ def check_options(function: str, constructor: Callable[..., Any], values: Mappin
 def check_option(function: str, name: str, annotation: Any, value: Any) -> None:
     """Raise ValueError unless ``value`` is what the annotation says."""
     if not accepts(annotation, value):
-        raise ValueError(f"{function}: {name} is {value!r}, expected {expectation(annotation)}")
+        raise InputError(f"{function}: {name} is {value!r}, expected {expectation(annotation)}")
 
 
 def accepts(annotation: Any, value: Any) -> bool:

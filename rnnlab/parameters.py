@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.types import Array, Shape, Shapes
 
 
@@ -57,7 +58,7 @@ class Parameters(MutableMapping[str, Array]):
         if flat is None:
             flat = np.zeros(size, dtype)
         elif flat.shape != (size,) or flat.dtype != np.dtype(dtype):
-            raise ValueError(
+            raise InputError(
                 f"Parameters: flat has shape {flat.shape} and dtype {flat.dtype}, "
                 f"expected ({size},) and {np.dtype(dtype)}"
             )
@@ -85,14 +86,14 @@ class Parameters(MutableMapping[str, Array]):
         if not isinstance(value, type(view)):
             value = np.asarray(value, view.dtype)
         if value.shape != view.shape:
-            raise ValueError(f"parameter {name!r} has shape {view.shape}, the array given has {value.shape}")
+            raise InputError(f"parameter {name!r} has shape {view.shape}, the array given has {value.shape}")
         if isinstance(value, type(view)):
             view[...] = value
         else:
             view.set(value)  # a device's array, by the name that CuPy has for it
 
     def __delitem__(self, name: str) -> None:
-        raise TypeError(f"parameter {name!r} is a view of a shared buffer and cannot be deleted")
+        raise InputTypeError(f"parameter {name!r} is a view of a shared buffer and cannot be deleted")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.shapes)
@@ -144,7 +145,7 @@ class Parameters(MutableMapping[str, Array]):
             If ``index`` is outside the buffer.
         """
         if not 0 <= index < self.flat.size:
-            raise IndexError(f"index {index} is outside the buffer of {self.flat.size} numbers")
+            raise OutOfRangeError(f"index {index} is outside the buffer of {self.flat.size} numbers")
         return list(self.shapes)[bisect_right(self._offsets, index) - 1]
 
 

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
+from rnnlab.errors import InputError, NotInstalledError
 from rnnlab.types import Array
 
 _LABELS = {
@@ -106,7 +107,7 @@ def gradient_statistics(
     """
     records = [len(rows) for each in (norms, histograms) for rows in each.values()]
     if not iterations or not norms or set(norms) != set(histograms) or {*records} != {len(iterations)}:
-        raise ValueError(
+        raise InputError(
             f"gradient_statistics: got {len(iterations)} iterations, norms of {list(norms)} and histograms "
             f"of {list(histograms)} with {sorted({*records})} records, expected one of each parameter for "
             "each iteration"
@@ -152,7 +153,7 @@ def gradient_flow(gradients: Mapping[str, Array] | Array, *, title: str | None =
     """
     models = gradients if isinstance(gradients, Mapping) else {"": gradients}
     if not models:
-        raise ValueError("gradient_flow: gradients is empty, expected at least one model")
+        raise InputError("gradient_flow: gradients is empty, expected at least one model")
     figure = _figure(5.2, 3.6)
     axes = figure.subplots()
     for color, (name, gradient) in zip(itertools.cycle(_COLORS), models.items(), strict=False):
@@ -228,11 +229,11 @@ def caption_grid(
         If there are no images, or the number of captions or colours differs from that of the images.
     """
     if not images or len(captions) != len(images):
-        raise ValueError(f"caption_grid: got {len(images)} images and {len(captions)} captions")
+        raise InputError(f"caption_grid: got {len(images)} images and {len(captions)} captions")
     if colors is None or isinstance(colors, str):
         colors = [colors or _INK] * len(images)
     if len(colors) != len(images):
-        raise ValueError(f"caption_grid: got {len(colors)} colors for {len(images)} images")
+        raise InputError(f"caption_grid: got {len(colors)} colors for {len(images)} images")
     columns = min(columns, len(images))
     wrapped = [_wrap(caption, round(width * 14)) for caption in captions]
     return _draw_grid(images, wrapped, list(colors), columns, width)
@@ -270,7 +271,7 @@ def attention_grid(
         fewer words than weights, or the grid is not square.
     """
     if not images or not len(images) == len(words) == len(weights):
-        raise ValueError(
+        raise InputError(
             f"attention_grid: got {len(images)} images, {len(words)} sentences and {len(weights)} weights"
         )
     columns = max(1, min(columns, max(map(len, words))))
@@ -283,7 +284,7 @@ def attention_grid(
     for block, image, sentence, attended in zip(blocks, images, words, weights, strict=True):
         side = math.isqrt(attended.shape[1])
         if attended.shape != (len(sentence), side * side):
-            raise ValueError(
+            raise InputError(
                 f"attention_grid: weights have shape {attended.shape}, expected ({len(sentence)}, L) for "
                 f"{len(sentence)} words, L a square number"
             )
@@ -317,7 +318,7 @@ def alignment_matrix(weights: Array, source: Sequence[str], target: Sequence[str
     weights = np.asarray(weights, dtype=float)
     T, L = len(target), len(source)
     if weights.shape != (T, L) or not weights.size:
-        raise ValueError(
+        raise InputError(
             f"alignment_matrix: weights has shape {weights.shape}, expected ({T}, {L}): the number of words "
             "of the target and of the source, at least 1 of each"
         )
@@ -354,7 +355,7 @@ def state_map(teacher_forced: Array, free_running: Array, *, seed: int = 0) -> F
     free_running = np.asarray(free_running, dtype=float)
     N = len(teacher_forced)
     if teacher_forced.ndim != 2 or teacher_forced.shape != free_running.shape or N < 2:
-        raise ValueError(
+        raise InputError(
             f"state_map: teacher_forced has shape {teacher_forced.shape} and free_running "
             f"{free_running.shape}, expected both (N, H) with N of at least 2"
         )
@@ -383,7 +384,7 @@ def require_tsne() -> None:
         If it is not. The message says how to install it.
     """
     if find_spec("sklearn") is None:
-        raise ImportError('a map of states needs scikit-learn: pip install "rnnlab[sklearn]"')
+        raise NotInstalledError('a map of states needs scikit-learn: pip install "rnnlab[sklearn]"')
 
 
 def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
@@ -450,11 +451,11 @@ def _norms_of_steps(name: str, gradient: Array) -> Array:
     """The least, the median and the largest norm at each step, (N, T, H) to (3, T); NaN if all are zero."""
     gradient = np.asarray(gradient, dtype=float)  # squares of small numbers vanish in float32
     if gradient.ndim != 3:
-        raise ValueError(f"gradient_flow: {name} has shape {gradient.shape}, expected (N, T, H)")
+        raise InputError(f"gradient_flow: {name} has shape {gradient.shape}, expected (N, T, H)")
     norms = np.linalg.norm(gradient, axis=2)
     if not norms.any() or not np.isfinite(norms).all():
         wrong = "numbers that are not finite" if norms.any() else "no numbers but zero"
-        raise ValueError(f"gradient_flow: {name} has {wrong}, expected finite gradients, not all zero")
+        raise InputError(f"gradient_flow: {name} has {wrong}, expected finite gradients, not all zero")
     found = np.full((3, norms.shape[1]), np.nan)
     for t in np.flatnonzero(norms.any(axis=0)):
         real = norms[norms[:, t] > 0, t]

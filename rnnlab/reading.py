@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, BinaryIO, cast
 
+from rnnlab.errors import InputError
 from rnnlab.limits import EXPANSION, FREE_BYTES, JSON_BYTES, LINE_BYTES
 
 PathLike = str | os.PathLike[str]
@@ -33,7 +34,7 @@ _KINDS = {
 
 def mismatch(where: str, found: object, expected: object) -> ValueError:
     """The error of a check of contents; ``where`` names file and field."""
-    return ValueError(f"{where}: found {found}, expected {expected}")
+    return InputError(f"{where}: found {found}, expected {expected}")
 
 
 def check_regular(path: PathLike, expected: str = "a file") -> int:

@@ -15,7 +15,7 @@ from signal import Signals
 from typing import Any
 
 from rnnlab.data import CaptionData, ParallelData, PixelData
-from rnnlab.data.errors import MissingDataError
+from rnnlab.errors import InputError, MissingDataError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.ops import ops_on
 from rnnlab.recipes.data import ShapesData
@@ -348,14 +348,14 @@ def _check_is_whole(path: Path, num_stages: int) -> None:
     """Raise ValueError if the directory is that of a stage of another run."""
     names = [f"stage{number}" for number in range(1, num_stages)]
     if path.resolve().name in names and not (path / "stage1").exists():
-        raise ValueError(f"{path} is one stage of {num_stages} of a run: resume {path.resolve().parent}")
+        raise InputError(f"{path} is one stage of {num_stages} of a run: resume {path.resolve().parent}")
 
 
 def _config_of(
     path: Path, checkpoint: Checkpoint, overrides: Sequence[str] = (), *, to_train: bool = True
 ) -> Recipe:
     if checkpoint.config is None:
-        raise ValueError(f"{path} holds no recipe, expected a run of rnnlab train")
+        raise InputError(f"{path} holds no recipe, expected a run of rnnlab train")
     return recipe_from_dict(checkpoint.config, str(path), overrides, to_train=to_train)
 
 
@@ -421,7 +421,7 @@ def evaluate(
     if task.writes_sentences:
         options["decoding"] = decoding or config.decoding
     elif decoding is not None:
-        raise ValueError(f"evaluate: decoding is given, but a model that {task.does} does not search")
+        raise InputError(f"evaluate: decoding is given, but a model that {task.does} does not search")
     split = split or evaluation.split
     return task.evaluate(config, run.data, run.model, split, evaluation=evaluation, **options)
 
@@ -451,5 +451,5 @@ def discrepancy(run: Run, split: str | None = None, *, first: int | None = None)
     config: Any = run.config
     task = task_of(config)
     if not task.writes_sentences:
-        raise ValueError(f"{run.directory} has a model that {task.does}, expected one that writes sentences")
+        raise InputError(f"{run.directory} has a model that {task.does}, expected one that writes sentences")
     return measure_discrepancy(config, run.data, run.model, split or config.evaluation.split, first=first)

@@ -27,8 +27,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 
 import rnnlab
 from rnnlab.cli import (
@@ -46,16 +48,14 @@ from rnnlab.cli import (
     train,
     translate,
 )
-from rnnlab.cli.arguments import show_help
+from rnnlab.cli.arguments import Parser, show_help
 from rnnlab.cli.closed_output import quiet_when_closed
 from rnnlab.cli.mpi_option import find_ranks
+from rnnlab.errors import RnnlabError
 from rnnlab.files import WriteError
-from rnnlab.metrics.java import JavaError
-from rnnlab.training import NonFiniteError
-from rnnlab.training.distributed import Communicator, DriftError, OneProcess, rank_0_prints
+from rnnlab.training.distributed import Communicator, OneProcess, rank_0_prints
 
-# Wrong input, missing files or memory, and our own errors. Any other error is a bug, and shows its traceback.
-_FAILURES = (ValueError, OSError, MemoryError, JavaError, NonFiniteError, DriftError)
+_FAILURES = (RnnlabError, OSError, MemoryError)  # any other error is a bug
 _INTERRUPTED = 130  # the exit status of shells for Ctrl-C
 
 
@@ -73,12 +73,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     """Run the command; return its exit status, or raise BrokenPipeError if the output is closed."""
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # for cells and rules of the user's, named "module:Object"
-    parser = _parser()
-    options, rest = parser.parse_known_args(arguments)
+    options, rest = _parser().parse_known_args(arguments)
     if rest and hasattr(options, "sentences") and not any(word.startswith("-") for word in rest):
         options.sentences += rest  # argparse takes no sentences after an option
     elif rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        options.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     ranks: Communicator = OneProcess()
     try:
         ranks = options.communicator = find_ranks(options)
@@ -88,10 +87,13 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _failed(options, "interrupted", _INTERRUPTED, ranks)
     except BrokenPipeError:  # an OSError, but no failure: main ends the command
         raise
-    except (*_FAILURES, ImportError) as error:
-        if options.traceback or _is_bug(error):
+    except _FAILURES as error:
+        if options.traceback:
             raise
         return _failed(options, error, 1 if isinstance(error, WriteError) else 2, ranks)
+    except Exception as error:
+        error.add_note(_how_to_report())
+        raise
 
 
 def _failed(options: argparse.Namespace, error: object, status: int, ranks: Communicator) -> int:
@@ -102,13 +104,21 @@ def _failed(options: argparse.Namespace, error: object, status: int, ranks: Comm
     return status
 
 
-def _is_bug(error: Exception) -> bool:
-    """Whether an ImportError is Python's own. Ours, which say what to install, name no module."""
-    return isinstance(error, ImportError) and error.name is not None
+def _how_to_report() -> str:
+    versions = [f"rnnlab {rnnlab.__version__}", f"Python {platform.python_version()}"]
+    for package in ("numpy", "scipy", "h5py", "numba"):
+        try:
+            versions.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            versions.append(f"no {package}")
+    return (
+        "This is a bug of rnnlab, or of a module of yours that it uses. To report it, send the command and "
+        f"all of these lines: see CONTRIBUTING.md.\n{', '.join(versions)}, {platform.platform()}"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="rnnlab", description=rnnlab.__doc__.splitlines()[0])
+    parser = Parser(prog="rnnlab", description=rnnlab.__doc__.splitlines()[0])
     show_help(parser)
     parser.add_argument("--version", action="version", version=f"rnnlab {rnnlab.__version__}")
     parser.add_argument("--traceback", action="store_true", help="show the traceback of an error")

@@ -1,11 +1,20 @@
-"""Types of arguments, a check of files to write, and help for a command that is given without its action."""
+"""The parser of commands, types of arguments, and a check of files to write."""
 
 from __future__ import annotations
 
 import argparse
 import math
+from typing import Any
 
 from rnnlab.files import check_writable
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that ``parser`` of its results names: that of the command, not of ``rnnlab``."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.set_defaults(parser=self)
 
 
 def positive_integer(text: str) -> int:

@@ -16,8 +16,8 @@ from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, lead
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data import image_from_url, open_features
-from rnnlab.data.errors import MissingDataError
 from rnnlab.data.photograph_inputs import frame_of, unlike_training
+from rnnlab.errors import InputError, MissingDataError
 from rnnlab.reading import check_regular
 from rnnlab.recipes.data import ShapesData
 from rnnlab.recipes.recipe import Config
@@ -115,13 +115,13 @@ def _images(options: argparse.Namespace) -> _Images:
     is_file = len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5"))
     are_files = not is_file and all(Path(name).is_file() and Path(name).suffix for name in wanted)
     if options.encoder and not are_files:
-        raise ValueError(f"--encoder is for photographs, expected their files instead of {' '.join(wanted)}")
+        raise InputError(f"--encoder is for photographs, expected their files instead of {' '.join(wanted)}")
     run = open_runs(directories, options, with_data=not is_file and not are_files)
     recipe_of(run, Config)
     if is_file:
         return _Images(run, *_features_of_files(run, wanted[0], options.global_features))
     if options.global_features is not None:
-        raise ValueError("--global-features needs an HDF5 file of local features as well")
+        raise InputError("--global-features needs an HDF5 file of local features as well")
     if are_files and (options.encoder or run.inputs.knows_encoders):
         return _Images(*_features_of_photographs(run, wanted, options), are_files=True, are_encoded=True)
     if are_files:
@@ -141,7 +141,7 @@ def _images(options: argparse.Namespace) -> _Images:
         images = run.data.split(wanted[0])
         return _Images(run, images.names, images.model_inputs)
     if holds_run(Path(wanted[-1])):
-        raise ValueError(
+        raise InputError(
             f"{wanted[-1]} is a run; which images? Give a split or images after the runs, such as "
             f"{', '.join(run.data.splits)}"
         )
@@ -192,6 +192,6 @@ def _features_of_files(run: Run, file: str, global_features: str | None) -> tupl
     reads = run.inputs.num_global_features is not None
     if reads != (global_features is not None):
         needs = "needs --global-features as well" if reads else "takes no --global-features"
-        raise ValueError(f"the model of {run.directory} {needs}: see [data] of its recipe")
+        raise InputError(f"the model of {run.directory} {needs}: see [data] of its recipe")
     files = file if global_features is None else f"{file} and {global_features}"
     return names, run.inputs.standardise(features, files)

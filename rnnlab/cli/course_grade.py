@@ -20,6 +20,7 @@ from rnnlab.course.grading import (
     write_json,
 )
 from rnnlab.course.grading.feedback import require_gradebook, write_feedback
+from rnnlab.errors import InputError
 
 
 def add(actions: Any) -> None:
@@ -53,7 +54,7 @@ def add(actions: Any) -> None:
 
 def _grade(options: argparse.Namespace) -> int:
     if options.jobs is not None and options.jobs < 1:
-        raise ValueError(f"--jobs is {options.jobs}, expected a positive number")
+        raise InputError(f"--jobs is {options.jobs}, expected a positive number")
     limits = Limits(seconds=options.seconds, megabytes=options.megabytes)
     source = options.source or options.submitted.parent / "source"
     check_outputs(options, "csv", "json")

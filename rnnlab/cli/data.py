@@ -10,6 +10,7 @@ from rnnlab import runs
 from rnnlab.cli.arguments import positive_integer, show_help
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.data import describe, prepare_annotated, read_coco, read_karpathy
+from rnnlab.errors import InputError
 from rnnlab.files import check_writable
 from rnnlab.recipes.shipped import names
 
@@ -72,7 +73,7 @@ def _prepare(options: argparse.Namespace) -> int:
 def _split_file(text: str) -> tuple[str, str]:
     split, equals, path = text.partition("=")
     if not equals:
-        raise ValueError(f"--coco: got {text!r}, expected SPLIT=FILE, such as train=captions_train2017.json")
+        raise InputError(f"--coco: got {text!r}, expected SPLIT=FILE, such as train=captions_train2017.json")
     return split, path
 
 
@@ -81,7 +82,7 @@ def _info(options: argparse.Namespace) -> int:
         options.data in names() and not Path(options.data).is_dir()
     )
     if options.set and not is_recipe:
-        raise ValueError(f"--set changes keys of a recipe, but {options.data} is not one")
+        raise InputError(f"--set changes keys of a recipe, but {options.data} is not one")
     if is_recipe:
         print(describe(runs.open_data(read_recipe(options.data, options.set).data)))
     else:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rnnlab.cli.arguments import positive_integer
 from rnnlab.data.photographs.preprocessing import COLOURS, CROPS, LAYOUTS, PIXEL_SCALES
+from rnnlab.errors import InputError
 from rnnlab.reading import check_regular
 from rnnlab.runs import Run
 
@@ -62,7 +63,7 @@ def check_encoder(options: argparse.Namespace) -> None:
     """
     given = [name for name in ("pca", *encoder_settings(options)) if getattr(options, name) is not None]
     if given and options.encoder is None:
-        raise ValueError(f"--{given[0]} is given without --encoder, the ONNX file that it is for")
+        raise InputError(f"--{given[0]} is given without --encoder, the ONNX file that it is for")
     if options.encoder:
         check_regular(options.encoder, "the ONNX file of --encoder")
 

@@ -16,6 +16,7 @@ from rnnlab.cli.device_option import add_device
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, open_runs
 from rnnlab.cli.search_options import add_search, given_search, search_options
 from rnnlab.decoding import read_lexicon
+from rnnlab.errors import InputError
 from rnnlab.metrics import METRICS, TRANSLATION_METRICS
 from rnnlab.recipes.recipe import ClassificationConfig, Config, Recipe, TranslationConfig
 from rnnlab.reporting.scores import scores_table, write_scores
@@ -57,7 +58,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     for key in given.keys() & _FOR.keys():
         if not isinstance(run.config, _FOR[key]):
             makes = next(task.makes for task in TASKS if task.recipe is _FOR[key])
-            raise ValueError(f"--{key} is for {makes}, but {_model_of(run)}")
+            raise InputError(f"--{key} is for {makes}, but {_model_of(run)}")
     arguments: dict[str, Any] = {}
     if options.lexicon:
         arguments["lexicon"] = read_lexicon(given.pop("lexicon"))
@@ -67,7 +68,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     if not isinstance(run.config, ClassificationConfig):
         arguments["decoding"] = dataclasses.replace(search_options(run.config.decoding, options), n_best=1)
     elif found := given_search(options):
-        raise ValueError(f"{next(iter(found))} is for a search for sentences, but {_model_of(run)}")
+        raise InputError(f"{next(iter(found))} is for a search for sentences, but {_model_of(run)}")
     evaluation = dataclasses.replace(run.config.evaluation, **given)
     split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)
@@ -82,7 +83,7 @@ def _check_metrics(run: Run, metrics: Sequence[str]) -> None:
     for metric in metrics:
         if metric not in task_of(run.config).metrics:
             makes = " and ".join(task.makes for task in TASKS if metric in task.metrics)
-            raise ValueError(f"--metrics {metric} is for {makes}, but {_model_of(run)}")
+            raise InputError(f"--metrics {metric} is for {makes}, but {_model_of(run)}")
 
 
 def _model_of(run: Run) -> str:

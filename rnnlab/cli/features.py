@@ -13,6 +13,7 @@ from rnnlab.cli.arguments import check_outputs, positive_integer
 from rnnlab.cli.encoder_options import add_encoder, check_encoder, encoder_settings
 from rnnlab.data.photographs import ImageEncoder, choose_encoding, extract_features, find_photographs
 from rnnlab.data.projection import read_projection
+from rnnlab.errors import InputError
 
 _LISTED = 5  # skipped photographs in the last line; all are reported where they are skipped
 
@@ -43,10 +44,10 @@ def add(commands: Any) -> None:
 
 def _features(options: argparse.Namespace) -> int:
     if options.pca is not None and options.pca_components is not None:
-        raise ValueError("give either --pca, to apply a PCA, or --pca-components, to fit one")
+        raise InputError("give either --pca, to apply a PCA, or --pca-components, to fit one")
     check_encoder(options)
     if Path(options.out).exists():
-        raise ValueError(f"--out {options.out} already exists: delete it, or choose another file")
+        raise InputError(f"--out {options.out} already exists: delete it, or choose another file")
     check_outputs(options, "out")
     paths = find_photographs(options.images)
     encoding = choose_encoding(

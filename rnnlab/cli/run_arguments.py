@@ -9,6 +9,7 @@ from pathlib import Path
 from rnnlab.decoding.ensemble import AVERAGES
 from rnnlab.decoding.search import attends
 from rnnlab.ensembles import load_ensemble
+from rnnlab.errors import InputError
 from rnnlab.runs import Run, holds_run
 
 RUNS_HELP = "a run directory; several form an ensemble"
@@ -32,7 +33,7 @@ def open_runs(directories: Sequence[str], options: argparse.Namespace, *, with_d
         If ``--average`` is given for one run, or the runs do not form an ensemble.
     """
     if options.average and len(directories) == 1:
-        raise ValueError("--average is given, but there is one run: it is for several")
+        raise InputError("--average is given, but there is one run: it is for several")
     average = options.average or AVERAGES[0]
     return load_ensemble(directories, with_data=with_data, device=options.device, average=average)
 
@@ -43,8 +44,8 @@ def check_attends(run: Run, option: str, source: str) -> None:
         return
     if run.members:
         names = ", ".join(map(str, run.members))
-        raise ValueError(f"{option}: none of the models of {names} attends to {source}")
-    raise ValueError(
+        raise InputError(f"{option}: none of the models of {names} attends to {source}")
+    raise InputError(
         f"{option}: the model of {run.directory} does not attend to {source}; it was trained with "
         "model.attention = none"
     )

@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from rnnlab.cli.arguments import natural_number, positive_integer
+from rnnlab.errors import InputError
 from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
 
 
@@ -99,10 +100,10 @@ def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> Decod
     for of in ("beam", "sample"):
         for key in SEARCH_KEYS[of]:
             if key in given and method != of:
-                raise ValueError(f"{key} is given, but only --method {of} uses it; the method is {method}")
+                raise InputError(f"{key} is given, but only --method {of} uses it; the method is {method}")
     if method != "beam":
         given.setdefault("n_best", 1)
     chosen = dataclasses.replace(recipe, **given)
     if "diversity" in given and chosen.num_groups == 1:
-        raise ValueError("--diversity needs several groups, such as --groups 2")
+        raise InputError("--diversity needs several groups, such as --groups 2")
     return chosen

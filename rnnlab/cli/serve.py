@@ -12,6 +12,7 @@ from rnnlab.cli.device_option import add_device
 from rnnlab.cli.encoder_options import add_encoder, check_encoder, with_encoder
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, open_runs
 from rnnlab.cli.search_options import add_beam_search, search_options
+from rnnlab.errors import InputError
 from rnnlab.recipes.data import ShapesData
 from rnnlab.recipes.recipe import Config, TranslationConfig
 from rnnlab.serving.answerer import Answerer
@@ -80,14 +81,14 @@ def _answerer(options: argparse.Namespace) -> Answerer:
     run, device = open_runs(options.run_directories, options, with_data=False), options.device
     config, task = run.config, task_of(run.config)
     if not isinstance(config, Config | TranslationConfig):
-        raise ValueError(
+        raise InputError(
             f"{run.directory} holds a model that {task.does}: rnnlab {task.command} {run.directory}; a page "
             "is for models that caption or translate"
         )
     decoding = search_options(config.decoding, options)
     has_encoder = isinstance(config, Config) and not isinstance(config.data, ShapesData)
     if options.encoder and not has_encoder:
-        raise ValueError(f"--encoder is for photographs, and {run.directory} reads none")
+        raise InputError(f"--encoder is for photographs, and {run.directory} reads none")
     if has_encoder:
         return PhotographCaptioner(with_encoder(run, options), decoding, device)
     if isinstance(config, Config):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from rnnlab.errors import InputError
 from rnnlab.recipes.recipe import ClassificationConfig, Config, TranslationConfig
 from rnnlab.runs import Run
 from rnnlab.tasks import task_of
@@ -21,7 +22,7 @@ def recipe_of(run: Run, kind: type[Kind]) -> Kind:
     """
     if not isinstance(run.config, kind):
         task = task_of(run.config)
-        raise ValueError(
+        raise InputError(
             f"{run.directory} holds a model that {task.does}: rnnlab {task.command} {run.directory}"
         )
     return run.config

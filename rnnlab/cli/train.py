@@ -13,6 +13,7 @@ from rnnlab.cli.device_option import add_device, device_words
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
+from rnnlab.errors import InputError
 from rnnlab.files import check_writable
 from rnnlab.metrics import CAPTION_SCORERS, TRANSLATION_SCORERS, JavaError
 from rnnlab.metrics.library import Library
@@ -70,7 +71,7 @@ def add(commands: Any) -> None:
 
 def _train(options: argparse.Namespace) -> int:
     if (options.recipe is None) == (options.resume is None):
-        raise ValueError("give either a recipe or --resume DIR")
+        raise InputError("give either a recipe or --resume DIR")
     callbacks = [] if options.max_hours is None else [TimeBudget(options.max_hours)]
     run = (_new_run if options.resume is None else _resumed_run)(options, callbacks)
     if run.interrupted:
@@ -96,7 +97,7 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
         config = runs.with_epochs(config, options.epochs)
     out = Path(options.out or Path("runs") / Path(options.recipe).stem)
     if runs.holds_run(out):
-        raise ValueError(
+        raise InputError(
             f"{out} already holds a run: resume it with {_resume_command(out, options)}, "
             "or choose another directory with --out"
         )
@@ -106,7 +107,7 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
 
 def _resumed_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
     if options.out:
-        raise ValueError("--out is for a new run; a resumed run has its directory")
+        raise InputError("--out is for a new run; a resumed run has its directory")
     changes = {"num_epochs": options.epochs, "overrides": options.set}
     return runs.resume(options.resume, callbacks=callbacks, **changes, **_how(options))
 

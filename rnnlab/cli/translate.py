@@ -16,6 +16,7 @@ from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data.parallel_text import read_lines
 from rnnlab.decoding import read_lexicon, write_lexicon
+from rnnlab.errors import InputError
 from rnnlab.files import check_writable
 from rnnlab.recipes.recipe import TranslationConfig
 from rnnlab.reporting.translations import alignment_picture, translations_text
@@ -69,7 +70,7 @@ def _translate(options: argparse.Namespace) -> int:
     if options.show_attention:
         check_attends(run, "--show-attention", "its source")
     if options.sentences and options.file:
-        raise ValueError("give either sentences or --file")
+        raise InputError("give either sentences or --file")
     sources = [run.inputs.tokenize(line) for line in _lines(options)]
     _warn_about(sources, run.model.source_word_to_idx)
     translations = translation.translate(

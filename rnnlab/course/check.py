@@ -14,6 +14,7 @@ from rnnlab.course.exercises import exercise as exercise_of
 from rnnlab.course.ownership import Watched
 from rnnlab.course.running import Runs
 from rnnlab.course.student_functions import place_of
+from rnnlab.errors import InputError
 from rnnlab.gradcheck.numeric import eval_numerical_gradient_array, relative_distance
 from rnnlab.types import Array
 
@@ -136,9 +137,9 @@ def examine(
     """As :func:`check`, but print nothing and raise nothing for a wrong function."""
     exercise = exercise_of(name)
     if forward is None and backward is None:
-        raise ValueError(f"check of {exercise.name!r}: no function is given, expected {_expected(exercise)}")
+        raise InputError(f"check of {exercise.name!r}: no function is given, expected {_expected(exercise)}")
     if exercise.is_loss and backward is not None:
-        raise ValueError(f"{exercise.name} returns its gradient as well: there is no backward to check")
+        raise InputError(f"{exercise.name} returns its gradient as well: there is no backward to check")
     given = [each for each in (forward, backward) if each is not None]
     report = Report(exercise.name, tuple(map(whose, given)))
     if own:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.types import Array
 
 Sizes = Mapping[str, int]  # by letter: N, T, D, H, ...
@@ -171,7 +172,7 @@ class Draw:
     douts: tuple[Array, ...]
 
 
-class WrongResults(ValueError):
+class WrongResults(InputError):
     """A function has not returned what it should: the number, the types or the names are wrong."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from rnnlab.course.exercise import Drawn, Exercise, Sizes, shape_of
+from rnnlab.errors import InputError
 from rnnlab.types import Array
 
 __all__ = ["EXERCISES", "exercise"]
@@ -22,7 +23,7 @@ def exercise(name: str) -> Exercise:
     """
     known = EXERCISES.get(name.removesuffix("_forward").removesuffix("_backward"))
     if known is None:
-        raise ValueError(f"exercise is {name!r}, expected one of {', '.join(EXERCISES)}")
+        raise InputError(f"exercise is {name!r}, expected one of {', '.join(EXERCISES)}")
     return known
 
 

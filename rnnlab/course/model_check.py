@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.gradcheck.numeric import relative_distance
 from rnnlab.models import CaptioningRNN
 from rnnlab.types import Array
@@ -79,7 +80,7 @@ def _models(kind: Any, cell: str) -> tuple[Any, CaptioningRNN, Array]:
     wrong = [name for name, array in library.params.items() if np.shape(own.params.get(name)) != array.shape]
     if wrong or len(own.params) != len(library.params):
         names = ", ".join(f"{name} {array.shape}" for name, array in library.params.items())
-        raise ValueError(f"params has {', '.join(own.params)}, expected {names}")
+        raise InputError(f"params has {', '.join(own.params)}, expected {names}")
     for name, array in library.params.items():
         own.params[name] = array.copy()
     return own, library, rng.standard_normal((4, _SIZES["input_dim"]))

@@ -11,13 +11,15 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from rnnlab.errors import InputError, NotInstalledError
+
 __all__ = ["generate", "require_nbgrader"]
 
 
 def require_nbgrader() -> None:
     """Raise ImportError, which says what to install, if nbgrader is not installed."""
     if find_spec("nbgrader") is None:
-        raise ImportError('releasing assignments needs nbgrader: pip install "rnnlab[course]"')
+        raise NotInstalledError('releasing assignments needs nbgrader: pip install "rnnlab[course]"')
 
 
 def generate(course: Path, course_id: str, assignment: str) -> None:
@@ -54,7 +56,7 @@ def generate(course: Path, course_id: str, assignment: str) -> None:
                 GenerateAssignment(coursedir=where, log=log).start()  # it runs alembic, of this environment
         except NbGraderException as error:
             reason = reasons.first or str(error)
-            raise ValueError(f"nbgrader refuses the assignment {assignment}: {reason}") from None
+            raise InputError(f"nbgrader refuses the assignment {assignment}: {reason}") from None
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rnnlab.errors import InputError
 from rnnlab.limits import NOTEBOOK_BYTES
 from rnnlab.reading import load_json
 
@@ -136,7 +137,7 @@ def read_notebook(path: str | os.PathLike[str]) -> CourseNotebook:
     content = read_content(path)
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list):
-        raise ValueError(f"{path} has no list of cells, expected a notebook of nbformat 4")
+        raise InputError(f"{path} has no list of cells, expected a notebook of nbformat 4")
     tagged = (_tagged(path, index, cell) for index, cell in enumerate(cells))
     return CourseNotebook(path, tuple(cell for cell in tagged if cell is not None))
 
@@ -170,14 +171,14 @@ def cleared(source: str) -> str:
         if line.strip() in (BEGIN_SOLUTION, END_SOLUTION):
             begins = line.strip() == BEGIN_SOLUTION
             if begins == inside:
-                raise ValueError(f"{line.strip()} without its other marker, in: {source}")
+                raise InputError(f"{line.strip()} without its other marker, in: {source}")
             if begins:
                 lines += [f"{line[: len(line) - len(line.lstrip())]}{each}" for each in _STUB]
             inside, pairs = begins, pairs + begins
         elif not inside:
             lines.append(line)
     if inside or not pairs:
-        raise ValueError(f"no pair of {BEGIN_SOLUTION} and {END_SOLUTION}, in: {source}")
+        raise InputError(f"no pair of {BEGIN_SOLUTION} and {END_SOLUTION}, in: {source}")
     return "\n".join(lines)
 
 
@@ -188,7 +189,7 @@ def _tagged(path: Path, index: int, cell: Any) -> TaggedCell | None:
     """A cell, or None if it has no tag, or one that is neither solved nor graded."""
     where = f"{path}, cell {index}"
     if not isinstance(cell, dict) or not isinstance(cell.get("metadata", {}), dict):
-        raise ValueError(f"{where} is not a cell, expected an object with source and metadata")
+        raise InputError(f"{where} is not a cell, expected an object with source and metadata")
     tag = cell.get("metadata", {}).get("nbgrader")
     if not isinstance(tag, dict):
         return None
@@ -199,11 +200,11 @@ def _tagged(path: Path, index: int, cell: Any) -> TaggedCell | None:
     grade_id, points = tag.get("grade_id"), tag.get("points", 0)
     found = re.fullmatch(pattern, grade_id) if isinstance(grade_id, str) else None
     if found is None:
-        raise ValueError(f"{where}: grade_id is {grade_id!r}, expected {expected} for the {kind} cell")
+        raise InputError(f"{where}: grade_id is {grade_id!r}, expected {expected} for the {kind} cell")
     if kind == "exercise":
         points = 0
     elif isinstance(points, bool) or not isinstance(points, int | float) or not points > 0:
-        raise ValueError(f"{where}: points is {tag.get('points')!r}, expected a positive number")
+        raise InputError(f"{where}: points is {tag.get('points')!r}, expected a positive number")
     source = cell.get("source", "")
     text = "".join(source) if isinstance(source, list) else str(source)
     return TaggedCell(kind, found[0], found[1], points, text, index, str(cell.get("cell_type")))

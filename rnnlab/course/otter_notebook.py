@@ -19,6 +19,7 @@ import numpy as np
 
 from rnnlab.course.notebook_cells import BEGIN_SOLUTION, END_SOLUTION, CourseNotebook, TaggedCell, cleared
 from rnnlab.course.source_notebook import NUM_SEEDS, check_arguments, last_check, without_links
+from rnnlab.errors import InputError
 
 __all__ = ["otter_exercise", "otter_notebook", "otter_tests"]
 
@@ -132,7 +133,7 @@ def _around_check(source: str, *, where: str) -> tuple[list[str], list[str]]:
     lines = source.split("\n")
     alone = [each for each in ast.parse(source).body if each.lineno <= call.lineno <= (each.end_lineno or 0)]
     if len(alone) != 1 or ast.dump(alone[0]) != ast.dump(ast.Expr(call)):
-        raise ValueError(f"{where} has no line with {ast.unparse(call)!r} alone, expected one")
+        raise InputError(f"{where} has no line with {ast.unparse(call)!r} alone, expected one")
     parts = lines[: call.lineno - 1], lines[call.end_lineno :]
     before, after = ("\n".join(part).strip("\n") for part in parts)
     return [before] if before.strip() else [], [after] if after.strip() else []
@@ -161,7 +162,7 @@ def _questions(tags: CourseNotebook) -> list[tuple[TaggedCell, ...]]:
             continue
         test = next(cells, None)
         if cell.kind != "exercise" or test is None or (test.kind, test.subject) != ("test", cell.subject):
-            raise ValueError(
+            raise InputError(
                 f"{tags.path}, cell {cell.grade_id}: expected each function to be followed by its test, "
                 f"found {'nothing' if test is None else test.grade_id} after it"
             )

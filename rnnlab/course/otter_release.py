@@ -23,6 +23,7 @@ import numpy as np
 from rnnlab.course.notebook_cells import CourseNotebook, read_content
 from rnnlab.course.otter_notebook import otter_notebook
 from rnnlab.course.release_files import licences, requirements
+from rnnlab.errors import InputError, NotInstalledError
 
 __all__ = ["assign", "require_otter", "write_otter_assignment"]
 
@@ -32,7 +33,9 @@ _FILES = "/autograder/source/files"  # where Gradescope has the files of the aut
 def require_otter() -> None:
     """Raise ImportError, which says what to install, if otter-grader is not installed."""
     if find_spec("otter") is None:
-        raise ImportError('releasing assignments for Otter needs otter-grader: pip install "rnnlab[otter]"')
+        raise NotInstalledError(
+            'releasing assignments for Otter needs otter-grader: pip install "rnnlab[otter]"'
+        )
 
 
 def write_otter_assignment(
@@ -115,7 +118,7 @@ def assign(source: Path, target: Path) -> None:
             main(str(source), str(target), no_pdfs=True, no_run_tests=True)
         except Exception as error:  # Otter has no exception of its own for all of its refusals
             reason = f"{type(error).__name__}: {error}"
-            raise ValueError(f"Otter refuses the assignment {source.stem}: {reason}") from error
+            raise InputError(f"Otter refuses the assignment {source.stem}: {reason}") from error
 
 
 def _readme(stem: str) -> str:

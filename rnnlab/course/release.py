@@ -28,6 +28,7 @@ from rnnlab.course.notebook_cells import CourseNotebook, read_content, read_note
 from rnnlab.course.otter_release import require_otter, write_otter_assignment
 from rnnlab.course.release_files import archive, check_wheel, config, licences, readme, requirements
 from rnnlab.course.source_notebook import source_notebook
+from rnnlab.errors import InputError
 
 __all__ = ["FORMATS", "Assignment", "find_notebooks", "release"]
 
@@ -99,7 +100,7 @@ def release(
         another word.
     """
     if format not in FORMATS:
-        raise ValueError(f"release: format is {format!r}, expected one of: {', '.join(FORMATS)}")
+        raise InputError(f"release: format is {format!r}, expected one of: {', '.join(FORMATS)}")
     (require_otter if format == "otter" else require_nbgrader)()
     target = Path(directory)
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
@@ -161,11 +162,11 @@ def _chosen(found: Sequence[CourseNotebook], only: Sequence[str]) -> list[Course
     known = ", ".join(each.path.stem for each in tagged) or "no notebook"
     if not only:
         if not tagged:
-            raise ValueError(f"release: no notebook in {found[0].path.parent} has exercises")
+            raise InputError(f"release: no notebook in {found[0].path.parent} has exercises")
         return tagged
     for name in only:
         if not any(name in _names(each) for each in tagged):
-            raise ValueError(f"release: only names {name!r}, expected numbers or names of: {known}")
+            raise InputError(f"release: only names {name!r}, expected numbers or names of: {known}")
     return [each for each in tagged if _names(each) & {*only}]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import rnnlab
+from rnnlab.errors import InputError
 
 __all__ = [
     "LICENCES",
@@ -69,7 +70,7 @@ def requirements(content: Mapping[str, Any], wheel: Path | None) -> str:
     names = set()
     for module in _imported(content) - {*sys.stdlib_module_names, "rnnlab"}:
         if module not in distributions:
-            raise ValueError(f"the notebook imports {module}, which is not installed: its version is unknown")
+            raise InputError(f"the notebook imports {module}, which is not installed: its version is unknown")
         names.add(distributions[module][0])
     code = _code(content)
     names |= {package for function, package in _NEEDS.items() if re.search(rf"\b{function}\(", code)}
@@ -100,7 +101,7 @@ def check_wheel(wheel: Path) -> None:
     """
     expected = f"rnnlab-{rnnlab.__version__}-py3-none-any.whl"
     if wheel.name != expected or not zipfile.is_zipfile(wheel):
-        raise ValueError(
+        raise InputError(
             f"wheel is {wheel}, expected a file {expected}, as `pip wheel --no-deps .` writes it"
         )
 
@@ -203,4 +204,4 @@ def _version(distribution: str) -> str:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         message = f"the notebook needs {distribution}, which is not installed: its version is unknown"
-        raise ValueError(message) from None
+        raise InputError(message) from None

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.course.notebook_cells import CourseNotebook
+from rnnlab.errors import InputError
 
 __all__ = [
     "BEGIN_HIDDEN",
@@ -118,14 +119,14 @@ def last_check(source: str, *, where: str) -> ast.Call:
         If the cell is no Python, has no call of ``check``, or has a hidden test.
     """
     if "HIDDEN TESTS" in source:
-        raise ValueError(f"{where} has a hidden test, expected none: they are made for each release")
+        raise InputError(f"{where} has a hidden test, expected none: they are made for each release")
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
-        raise ValueError(f"{where} is no Python: {error}") from None
+        raise InputError(f"{where} is no Python: {error}") from None
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == "check"]
     if not calls:
-        raise ValueError(f"{where} does not call check, expected a call such as check('rnn_step', ...)")
+        raise InputError(f"{where} does not call check, expected a call such as check('rnn_step', ...)")
     return max(calls, key=lambda node: (node.lineno, node.col_offset))
 
 

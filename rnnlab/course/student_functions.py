@@ -20,6 +20,7 @@ import numpy as np
 
 from rnnlab.course.exercise import Exercise
 from rnnlab.course.exercises import EXERCISES
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import check_shapes
 from rnnlab.types import Array
 
@@ -115,7 +116,7 @@ class StudentFunction:
                 shapes |= argument.shapes
                 continue
             if not isinstance(argument, np.ndarray):
-                raise TypeError(
+                raise InputTypeError(
                     f"{self.title}: {name} is a {type(argument).__name__}: the model has been moved to a "
                     "device, expected it on the CPU, where NumPy functions run"
                 )
@@ -152,22 +153,22 @@ class StudentFunction:
         names = tuple(self._signature.results)
         expected = f"{len(names)}: {', '.join(names)}" if len(names) > 1 else f"an array {names[0]}"
         if found is None:
-            raise ValueError(f"{self.title}: returned None, expected {expected}; is its return missing?")
+            raise InputError(f"{self.title}: returned None, expected {expected}; is its return missing?")
         if len(names) == 1:
             return (found,)
         if not isinstance(found, tuple | list):
-            raise ValueError(f"{self.title}: returned one result, {_described(found)}, expected {expected}")
+            raise InputError(f"{self.title}: returned one result, {_described(found)}, expected {expected}")
         if len(found) != len(names):
-            raise ValueError(f"{self.title}: returned {len(found)} results, expected {expected}")
+            raise InputError(f"{self.title}: returned {len(found)} results, expected {expected}")
         return tuple(found)
 
     def _array(self, name: str, result: Any, dtype: np.dtype) -> np.ndarray:
         """The result as an array of the model's dtype."""
         if not isinstance(result, np.ndarray):
-            raise TypeError(f"{self.title}: {name} is {_described(result)}, expected an array")
+            raise InputTypeError(f"{self.title}: {name} is {_described(result)}, expected an array")
         if result.dtype not in (dtype, np.dtype(np.float64)):
             expected = dtype if dtype == np.float64 else f"{dtype} or float64"
-            raise TypeError(f"{self.title}: {name} has dtype {result.dtype}, expected {expected}")
+            raise InputTypeError(f"{self.title}: {name} has dtype {result.dtype}, expected {expected}")
         with np.errstate(over="ignore"):  # what does not fit into float32 is reported as inf
             return np.asarray(result, dtype=dtype, order="C")
 
@@ -175,7 +176,7 @@ class StudentFunction:
         if isinstance(result, np.ndarray) and result.shape == () and result.dtype.kind == "f":
             result = result[()]
         if isinstance(result, bool) or not isinstance(result, Real):
-            raise TypeError(f"{self.title}: {name} is {_described(result)}, expected a number")
+            raise InputTypeError(f"{self.title}: {name} is {_described(result)}, expected a number")
         return float(result)
 
     def _check_finite(self, name: str, result: Any, given: Mapping[str, Any]) -> None:
@@ -190,7 +191,7 @@ class StudentFunction:
             if self._signature.arguments[argument] is not None and not np.isfinite(array).all()
         ]
         reason = f"; not finite before the call: {', '.join(before)}" if before else ""
-        raise ValueError(f"{self.title}: {name}{place} is {number}, expected finite numbers{reason}")
+        raise InputError(f"{self.title}: {name}{place} is {number}, expected finite numbers{reason}")
 
 
 def place_of(function: Callable[..., Any]) -> str:

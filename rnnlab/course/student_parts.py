@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.course.student_functions import StudentFunction
+from rnnlab.errors import InputError
 from rnnlab.layers import (
     dropout_backward,
     dropout_forward,
@@ -43,7 +44,7 @@ def backward_of(functions: Functions, forward: str) -> StudentFunction:
     """
     backward = forward.replace("_forward", "_backward")
     if backward not in functions:
-        raise ValueError(
+        raise InputError(
             f"use: {forward} is given without {backward}, which a loss with gradients needs; give both"
         )
     return functions[backward]
@@ -112,7 +113,7 @@ class StudentLayer(RecurrentLayer):
             If ``whole_dh`` is given, which a sequence function does not compute.
         """
         if whole_dh is not None:
-            raise ValueError(
+            raise InputError(
                 f"use: inputs is True, expected False with {self._sequence}: its backward does not return "
                 "the gradient of each hidden state; give the step functions instead"
             )
@@ -275,7 +276,7 @@ class StudentOutputLoss(OutputLoss):
         """``weights`` times the sum of the losses, and its gradient; the student's loss is the sum over N."""
         function, (N, T) = self._functions["temporal_softmax_loss"], forced.inputs.shape
         if not isinstance(weights, float):
-            raise ValueError(
+            raise InputError(
                 f"{function.title}: the loss has sentence_weights, expected none: the function has no such "
                 "argument"
             )
@@ -288,7 +289,7 @@ class StudentOutputLoss(OutputLoss):
 def check_label_smoothing(functions: Functions, label_smoothing: float) -> None:
     """Raise ValueError if a student's loss is given and labels are smoothed."""
     if label_smoothing and "temporal_softmax_loss" in functions:
-        raise ValueError(
+        raise InputError(
             f"use: label_smoothing is {label_smoothing}, expected 0 with temporal_softmax_loss, "
             "which has no such argument"
         )

@@ -29,6 +29,7 @@ from rnnlab.course.student_parts import (
     StudentSteps,
     check_label_smoothing,
 )
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.models import CaptioningRNN
 
 __all__ = ["Used", "use"]
@@ -164,13 +165,13 @@ def _wrapped_parts(
 
 def _check_model(model: Any) -> None:
     if not isinstance(model, CaptioningRNN):
-        raise TypeError(f"use: model is a {type(model).__name__}, expected a CaptioningRNN")
+        raise InputTypeError(f"use: model is a {type(model).__name__}, expected a CaptioningRNN")
     if model.device != "cpu":
-        raise ValueError(f"use: the model is on {model.device}, expected the CPU, where NumPy functions run")
+        raise InputError(f"use: the model is on {model.device}, expected the CPU, where NumPy functions run")
     layer = getattr(model.decoder, "layer", None)
     students = (StudentEmbedding, StudentLayer, StudentOutputLoss)
     if any(isinstance(part, students) for part in (model.embedding, layer, model.output_loss)):
-        raise ValueError(
+        raise InputError(
             "use: the model is within another use already, expected all functions in one: "
             "use(model, lstm_forward=..., lstm_backward=...)"
         )
@@ -178,19 +179,19 @@ def _check_model(model: Any) -> None:
 
 def _check_names(functions: Mapping[str, Any]) -> None:
     if not functions:
-        raise ValueError(f"use: no function is given, expected some of {', '.join(SIGNATURES)}")
+        raise InputError(f"use: no function is given, expected some of {', '.join(SIGNATURES)}")
     for name, function in functions.items():
         if name not in SIGNATURES:
             close = difflib.get_close_matches(name, SIGNATURES, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise ValueError(
+            raise InputError(
                 f"use: there is no function {name}, expected names among {', '.join(SIGNATURES)}{hint}"
             )
         if not callable(function):
-            raise TypeError(f"use: {name} is {function!r}, expected a function")
+            raise InputTypeError(f"use: {name} is {function!r}, expected a function")
         forward = name.replace("_backward", "_forward")
         if forward not in functions:
-            raise ValueError(f"use: {name} is given without {forward}, expected both")
+            raise InputError(f"use: {name} is given without {forward}, expected both")
 
 
 def _parts(model: CaptioningRNN, functions: Functions) -> list[tuple[Any, str, Any]]:
@@ -219,20 +220,20 @@ def _check_cell(model: CaptioningRNN, names: list[str]) -> None:
     for name in names:
         if name not in CELLS.get(model.cell_type, ()):
             own = ", ".join(CELLS.get(model.cell_type, ())) or "no function of a cell"
-            raise ValueError(
+            raise InputError(
                 f"use: {name} is given, but the model's cell_type is {model.cell_type!r}, expected {own}"
             )
     first, options = names[0], model.config()
     _refuse(model, first, "attention", None)
     _refuse(model, first, "target_attention", False)
     if options["image_input"] == "second_layer":
-        raise ValueError(
+        raise InputError(
             "use: the model's image_input is 'second_layer', which has two recurrent layers, "
             f"expected one with {first}"
         )
     for name, rate in options["regularisation"].items():
         if isinstance(rate, float) and rate:
-            raise ValueError(
+            raise InputError(
                 f"use: the model's regularisation has {name} {rate}, expected 0 with {first}, "
                 "which has no argument for it"
             )
@@ -245,7 +246,7 @@ def _refuse(model: CaptioningRNN, function: str, option: str, expected: Any) -> 
     """Raise ValueError if an option of the model has another value than a function can compute."""
     value = model.config()[option]
     if value != expected:
-        raise ValueError(
+        raise InputError(
             f"use: the model's {option} is {value!r}, expected {expected!r} with {function}, "
             "which has no argument for it"
         )

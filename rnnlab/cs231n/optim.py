@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.training.optim import make_update_rule
 from rnnlab.types import Array
 
@@ -39,7 +40,7 @@ def adam(w: Array, dw: Array, config: dict[str, Any] | None = None) -> tuple[Arr
 def _update(name: str, w: Array, dw: Array, config: dict[str, Any] | None) -> tuple[Array, dict[str, Any]]:
     config = {} if config is None else config
     if np.shape(dw) != np.shape(w):
-        raise ValueError(f"{name}: dw has shape {np.shape(dw)}, expected {np.shape(w)} as w")
+        raise InputError(f"{name}: dw has shape {np.shape(dw)}, expected {np.shape(w)} as w")
     rule = make_update_rule(
         name, {key: config[key] for key in make_update_rule(name).config() if key in config}
     )

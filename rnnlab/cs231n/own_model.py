@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array
 
@@ -50,13 +51,13 @@ class OwnModel:
         self.model, self._name = model, type(model).__name__
         arrays = model.params
         if not isinstance(arrays, MutableMapping) or not arrays:
-            raise TypeError(f"{self._name}: params is {arrays!r}, expected a dict of arrays")
+            raise InputTypeError(f"{self._name}: params is {arrays!r}, expected a dict of arrays")
         for name, array in arrays.items():
             self._check_array("params", name, array)
         dtypes = {array.dtype for array in arrays.values()}
         if len(dtypes) > 1 or dtypes.isdisjoint({np.dtype(np.float32), np.dtype(np.float64)}):
             found = ", ".join(f"{name} {array.dtype}" for name, array in arrays.items())
-            raise TypeError(f"{self._name}: params has {found}, expected all float32 or all float64")
+            raise InputTypeError(f"{self._name}: params has {found}, expected all float32 or all float64")
         self.params = Parameters({name: array.shape for name, array in arrays.items()}, dtypes.pop())
         self._share()
 
@@ -75,14 +76,14 @@ class OwnModel:
         self._share()
         found: Any = self.model.loss(features, captions)
         if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[1], Mapping):
-            raise ValueError(
+            raise InputError(
                 f"{self._name}.loss: returned {_described(found)}, expected loss and grads, a dict"
             )
         loss, gradients = found
         if isinstance(loss, bool) or not isinstance(loss, Real | np.ndarray) or np.asarray(loss).ndim:
-            raise TypeError(f"{self._name}.loss: loss is {_described(loss)}, expected a number")
+            raise InputTypeError(f"{self._name}.loss: loss is {_described(loss)}, expected a number")
         if gradients.keys() != set(self.params):
-            raise ValueError(
+            raise InputError(
                 f"{self._name}.loss: grads has {', '.join(gradients) or 'no names'}, "
                 f"expected the names of params, {', '.join(self.params)}"
             )
@@ -90,7 +91,7 @@ class OwnModel:
         for name, gradient in gradients.items():
             self._check_array("loss: grads", name, gradient)
             if gradient.shape != grads[name].shape:
-                raise ValueError(
+                raise InputError(
                     f"{self._name}.loss: grads has {name} of shape {gradient.shape}, "
                     f"expected {grads[name].shape} as params"
                 )
@@ -114,7 +115,7 @@ class OwnModel:
 
     def _check_array(self, where: str, name: str, array: Any) -> None:
         if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
-            raise TypeError(
+            raise InputTypeError(
                 f"{self._name}.{where} has {_described(array)} for {name}, "
                 "expected an array of floating-point numbers"
             )

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.data.captions import CaptionData
-from rnnlab.data.errors import MissingDataError
 from rnnlab.data.hdf5 import read_dataset, read_json, read_names
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import recorded_encodings
 from rnnlab.data.splits import CaptionSplit, Features
 from rnnlab.data.vocabulary import Vocabulary, tokenize
+from rnnlab.errors import InputError, MissingDataError
 from rnnlab.hdf5_objects import open_hdf5
 from rnnlab.reading import PathLike, mismatch
 
@@ -121,7 +121,7 @@ def open_annotated(
     """
     source, annotated_splits = annotations.source, annotations.splits
     if max_words < 1:
-        raise ValueError(f"open_annotated: max_words is {max_words}, expected at least 1")
+        raise InputError(f"open_annotated: max_words is {max_words}, expected at least 1")
     if not annotated_splits.get("train"):
         raise mismatch(
             str(source), f"the splits {', '.join(annotated_splits) or 'none'}", "images of a split train"

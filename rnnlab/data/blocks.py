@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rnnlab.data.splits import Features
+from rnnlab.errors import InputError
 
 BLOCK_BYTES = 1 << 20  # approximate size of a block as float32, large enough for fast reads
 
@@ -60,7 +61,7 @@ def feature_statistics(features: Features) -> tuple[np.ndarray, np.ndarray]:
         If there are no rows.
     """
     if not len(features):
-        raise ValueError(
+        raise InputError(
             f"feature_statistics: found features of shape {features.shape}, expected at least one row"
         )
     count, mean, squares = 0, np.zeros(features.shape[-1]), np.zeros(features.shape[-1])

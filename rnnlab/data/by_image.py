@@ -11,6 +11,7 @@ from rnnlab.data.fingerprint import Fingerprint
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.split_data import batches
 from rnnlab.data.vocabulary import tokenize
+from rnnlab.errors import InputError
 
 
 class CaptionedImages:
@@ -78,7 +79,7 @@ class CaptionedImages:
         ]
         for image, sentences in zip(self.images, found, strict=True):
             if not sentences:
-                raise ValueError(
+                raise InputError(
                     f"{split.where('references')}: image {split.names[image]} has no sentence with words, "
                     "expected at least one for each training image"
                 )

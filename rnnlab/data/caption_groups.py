@@ -14,6 +14,7 @@ from rnnlab.data.by_image import CaptionedImages
 from rnnlab.data.captions import CaptionData
 from rnnlab.data.fingerprint import Fingerprint
 from rnnlab.data.split_data import batches
+from rnnlab.errors import InputTypeError
 from rnnlab.options import Count, check_option
 
 
@@ -43,7 +44,7 @@ class CaptionGroups(CaptionedImages):
 
     def __init__(self, data: CaptionData, captions_per_image: int) -> None:
         if not isinstance(data, CaptionData):
-            raise TypeError(
+            raise InputTypeError(
                 f"CaptionGroups: data is of type {type(data).__name__}, expected CaptionData, as open_shapes "
                 "and open_annotated return it"
             )

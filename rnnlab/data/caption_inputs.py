@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from rnnlab.data.errors import MissingDataError
 from rnnlab.data.photographs.encoder import ImageEncoder, choose_encoding
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.projection import read_projection
 from rnnlab.data.scaling import FeatureScaling
 from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.errors import InputError, MissingDataError
 from rnnlab.reading import PathLike, check_regular
 
 
@@ -96,7 +96,7 @@ class CaptionInputs:
         if self.encodings:
             given = [*(["pca"] if pca is not None else []), *settings]
             if given:
-                raise ValueError(
+                raise InputError(
                     f"{', '.join(given)} given, but the features that the model was trained on record their "
                     "encoder with its settings: give the ONNX file alone"
                 )
@@ -155,7 +155,7 @@ class CaptionInputs:
         hint = ": give another --pca" if after else ""
         if not after and found > expected:
             hint = ": give with --pca the PCA that the features went through"
-        raise ValueError(
+        raise InputError(
             f"{encoding.path}: layer {encoding.layer} has {found:,} numbers{after}, and the model reads "
             f"{expected:,} in a vector of {name}{hint}"
         )

@@ -12,7 +12,6 @@ import numpy as np
 from rnnlab.data.blocks import feature_statistics
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.course import IMAGE_FOLDER, read_course, write_course
-from rnnlab.data.errors import MissingDataError
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash, word_hash
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import ImageEncoding
@@ -20,6 +19,7 @@ from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
 from rnnlab.data.vocabulary import NULL, Vocabulary
+from rnnlab.errors import MissingDataError
 from rnnlab.reading import PathLike, mismatch
 
 

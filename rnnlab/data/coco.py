@@ -15,6 +15,7 @@ import numpy as np
 
 from rnnlab.data.course import FEATURE_FILES, read_course
 from rnnlab.data.shapes import ensure_shapes, shapes_directory
+from rnnlab.errors import InputTypeError, OutOfRangeError
 from rnnlab.reading import PathLike
 
 
@@ -132,7 +133,7 @@ def decode_captions(captions: np.ndarray, idx_to_word: Sequence[str]) -> str | l
     """
     captions = np.asarray(captions)
     if captions.dtype.kind not in "iu":
-        raise TypeError(f"decode_captions: captions has dtype {captions.dtype}, expected integers")
+        raise InputTypeError(f"decode_captions: captions has dtype {captions.dtype}, expected integers")
     if captions.ndim == 1:
         return _decode(captions, idx_to_word)
     return [_decode(caption, idx_to_word) for caption in captions]
@@ -142,7 +143,7 @@ def _decode(caption: np.ndarray, idx_to_word: Sequence[str]) -> str:
     words = []
     for token in caption.tolist():
         if not 0 <= token < len(idx_to_word):
-            raise IndexError(
+            raise OutOfRangeError(
                 f"decode_captions: token {token} is outside the {len(idx_to_word)} words of idx_to_word"
             )
         word = idx_to_word[token]

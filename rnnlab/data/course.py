@@ -27,6 +27,7 @@ from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import ImageEncoding, recorded_encodings
 from rnnlab.data.splits import CaptionSplit, Features, with_decoded_references
 from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.errors import InputError
 from rnnlab.files import atomic_hdf5, atomic_write
 from rnnlab.hdf5_objects import names_in, open_hdf5
 from rnnlab.reading import PathLike, mismatch, text_lines
@@ -111,7 +112,7 @@ def read_vocabulary(path: PathLike) -> Vocabulary:
     try:
         vocabulary = Vocabulary(words)
     except ValueError as error:
-        raise ValueError(f"{path}: idx_to_word: {error}") from error
+        raise InputError(f"{path}: idx_to_word: {error}") from error
     if content["word_to_idx"] != vocabulary.word_to_idx:
         raise mismatch(f"{path}: word_to_idx", "other words or numbers than in idx_to_word", "its inverse")
     return vocabulary

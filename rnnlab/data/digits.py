@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from rnnlab.data.pixels import PixelData
+from rnnlab.errors import NotInstalledError
 
 NUM_VAL, NUM_TEST = 180, 360
 
@@ -32,7 +33,7 @@ def open_digits(*, permute_seed: int | None = None, max_train: int | None = None
     try:
         from sklearn.datasets import load_digits
     except ModuleNotFoundError as error:
-        raise ImportError(f'the digits need {error.name}: pip install "rnnlab[sklearn]"') from None
+        raise NotInstalledError(f'the digits need {error.name}: pip install "rnnlab[sklearn]"') from None
     digits = load_digits()
     images, labels = digits.images.astype(np.uint8), digits.target
     order = np.random.default_rng(0).permutation(len(labels))

@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from rnnlab.data.errors import MissingDataError
+from rnnlab.errors import MissingDataError
 from rnnlab.hdf5_objects import find_object, names_in, read_attribute, read_strings, read_values, where
 from rnnlab.reading import PathLike, load_json, mismatch
 

@@ -22,6 +22,7 @@ from PIL import Image, ImageDraw
 from rnnlab.data.coco import default_directory
 from rnnlab.data.course import IMAGE_FOLDER
 from rnnlab.data.photographs.reading import decode_photograph, read_photograph
+from rnnlab.errors import InputError
 from rnnlab.limits import DOWNLOAD_BYTES
 from rnnlab.reading import PathLike, mismatch
 
@@ -107,7 +108,7 @@ def _read(url: str, image_dir: PathLike | None, timeout: float, download: bool) 
     scheme = urlsplit(url).scheme
     if scheme in ("http", "https"):
         if not download:
-            raise ValueError("not fetched: addresses are with --download, in Python download=True")
+            raise InputError("not fetched: addresses are with --download, in Python download=True")
         return decode_photograph(io.BytesIO(_download(url, timeout)))
     if scheme == "file":
         url = urllib.request.url2pathname(urlsplit(url).path)

@@ -13,9 +13,9 @@ import numpy as np
 
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.captions import CaptionData
-from rnnlab.data.errors import MissingDataError
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.splits import CaptionSplit
+from rnnlab.errors import InputError, MissingDataError
 from rnnlab.reading import PathLike
 
 
@@ -145,7 +145,7 @@ class JointCaptionInputs:
         (first, expected), *others = self._inputs.items()
         for run, found in others:
             if (found.reads_grid, num_arrays(found)) != (expected.reads_grid, num_arrays(expected)):
-                raise ValueError(
+                raise InputError(
                     f"{run} reads {found.reads}, and {first} {expected.reads}: one file of features does not "
                     "serve both; name a split or images instead, of which each run has its own features"
                 )
@@ -194,7 +194,7 @@ def _for_each(things: Mapping[str, Any], act: Callable[[Any], Any]) -> dict[str,
         try:
             found[run] = act(each)
         except ValueError as error:
-            raise ValueError(f"{run}: {error}") from None
+            raise InputError(f"{run}: {error}") from None
     return found
 
 
@@ -215,15 +215,15 @@ def _check_same(where: str, found: CaptionSplit, other: str, expected: CaptionSp
         ("references", found.references, expected.references),
     ):
         if len(ours) != len(theirs):
-            raise ValueError(f"{where}: found {len(ours):,} {noun}, expected the {len(theirs):,} of {other}")
+            raise InputError(f"{where}: found {len(ours):,} {noun}, expected the {len(theirs):,} of {other}")
         differ = next((k for k, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b), None)
         if differ is not None:
-            raise ValueError(
+            raise InputError(
                 f"{where}: {noun} {differ}: found {ours[differ]!r}, expected {theirs[differ]!r} as {other}"
             )
     for name in ("image_idxs", "captions"):
         if not np.array_equal(getattr(found, name), getattr(expected, name)):
-            raise ValueError(
+            raise InputError(
                 f"{where}: found other {name} than those of {other}, expected data of the same captions "
                 "with the same maximum length"
             )

@@ -18,6 +18,7 @@ import numpy as np
 
 from rnnlab.data.blocks import BLOCK_BYTES, block_shuffle
 from rnnlab.data.hdf5 import affine_of, decode_values, get_dataset
+from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.hdf5_objects import open_hdf5, read_values, where
 from rnnlab.reading import PathLike, mismatch
 
@@ -100,15 +101,15 @@ class LazyFeatures:
         try:
             rows = self._rows[indices]
         except IndexError as error:
-            raise IndexError(f"{self._where}: {error}") from None
+            raise OutOfRangeError(f"{self._where}: {error}") from None
         with self._lock:
             if not self._close.alive:
-                raise ValueError(f"{self._where}: found the features closed, expected them open")
+                raise InputError(f"{self._where}: found the features closed, expected them open")
             found = self._gather(np.ravel(rows))
         return found.reshape(*np.shape(rows), *self.shape[1:])
 
     def __array__(self, *arguments: Any, **options: Any) -> NoReturn:
-        raise TypeError(f"{self._where}: lazy features are no array; features[:] reads all of them")
+        raise InputTypeError(f"{self._where}: lazy features are no array; features[:] reads all of them")
 
     def standardised(self, mean: np.ndarray, std: np.ndarray) -> LazyFeatures:
         """The same features from a file of their own, less ``mean`` (D,) and divided by ``std`` (D,)."""

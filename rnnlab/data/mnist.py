@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from rnnlab.data.pixels import Labelled, PixelData
+from rnnlab.errors import InputError
 from rnnlab.reading import PathLike, mismatch, read_bytes
 
 NUM_CLASSES = 10
@@ -95,7 +96,7 @@ def open_mnist(
     images, labels = _read_labelled(folder, "train")
     N = len(images)
     if not 1 <= num_val < N:
-        raise ValueError(
+        raise InputError(
             f"num_val is {num_val:,}, expected at least 1 and less than the {N:,} images of {folder}"
         )
     order = np.arange(N) if val_seed is None else np.random.default_rng(val_seed).permutation(N)

@@ -19,6 +19,7 @@ from rnnlab.data.fingerprint import Fingerprint, array_hash
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
+from rnnlab.errors import InputError
 
 Words = Sequence[str]
 Pair = tuple[Words, Words]  # a source and a target
@@ -109,7 +110,7 @@ class ParallelData(SplitData[ParallelSplit]):
     ) -> None:
         self.name, self.tokenizer, self.subwords = name, tokenizer, subwords
         if long_pairs not in LONG_PAIRS:
-            raise ValueError(
+            raise InputError(
                 f"ParallelData: long_pairs is {long_pairs!r}, expected one of {', '.join(LONG_PAIRS)}"
             )
         counts = {
@@ -120,21 +121,21 @@ class ParallelData(SplitData[ParallelSplit]):
         }
         for option, count in counts.items():
             if count is not None and count < 1:
-                raise ValueError(f"ParallelData: {option} is {count}, expected at least 1")
+                raise InputError(f"ParallelData: {option} is {count}, expected at least 1")
         if (tokenizer == SUBWORDS) != (subwords is not None):
-            raise ValueError(
+            raise InputError(
                 f"ParallelData: tokenizer is {tokenizer!r} and subwords "
                 f"{'none' if subwords is None else 'given'}, expected subwords with {SUBWORDS!r} alone"
             )
         if not pairs.get("train"):
             found = ", ".join(f"{split} {len(some)}" for split, some in pairs.items()) or "no split"
-            raise ValueError(f"ParallelData: {name}: found {found}, expected pairs of a split train")
+            raise InputError(f"ParallelData: {name}: found {found}, expected pairs of a split train")
         train = list(pairs["train"])
         self.num_long = 0
         if max_length is not None:
             train, self.num_long = _shortened(train, max_length, long_pairs)
             if not train:
-                raise ValueError(
+                raise InputError(
                     f"ParallelData: max_length is {max_length}, and all {self.num_long} training pairs of "
                     f"{name} are longer"
                 )

@@ -16,6 +16,7 @@ from typing import Any
 
 from rnnlab.data.parallel import Pair, ParallelData, Words
 from rnnlab.data.subwords import SUBWORDS, Subwords, join_pieces
+from rnnlab.errors import InputError
 from rnnlab.reading import PathLike, text_lines
 
 Tokenize = Callable[[str], list[str]]
@@ -79,7 +80,7 @@ def read_parallel(
     """
     sources, targets = read_lines(source_file), read_lines(target_file)
     if len(sources) != len(targets):
-        raise ValueError(
+        raise InputError(
             f"{source_file} has {len(sources):,} lines and {target_file} {len(targets):,}, "
             "expected one line per pair in each"
         )
@@ -160,15 +161,15 @@ def check_tokenizer(
         the name of the option.
     """
     if tokenizer not in (*TOKENIZERS, SUBWORDS):
-        raise ValueError(f"tokenizer is {tokenizer!r}, expected one of {', '.join((*TOKENIZERS, SUBWORDS))}")
+        raise InputError(f"tokenizer is {tokenizer!r}, expected one of {', '.join((*TOKENIZERS, SUBWORDS))}")
     if tokenizer != SUBWORDS and vocabulary_size is not None:
-        raise ValueError(f"vocabulary_size is {vocabulary_size}, expected none with tokenizer {tokenizer!r}")
+        raise InputError(f"vocabulary_size is {vocabulary_size}, expected none with tokenizer {tokenizer!r}")
     if tokenizer == SUBWORDS and vocabulary_size is None:
-        raise ValueError(f"vocabulary_size is missing, expected an integer with tokenizer {SUBWORDS!r}")
+        raise InputError(f"vocabulary_size is missing, expected an integer with tokenizer {SUBWORDS!r}")
     if tokenizer == SUBWORDS and min_count not in (None, 1):
-        raise ValueError(f"min_count is {min_count}, expected 1 with tokenizer {SUBWORDS!r}")
+        raise InputError(f"min_count is {min_count}, expected 1 with tokenizer {SUBWORDS!r}")
     if tokenizer == SUBWORDS and max_size is not None:
-        raise ValueError(f"max_size is {max_size}, expected none with tokenizer {SUBWORDS!r}")
+        raise InputError(f"max_size is {max_size}, expected none with tokenizer {SUBWORDS!r}")
 
 
 def read_code_comments(path: PathLike) -> list[Pair]:
@@ -185,7 +186,7 @@ def read_code_comments(path: PathLike) -> list[Pair]:
     for number, line in enumerate(read_lines(path), 1):
         columns = line.split("\t")
         if len(columns) != 2:
-            raise ValueError(
+            raise InputError(
                 f"{path}:{number}: found {len(columns) - 1} tabs, expected code, one tab and its comment"
             )
         pairs.append((columns[0].split(), columns[1].split()))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rnnlab.data.projection import Projection
+from rnnlab.errors import InputError
 from rnnlab.types import Array
 
 _ROWS = 4096  # features in memory at a time
@@ -66,7 +67,7 @@ class PCA:
             count += len(chunk)
         D = len(totals)
         if not 1 <= dims <= min(count, D):
-            raise ValueError(
+            raise InputError(
                 f"PCA: dims is {dims}, expected 1 to {min(count, D)} for features of shape {(count, D)}"
             )
         mean = totals / count

@@ -18,6 +18,7 @@ import numpy as np
 
 from rnnlab.data.fingerprint import Fingerprint, array_hash, sample_hash
 from rnnlab.data.split_data import SplitData, batches
+from rnnlab.errors import InputError
 from rnnlab.reading import mismatch
 
 Labelled = tuple[np.ndarray, np.ndarray]  # images (N, height, width) uint8 and labels (N,) integers
@@ -154,16 +155,16 @@ class PixelData(SplitData[PixelSplit]):
         self.name, self.num_classes, self.white = name, num_classes, white
         self.permute_seed, self.pool = permute_seed, pool
         if max_train is not None and max_train < 1:
-            raise ValueError(f"PixelData: max_train is {max_train}, expected at least 1")
+            raise InputError(f"PixelData: max_train is {max_train}, expected at least 1")
         if "train" not in images or not len(images["train"][0]):
             found = ", ".join(f"{split} {len(some)}" for split, (some, _) in images.items()) or "no split"
-            raise ValueError(f"PixelData: {name}: found {found}, expected images of a split train")
+            raise InputError(f"PixelData: {name}: found {found}, expected images of a split train")
         self.image_shape: tuple[int, ...] = images["train"][0].shape[1:]
         for split, (some, labels) in images.items():
             self._check(split, some, labels)
         if pool < 1 or any(size % pool for size in self.image_shape):
             sizes = " x ".join(map(str, self.image_shape))
-            raise ValueError(f"PixelData: pool is {pool}, expected a common divisor of the sizes {sizes}")
+            raise InputError(f"PixelData: pool is {pool}, expected a common divisor of the sizes {sizes}")
         T = int(np.prod(self.image_shape)) // pool**2
         self.permutation = np.arange(T)
         if permute_seed is not None:

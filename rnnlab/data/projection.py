@@ -15,6 +15,7 @@ import numpy as np
 
 from rnnlab.data.fingerprint import array_hash
 from rnnlab.data.hdf5 import read_dataset
+from rnnlab.errors import InputError
 from rnnlab.hdf5_objects import find_object, open_hdf5
 from rnnlab.reading import PathLike, mismatch
 
@@ -37,7 +38,7 @@ class Projection(NamedTuple):
         """
         K, D = self.components.shape
         if features.shape[-1] != D:
-            raise ValueError(
+            raise InputError(
                 f"the PCA projects {D:,} numbers to {K:,}, and the features have {features.shape[-1]:,}: "
                 "give the PCA of this encoder"
             )

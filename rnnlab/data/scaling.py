@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from rnnlab.data.lazy import LazyFeatures
+from rnnlab.errors import InputTypeError
 from rnnlab.reading import mismatch
 from rnnlab.types import Array
 
@@ -65,7 +66,7 @@ class FeatureScaling(dict[str, Scaling]):
             raise mismatch(source, f"{len(given)} {plural}", f"one each of {', '.join(self)}")
         for part, (name, scaling) in zip(given, self.items(), strict=True):
             if np.dtype(part.dtype).kind not in "fiu":
-                raise TypeError(f"{source}: {name}: found dtype {part.dtype}, expected real numbers")
+                raise InputTypeError(f"{source}: {name}: found dtype {part.dtype}, expected real numbers")
             if part.shape[-1:] != scaling.mean.shape:
                 expected = f"(..., {scaling.mean.size}) as the features that the model was trained on"
                 raise mismatch(f"{source}: {name}", f"shape {part.shape}", expected)

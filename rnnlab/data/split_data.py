@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from rnnlab.data.errors import MissingDataError
+from rnnlab.errors import InputError, MissingDataError
 
 Split = TypeVar("Split")
 
@@ -49,5 +49,5 @@ def batches(order: np.ndarray, batch_size: int) -> list[np.ndarray]:
         If ``batch_size`` is less than 1.
     """
     if batch_size < 1:
-        raise ValueError(f"epoch: batch_size is {batch_size}, expected at least 1")
+        raise InputError(f"epoch: batch_size is {batch_size}, expected at least 1")
     return np.split(order, range(batch_size, len(order), batch_size)) if len(order) else []

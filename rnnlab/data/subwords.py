@@ -17,6 +17,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Self
 
+from rnnlab.errors import InputError, NotInstalledError
+
 SUBWORDS = "sentencepiece"  # the name of the tokenizer, in recipes and checkpoints
 
 _MARK = "▁"  # U+2581, sentencepiece's sign for a space
@@ -71,7 +73,7 @@ class Subwords:
                 minloglevel=2,
             )
         except RuntimeError as error:
-            raise ValueError(
+            raise InputError(
                 f"vocabulary_size is {vocabulary_size}, and sentencepiece cannot find as many pieces: {error}"
             ) from None
         return cls(model.getvalue())
@@ -100,7 +102,7 @@ class Subwords:
             return _sentencepiece().SentencePieceProcessor(model_proto=self.model)
         except RuntimeError as error:
             found = f"{len(self.model)} bytes that sentencepiece cannot read ({error})"
-            raise ValueError(f"Subwords: model is {found}, expected the content of a .model file") from None
+            raise InputError(f"Subwords: model is {found}, expected the content of a .model file") from None
 
 
 def join_pieces(pieces: Sequence[str]) -> str:
@@ -122,4 +124,4 @@ def _sentencepiece() -> Any:
     try:
         return import_module("sentencepiece")
     except ImportError:
-        raise ImportError('subwords need sentencepiece: pip install "rnnlab[subword]"') from None
+        raise NotInstalledError('subwords need sentencepiece: pip install "rnnlab[subword]"') from None

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from rnnlab.errors import InputError, OutOfRangeError
+
 SPECIAL_WORDS = ("<NULL>", "<START>", "<END>", "<UNK>")
 NULL, START, END, UNK = range(4)
 
@@ -54,12 +56,12 @@ class Vocabulary:
         if not set(SPECIAL_WORDS) & set(words):
             words = [*SPECIAL_WORDS, *words]
         if tuple(words[:4]) != SPECIAL_WORDS:
-            raise ValueError(f"Vocabulary: words begin with {words[:4]}, expected {list(SPECIAL_WORDS)}")
+            raise InputError(f"Vocabulary: words begin with {words[:4]}, expected {list(SPECIAL_WORDS)}")
         self.idx_to_word = words
         self.word_to_idx = {word: index for index, word in enumerate(words)}
         if len(self.word_to_idx) != len(words):
             twice = next(word for word, count in Counter(words).items() if count > 1)
-            raise ValueError(f"Vocabulary: {twice!r} is in words more than once, expected every word once")
+            raise InputError(f"Vocabulary: {twice!r} is in words more than once, expected every word once")
 
     @classmethod
     def build(
@@ -83,7 +85,7 @@ class Vocabulary:
         """
         for name, count in (("min_count", min_count), ("max_size", max_size)):
             if count is not None and count < 1:
-                raise ValueError(f"Vocabulary.build: {name} is {count}, expected at least 1")
+                raise InputError(f"Vocabulary.build: {name} is {count}, expected at least 1")
         counts = Counter(token for tokens in token_lists for token in tokens)
         frequent = [
             word for word, count in counts.items() if count >= min_count and word not in SPECIAL_WORDS
@@ -107,11 +109,11 @@ class Vocabulary:
             If ``length`` is below 2, or ``words`` is one string instead of a sequence of them.
         """
         if isinstance(words, str):
-            raise ValueError(f"encode: words is the string {words!r}, expected a list of words")
+            raise InputError(f"encode: words is the string {words!r}, expected a list of words")
         if length is None:
             length = len(words) + 2
         if length < 2:
-            raise ValueError(f"encode: length is {length}, expected at least 2, for <START> and <END>")
+            raise InputError(f"encode: length is {length}, expected at least 2, for <START> and <END>")
         tokens = [START, *(self.word_to_idx.get(word, UNK) for word in words[: length - 2]), END]
         row = np.full(length, NULL, np.int32)
         row[: len(tokens)] = tokens
@@ -132,7 +134,7 @@ class Vocabulary:
             if token == END:
                 break
             if not 0 <= token < len(self):
-                raise IndexError(f"decode: token {token} is outside the vocabulary of {len(self)} words")
+                raise OutOfRangeError(f"decode: token {token} is outside the vocabulary of {len(self)} words")
             if token not in (NULL, START):
                 words.append(self.idx_to_word[token])
         return " ".join(words)

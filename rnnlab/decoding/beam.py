@@ -27,6 +27,7 @@ from rnnlab.decoding.search import (
     chunks,
     select,
 )
+from rnnlab.errors import InputError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -111,15 +112,15 @@ def beam_search(
     check_count("beam_search", "beam_size", beam_size, 1)
     check_count("beam_search", "num_groups", num_groups, 1)
     if beam_size % num_groups:
-        raise ValueError(
+        raise InputError(
             f"beam_search: num_groups is {num_groups}, expected a divisor of beam_size = {beam_size}"
         )
     check_count("beam_search", "n_best", n_best, 1, beam_size)
     for name, value in (("length_penalty", length_penalty), ("diversity", diversity)):
         if not 0 <= value < np.inf:
-            raise ValueError(f"beam_search: {name} is {value}, expected 0 or more")
+            raise InputError(f"beam_search: {name} is {value}, expected 0 or more")
     if normalisation not in _NORMALISATIONS:
-        raise ValueError(f"beam_search: normalisation is {normalisation!r}, expected 'power' or 'gnmt'")
+        raise InputError(f"beam_search: normalisation is {normalisation!r}, expected 'power' or 'gnmt'")
     lengths = np.arange(1, constraints.max_length + 2, dtype=np.float64)  # words and <END>
     options = _Options(
         size=beam_size // num_groups,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from rnnlab.decoding.search import StepModel, check_count
+from rnnlab.errors import InputError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -46,10 +47,10 @@ class Constraints:
         self.function, self.end_token = function, model.end_token
         for word, token in (("<START>", model.start_token), ("<END>", model.end_token)):
             if token is None:
-                raise ValueError(f"{function}: the model's vocabulary has no {word}, which decoding needs")
+                raise InputError(f"{function}: the model's vocabulary has no {word}, which decoding needs")
             check_count(function, f"the model's token {word}", token, 0)
         if model.start_token == model.end_token:
-            raise ValueError(
+            raise InputError(
                 f"{function}: <START> and <END> are both the token {model.end_token}, expected two tokens"
             )
         self.max_length = check_count(function, "max_length", max_length, 1)
@@ -57,9 +58,9 @@ class Constraints:
         self.no_repeat_ngram = check_count(function, "no_repeat_ngram", no_repeat_ngram, 0)
         self.forbid = sorted({operator.index(token) for token in forbid})
         if self.forbid and self.forbid[0] < 0:
-            raise ValueError(f"{function}: forbid holds {self.forbid[0]}, expected tokens of the vocabulary")
+            raise InputError(f"{function}: forbid holds {self.forbid[0]}, expected tokens of the vocabulary")
         if model.end_token in self.forbid:
-            raise ValueError(
+            raise InputError(
                 f"{function}: forbid holds <END> ({model.end_token}), without which no sentence can end"
             )
 
@@ -85,12 +86,12 @@ class Constraints:
         """
         ops, V = ops_for(log_probs), log_probs.shape[1]
         if self.end_token >= V:
-            raise ValueError(
+            raise InputError(
                 f"{self.function}: <END> is the token {self.end_token}, and the model has scores of "
                 f"{V} words: no sentence could end"
             )
         if self.forbid and self.forbid[-1] >= V:
-            raise ValueError(f"{self.function}: forbid holds {self.forbid[-1]}, the vocabulary has {V} words")
+            raise InputError(f"{self.function}: forbid holds {self.forbid[-1]}, the vocabulary has {V} words")
         log_probs = log_probs.copy()
         if self.forbid:
             log_probs[:, ops.asarray(self.forbid)] = -np.inf

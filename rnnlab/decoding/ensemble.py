@@ -18,6 +18,7 @@ import numpy as np
 
 from rnnlab.decoding.search import DecodingState, StepModel, attends
 from rnnlab.decoding.teacher_forcing import sentences_nll
+from rnnlab.errors import InputError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -65,10 +66,10 @@ class Ensemble:
     ) -> None:
         self.models = tuple(models)
         if not self.models:
-            raise ValueError("Ensemble: models is empty, expected at least one")
+            raise InputError("Ensemble: models is empty, expected at least one")
         check_average("Ensemble", average)
         if num_arrays is not None and (len(num_arrays) != len(self.models) or min(num_arrays) < 1):
-            raise ValueError(
+            raise InputError(
                 f"Ensemble: num_arrays is {list(num_arrays)}, "
                 f"expected {len(self.models)} numbers of at least 1, one for each model"
             )
@@ -76,7 +77,7 @@ class Ensemble:
             first, *others = (getattr(model, name, None) for model in self.models)
             for k, other in enumerate(others, 1):
                 if other != first:
-                    raise ValueError(
+                    raise InputError(
                         f"Ensemble: models[{k}] has another {name} than models[0], expected one vocabulary"
                     )
         self.average, self._num_arrays = average, num_arrays
@@ -100,7 +101,7 @@ class Ensemble:
         wanted = sum(self._num_arrays)
         if not isinstance(source, tuple) or len(source) != wanted:
             found = f"{len(source)} arrays" if isinstance(source, tuple) else type(source).__name__
-            raise ValueError(f"Ensemble: source is {found}, expected a tuple of {wanted} arrays")
+            raise InputError(f"Ensemble: source is {found}, expected a tuple of {wanted} arrays")
         states, arrays = [], iter(source)
         for model, count in zip(self.models, self._num_arrays, strict=True):
             own = tuple(next(arrays) for _ in range(count))
@@ -119,7 +120,7 @@ class Ensemble:
         log_probs = [each for each, _ in advanced]
         for k, each in enumerate(log_probs):
             if each.shape != log_probs[0].shape:
-                raise ValueError(
+                raise InputError(
                     f"Ensemble: models[{k}] has {each.shape[1]} words, models[0] {log_probs[0].shape[1]}, "
                     "expected one vocabulary"
                 )
@@ -148,7 +149,7 @@ class Ensemble:
         weights = [self.models[k].attention(state[k]) for k in self._attending]  # type: ignore[attr-defined]
         for k, each in zip(self._attending, weights, strict=True):
             if each.shape != weights[0].shape:
-                raise ValueError(
+                raise InputError(
                     f"Ensemble: models[{k}] attends to {each.shape[1]} vectors, "
                     f"models[{self._attending[0]}] to {weights[0].shape[1]}: their attention has no mean"
                 )
@@ -158,7 +159,7 @@ class Ensemble:
 def check_average(function: str, average: str) -> None:
     """Raise ValueError if ``average`` is not one of ``AVERAGES``."""
     if average not in AVERAGES:
-        raise ValueError(f"{function}: average is {average!r}, expected one of {', '.join(AVERAGES)}")
+        raise InputError(f"{function}: average is {average!r}, expected one of {', '.join(AVERAGES)}")
 
 
 def averaged(log_probs: Sequence[Array], average: Average) -> Array:

@@ -22,6 +22,7 @@ from rnnlab.decoding.search import (
     placed,
     select,
 )
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -140,11 +141,11 @@ def sample(
         no_repeat_ngram=no_repeat_ngram,
     )
     if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"sample: rng is {rng!r}, expected a numpy Generator")
+        raise InputTypeError(f"sample: rng is {rng!r}, expected a numpy Generator")
     if not 0 < temperature < np.inf:
-        raise ValueError(f"sample: temperature is {temperature}, expected a finite number above 0")
+        raise InputError(f"sample: temperature is {temperature}, expected a finite number above 0")
     if not 0 < top_p <= 1:
-        raise ValueError(f"sample: top_p is {top_p}, expected a number in (0, 1]")
+        raise InputError(f"sample: top_p is {top_p}, expected a number in (0, 1]")
     check_count("sample", "top_k", top_k, 0)
     check_count("sample", "count", count, 1)
     attention = attention_of("sample", model, return_alignments)

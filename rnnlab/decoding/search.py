@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -74,7 +75,7 @@ def num_rows(state: DecodingState) -> int:
     """
     rows = _num_rows(state)
     if rows is None:
-        raise ValueError("the state has no array in it, expected at least one with a row for each source")
+        raise InputError("the state has no array in it, expected at least one with a row for each source")
     return rows
 
 
@@ -112,10 +113,10 @@ def check_count(function: str, name: str, value: int, least: int, most: int | No
     try:
         count = operator.index(value)
     except TypeError:
-        raise TypeError(f"{function}: {name} is {value!r}, expected an integer") from None
+        raise InputTypeError(f"{function}: {name} is {value!r}, expected an integer") from None
     if count < least or (most is not None and count > most):
         expected = f"at least {least}" if most is None else f"{least} to {most}"
-        raise ValueError(f"{function}: {name} is {count}, expected {expected}")
+        raise InputError(f"{function}: {name} is {count}, expected {expected}")
     return count
 
 
@@ -130,7 +131,7 @@ def attention_of(function: str, model: StepModel, wanted: bool) -> Callable[[Dec
     if not wanted:
         return None
     if not attends(model):
-        raise ValueError(
+        raise InputError(
             f"{function}: return_alignments is True, but this {type(model).__name__} does not attend to its "
             "source"
         )
@@ -156,4 +157,4 @@ def check_numbers(function: str, chosen: Array) -> None:
         If one is NaN.
     """
     if np.isnan(chosen).any():
-        raise ValueError(f"{function}: the model's log-probabilities hold NaN")
+        raise InputError(f"{function}: the model's log-probabilities hold NaN")

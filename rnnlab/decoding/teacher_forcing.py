@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.decoding.search import StepModel, select
+from rnnlab.errors import InputError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -52,7 +53,7 @@ def teacher_forced(
     """
     sentences = np.asarray(sentences)
     if sentences.ndim != 2:
-        raise ValueError(f"teacher_forced: sentences has shape {sentences.shape}, expected (N, L)")
+        raise InputError(f"teacher_forced: sentences has shape {sentences.shape}, expected (N, L)")
     real = sentences[:, 1:] != null_token
     lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1, initial=0)
     alive = np.arange(len(sentences))

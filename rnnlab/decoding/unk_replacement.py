@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.files import atomic_write
 from rnnlab.reading import text_lines
 from rnnlab.types import Array
@@ -135,7 +136,7 @@ def write_lexicon(path: str | os.PathLike[str], lexicon: Mapping[str, str]) -> N
     """
     for word in (*lexicon, *lexicon.values()):
         if not word.strip() or word != word.strip() or len(word.splitlines()) > 1 or "\t" in word:
-            raise ValueError(f"write_lexicon: {word!r} is not a word that a line of {path} can hold")
+            raise InputError(f"write_lexicon: {word!r} is not a word that a line of {path} can hold")
     with atomic_write(path) as temporary:
         lines = [f"{source}\t{lexicon[source]}\n" for source in sorted(lexicon)]
         temporary.write_text("".join(lines), encoding="utf-8", newline="\n")
@@ -144,7 +145,7 @@ def write_lexicon(path: str | os.PathLike[str], lexicon: Mapping[str, str]) -> N
 def _entry(place: str, line: str) -> tuple[str, str, float]:
     columns = [column.strip() for column in line.split("\t")]
     if len(columns) not in (2, 3) or not all(columns):
-        raise ValueError(
+        raise InputError(
             f"{place}: found {line[:80]!r}, expected a source word, a tab, a target word and "
             "optionally a tab and a number"
         )
@@ -154,7 +155,7 @@ def _entry(place: str, line: str) -> tuple[str, str, float]:
     except ValueError:
         weight = math.nan
     if not 0 <= weight < math.inf:
-        raise ValueError(
+        raise InputError(
             f"{place}: found {columns[2][:80]!r} in the third column, expected a finite number of at least 0"
         )
     return source, target, weight
@@ -167,7 +168,7 @@ def _attended(
     weights = np.asarray(alignment)
     T, L = len(words), len(source_words)
     if weights.ndim != 2 or weights.shape[0] < T or weights.shape[1] < L or not L:
-        raise ValueError(
+        raise InputError(
             f"{function}: alignment has shape {weights.shape}, expected a row for each of {T} words "
             f"and a column for each of {L} source words"
         )

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.types import Array
 
 
@@ -38,7 +39,7 @@ def rel_error(x: Array, y: Array) -> float:
     """
     x, y = np.asarray(x), np.asarray(y)
     if x.shape != y.shape:
-        raise ValueError(f"rel_error: x has shape {x.shape} and y {y.shape}, expected the same")
+        raise InputError(f"rel_error: x has shape {x.shape} and y {y.shape}, expected the same")
     return float(np.max(np.abs(x - y) / np.maximum(1e-8, np.abs(x) + np.abs(y)), initial=0.0))
 
 
@@ -245,7 +246,9 @@ def check_model(
         If no parameter matches ``only``.
     """
     if model.params.dtype != np.float64:
-        raise TypeError(f"check_model: the model's parameters are {model.params.dtype}, expected float64")
+        raise InputTypeError(
+            f"check_model: the model's parameters are {model.params.dtype}, expected float64"
+        )
 
     def loss() -> tuple[float, Any]:
         return model.loss(*batch, rng=None if seed is None else np.random.default_rng(seed))
@@ -285,7 +288,7 @@ def matching(names: Sequence[str], pattern: str | None, argument: str) -> list[s
     found = [name for name in names if fnmatch.fnmatchcase(name.lower(), f"*{pattern.lower()}*")]
     if not found:
         close = difflib.get_close_matches(pattern, names, n=3, cutoff=0.3) or list(names[:3])
-        raise ValueError(f"{argument} is {pattern!r}, which matches no name, such as {', '.join(close)}")
+        raise InputError(f"{argument} is {pattern!r}, which matches no name, such as {', '.join(close)}")
     return found
 
 

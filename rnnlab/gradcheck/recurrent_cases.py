@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab import layers
+from rnnlab.errors import InputError
 from rnnlab.gradcheck.attention_cases import attentive_case
 from rnnlab.gradcheck.cases import LENGTHS, Case, D, H, N, T
 from rnnlab.layers.recurrent.cell import Cell, cell_for
@@ -35,7 +36,7 @@ def check_cell(cell: str | Cell, rng: np.random.Generator) -> None:
     other = rng.standard_normal((N, H)), *state[1:]
     ends = (found.step_forward(a, given, zeros)[0] for given in (tuple(state), other))
     if not found.carries_h and any((one != two).any() for one, two in zip(*ends, strict=True)):
-        raise ValueError(
+        raise InputError(
             f"{type(found).__name__}: carries_h is False, but with recurrent parameters of zero the next "
             "state depends on h_{t-1}, expected carries_h = True"
         )

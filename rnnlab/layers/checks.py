@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.ops import Primitives, ops_for
 from rnnlab.types import Array
 
@@ -37,10 +38,10 @@ def ops_of(function: str, /, **arrays: Array) -> Primitives:
     except TypeError as error:
         for name, array in arrays.items():
             if type(array).__module__.partition(".")[0] not in ("numpy", "cupy"):
-                raise TypeError(
+                raise InputTypeError(
                     f"{function}: {name} is a {type(array).__name__}, expected a NumPy or CuPy array"
                 ) from None
-        raise TypeError(f"{function}: {error}") from None
+        raise InputTypeError(f"{function}: {error}") from None
 
 
 def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, int]:
@@ -73,7 +74,7 @@ def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, 
         axes = _axes(specification)
         shape = getattr(array, "shape", None)
         if shape is None:
-            raise TypeError(f"{function}: {name} is a {type(array).__name__}, expected an array")
+            raise InputTypeError(f"{function}: {name} is a {type(array).__name__}, expected an array")
         if len(shape) == len(axes):
             for size, (factor, letter) in zip(shape, axes, strict=True):
                 if factor == 1:
@@ -82,7 +83,7 @@ def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, 
         if len(shape) != len(axes) or any(
             e is not None and e != s for e, s in zip(expected, shape, strict=True)
         ):
-            raise ValueError(
+            raise InputError(
                 f"{function}: {name} has shape {shape}, expected {_written(specification, expected)}"
             )
         dtypes[name] = array.dtype
@@ -121,7 +122,7 @@ def check_real(argument: str, array: Array) -> None:
         refused because a conversion would drop their imaginary part.
     """
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"{argument} has dtype {array.dtype}, expected real numbers")
+        raise InputTypeError(f"{argument} has dtype {array.dtype}, expected real numbers")
 
 
 def check_gradient(
@@ -148,9 +149,9 @@ def check_gradient(
         If the dtype differs.
     """
     if dout.shape != shape:
-        raise ValueError(f"{function}: {name} has shape {dout.shape}, expected {shape}")
+        raise InputError(f"{function}: {name} has shape {dout.shape}, expected {shape}")
     if dout.dtype != dtype:
-        raise TypeError(f"{function}: {name} has dtype {dout.dtype}, expected {dtype}")
+        raise InputTypeError(f"{function}: {name} has dtype {dout.dtype}, expected {dtype}")
 
 
 def gradient_arrays(
@@ -185,12 +186,14 @@ def gradient_arrays(
         return [ops_for(like).zeros(shape, like.dtype) for shape in shapes.values()]
     if not isinstance(into, tuple | list) or len(into) != len(shapes):
         found = f"{len(into)} arrays" if isinstance(into, tuple | list) else type(into).__name__
-        raise ValueError(f"{function}: into is {found}, expected a tuple of {', '.join(shapes)}")
+        raise InputError(f"{function}: into is {found}, expected a tuple of {', '.join(shapes)}")
     for (name, shape), array in zip(shapes.items(), into, strict=True):
         if not hasattr(array, "shape"):
-            raise TypeError(f"{function}: into has a {type(array).__name__} for {name}, expected an array")
+            raise InputTypeError(
+                f"{function}: into has a {type(array).__name__} for {name}, expected an array"
+            )
         if array.shape != shape or array.dtype != like.dtype:
-            raise ValueError(
+            raise InputError(
                 f"{function}: into has {name} of shape {array.shape} and dtype {array.dtype}, "
                 f"expected {shape} and {like.dtype}"
             )
@@ -225,7 +228,7 @@ def as_mask(function: str, name: str, mask: Array, shape: tuple[int, ...], axes:
     """
     mask = np.asarray(mask)
     if mask.shape != shape:
-        raise ValueError(f"{function}: {name} has shape {mask.shape}, expected ({axes}) = {shape}")
+        raise InputError(f"{function}: {name} has shape {mask.shape}, expected ({axes}) = {shape}")
     if mask.dtype != bool:
         _check_mask_values(function, name, mask)
     return mask.astype(bool, copy=False)
@@ -245,7 +248,7 @@ def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) 
     """
     ops_for(mask, like)
     if mask.shape != shape or mask.dtype != like.dtype:
-        raise ValueError(
+        raise InputError(
             f"{function}: mask has shape {mask.shape} and dtype {mask.dtype}, "
             f"expected (N, T) = {shape} and {like.dtype}"
         )
@@ -284,12 +287,12 @@ def as_tokens(function: str, name: str, tokens: Array, size: int, *, of: str = "
         If a token is not in [0, size).
     """
     if tokens.dtype.kind not in "iu":
-        raise TypeError(f"{function}: {name} has dtype {tokens.dtype}, expected integers")
+        raise InputTypeError(f"{function}: {name} has dtype {tokens.dtype}, expected integers")
     if tokens.size and (tokens.min() < 0 or tokens.max() >= size):
         wrong = tokens.max() if tokens.max() >= size else tokens.min()
         if of == "classes":
-            raise IndexError(f"{function}: {name} holds {wrong}, expected classes from 0 to {size - 1}")
-        raise IndexError(f"{function}: {name} holds the token {wrong}, the vocabulary has {size} words")
+            raise OutOfRangeError(f"{function}: {name} holds {wrong}, expected classes from 0 to {size - 1}")
+        raise OutOfRangeError(f"{function}: {name} holds the token {wrong}, the vocabulary has {size} words")
     return tokens.astype(np.int64, copy=False)
 
 
@@ -302,7 +305,7 @@ def check_probability(function: str, name: str, value: float) -> None:
         If it is not.
     """
     if not isinstance(value, Real) or not 0 <= value < 1:
-        raise ValueError(f"{function}: {name} is {value!r}, expected a probability in [0, 1)")
+        raise InputError(f"{function}: {name} is {value!r}, expected a probability in [0, 1)")
 
 
 def check_rng(function: str, rng: Any) -> None:
@@ -316,7 +319,7 @@ def check_rng(function: str, rng: Any) -> None:
         If it is something else.
     """
     if rng is not None and not isinstance(rng, np.random.Generator):
-        raise TypeError(f"{function}: rng is {rng!r}, expected a numpy Generator or None")
+        raise InputTypeError(f"{function}: rng is {rng!r}, expected a numpy Generator or None")
 
 
 def check_size(function: str, name: str, value: int, least: int = 1) -> None:
@@ -328,7 +331,7 @@ def check_size(function: str, name: str, value: int, least: int = 1) -> None:
         If it is not.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{function}: {name} is {value!r}, expected an integer of at least {least}")
+        raise InputError(f"{function}: {name} is {value!r}, expected an integer of at least {least}")
 
 
 def check_weight(function: str, name: str, value: float) -> None:
@@ -340,7 +343,7 @@ def check_weight(function: str, name: str, value: float) -> None:
         If it is not.
     """
     if not isinstance(value, Real) or not 0 <= value < float("inf"):
-        raise ValueError(f"{function}: {name} is {value!r}, expected a finite number of at least 0")
+        raise InputError(f"{function}: {name} is {value!r}, expected a finite number of at least 0")
 
 
 @functools.cache
@@ -363,12 +366,12 @@ def _check_dtypes(function: str, dtypes: dict[str, np.dtype]) -> None:
         _check_dtype(function, name, dtype)
     for name, dtype in rest:
         if dtype != first[1]:
-            raise TypeError(f"{function}: {name} has dtype {dtype}, expected {first[1]} as {first[0]}")
+            raise InputTypeError(f"{function}: {name} has dtype {dtype}, expected {first[1]} as {first[0]}")
 
 
 def _check_dtype(function: str, name: str, dtype: np.dtype) -> None:
     if dtype.kind != "f" or dtype.itemsize not in (4, 8) or not dtype.isnative:
-        raise TypeError(
+        raise InputTypeError(
             f"{function}: {name} has dtype {dtype}, expected float32 or float64 in native byte order"
         )
 
@@ -377,4 +380,4 @@ def _check_mask_values(function: str, name: str, mask: np.ndarray) -> None:
     check_real(f"{function}: {name}", mask)
     wrong = mask[(mask != 0) & (mask != 1)]
     if wrong.size:
-        raise ValueError(f"{function}: {name} holds {wrong[0]}, expected booleans, or 0 and 1 only")
+        raise InputError(f"{function}: {name} holds {wrong[0]}, expected booleans, or 0 and 1 only")

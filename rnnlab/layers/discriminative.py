@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.layers.checks import check_shapes, check_size, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.packing import as_rows
@@ -121,7 +122,7 @@ def discriminative_forward(
     sizes = check_shapes(function, thoughts=(thoughts, "N L H"), W=(own["W"], _AXES["W"]))
     N, L, k = sizes["N"], sizes["L"], sizes["k"]
     if L == 0:
-        raise ValueError(f"{function}: thoughts has shape {thoughts.shape}, expected L of at least 1")
+        raise InputError(f"{function}: thoughts has shape {thoughts.shape}, expected L of at least 1")
     words = _checked_words(words, N, k)
     scores, slots = ops.empty((N, k), thoughts.dtype), []
     for samples, products in _blocks(N, L, k, thoughts):
@@ -180,10 +181,12 @@ def _checked_words(words: Array, N: int, k: int) -> Array:
     function = "discriminative_forward"
     ops_of(function, words=words)
     if words.ndim != 2 or words.shape[0] != N:
-        raise ValueError(f"{function}: words has shape {words.shape}, expected (N, P) with N = {N}")
+        raise InputError(f"{function}: words has shape {words.shape}, expected (N, P) with N = {N}")
     if words.dtype.kind not in "iu":
-        raise TypeError(f"{function}: words has dtype {words.dtype}, expected integers")
+        raise InputTypeError(f"{function}: words has dtype {words.dtype}, expected integers")
     if isinstance(words, np.ndarray) and words.size and (words.min() < -1 or words.max() >= k):
         wrong = words.max() if words.max() >= k else words.min()
-        raise IndexError(f"{function}: words holds {wrong}, expected columns of W from 0 to {k - 1}, or -1")
+        raise OutOfRangeError(
+            f"{function}: words holds {wrong}, expected columns of W from 0 to {k - 1}, or -1"
+        )
     return words

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rnnlab.errors import InputError
 from rnnlab.layers.checks import gradient_arrays
 from rnnlab.types import Array
 
@@ -19,7 +20,7 @@ def select_params(function: str, params: Mapping[str, Array], names: Mapping[str
     """
     missing = [name for name in names if name not in params]
     if missing:
-        raise ValueError(f"{function}: params has no {', '.join(missing)}, expected {', '.join(names)}")
+        raise InputError(f"{function}: params has no {', '.join(missing)}, expected {', '.join(names)}")
     return {name: params[name] for name in names}
 
 

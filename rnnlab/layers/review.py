@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.attention.memories import MemoriesCache, attend, attend_backward
 from rnnlab.layers.attention.scores import SourceRows
 from rnnlab.layers.checks import check_gradient, check_shapes, check_size, ops_of
@@ -232,7 +233,7 @@ def review_backward(
     ops, (N, L, H) = ops_for(memory), (len(memory), connections.steps, blocks[0].history.shape[2])
     grads = gradients_of("review_backward", params, memory, into)
     if len(dthoughts) != connections.blocks:
-        raise ValueError(
+        raise InputError(
             f"review_backward: dthoughts has {len(dthoughts)} arrays, expected {connections.blocks}, "
             "one for each block"
         )
@@ -332,7 +333,7 @@ def _checked(
     connections.check(function)
     if not isinstance(state, tuple) or len(state) != 2:
         found = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
-        raise ValueError(f"{function}: state is {found}, expected a tuple of 2 arrays, h0 and c0")
+        raise InputError(f"{function}: state is {found}, expected a tuple of 2 arrays, h0 and c0")
     names = [prefix + name for _, _, prefix in connections.scopes() for name in _NAMES]
     own = select_params(function, params, dict.fromkeys(names))
     ops_of(function, memory=memory, h0=state[0], c0=state[1], **own)
@@ -348,9 +349,9 @@ def _checked(
     )
     for name, shape in expected.items():
         if own[name].shape != shape:
-            raise ValueError(f"{function}: {name} has shape {own[name].shape}, expected {shape}")
+            raise InputError(f"{function}: {name} has shape {own[name].shape}, expected {shape}")
         if own[name].dtype != memory.dtype:
-            raise TypeError(
+            raise InputTypeError(
                 f"{function}: {name} has dtype {own[name].dtype}, expected {memory.dtype} as memory"
             )
     return own

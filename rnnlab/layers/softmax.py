@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.layers.checks import as_mask, as_tokens, check_probability, check_shapes
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
@@ -59,7 +60,7 @@ def softmax_loss(
     check_probability("softmax_loss", "label_smoothing", label_smoothing)
     M, V = check_shapes("softmax_loss", x=(x, "M V")).values()
     if y.shape != (M,):
-        raise ValueError(f"softmax_loss: y has shape {y.shape}, expected (M,) = {(M,)}")
+        raise InputError(f"softmax_loss: y has shape {y.shape}, expected (M,) = {(M,)}")
     y = as_tokens("softmax_loss", "y", y, V)
     divisor = max(M, 1) if divisor is None else divisor
     dx = ops.empty(x.shape, x.dtype)
@@ -114,7 +115,7 @@ def temporal_softmax_loss(
     check_shapes(function, x=(x, "N T V"))
     N, T, V = x.shape
     if y.shape != (N, T):
-        raise ValueError(f"{function}: y has shape {y.shape}, expected (N, T) = {(N, T)}")
+        raise InputError(f"{function}: y has shape {y.shape}, expected (N, T) = {(N, T)}")
     y, mask = (ops_for(array).asnumpy(array) for array in (y, mask))
     real = np.flatnonzero(as_mask(function, "mask", mask, (N, T), "N, T"))
     rows, scores = ops.asarray(real), ops.empty((real.size, V), x.dtype)
@@ -150,5 +151,5 @@ def loss_divisor(function: str, average: str, N: int, tokens: int) -> int:
         If ``average`` is not "batch" or "token".
     """
     if average not in AVERAGES:
-        raise ValueError(f"{function}: average is {average!r}, expected one of {', '.join(AVERAGES)}")
+        raise InputError(f"{function}: average is {average!r}, expected one of {', '.join(AVERAGES)}")
     return max(1, N if average == "batch" else tokens)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rnnlab.errors import InputError
 from rnnlab.metrics.java import JavaError, meteor
 from rnnlab.metrics.library import CAPTION_SCORERS
 
@@ -125,7 +126,7 @@ def score_captions(
     """
     unknown = [metric for metric in metrics if metric not in _SCORERS]
     if unknown:
-        raise ValueError(f"score_captions: metrics has {unknown[0]!r}, expected some of {', '.join(METRICS)}")
+        raise InputError(f"score_captions: metrics has {unknown[0]!r}, expected some of {', '.join(METRICS)}")
     sentences = _prepare(candidates, references, tokenize)
     scored: Scored = {}
     notes = []
@@ -150,9 +151,9 @@ def _prepare(
 ) -> tuple[Sentences, Sentences]:
     """The references and the captions, tokenised, in the form of pycocoevalcap."""
     if not candidates:
-        raise ValueError("score_captions: candidates is empty, expected one caption for each image")
+        raise InputError("score_captions: candidates is empty, expected one caption for each image")
     if len(candidates) != len(references):
-        raise ValueError(
+        raise InputError(
             f"score_captions: references are of {len(references)} images, "
             f"expected as many as candidates, {len(candidates)}"
         )
@@ -162,7 +163,7 @@ def _prepare(
     }
     for image, sentences in expected.items():
         if not sentences:
-            raise ValueError(
+            raise InputError(
                 f"score_captions: references[{image}] has no sentence with words, expected at least one"
             )
     captions = {image: [" ".join(tokenize(caption))] for image, caption in enumerate(candidates)}

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rnnlab.errors import InputError, OutOfRangeError
 from rnnlab.types import Array
 
 ORDERS = 4  # n-grams of 1 to 4 words
@@ -66,10 +67,10 @@ class CiderD:
 
     def __init__(self, references: Sequence[Sequence[Sequence[int]]], num_words: int) -> None:
         if not references:
-            raise ValueError("CiderD: references is empty, expected the sentences of at least one image")
+            raise InputError("CiderD: references is empty, expected the sentences of at least one image")
         of_image = np.array([len(sentences) for sentences in references])
         if not of_image.all():
-            raise ValueError(
+            raise InputError(
                 f"CiderD: references[{int(np.argmin(of_image))}] is empty, expected at least one sentence "
                 "for each image"
             )
@@ -117,12 +118,12 @@ class CiderD:
         images, candidates, lengths = map(np.asarray, (images, candidates, lengths))
         N = len(candidates)
         if candidates.ndim != 2 or images.shape != (N,) or lengths.shape != (N,):
-            raise ValueError(
+            raise InputError(
                 f"CiderD.scores: images, candidates and lengths have the shapes {images.shape}, "
                 f"{candidates.shape} and {lengths.shape}, expected (N,), (N, T) and (N,)"
             )
         if N and not (images.min() >= 0 and images.max() < self.num_images):
-            raise IndexError(f"CiderD.scores: images has a number outside the {self.num_images} images")
+            raise OutOfRangeError(f"CiderD.scores: images has a number outside the {self.num_images} images")
         tokens = candidates[np.arange(candidates.shape[1]) < lengths[:, None]].astype(np.int64)
         self._check_tokens("CiderD.scores: candidates", tokens)
         bigrams, total = np.maximum(lengths - 1, 0), np.zeros(N)
@@ -172,7 +173,7 @@ class CiderD:
 
     def _check_tokens(self, name: str, tokens: Array) -> None:
         if tokens.size and not (tokens.min() >= 0 and tokens.max() < self.num_words):
-            raise IndexError(f"{name} has a token outside the {self.num_words} words")
+            raise OutOfRangeError(f"{name} has a token outside the {self.num_words} words")
 
 
 def _numbers(keys: Array, known: Array) -> np.ndarray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError
+
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
     """The share of correct predictions, in [0, 1].
@@ -49,7 +51,7 @@ def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, num_classes: i
     labels, predictions = _checked("confusion_matrix", labels, predictions)
     for name, classes in (("labels", labels), ("predictions", predictions)):
         if classes.min() < 0 or classes.max() >= num_classes:
-            raise ValueError(
+            raise InputError(
                 f"confusion_matrix: {name} are from {classes.min()} to {classes.max()}, "
                 f"expected from 0 to {num_classes - 1}"
             )
@@ -61,11 +63,11 @@ def _checked(function: str, labels: np.ndarray, predictions: np.ndarray) -> tupl
     """Both as int64: the product with the number of classes may not fit a smaller dtype."""
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     if labels.ndim != 1 or not labels.size or labels.shape != predictions.shape:
-        raise ValueError(
+        raise InputError(
             f"{function}: labels has shape {labels.shape} and predictions {predictions.shape}, "
             "expected (N,) of both with N of at least 1"
         )
     for name, classes in (("labels", labels), ("predictions", predictions)):
         if classes.dtype.kind not in "iu":
-            raise TypeError(f"{function}: {name} has dtype {classes.dtype}, expected integers")
+            raise InputTypeError(f"{function}: {name} has dtype {classes.dtype}, expected integers")
     return labels.astype(np.int64), predictions.astype(np.int64)

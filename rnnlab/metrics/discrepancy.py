@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.types import Array
 
 
@@ -64,7 +65,7 @@ def pointwise_distance(teacher_forced: Array, free_running: Array) -> float:
 def _checked(function: str, teacher_forced: Array, free_running: Array) -> tuple[Array, Array]:
     u, v = (np.asarray(states, dtype=np.float64) for states in (teacher_forced, free_running))
     if u.ndim != 2 or u.shape != v.shape or not len(u):
-        raise ValueError(
+        raise InputError(
             f"{function}: teacher_forced has shape {u.shape} and free_running {v.shape}, "
             "expected both (N, H) with N of at least 1"
         )
@@ -76,5 +77,5 @@ def _cosine_distances(function: str, u: Array, v: Array) -> Array:
     norms = np.linalg.norm(u, axis=1) * np.linalg.norm(v, axis=1)
     wrong = np.flatnonzero(~((norms > 0) & np.isfinite(norms)))
     if wrong.size:
-        raise ValueError(f"{function}: the states of row {wrong[0]} have no angle: one is zero or not finite")
+        raise InputError(f"{function}: the states of row {wrong[0]} have no angle: one is zero or not finite")
     return 1 - (u * v).sum(axis=1) / norms

@@ -11,10 +11,11 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rnnlab.errors import RnnlabError
 from rnnlab.metrics.library import CAPTION_SCORERS
 
 
-class JavaError(OSError):
+class JavaError(RnnlabError, OSError):
     """Java is missing, or a Java program failed."""
 
 

@@ -26,6 +26,7 @@ from itertools import pairwise, takewhile
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -81,10 +82,10 @@ class PrefixIndex:
         self.order = np.array(sorted(tokens, key=vocabulary.__getitem__), np.int64)
         words = [vocabulary[token] for token in self.order]
         if not words:
-            raise ValueError("PrefixIndex: vocabulary has no words, expected at least one")
+            raise InputError("PrefixIndex: vocabulary has no words, expected at least one")
         for one, other in pairwise(words):
             if one == other:
-                raise ValueError(f"PrefixIndex: {one!r} is in vocabulary twice, expected each word once")
+                raise InputError(f"PrefixIndex: {one!r} is in vocabulary twice, expected each word once")
         self.lengths = np.array([len(word) for word in vocabulary])
         self._places = np.full(len(vocabulary), -1)  # the index of a token in ``order``; -1 for special words
         self._places[self.order] = np.arange(len(words))
@@ -187,25 +188,25 @@ def keystrokes(
     {'CS-1': 50.0, 'CS-2': 100.0}
     """
     if most < 1:
-        raise ValueError(f"keystrokes: most is {most}, expected at least 1")
+        raise InputError(f"keystrokes: most is {most}, expected at least 1")
     index = PrefixIndex(vocabulary, special)
     characters = np.array([sum(map(len, words)) for words in sentences], np.int64)
     if not characters.any():
-        raise ValueError(f"keystrokes: found no characters in {len(sentences)} sentences, expected words")
+        raise InputError(f"keystrokes: found no characters in {len(sentences)} sentences, expected words")
     saved = np.zeros((len(characters), most), np.int64)
     for rows, tokens, log_probs in predictions:
         log_probs = ops_for(log_probs).asnumpy(log_probs)
         if log_probs.shape[1] != len(vocabulary):
-            raise ValueError(
+            raise InputError(
                 f"keystrokes: log_probs has shape {log_probs.shape}, "
                 f"expected (n, V) with V = {len(vocabulary)}"
             )
         if np.isnan(log_probs).any():
-            raise ValueError("keystrokes: log_probs has NaN")
+            raise InputError("keystrokes: log_probs has NaN")
         np.add.at(saved, np.asarray(rows), index.saved(log_probs, np.asarray(tokens), most))
     if (saved > characters[:, None]).any():
         row = int(np.flatnonzero((saved > characters[:, None]).any(axis=1))[0])
-        raise ValueError(
+        raise InputError(
             f"keystrokes: {saved[row].max()} of {characters[row]} characters of sentence {row} are saved, "
             "expected predictions of the words of the sentence, each once"
         )

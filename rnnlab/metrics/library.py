@@ -7,6 +7,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from rnnlab.errors import NotInstalledError
+
 
 @dataclass(frozen=True)
 class Library:
@@ -30,7 +32,9 @@ class Library:
             If it is not. The message says how to install it.
         """
         if not self.installed:
-            raise ImportError(f'{self.computes} needs {self.package}: pip install "rnnlab[{self.extra}]"')
+            raise NotInstalledError(
+                f'{self.computes} needs {self.package}: pip install "rnnlab[{self.extra}]"'
+            )
 
     def module(self, name: str) -> Any:
         """Import one of its modules.

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from rnnlab.errors import InputError
+
 
 def perplexity(total_nll: float, num_tokens: int) -> float:
     """The perplexity of a corpus.
@@ -29,7 +31,7 @@ def perplexity(total_nll: float, num_tokens: int) -> float:
         If there are no tokens.
     """
     if num_tokens < 1:
-        raise ValueError(f"perplexity: num_tokens is {num_tokens}, expected at least 1")
+        raise InputError(f"perplexity: num_tokens is {num_tokens}, expected at least 1")
     try:
         return math.exp(total_nll / num_tokens)
     except OverflowError:

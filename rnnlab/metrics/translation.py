@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rnnlab.errors import InputError
 from rnnlab.metrics.library import TRANSLATION_SCORERS
 
 Words = Sequence[str]
@@ -71,16 +72,16 @@ def corpus_bleu(
         or none.
     """
     if not candidates:
-        raise ValueError("corpus_bleu: candidates is empty, expected at least one translation")
+        raise InputError("corpus_bleu: candidates is empty, expected at least one translation")
     if len(candidates) != len(references):
-        raise ValueError(
+        raise InputError(
             f"corpus_bleu: references are of {len(references)} sentences, "
             f"expected as many as candidates, {len(candidates)}"
         )
     most = len(references[0])
     for k, some in enumerate(references):
         if len(some) != most or not some:
-            raise ValueError(
+            raise InputError(
                 f"corpus_bleu: references[{k}] has {len(some)} sentences, expected {most or 'at least 1'}"
             )
     # force: sacrebleu warns of tokenised sentences otherwise

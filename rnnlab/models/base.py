@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.layers.checks import check_probability, check_real, check_weight
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.padding import Padded
@@ -70,7 +71,7 @@ def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
         options["reviewer"] = ReviewerOptions.of(model.__name__, constructor["reviewer"])._asdict()
     cell_type = options.get("cell_type", "")
     if not isinstance(cell_type, str):
-        raise ValueError(
+        raise InputError(
             f"{model.__name__}: cell_type is {cell_type!r}, expected a name: register it with "
             "rnnlab.layers.register_cell, or name it 'package.module:Name'"
         )
@@ -222,7 +223,7 @@ def averaging_size(function: str, examples: int, tokens: int, part_of: BatchSize
     if part_of is None:
         return examples, tokens
     if part_of[0] < examples or part_of[1] < tokens:
-        raise ValueError(
+        raise InputError(
             f"{function}: part_of is {part_of}, expected at least the part's own {examples} examples "
             f"and {tokens} tokens"
         )

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.layers import (
     affine_backward,
     affine_forward,
@@ -337,7 +338,7 @@ class SequenceClassifier(Model):
     def _inputs(self, function: str, x: Array) -> Array:
         x = self._floats(f"SequenceClassifier.{function}: x", x)
         if x.ndim != 3 or x.shape[2] != self.input_dim or not x.shape[1]:
-            raise ValueError(
+            raise InputError(
                 f"SequenceClassifier.{function}: x has shape {x.shape}, "
                 f"expected (N, T, D) with T of at least 1 and D = {self.input_dim}"
             )
@@ -346,7 +347,7 @@ class SequenceClassifier(Model):
     def _labels(self, function: str, labels: Array, rows: int) -> Array:
         function, labels = f"SequenceClassifier.{function}", np.asarray(labels)
         if labels.shape != (rows,):
-            raise ValueError(f"{function}: labels has shape {labels.shape}, expected (N,) = {(rows,)}")
+            raise InputError(f"{function}: labels has shape {labels.shape}, expected (N,) = {(rows,)}")
         return as_tokens(function, "labels", labels, self.num_classes, of="classes")
 
 

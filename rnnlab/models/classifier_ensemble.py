@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rnnlab.decoding.ensemble import Average, averaged, check_average
+from rnnlab.errors import InputError
 from rnnlab.models.classification import SequenceClassifier
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -29,11 +30,11 @@ class ClassifierEnsemble:
     def __init__(self, models: Sequence[SequenceClassifier], *, average: Average = "probabilities") -> None:
         self.models, self.average = tuple(models), average
         if not self.models:
-            raise ValueError("ClassifierEnsemble: models is empty, expected at least one")
+            raise InputError("ClassifierEnsemble: models is empty, expected at least one")
         check_average("ClassifierEnsemble", average)
         for k, model in enumerate(self.models):
             if model.num_classes != self.models[0].num_classes:
-                raise ValueError(
+                raise InputError(
                     f"ClassifierEnsemble: models[{k}] has {model.num_classes} classes, "
                     f"expected {self.models[0].num_classes} as models[0]"
                 )

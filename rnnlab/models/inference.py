@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.models.base import Model
 from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.embedding import WordEmbedding
@@ -48,7 +49,7 @@ class Inference(Model):
     def _align(self, inputs: Any, forced: TeacherForced) -> Array:
         """The attention weights (N, T, L) over the source under teacher forcing."""
         if not self.attends_to_source:
-            raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
+            raise InputError(f"{type(self).__name__}: this model does not attend to its source")
         decoded, alignment = self._decoded(inputs, forced)
         weights = decoded.weights["source"]
         return self._ops.asnumpy(weights if alignment is None else self._ops.matmul(weights, alignment))
@@ -104,7 +105,7 @@ class Inference(Model):
     def _check_reviewer(self) -> None:
         """Raise ValueError if the model has no reviewer."""
         if not self.reviewer.blocks:
-            raise ValueError(f"{type(self).__name__}: this model has no reviewer")
+            raise InputError(f"{type(self).__name__}: this model has no reviewer")
 
     def _decoded(self, inputs: Any, forced: TeacherForced) -> tuple[Decoded, Array | None]:
         """The decoder's outputs under teacher forcing, and the alignment of thought vectors if there are any.
@@ -145,7 +146,7 @@ class Inference(Model):
         forced = self._teacher_forced("last_states", "sentences", sentences, N)
         if not forced.lengths.all():
             row = int(np.flatnonzero(forced.lengths == 0)[0])
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.last_states: sentence {row} has no token after its first"
             )
         hidden, T = self._decoded(inputs, forced)[0].hidden, forced.inputs.shape[1]
@@ -190,5 +191,5 @@ class Inference(Model):
             If the model does not attend to its source.
         """
         if not self.attends_to_source:
-            raise ValueError(f"{type(self).__name__}: this model does not attend to its source")
+            raise InputError(f"{type(self).__name__}: this model does not attend to its source")
         return state[1]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.layers.checks import as_tokens
 from rnnlab.models.base import BatchSize, RegularisationOptions, ReviewerChoice, arguments_of
 from rnnlab.models.encoder_decoder import EncoderDecoder
@@ -335,7 +336,7 @@ class Seq2Seq(EncoderDecoder):
         """The checked sentences as a batch, and their number."""
         source = np.asarray(source)
         if source.ndim != 2 or not source.shape[1]:
-            raise ValueError(
+            raise InputError(
                 f"Seq2Seq.{function}: source has shape {source.shape}, expected (N, L) with L of at least 1"
             )
         source = as_tokens(f"Seq2Seq.{function}", "source", source, len(self.source_word_to_idx))

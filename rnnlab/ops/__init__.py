@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.api import Primitives
 from rnnlab.ops.step_masks import StepMasks
@@ -74,9 +75,9 @@ def ops_for(*arrays: Any) -> Primitives:
     if libraries == {"cupy"}:
         return cast(Primitives, importlib.import_module("rnnlab.ops.cuda"))
     if libraries == {"numpy", "cupy"}:
-        raise TypeError("expected arrays of one library, got NumPy and CuPy arrays together")
+        raise InputTypeError("expected arrays of one library, got NumPy and CuPy arrays together")
     kinds = sorted({f"{type(array).__module__}.{type(array).__name__}" for array in arrays})
-    raise TypeError(f"expected NumPy or CuPy arrays, got {', '.join(kinds)}")
+    raise InputTypeError(f"expected NumPy or CuPy arrays, got {', '.join(kinds)}")
 
 
 def ops_on(device: str) -> Primitives:
@@ -93,13 +94,13 @@ def ops_on(device: str) -> Primitives:
         return _for_numpy().module
     found = re.fullmatch(r"gpu(?::(\d+))?", device) if isinstance(device, str) else None
     if found is None:
-        raise ValueError(f"device is {device!r}, expected 'cpu', 'gpu' or 'gpu:N'")
+        raise InputError(f"device is {device!r}, expected 'cpu', 'gpu' or 'gpu:N'")
     try:
         devices = importlib.import_module("rnnlab.ops.cuda.devices")
     except ModuleNotFoundError as error:
         if error.name != "cupy":
             raise
-        raise ImportError(f"device is {device!r}, which needs CuPy: {_INSTALL_CUPY}") from None
+        raise NotInstalledError(f"device is {device!r}, which needs CuPy: {_INSTALL_CUPY}") from None
     devices.use(int(found[1] or 0), device)
     return cast(Primitives, importlib.import_module("rnnlab.ops.cuda"))
 
@@ -167,7 +168,7 @@ def _for_numpy() -> _Choice:
     """Choose at the first use, because numba takes a third of a second to import."""
     asked = os.environ.get("RNNLAB_OPS", "")
     if asked not in ("", "numpy", "fused"):
-        raise ValueError(f"RNNLAB_OPS is {asked!r}, expected 'numpy' or 'fused'")
+        raise InputError(f"RNNLAB_OPS is {asked!r}, expected 'numpy' or 'fused'")
     if asked == "numpy":
         return _reference("RNNLAB_OPS asks for it")
     try:
@@ -176,7 +177,7 @@ def _for_numpy() -> _Choice:
         limit_libraries()  # among them those that numba has loaded with the first kernel
     except ModuleNotFoundError as error:
         if asked:
-            raise ImportError(f"RNNLAB_OPS is 'fused', which needs {error.name}: {_INSTALL}") from None
+            raise NotInstalledError(f"RNNLAB_OPS is 'fused', which needs {error.name}: {_INSTALL}") from None
         return _reference(f"{error.name} is not installed: {_INSTALL}")
     except ImportError as error:  # this numba does not support this NumPy, or products are wrong
         if asked:

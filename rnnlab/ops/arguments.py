@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.types import Array
 
 __all__ = ["PRIMITIVES", "Argument", "Declaration", "checked"]
@@ -94,7 +95,7 @@ class Declaration:
             for axis, (factor, name) in enumerate(argument.axes or ()):
                 if factor == 1 and name == letter:
                     return k, axis
-        raise ValueError(f"no axis has the size {letter}")
+        raise InputError(f"no axis has the size {letter}")
 
     def check(self, function: str, arrays: Mapping[str, Any]) -> None:
         """Check the arrays of one call by name; those that are missing or None are left out.
@@ -116,7 +117,7 @@ class Declaration:
             if argument.size and argument.size in sizes:
                 _check_indices(function, argument, array, sizes[argument.size])
             if argument.written and isinstance(array, np.ndarray) and not array.flags.writeable:
-                raise ValueError(f"{function}: {argument.name} is read-only, and this function writes it")
+                raise InputError(f"{function}: {argument.name} is read-only, and this function writes it")
         self._check_overlaps(function, present, arrays)
 
     def fits(self, arrays: tuple[Any, ...]) -> bool:
@@ -163,14 +164,16 @@ class Declaration:
             array = arrays[argument.name]
             if not hasattr(array, "dtype") or not hasattr(array, "shape"):
                 kind = f"{type(array).__module__}.{type(array).__name__}"
-                raise TypeError(f"{function}: {argument.name} is {kind}, expected a NumPy array")
+                raise InputTypeError(f"{function}: {argument.name} is {kind}, expected a NumPy array")
             if argument.size:
                 if array.dtype.kind not in "iu":
-                    raise TypeError(f"{function}: {argument.name} has dtype {array.dtype}, expected integers")
+                    raise InputTypeError(
+                        f"{function}: {argument.name} has dtype {array.dtype}, expected integers"
+                    )
                 continue
             if array.dtype not in _FLOATS:
                 order = "" if array.dtype.isnative else " in the other byte order"
-                raise TypeError(
+                raise InputTypeError(
                     f"{function}: {argument.name} has dtype {array.dtype.name}{order}, "
                     "expected float32 or float64; convert it with astype"
                 )
@@ -178,7 +181,7 @@ class Declaration:
                 continue
             first = first or (argument.name, array.dtype)
             if array.dtype != first[1]:
-                raise TypeError(
+                raise InputTypeError(
                     f"{function}: {argument.name} has dtype {array.dtype}, "
                     f"expected {first[1]}, the dtype of {first[0]}"
                 )
@@ -196,7 +199,7 @@ class Declaration:
                 if may_be and _identical(written, array):
                     continue
                 if np.may_share_memory(written, array) and np.shares_memory(written, array):
-                    raise ValueError(
+                    raise InputError(
                         f"{function}: {argument.name}, which is written, overlaps {other.name} in memory; "
                         "pass a copy of one of them"
                     )
@@ -226,7 +229,7 @@ def checked(function: _Function) -> _Function:
 def _parse(text: str) -> Argument:
     found = _ARGUMENT.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} declares no argument; see rnnlab.ops.arguments")
+        raise InputError(f"{text!r} declares no argument; see rnnlab.ops.arguments")
     name, written, axes, lowest, size, wide, may_be = found.groups()
     parsed = None
     if axes != "*":
@@ -244,12 +247,12 @@ def _check_shapes(function: str, present: list[Argument], arrays: Mapping[str, A
         if argument.axes is None:
             whole = whole or (argument.name, shape)
             if shape != whole[1]:
-                raise ValueError(
+                raise InputError(
                     f"{function}: {argument.name} has shape {shape}, expected {whole[1]}, "
                     f"the shape of {whole[0]}"
                 )
         elif len(shape) != len(argument.axes):
-            raise ValueError(
+            raise InputError(
                 f"{function}: {argument.name} has shape {shape}, expected {len(argument.axes)} axes, "
                 f"{_axes(argument)}"
             )
@@ -270,7 +273,7 @@ def _check_shapes(function: str, present: list[Argument], arrays: Mapping[str, A
         shape = arrays[argument.name].shape
         expected = tuple(factor * sizes.get(letter, 0) for factor, letter in argument.axes)
         if shape != expected:
-            raise ValueError(
+            raise InputError(
                 f"{function}: {argument.name} has shape {shape}, expected {_axes(argument)} = {expected}"
             )
     return sizes
@@ -285,7 +288,7 @@ def _check_indices(function: str, argument: Argument, array: Array, size: int) -
     if isinstance(array, np.ndarray) and array.size:
         least, most = int(array.min()), int(array.max())
         if (argument.lowest == 0 and least < 0) or most >= size:
-            raise IndexError(
+            raise OutOfRangeError(
                 f"{function}: {argument.name} has indices from {least} to {most}, "
                 f"expected indices from {argument.lowest} to {size - 1}"
             )

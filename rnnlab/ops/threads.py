@@ -16,6 +16,8 @@ import os
 import sys
 from typing import Any
 
+from rnnlab.errors import InputError
+
 __all__ = ["import_numba", "kernel_threads", "limit_libraries", "num_threads"]
 
 
@@ -29,7 +31,7 @@ def num_threads() -> int:
     """
     if asked := _asked():
         if not asked.isdecimal() or int(asked) < 1:
-            raise ValueError(f"RNNLAB_NUM_THREADS is {asked!r}, expected a positive integer")
+            raise InputError(f"RNNLAB_NUM_THREADS is {asked!r}, expected a positive integer")
         return int(asked)
     openmp = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if openmp.isdecimal() and int(openmp) > 0:

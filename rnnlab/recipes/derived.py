@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.options import option_annotations
 
 T = TypeVar("T", bound="Table")
@@ -78,7 +79,7 @@ def derived_from(
     """
     arguments = arguments_of(constructor)
     if unknown := set(without) - set(arguments):
-        raise ValueError(
+        raise InputError(
             f"derived_from: without has {', '.join(sorted(unknown))}; "
             f"{constructor.__name__} has {', '.join(arguments)}"
         )

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, get_args, get_type_hints
 
 from rnnlab.data.subwords import SUBWORDS
+from rnnlab.errors import InputError
 from rnnlab.metrics import METRICS
 from rnnlab.recipes.data import (
     CocoData,
@@ -140,7 +141,7 @@ class Config(_Tables):
         _check_word_vectors(self)
         for stage in self.stages():
             if stage.self_critical is not None and stage.training.monitor in _OF_SENTENCES:
-                raise ValueError(
+                raise InputError(
                     f"stage.{stage.number}.monitor is {stage.training.monitor!r}, expected a score such as "
                     "CIDEr with self_critical: the likelihood falls while the reward rises" + _MORE
                 )
@@ -182,7 +183,7 @@ class ClassificationConfig(_Tables):
         for stage in self.stages():
             if stage.training.scheduled_sampling is not None:
                 table = f"stage.{stage.number}" if self.stage else "training"
-                raise ValueError(
+                raise InputError(
                     f"{table}.scheduled_sampling is for models that write sentences, "
                     f"expected none in a recipe of data.kind {self.data.kind!r}"
                 )
@@ -242,7 +243,7 @@ def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None
     for stage in recipe.stages():
         if stage.training.monitor not in metrics:
             table = f"stage.{stage.number}" if recipe.stage else "training"
-            raise ValueError(
+            raise InputError(
                 f"{table}.monitor is {stage.training.monitor!r}, expected one of {', '.join(metrics)}{hint}"
             )
 
@@ -250,7 +251,7 @@ def _check_monitors(recipe: Any, metrics: Sequence[str], hint: str = "") -> None
 def check_translation_metrics(data: Any, evaluation: TranslationEvaluationConfig) -> None:
     """Raise ValueError if a metric is not defined for the data: CS-k is of words, not of pieces of words."""
     if "CS-k" in evaluation.metrics and getattr(data, "tokenizer", None) == SUBWORDS:
-        raise ValueError(
+        raise InputError(
             f"evaluation.metrics has 'CS-k', expected BLEU alone with data.tokenizer {SUBWORDS!r}"
         )
 
@@ -259,7 +260,7 @@ def _check_word_vectors(recipe: Any) -> None:
     """Raise ValueError if a warm start would overwrite the word vectors of files."""
     given = [key for key in recipe.model.files if getattr(recipe.model, key) is not None]
     if given and recipe.stages()[0].training.warm_start is not None:
-        raise ValueError(
+        raise InputError(
             f"model.{given[0]} is given, expected 'none' with training.warm_start: the word vectors would be "
             "overwritten by those of the warm start"
         )
@@ -268,7 +269,7 @@ def _check_word_vectors(recipe: Any) -> None:
 def _check_no_self_critical(recipe: Any) -> None:
     for stage in recipe.stages():
         if stage.self_critical is not None:
-            raise ValueError(
+            raise InputError(
                 f"stage.{stage.number}.self_critical is for models that caption images, "
                 f"expected none in a recipe of data.kind {recipe.data.kind!r}"
             )

@@ -22,13 +22,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from rnnlab.errors import InputError
 from rnnlab.options import accepts, expectation
 from rnnlab.recipes.derived import UNSET
 
 T = TypeVar("T")
 
 
-class ConfigError(ValueError):
+class ConfigError(InputError):
     """A table that does not follow its schema; the message has the source, the key, found and expected."""
 
 
@@ -45,7 +46,7 @@ class EnvPath(os.PathLike[str]):
         def value(match: re.Match[str]) -> str:
             name = match[1] or match[2]
             if name not in os.environ:
-                raise ValueError(
+                raise InputError(
                     f"path {self.text!r} needs the environment variable {name}, which is not set"
                 )
             return os.environ[name]

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from rnnlab.errors import InputError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.base import LOSS_PARTS, LOSSES
 from rnnlab.recipes.derived import UNSET, Table, arguments_of, derived_from, with_keys
@@ -140,12 +141,12 @@ def _check_self_critical(table: StageConfig, training: TrainingConfig) -> None:
     if table.self_critical is None:
         return
     if training.scheduled_sampling is not None:
-        raise ValueError(
+        raise InputError(
             "scheduled_sampling is given, expected 'none' with self_critical, which samples whole captions"
         )
     for name, weight in _given(table.losses).items():
         if weight and name not in WITHOUT_TARGETS:
-            raise ValueError(
+            raise InputError(
                 f"losses.{name} is {weight}, expected none with self_critical: it is a loss of true "
                 "captions, and there are only sampled ones"
             )
@@ -175,14 +176,14 @@ def _check_losses(losses: dict[str, float], model: Any) -> None:
     for loss in losses:
         if loss not in config or not hasattr(model, loss):
             known = [loss for loss in LOSSES if loss in config]
-            raise ValueError(
+            raise InputError(
                 f"losses has {loss}, which is no loss of {name}; it has {', '.join(known) or 'none'}"
             )
     if losses:
         type(model).from_config(config | losses)
     for loss, (part, option) in LOSS_PARTS.items():
         if losses.get(loss) and getattr(model, part) is None:
-            raise ValueError(
+            raise InputError(
                 f"losses.{loss} is {losses[loss]}, and the model lacks the parameters of that loss: set "
                 f"model.{option}, which gives them to the model of all stages"
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
+from rnnlab.errors import InputError
 from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.metrics import METRICS, Metric, TranslationMetric
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
@@ -243,13 +244,13 @@ class DecodingConfig:
     def __post_init__(self) -> None:
         most = self.beam_size if self.method == "beam" else 1
         if self.n_best > most:
-            raise ValueError(f"n_best is {self.n_best}, but {self.method} search finds at most {most}")
+            raise InputError(f"n_best is {self.n_best}, but {self.method} search finds at most {most}")
         if self.min_length > self.max_length:
-            raise ValueError(
+            raise InputError(
                 f"min_length is {self.min_length}, expected at most {self.max_length}, max_length"
             )
         if self.beam_size % self.num_groups:
-            raise ValueError(
+            raise InputError(
                 f"num_groups is {self.num_groups}, expected a divisor of {self.beam_size}, beam_size"
             )
 

@@ -12,6 +12,7 @@ from rnnlab.data import CaptionData
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.images import named_image
 from rnnlab.decoding import Hypothesis
+from rnnlab.errors import InputError
 from rnnlab.files import atomic_write
 from rnnlab.tasks.captioning import written
 
@@ -95,5 +96,5 @@ def attended_words(caption: Hypothesis, data: CaptionData | CaptionInputs) -> tu
         If the caption has no alignment.
     """
     if caption.alignment is None:
-        raise ValueError("attended_words: the caption has no alignment, expected one of a model that attends")
+        raise InputError("attended_words: the caption has no alignment, expected one of a model that attends")
     return data.vocabulary.decode(caption.tokens).split(), caption.alignment[: len(caption.tokens)]

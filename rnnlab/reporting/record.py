@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.reading import load_json, text_lines
 from rnnlab.recipes.recipe import ConfigError, recipe_from_dict
 from rnnlab.tasks import task_of
@@ -165,7 +166,7 @@ def read_records(directories: Sequence[str | os.PathLike[str]]) -> list[Record]:
     resolved = [path.resolve() for path in paths]
     for path, real in zip(paths, resolved, strict=True):
         if resolved.count(real) > 1:
-            raise ValueError(f"{path} is given twice, expected different runs")
+            raise InputError(f"{path} is given twice, expected different runs")
     names = [real.name for real in resolved]
     return [
         _read(path, real.name if names.count(real.name) == 1 else str(path))

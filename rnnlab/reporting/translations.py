@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from rnnlab import plots
+from rnnlab.errors import InputError
 from rnnlab.files import atomic_write
 from rnnlab.tasks.translation import Evaluation, Translation
 from rnnlab.types import Array
@@ -75,7 +76,7 @@ def aligned_words(source: Sequence[str], found: Translation) -> Alignment:
     """
     weights = found.hypothesis.alignment
     if weights is None:
-        raise ValueError("aligned_words: the translation has no alignment, expected one with alignments=True")
+        raise InputError("aligned_words: the translation has no alignment, expected one with alignments=True")
     return Alignment(
         [*found.words, *(["<END>"] if found.hypothesis.finished else [])], [*source, "<END>"], weights
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from rnnlab.decoding.search import attends
+from rnnlab.errors import InputError
 from rnnlab.ops import ops_on
 from rnnlab.recipes.recipe import DecodingConfig
 from rnnlab.runs import Run
@@ -56,7 +57,7 @@ class Answerer:
             If the width is not from 1 to ``widest_beam``, or the groups do not divide it.
         """
         if not 1 <= beam_size <= self.widest_beam:
-            raise ValueError(f"the beam width is {beam_size}, expected 1 to {self.widest_beam}")
+            raise InputError(f"the beam width is {beam_size}, expected 1 to {self.widest_beam}")
         options = replace(self.decoding, method="beam", beam_size=beam_size, n_best=beam_size)
         return self._thread.submit(act, options).result()
 

@@ -15,6 +15,7 @@ from typing import Any
 import gradio as gr
 
 from rnnlab.data.images import data_url
+from rnnlab.errors import InputTypeError
 from rnnlab.recipes.recipe import HabeasTable
 from rnnlab.serving.answerer import Answerer
 from rnnlab.serving.captioning import PhotographCaptioner, PictureCaptioner
@@ -46,7 +47,7 @@ def page_of(answerer: Answerer) -> gr.Blocks:
         return _picture_page(answerer)
     if isinstance(answerer, Translator):
         return _text_page(answerer)
-    raise TypeError(f"page_of: answerer is a {type(answerer).__name__}, and there is no page for it")
+    raise InputTypeError(f"page_of: answerer is a {type(answerer).__name__}, and there is no page for it")
 
 
 def _photograph_page(captioner: PhotographCaptioner) -> gr.Blocks:

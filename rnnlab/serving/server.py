@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 
+from rnnlab.errors import NotInstalledError
 from rnnlab.serving.answerer import Answerer
 
 _FIRST_PORT = 7860
@@ -26,7 +27,7 @@ def require_gradio() -> None:
         If it is not. The message says how to install it.
     """
     if find_spec("gradio") is None:
-        raise ImportError('serving a run needs Gradio: pip install "rnnlab[serve]"')
+        raise NotInstalledError('serving a run needs Gradio: pip install "rnnlab[serve]"')
 
 
 def listen(host: str, port: int | None = None) -> socket.socket:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rnnlab.errors import InputError
 from rnnlab.reporting.translations import Alignment, aligned_words
 from rnnlab.serving.answerer import Answerer
 from rnnlab.tasks.translation import translate
@@ -33,9 +34,9 @@ class Translator(Answerer):
         model, inputs = self.run.model, self.run.inputs
         words = inputs.tokenize(text)
         if not words:
-            raise ValueError("there is no text to translate: write some first")
+            raise InputError("there is no text to translate: write some first")
         if len(words) > _MOST_WORDS:
-            raise ValueError(f"the text has {len(words):,} words, expected at most {_MOST_WORDS:,}")
+            raise InputError(f"the text has {len(words):,} words, expected at most {_MOST_WORDS:,}")
         (found,) = self.search(
             lambda options: translate(model, [words], options, alignments=self.attends), beam_size
         )

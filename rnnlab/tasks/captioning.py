@@ -23,6 +23,7 @@ from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.data.joint import JointCaptionData, JointCaptionInputs
 from rnnlab.decoding import Ensemble, Hypothesis
 from rnnlab.decoding.ensemble import Average
+from rnnlab.errors import InputError
 from rnnlab.metrics import (
     CAPTION_SCORERS,
     METRICS,
@@ -281,12 +282,12 @@ def check_features(config: Config, data: CaptionData) -> None:
     """
     attention, shape = config.model.attention, data.feature_shape
     if attention is not None and len(shape) < 2:
-        raise ValueError(
+        raise InputError(
             f"model.attention is {attention!r}, and data.features has one vector of shape {shape} for each "
             "image, expected a grid (regions, D): set data.features to local ones, or remove model.attention"
         )
     if attention is None and len(shape) > 1:
-        raise ValueError(
+        raise InputError(
             f"data.features has a grid of shape {shape} for each image, and model.attention is not set, "
             "expected one vector (D,): set model.attention, or data.features to one vector for each image"
         )
@@ -306,7 +307,7 @@ def _perplexity(data: CaptionData, model: CaptioningRNN, split: str, count: int,
     """The perplexity of the captions of the first ``count`` images of a split."""
     captions = np.flatnonzero(data.split(split).image_idxs < count)
     if not captions.size:
-        raise ValueError(
+        raise InputError(
             f"max_images: found no captions of the first {count} images of {split}, expected at least one"
         )
     batches = np.split(captions, range(size, captions.size, size))

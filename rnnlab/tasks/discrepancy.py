@@ -10,6 +10,7 @@ import numpy as np
 from rnnlab.data import CaptionData, ParallelData
 from rnnlab.data.parallel import pad
 from rnnlab.decoding import Hypothesis
+from rnnlab.errors import InputError
 from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 from rnnlab.models import CaptioningRNN, Seq2Seq
 from rnnlab.recipes.recipe import Config, TranslationConfig
@@ -68,7 +69,7 @@ def discrepancy(
     """
     indices = _examples(data, split)[:first]
     if not indices.size:
-        raise ValueError(f"discrepancy: {split} is empty, expected at least one sentence")
+        raise InputError(f"discrepancy: {split} is empty, expected at least one sentence")
     options = replace(config.decoding, method="greedy", n_best=1)
     size, teacher_forced, free_running = config.training.batch_size, [], []
     for some in np.split(indices, range(size, indices.size, size)):

@@ -7,6 +7,7 @@ from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
 from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.errors import InputError
 from rnnlab.training.compatibility import check_words
 
 
@@ -66,7 +67,7 @@ def check_same(members: Sequence[Member], name: str, value_of: Callable[[Any], A
     for member in others:
         found = value_of(member.inputs)
         if found != expected:
-            raise ValueError(
+            raise InputError(
                 f"{member.name}: {name}: found {shortened(found)}, expected {shortened(expected)} as "
                 f"{first.name}: the models of an ensemble read the same inputs"
             )
@@ -98,7 +99,7 @@ def check_same_splits(members: Sequence[Member], things: str, same: Callable[[An
         for name, expected in first.data.splits.items():
             found = member.data.splits.get(name)
             if name != "train" and (found is None or not same(found, expected)):
-                raise ValueError(
+                raise InputError(
                     f"{member.name}: data: found {'no' if found is None else 'another'} split {name}, "
                     f"expected that of {first.name}: the models of an ensemble read the same {things}"
                 )

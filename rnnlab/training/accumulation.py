@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError
+
 Batch = tuple[Any, ...]
 
 
@@ -28,7 +30,7 @@ def num_examples(batch: Batch) -> int:
     lengths = {len(array) for array in _arrays(batch)}
     if len(lengths) != 1:
         found = ", ".join(map(str, sorted(lengths))) or "none"
-        raise ValueError(f"the lengths of the arrays of a batch are {found}, expected one, of its examples")
+        raise InputError(f"the lengths of the arrays of a batch are {found}, expected one, of its examples")
     return lengths.pop()
 
 

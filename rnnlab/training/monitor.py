@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from rnnlab.errors import InputError
 from rnnlab.options import Mode
 from rnnlab.training.nonfinite import NonFiniteError
 
@@ -43,7 +44,7 @@ def mode_of(monitor: str, mode: Mode | None = None) -> Mode:
     if mode is not None:
         return mode
     if monitor not in MODES:
-        raise ValueError(
+        raise InputError(
             f"monitor is {monitor!r}, which is none of {', '.join(MODES)}: set monitor_mode to 'min' if a "
             "smaller value is better, else to 'max'"
         )
@@ -91,7 +92,7 @@ class Monitor:
             If it is NaN or infinite.
         """
         if self.name not in metrics:
-            raise ValueError(
+            raise InputError(
                 f"monitor is {self.name!r}, but evaluate returned {', '.join(metrics) or 'nothing'}"
             )
         value = metrics[self.name]

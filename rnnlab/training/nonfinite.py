@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rnnlab.errors import RnnlabError
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 
 
-class NonFiniteError(FloatingPointError):
+class NonFiniteError(RnnlabError, FloatingPointError):
     """A loss, a gradient, a parameter or a metric became NaN or infinite.
 
     Attributes

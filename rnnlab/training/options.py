@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import check_options
 from rnnlab.training.monitor import mode_of
 from rnnlab.training.optim import make_update_rule
@@ -84,7 +85,7 @@ def with_changes(
     for name in changes:
         if name not in CHANGEABLE:
             changeable = ", ".join((*CHANGEABLE, "learning_rate"))
-            raise ValueError(f"resume: {name} cannot change within a run, only {changeable} can")
+            raise InputError(f"resume: {name} cannot change within a run, only {changeable} can")
     changed = {**options, **changes}
     if learning_rate is not None:
         changed["optim_config"] = {**options["optim_config"], "learning_rate": learning_rate}
@@ -95,7 +96,7 @@ def check_interface(argument: str, value: Any, names: tuple[str, ...]) -> None:
     """Raise TypeError unless ``value`` has these attributes."""
     missing = [name for name in names if not hasattr(value, name)]
     if missing:
-        raise TypeError(
+        raise InputTypeError(
             f"Solver: {argument} is a {type(value).__name__} without {', '.join(missing)}; "
             f"expected an object that has {', '.join(names)}"
         )
@@ -106,7 +107,7 @@ def as_json(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
     try:
         return json.loads(json.dumps(config))
     except (TypeError, ValueError) as error:
-        raise TypeError(f"Solver: config is nothing that JSON can hold: {error}") from None
+        raise InputTypeError(f"Solver: config is nothing that JSON can hold: {error}") from None
 
 
 def _plain(value: Any) -> Any:

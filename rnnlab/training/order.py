@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.training.protocols import Data
 
 
@@ -44,9 +45,9 @@ class DataOrder:
         self._rng.bit_generator.state = self._before_epoch
         batches = self._data.epoch("train", self._batch_size, self._rng)
         if not batches:
-            raise ValueError("the data's 'train' split has no examples")
+            raise InputError("the data's 'train' split has no examples")
         if self._num_batches not in (None, len(batches)):
-            raise ValueError(
+            raise InputError(
                 f"the data's 'train' split has {len(batches)} batches of {self._batch_size}, expected "
                 f"{self._num_batches} as when the run was saved: the data are not the same"
             )
@@ -85,7 +86,7 @@ class DataOrder:
         epoch, batch, num_batches = state["epoch"], state["batch"], state["num_batches"]
         most = 0 if num_batches is None else num_batches
         if not (epoch >= 0 and 0 <= batch <= most):
-            raise ValueError(f"order: epoch {epoch}, batch {batch} of {num_batches}")
+            raise InputError(f"order: epoch {epoch}, batch {batch} of {num_batches}")
         np.random.default_rng().bit_generator.state = state["generator"]  # ValueError unless it is a state
         self.epoch, self.batch, self._num_batches = epoch, batch, num_batches
         self._before_epoch = state["generator"]

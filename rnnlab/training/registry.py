@@ -7,6 +7,8 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from rnnlab.errors import InputError, InputTypeError
+
 T = TypeVar("T")
 
 
@@ -54,9 +56,9 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             If it is not a class, or lacks a member of the contract.
         """
         if not isinstance(name, str) or not name or ":" in name:
-            raise ValueError(f"register: name is {name!r}, expected a string without a colon")
+            raise InputError(f"register: name is {name!r}, expected a string without a colon")
         if name in self._built_in:
-            raise ValueError(f"register: {self._argument} {name!r} is built in, choose another name")
+            raise InputError(f"register: {self._argument} {name!r} is built in, choose another name")
         self._check(repr(name), entry)
         self._classes[name] = entry
 
@@ -74,7 +76,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             return self._classes[name]
         if not isinstance(name, str) or ":" not in name:
             close = difflib.get_close_matches(str(name), self._classes, n=1)
-            raise ValueError(
+            raise InputError(
                 f"{self._argument} is {name!r}, expected one of {', '.join(self._classes)} "
                 "or 'package.module:Object'" + (f"; did you mean {close[0]}?" if close else "")
             )
@@ -82,7 +84,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         try:
             entry = getattr(importlib.import_module(module), attribute)
         except (ImportError, ValueError, AttributeError) as error:
-            raise ValueError(
+            raise InputError(
                 f"{self._argument} is {name!r}, but {error}; install the package or add its folder to "
                 "PYTHONPATH"
             ) from error
@@ -91,12 +93,14 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
     def _check(self, name: str, entry: Any) -> None:
         if not isinstance(entry, type):
-            raise TypeError(f"{self._argument} {name}: found {entry!r}, expected a class")
+            raise InputTypeError(f"{self._argument} {name}: found {entry!r}, expected a class")
         if abstract := sorted(getattr(entry, "__abstractmethods__", ())):
-            raise TypeError(f"{self._argument} {name}: {entry.__name__} has to define {', '.join(abstract)}")
+            raise InputTypeError(
+                f"{self._argument} {name}: {entry.__name__} has to define {', '.join(abstract)}"
+            )
         missing = [member for member in self._required if not hasattr(entry, member)]
         if missing:
-            raise TypeError(
+            raise InputTypeError(
                 f"{self._argument} {name}: {entry.__name__} has no {', '.join(missing)}, expected all of "
                 f"{', '.join(self._required)}; {self._contract} describes them"
             )

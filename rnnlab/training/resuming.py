@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rnnlab.errors import InputError
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint
 from rnnlab.training.compatibility import check_data, check_model
 from rnnlab.training.previous import or_previous
@@ -30,10 +31,10 @@ def load_saved_run(
         if name not in checkpoint.solver:
             raise CheckpointError(path, f"solver: {name}", "nothing", "the state of a training run")
     if checkpoint.solver["own_evaluate"] and evaluate is None:
-        raise ValueError("resume: this run was evaluated by a function of its own, pass it as evaluate")
+        raise InputError("resume: this run was evaluated by a function of its own, pass it as evaluate")
     saved, given = checkpoint.solver.get("objective"), None if objective is None else objective.config()
     if saved != given:
-        raise ValueError(f"resume: objective is {given}, and this run has {saved}: pass the same")
+        raise InputError(f"resume: objective is {given}, and this run has {saved}: pass the same")
     check_model(path, checkpoint, model)
     check_data(path, checkpoint, data, same=True)
     return checkpoint

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
+from rnnlab.errors import InputError
 from rnnlab.options import Count, NotNegative, Range, Stored, accepts, expectation
 from rnnlab.training.configured import Configured, make
 from rnnlab.training.registry import Registry
@@ -244,7 +245,7 @@ class OwnSchedule(Schedule):
         """
         factor = self._function(iteration, epoch)
         if not accepts(NotNegative, factor):
-            raise ValueError(
+            raise InputError(
                 f"schedule: {_name_of(self._function)} returned {factor!r} in iteration {iteration} of epoch "
                 f"{epoch}, expected {expectation(NotNegative)}"
             )
@@ -320,10 +321,10 @@ def same_schedule(
     name = (saved or {}).get("name")
     if saved is not None and name == OwnSchedule.name:
         if function is None:
-            raise ValueError(f"resume: the schedule of this run is the function {saved['function']}, pass it")
+            raise InputError(f"resume: the schedule of this run is the function {saved['function']}, pass it")
         return function
     if function is not None:
-        raise ValueError(f"resume: schedule is given, but the schedule of this run is {name}")
+        raise InputError(f"resume: schedule is given, but the schedule of this run is {name}")
     return saved
 
 

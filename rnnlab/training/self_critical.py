@@ -29,6 +29,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from rnnlab.decoding import Hypothesis, greedy, sample
+from rnnlab.errors import InputError
 from rnnlab.layers import dropout_forward
 from rnnlab.models.base import LOSSES
 from rnnlab.options import Count, Probability, check_options
@@ -106,7 +107,7 @@ class SelfCritical:
         for name in LOSSES:
             weight = getattr(model, name, 0)
             if weight and name not in WITHOUT_TARGETS:
-                raise ValueError(
+                raise InputError(
                     f"SelfCritical: the model's {name} is {weight}, expected 0: it is a loss of true "
                     "sentences, and there are only sampled ones"
                 )
@@ -173,7 +174,7 @@ class SelfCritical:
     def _rewards(self, sources: Array, tokens: Array, lengths: Array) -> np.ndarray:
         rewards = np.asarray(self.reward(sources, tokens, lengths), np.float64)
         if rewards.shape != (len(tokens),):
-            raise ValueError(
+            raise InputError(
                 f"SelfCritical: reward returned the shape {rewards.shape}, expected (M,) = {(len(tokens),)}"
             )
         if not np.isfinite(rewards).all():
@@ -202,7 +203,7 @@ class SelfCritical:
 def check_baseline(baseline: str, samples: int) -> None:
     """Raise ValueError if there are too few samples for a baseline."""
     if baseline == "mean" and samples < 2:
-        raise ValueError(
+        raise InputError(
             f"samples is {samples}, expected at least 2 with baseline 'mean', the mean of a source's other "
             "samples; baseline 'greedy' needs only 1"
         )

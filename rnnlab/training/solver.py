@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.files import WriteError
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, Mode, Natural, NotNegative, Positive, UpdateRuleName
@@ -227,7 +228,7 @@ class Solver:
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor)
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
-            raise ValueError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
+            raise InputError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
         self._config, self._own_evaluate = as_json(config), evaluate is not None
         self._storage: Storage = InMemory(model, self.options)
         if run_dir is not None:
@@ -303,7 +304,7 @@ class Solver:
         solver._keep_in(run)
         solver._state.load(run.last, checkpoint, model.params.flat)
         if len(solver.history) > solver.options.num_epochs:
-            raise ValueError(
+            raise InputError(
                 f"resume: num_epochs is {solver.options.num_epochs}, "
                 f"but {run.path} has {len(solver.history)} epochs already; a larger number trains on"
             )

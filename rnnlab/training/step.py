@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import device_of, ops_on
 from rnnlab.training.accumulation import balanced, parts_of
 from rnnlab.training.distributed import Communicator, OneProcess
@@ -32,13 +33,13 @@ def _check_takes(model: Model, keyword: str, reason: str) -> None:
     """Raise TypeError if the model's loss does not take a keyword, which is needed for this reason."""
     arguments = inspect.signature(model.loss).parameters
     if keyword not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
-        raise TypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
+        raise InputTypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
 
 
 def check_objective(model: Model, options: Options, objective: Objective) -> None:
     """Raise ValueError or TypeError if a model cannot be trained for an objective."""
     if options.scheduled_sampling is not None:
-        raise ValueError(
+        raise InputError(
             "scheduled_sampling is given, expected none with an objective, which samples whole sentences"
         )
     objective.check(model)
@@ -47,7 +48,7 @@ def check_objective(model: Model, options: Options, objective: Objective) -> Non
 def check_device_of_graphs(device: str) -> None:
     """Raise ValueError if steps cannot be launched as CUDA graphs there."""
     if device == "cpu":
-        raise ValueError(
+        raise InputError(
             "graphs is true, but the model is on the CPU: CUDA graphs need a GPU, as device='gpu'; a run "
             "that had them resumes without them with graphs=False"
         )
@@ -57,25 +58,25 @@ def check_graphs(model: Model, options: Options) -> None:
     """Raise ValueError or TypeError if the steps of a model cannot be launched as CUDA graphs."""
     check_device_of_graphs(device_of(model.params.flat))
     if not runs_on_device(make_update_rule(options.update_rule, options.optim_config)):
-        raise ValueError(
+        raise InputError(
             f"graphs is true, but update_rule is {options.update_rule!r}: only built-in rules take their "
             "learning rate from the device, set graphs=False"
         )
     if options.scheduled_sampling is not None:
-        raise ValueError(
+        raise InputError(
             "graphs is true, but scheduled_sampling is given, which reads the model's words back"
         )
     missing = [name for name in ("padded", "padded_loss", "prefetch_padded") if not hasattr(model, name)]
     if missing:
-        raise TypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")
+        raise InputTypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")
 
 
 def check_ranks(size: int, device: str, objective: str | None) -> None:
     """Raise ValueError if several ranks cannot train on a device, or for the objective of this name."""
     if device != "cpu":
-        raise ValueError(f"communicator has {size} ranks, and device is {device}: they train on CPUs only")
+        raise InputError(f"communicator has {size} ranks, and device is {device}: they train on CPUs only")
     if objective is not None:
-        raise ValueError(
+        raise InputError(
             f"communicator has {size} ranks, and the objective is {objective}: train for it in one process"
         )
 

@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast
 
+from rnnlab.errors import InputError
 from rnnlab.ops import ops_for
 from rnnlab.options import Positive
 from rnnlab.training.configured import Configured
@@ -161,11 +162,11 @@ class UpdateRule(Configured, ABC):
         """
         names = self.slots if state.get("steps") else ()
         if set(state) != {"steps", *names}:
-            raise ValueError(f"state has {', '.join(state)}, expected {', '.join(('steps', *names))}")
+            raise InputError(f"state has {', '.join(state)}, expected {', '.join(('steps', *names))}")
         for name in names:
             found = state[name]
             if found.shape != w.shape or found.dtype != w.dtype:
-                raise ValueError(
+                raise InputError(
                     f"{name} is {found.dtype} of shape {found.shape}, expected {w.dtype} of shape {w.shape}"
                 )
         ops = ops_for(w)
@@ -178,14 +179,14 @@ class UpdateRule(Configured, ABC):
         """Compare the arrays of a step with each other and with the state."""
         name = f"{type(self).__name__}.step"
         if w.ndim != 1:
-            raise ValueError(f"{name}: w has shape {w.shape}, expected (P,): use w.reshape(-1)")
+            raise InputError(f"{name}: w has shape {w.shape}, expected (P,): use w.reshape(-1)")
         for label, array in (("dw", dw), *self._arrays.items()):
             if array.shape == w.shape and array.dtype == w.dtype:
                 continue
             found = f"{array.dtype} of shape {array.shape}"
             if label == "dw":
-                raise ValueError(f"{name}: dw is {found}, expected {w.dtype} of shape {w.shape} as w")
-            raise ValueError(
+                raise InputError(f"{name}: dw is {found}, expected {w.dtype} of shape {w.shape} as w")
+            raise InputError(
                 f"{name}: w is {w.dtype} of shape {w.shape}, but the state {label} is {found}; "
                 "make a rule for each array of parameters"
             )

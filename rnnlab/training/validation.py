@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rnnlab.errors import InputError
 from rnnlab.training.protocols import Data, Model
 
 Evaluate = Callable[[Any], Mapping[str, float]]
@@ -25,7 +26,7 @@ def validation_loss(model: Model, data: Data, batch_size: int, split: str = "val
         nats += batch_nats
         tokens += batch_tokens
     if tokens == 0:
-        raise ValueError(f"validation_loss: split {split!r} has no tokens")
+        raise InputError(f"validation_loss: split {split!r} has no tokens")
     loss = nats / tokens
     return {f"{split}_loss": loss, f"{split}_perplexity": math.exp(loss) if loss < 700 else math.inf}
 
@@ -41,7 +42,7 @@ def default_evaluate(data: Data, batch_size: int, monitor: str) -> Evaluate | No
     if "val" not in data.splits or not data.epoch("val", batch_size, None):
         return None
     if monitor not in ("val_loss", "val_perplexity"):
-        raise ValueError(
+        raise InputError(
             f"Solver: monitor is {monitor!r}, expected val_loss or val_perplexity, "
             "or the argument evaluate, a function that returns it"
         )

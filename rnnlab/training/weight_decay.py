@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from rnnlab.errors import InputError
 from rnnlab.ops import ops_for
 from rnnlab.options import NotNegative, accepts, expectation
 from rnnlab.parameters import Parameters
@@ -55,7 +56,7 @@ class WeightDecay:
         patterns = weight_decay if isinstance(weight_decay, Mapping) else {}
         for pattern in patterns:
             if not matching(params, [pattern]):
-                raise ValueError(f"weight_decay has {pattern!r}, which matches none of {', '.join(params)}")
+                raise InputError(f"weight_decay has {pattern!r}, which matches none of {', '.join(params)}")
         for name in trained.names:
             if isinstance(weight_decay, Mapping):
                 decay = next((patterns[each] for each in patterns if matching([name], [each])), 0.0)
@@ -87,9 +88,9 @@ def check_weight_decay(weight_decay: Decays, rule: Rule) -> None:
         return
     for pattern, decay in weight_decay.items() if isinstance(weight_decay, Mapping) else ():
         if not accepts(NotNegative, decay):
-            raise ValueError(f"weight_decay[{pattern!r}] is {decay!r}, expected {expectation(NotNegative)}")
+            raise InputError(f"weight_decay[{pattern!r}] is {decay!r}, expected {expectation(NotNegative)}")
     if hasattr(rule, "weight_decay"):
-        raise ValueError(
+        raise InputError(
             f"weight_decay is given, but the update rule has optim_config.weight_decay {rule.weight_decay:g} "
             "for all parameters: set update_rule to 'adam', which with weight_decay is AdamW"
         )

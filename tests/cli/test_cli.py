@@ -1,11 +1,10 @@
 """The exit status and the error messages of all commands."""
 
-import importlib
-import importlib.util
-
 import pytest
 
+import rnnlab
 from rnnlab import cli, runs
+from rnnlab.errors import InputError, NotInstalledError, RnnlabError
 
 
 def test_an_interrupted_command_ends_quietly(run, capsys, monkeypatch):
@@ -93,26 +92,48 @@ def test_what_cannot_be_written_is_found_before_the_work(
     assert f"{argument} {taken} cannot be written: {taken.parent} is a file, expected a folder\n" in error
 
 
-@pytest.mark.parametrize("error", [TypeError, KeyError, IndexError, ZeroDivisionError, AttributeError])
-def test_a_bug_shows_its_traceback(error, run, monkeypatch):
+@pytest.mark.parametrize(
+    "error", [TypeError, ValueError, KeyError, IndexError, ImportError, ZeroDivisionError]
+)
+def test_a_bug_shows_its_traceback_and_how_to_report_it(error, run, monkeypatch):
     def fail(*_, **__):
-        raise error("ours")
+        raise error("not ours")
 
     monkeypatch.setattr(runs, "load_run", fail)
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         cli.main(["caption", str(run), "val"])
+    (note,) = caught.value.__notes__
+    assert "This is a bug of rnnlab" in note
+    assert f"rnnlab {rnnlab.__version__}, Python 3." in note
 
 
-def test_an_import_that_fails_is_a_bug_and_a_missing_extra_is_not(run, monkeypatch, capsys):
-    def missing(*_, **__):
-        raise ImportError("needs scikit-learn: pip install ...")
+@pytest.mark.parametrize("error", [RnnlabError, InputError, NotInstalledError, OSError, MemoryError])
+def test_what_the_user_can_mend_is_one_line(error, run, monkeypatch, capsys):
+    def fail(*_, **__):
+        raise error("yours to mend")
 
-    monkeypatch.setattr(runs, "load_run", missing)
+    monkeypatch.setattr(runs, "load_run", fail)
     assert cli.main(["caption", str(run), "val"]) == 2
-    assert "needs scikit-learn" in capsys.readouterr().err
-    monkeypatch.setattr(runs, "load_run", lambda *_, **__: importlib.import_module("rnnlab.nothing"))
-    with pytest.raises(ModuleNotFoundError):
-        cli.main(["caption", str(run), "val"])
+    assert capsys.readouterr().err == "rnnlab caption: yours to mend\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["train", "shapes", "--graph", "x", "--epoc"], "train"),
+        (["train", "shapes", "surplus"], "train"),
+        (["train", "shapes", "--epochs", "0"], "train"),
+        (["data", "prepare", "--surplus"], "data prepare"),
+        (["course", "grade", "folder", "--surplus"], "course grade"),
+        (["recipes", "keys", "shapes"], "recipes keys"),
+    ],
+)
+def test_a_wrong_command_line_shows_the_usage_of_its_command(arguments, command, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(arguments)
+    error = capsys.readouterr().err
+    assert error.startswith(f"usage: rnnlab {command} ")
+    assert f"\nrnnlab {command}: error: " in error
 
 
 def test_traceback_on_request(run):

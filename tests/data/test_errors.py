@@ -1,6 +1,6 @@
 import pytest
 
-from rnnlab.data.errors import MissingDataError
+from rnnlab.errors import MissingDataError
 
 
 def test_it_is_a_key_error_and_a_value_error_whose_text_is_its_message():

@@ -11,8 +11,8 @@ import pytest
 
 from rnnlab import cli, metrics, runs
 from rnnlab.data import CaptionData, write_shapes
-from rnnlab.data.errors import MissingDataError
 from rnnlab.data.lazy import LazyFeatures
+from rnnlab.errors import MissingDataError
 from rnnlab.metrics import JavaError
 from rnnlab.recipes.recipe import Config, DecodingConfig, EvaluationConfig, load_config
 from rnnlab.tasks.captioning import Captioning

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
 from rnnlab.course.source_notebook import without_hidden_tests
+from rnnlab.errors import InputError, NotInstalledError
 from rnnlab.files import atomic_write
 
 __all__ = ["require_gradebook", "write_feedback"]
@@ -129,9 +130,9 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
 def require_gradebook(course: Path) -> None:
     """Raise ImportError without nbgrader, and ValueError if a course has no gradebook."""
     if find_spec("nbgrader") is None:
-        raise ImportError('feedback needs nbgrader: pip install "rnnlab[course]"')
+        raise NotInstalledError('feedback needs nbgrader: pip install "rnnlab[course]"')
     if not (course / "gradebook.db").exists():
-        raise ValueError(f"{course} has no gradebook.db, expected what `rnnlab course release` writes")
+        raise InputError(f"{course} has no gradebook.db, expected what `rnnlab course release` writes")
 
 
 def _write_pages(course: Path, assignment: str, students: Sequence[str], jobs: int) -> None:

@@ -15,6 +15,7 @@ from rnnlab.course.grading.process import Limits, StudentProcess
 from rnnlab.course.grading.submission import BadSubmission, helpers, read_submission
 from rnnlab.course.grading.suspicions import suspicions_of_code
 from rnnlab.course.notebook_cells import CourseNotebook, read_notebook
+from rnnlab.errors import InputError
 
 __all__ = ["SubmittedFile", "find_submissions", "grade_submission", "grade_submissions"]
 
@@ -60,14 +61,14 @@ def find_submissions(submitted: Path, sources: Path) -> tuple[list[SubmittedFile
     """
     notebooks = {path.parent.name: path for path in sorted(sources.glob("*/*.ipynb"))}
     if not notebooks:
-        raise ValueError(
+        raise InputError(
             f"{sources} has no ASSIGNMENT/NOTEBOOK.ipynb, expected what `rnnlab course release` writes; "
             "SUBMITTED is the folder `submitted` beside it"
         )
     students = [path for path in _listed(submitted) if path.is_dir()]
     handed_in = [name for name in notebooks if any((student / name).is_dir() for student in students)]
     if not handed_in:
-        raise ValueError(
+        raise InputError(
             f"{submitted} has no STUDENT/ASSIGNMENT folder, expected assignments among {', '.join(notebooks)}"
         )
     found, others = [], [path for path in _listed(submitted) if path not in students]

@@ -16,6 +16,7 @@ from typing import IO, Any, BinaryIO, NoReturn, Self
 
 from rnnlab.course.grading import sandbox
 from rnnlab.course.grading.sandbox import wire
+from rnnlab.errors import InputError
 
 _MOST_REPLY = 64 << 20  # bytes
 # The sandbox's modules as a package of their own: without rnnlab around it.
@@ -54,7 +55,7 @@ class Limits:
         for name, least in (("seconds", 0.1), ("megabytes", 300), ("output_bytes", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-                raise ValueError(f"Limits: {name} is {value!r}, expected a number of at least {least}")
+                raise InputError(f"Limits: {name} is {value!r}, expected a number of at least {least}")
 
 
 class Stopped(Exception):

@@ -13,6 +13,7 @@ from typing import Any
 from rnnlab.course.exercises import EXERCISES
 from rnnlab.course.notebook_cells import CourseNotebook
 from rnnlab.course.source_notebook import without_hidden_tests
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.limits import NOTEBOOK_BYTES
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 
-class BadSubmission(ValueError):
+class BadSubmission(InputError):
     """The file cannot be graded at all."""
 
 
@@ -152,7 +153,7 @@ def _cells(path: Path) -> Sequence[Mapping[str, Any]]:
         cells = content["cells"]
         for cell in cells:
             if not isinstance(cell.get("metadata", {}), dict):
-                raise TypeError("metadata of a cell is not an object")
+                raise InputTypeError("metadata of a cell is not an object")
             _text(cell)
     except FileNotFoundError:
         others = [each.relative_to(path.parent) for each in sorted(path.parent.rglob("*.ipynb"))]

@@ -15,6 +15,7 @@ from rnnlab.data.photographs.graphs import Graph, vision_module
 from rnnlab.data.photographs.preprocessing import PIXEL_SCALES, Preprocessing
 from rnnlab.data.photographs.reading import read_photograph
 from rnnlab.data.projection import Projection
+from rnnlab.errors import InputError
 from rnnlab.reading import PathLike, mismatch
 
 BATCH_SIZE = 32  # photographs
@@ -65,7 +66,7 @@ def choose_encoding(
     if pixels is None:
         pixels = graph.pixels()
     if pixels not in PIXEL_SCALES:
-        raise ValueError(f"pixels is {pixels!r}, expected one of {', '.join(PIXEL_SCALES)}")
+        raise InputError(f"pixels is {pixels!r}, expected one of {', '.join(PIXEL_SCALES)}")
     mean, scale = PIXEL_SCALES[pixels]
     settings = {"mean": mean, "scale": scale, **_fitting_input(graph), **preprocessing}
     return ImageEncoding(
@@ -183,7 +184,7 @@ class ImageEncoder:
         try:
             return projection.apply(features)
         except ValueError as error:
-            raise ValueError(f"{self._where}: layer {self.encoding.layer}: {error}") from None
+            raise InputError(f"{self._where}: layer {self.encoding.layer}: {error}") from None
 
 
 def _session(graph: Graph, layer: str) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 
 from rnnlab.data.photographs.preprocessing import Preprocessing
 from rnnlab.data.projection import Projection, projection_in
+from rnnlab.errors import InputError
 from rnnlab.hdf5_objects import open_hdf5, read_attribute
 from rnnlab.reading import PathLike, mismatch
 
@@ -58,10 +59,10 @@ class ImageEncoding:
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
-            raise ValueError(f"dtype is {self.dtype!r}, expected {' or '.join(DTYPES)}")
+            raise InputError(f"dtype is {self.dtype!r}, expected {' or '.join(DTYPES)}")
         for name, kind in (("sha256", str), ("layer", str), ("grid", bool)):
             if not isinstance(getattr(self, name), kind):
-                raise ValueError(f"{name} is {getattr(self, name)!r}, expected a {kind.__name__}")
+                raise InputError(f"{name} is {getattr(self, name)!r}, expected a {kind.__name__}")
 
     def settings(self) -> dict[str, Any]:
         """All fields but ``path`` and ``projection``, as JSON can hold them."""

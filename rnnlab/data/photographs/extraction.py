@@ -15,6 +15,7 @@ from rnnlab.data.photographs.encoder import BATCH_SIZE, ImageEncoder
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.photographs.parts import Parts
 from rnnlab.data.photographs.reading import read_photograph
+from rnnlab.errors import InputError
 from rnnlab.files import atomic_hdf5
 from rnnlab.reading import PathLike, check_regular, mismatch
 
@@ -74,10 +75,10 @@ def find_photographs(places: Iterable[PathLike]) -> list[Path]:
         try:
             path.name.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"{str(path)!r} has a name that is not UTF-8, expected another name") from None
+            raise InputError(f"{str(path)!r} has a name that is not UTF-8, expected another name") from None
         other = paths.setdefault(path.name, path)
         if other is not path:
-            raise ValueError(
+            raise InputError(
                 f"{other} and {path} have the same name, expected different ones: features are found by the "
                 "file's name without its folder"
             )
@@ -125,13 +126,13 @@ def extract_features(
         raise FileExistsError(f"{out} already exists: delete it, or choose another file with --out")
     D = encoder.shape[-1]
     if pca_components is not None and not 1 <= pca_components <= D:
-        raise ValueError(f"pca_components is {pca_components}, expected 1 to the {D:,} of a feature vector")
+        raise InputError(f"pca_components is {pca_components}, expected 1 to the {D:,} of a feature vector")
     parts = Parts(out.with_name(f"{out.name}.parts"), _settings_of_parts(encoding))
     skipped = _encode_missing(paths, parts, encoder, progress, report)
     wanted = {path.name for path in paths}
     count = sum(name in wanted for name in parts.names)
     if not count:
-        raise ValueError(f"{out}: no photograph of {len(paths):,} can be read")
+        raise InputError(f"{out}: no photograph of {len(paths):,} can be read")
     explained = None
     project: Callable[[np.ndarray], np.ndarray] = _unchanged
     if pca_components is not None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError, NotInstalledError
 from rnnlab.reading import PathLike, check_regular, mismatch
 
 _POOLS = ("GlobalAveragePool", "GlobalMaxPool")
@@ -41,7 +42,9 @@ def vision_module(name: str) -> Any:
         return import_module(name)
     except ImportError:
         package = name.partition(".")[0]
-        raise ImportError(f'features of photographs need {package}: pip install "rnnlab[vision]"') from None
+        raise NotInstalledError(
+            f'features of photographs need {package}: pip install "rnnlab[vision]"'
+        ) from None
 
 
 class Graph:
@@ -193,7 +196,7 @@ class Graph:
             if shape is not None and len(shape) in ranks and kind is not None and kind.elem_type in floats:
                 sizes = ", ".join("N" if size is None else str(size) for size in shape)
                 listed.append(f"{name} ({sizes})")
-        return ValueError(
+        return InputError(
             f"{self.path}: found no {what}; name one with --layer, of these, the last first: "
             f"{', '.join(listed[:_LISTED]) or 'none has a known shape'}"
         )

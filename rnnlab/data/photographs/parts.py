@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.data.hdf5 import fixed_length, read_dataset, read_json, read_names
+from rnnlab.errors import InputError
 from rnnlab.files import atomic_hdf5, atomic_write
 from rnnlab.hdf5_objects import open_hdf5
 
@@ -86,7 +87,7 @@ def _check_same(folder: Path, found: dict[str, Any], expected: dict[str, Any]) -
     differ = [key for key in {**found, **expected} if found.get(key) != expected.get(key)]
     if differ:
         listed = "; ".join(f"{key} {found.get(key)}, not {expected.get(key)}" for key in differ)
-        raise ValueError(
+        raise InputError(
             f"{folder} has features of an interrupted command with other settings ({listed}): repeat that "
             "command, or delete the folder"
         )

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from PIL import Image
 
+from rnnlab.errors import InputError
 from rnnlab.limits import INPUT_SIZE
 
 CROPS = ("centre", "none")
@@ -56,29 +57,29 @@ class Preprocessing:
     def __post_init__(self) -> None:
         for name, choices in (("crop", CROPS), ("colours", COLOURS), ("layout", LAYOUTS)):
             if getattr(self, name) not in choices:
-                raise ValueError(f"{name} is {getattr(self, name)!r}, expected {' or '.join(choices)}")
+                raise InputError(f"{name} is {getattr(self, name)!r}, expected {' or '.join(choices)}")
         for name in ("size", "resize"):
             value = getattr(self, name)
             if not (isinstance(value, int) or (value is None and name == "resize")):
-                raise ValueError(f"{name} is {value!r}, expected an integer")
+                raise InputError(f"{name} is {value!r}, expected an integer")
         if not 1 <= self.size <= INPUT_SIZE:
-            raise ValueError(f"size is {self.size}, expected 1 to {INPUT_SIZE:,}")
+            raise InputError(f"size is {self.size}, expected 1 to {INPUT_SIZE:,}")
         if self.resize is not None and self.crop == "none":
-            raise ValueError(
+            raise InputError(
                 f"resize is {self.resize} and crop is none: without a crop the photograph has the size of "
                 "the input"
             )
         if self.resize is not None and self.resize < self.size:
-            raise ValueError(
+            raise InputError(
                 f"resize is {self.resize}, expected at least {self.size}, the size of the network's input"
             )
         for name in ("mean", "scale"):
             values = tuple(map(float, getattr(self, name)))
             if len(values) not in (1, 3) or not np.isfinite(values).all():
-                raise ValueError(f"{name} is {values}, expected one finite number or three")
+                raise InputError(f"{name} is {values}, expected one finite number or three")
             object.__setattr__(self, name, values * (3 // len(values)))
         if 0 in self.scale:
-            raise ValueError(f"scale is {self.scale}, expected numbers other than 0")
+            raise InputError(f"scale is {self.scale}, expected numbers other than 0")
 
     def frame(self, image: Image.Image) -> Image.Image:
         """The part of a photograph that the encoder sees, at its own resolution."""

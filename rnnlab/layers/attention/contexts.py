@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from rnnlab.errors import InputError
 from rnnlab.layers.attention.own_states import gather, histories, spread
 from rnnlab.layers.attention.scores import (
     SCORES,
@@ -51,9 +52,9 @@ class Attends(NamedTuple):
         """Raise ValueError if there is no such score, nothing to attend to, or nothing to select."""
         score_axes(function, self.score)
         if not self.names:
-            raise ValueError(f"{function}: neither a memory nor a target is given, expected one to attend to")
+            raise InputError(f"{function}: neither a memory nor a target is given, expected one to attend to")
         if self.selector and not self.source:
-            raise ValueError(f"{function}: selector is True and no memory is given, expected one")
+            raise InputError(f"{function}: selector is True and no memory is given, expected one")
 
 
 def check_inputs(
@@ -75,7 +76,7 @@ def check_inputs(
     attends.check(function)
     if not isinstance(state, tuple) or len(state) != cell.num_states:
         found = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
-        raise ValueError(f"{function}: state is {found}, expected a tuple of {cell.num_states} arrays")
+        raise InputError(f"{function}: state is {found}, expected a tuple of {cell.num_states} arrays")
     G = "H" if cell.num_gates == 1 else f"{cell.num_gates}H"
     axes = {"Wx": f"D {G}", "Wh": f"H {G}", "b": G}
     names = dict.fromkeys(cell.shapes(1, 1), "") | _attention_axes(attends, G)
@@ -90,12 +91,12 @@ def check_inputs(
     H = check_shapes(function, **arguments)["H"]
     for name, shape in cell.recurrent_shapes(H).items():
         if own[name].shape != shape or own[name].dtype != state[0].dtype:
-            raise ValueError(
+            raise InputError(
                 f"{function}: {name} has shape {own[name].shape} and dtype {own[name].dtype}, "
                 f"expected {shape} and {state[0].dtype}"
             )
     if attends.selector and own["selector_b"].shape != (1,):
-        raise ValueError(f"{function}: selector_b has shape {own['selector_b'].shape}, expected (1,)")
+        raise InputError(f"{function}: selector_b has shape {own['selector_b'].shape}, expected (1,)")
     return own
 
 
@@ -334,7 +335,7 @@ class SequenceContextsBackward:
     ) -> None:
         N, T = packing.shape
         if unknown := dweights.keys() - caches.keys():
-            raise ValueError(
+            raise InputError(
                 f"{function}: dweights has {', '.join(sorted(unknown))}, expected {', '.join(caches)}"
             )
         columns = sum(each.memory.shape[1] for each in caches.values())

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from rnnlab.errors import InputError
 from rnnlab.layers.attention.contexts import (
     WEIGHTS,
     Attends,
@@ -149,7 +150,7 @@ def attentive_forward(
     cell, attends = cell_for(function, cell), Attends(score, memory is not None, selector, target)
     own = check_inputs(function, cell, attends, (x, "N T D"), state, memory, params)
     if memory is None and memory_mask is not None:
-        raise ValueError(f"{function}: memory_mask is given and memory is None")
+        raise InputError(f"{function}: memory_mask is given and memory is None")
     regularisation = Regularisation.of(regularisation)
     regularisation.check(function, cell)
     check_rng(function, rng)

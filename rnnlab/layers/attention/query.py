@@ -33,6 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.layers.attention.scores import (
     SCORES,
     Attention,
@@ -76,7 +77,7 @@ def attention_shapes(
     """
     axes = score_axes("attention_shapes", score)
     if score == "dot" and query_dim != memory_dim:
-        raise ValueError(
+        raise InputError(
             f"attention_shapes: score is 'dot' and query_dim {query_dim}, memory_dim {memory_dim}, "
             "expected the same"
         )
@@ -208,7 +209,7 @@ def attention_step_forward(
     slots = np.arange(N * L).reshape(N, L)
     if lengths is not None:
         if mask is not None:
-            raise ValueError(f"{function}: both lengths and mask are given, expected one of them")
+            raise InputError(f"{function}: both lengths and mask are given, expected one of them")
         mask = mask_of(function, lengths, N, L)
     if mask is not None:
         slots[~as_mask(function, "mask", mask, (N, L), "N, L")] = -1
@@ -273,11 +274,11 @@ def mask_of(function: str, lengths: Array, N: int, size: int) -> np.ndarray:
     """
     real = np.asarray(lengths)
     if real.shape != (N,) or real.dtype.kind not in "iu":
-        raise ValueError(
+        raise InputError(
             f"{function}: lengths has shape {real.shape} and dtype {real.dtype}, expected {N} integers"
         )
     if real.size and (real.min() < 0 or real.max() > size):
-        raise ValueError(
+        raise InputError(
             f"{function}: lengths holds numbers from {real.min()} to {real.max()}, expected 0 to {size}"
         )
     return np.arange(size) < real[:, None]

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import as_mask
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
@@ -265,11 +266,11 @@ class SourceRows(NamedTuple):
         on_device = not isinstance(memory, np.ndarray) and type(mask) is type(memory)
         if mask is not None and on_device:  # its values are not read, which would wait for the device
             if mask.shape != (N, L):
-                raise ValueError(
+                raise InputError(
                     f"{function}: memory_mask has shape {mask.shape}, expected (N, L) = {(N, L)}"
                 )
             if mask.dtype.kind not in "biu":
-                raise TypeError(
+                raise InputTypeError(
                     f"{function}: memory_mask has dtype {mask.dtype}, "
                     "expected booleans or integers on a device"
                 )
@@ -296,7 +297,7 @@ def score_axes(function: str, score: AttentionScore) -> dict[str, str]:
         If there is no such score.
     """
     if score not in SCORES:
-        raise ValueError(f"{function}: score is {score!r}, expected one of {', '.join(SCORES)}")
+        raise InputError(f"{function}: score is {score!r}, expected one of {', '.join(SCORES)}")
     return SCORES[score]
 
 

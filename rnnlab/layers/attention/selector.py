@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rnnlab.errors import InputError
 from rnnlab.layers.attention.scores import selector_gate, selector_gradient
 from rnnlab.layers.checks import check_gradient, check_shapes
 from rnnlab.ops import ops_for
@@ -48,7 +49,7 @@ def selector_forward(context: Array, h: Array, w: Array, b: Array) -> tuple[Arra
     """
     check_shapes("selector_forward", context=(context, "N C"), h=(h, "N H"), w=(w, "H"))
     if b.shape != (1,):
-        raise ValueError(f"selector_forward: b has shape {b.shape}, expected (1,)")
+        raise InputError(f"selector_forward: b has shape {b.shape}, expected (1,)")
     beta = selector_gate(h, w, b)
     return context * beta, SelectorCache(context, h, w, beta)
 

@@ -22,6 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import StepMasks
 from rnnlab.types import Array, Shapes, State
 
@@ -210,10 +211,10 @@ def register_cell(name: str, cell: Cell) -> None:
         If ``cell`` is not a :class:`Cell`, or its attributes have wrong types.
     """
     if not isinstance(name, str) or not name.isidentifier():
-        raise ValueError(f"register_cell: name is {name!r}, expected an identifier such as 'peephole_lstm'")
+        raise InputError(f"register_cell: name is {name!r}, expected an identifier such as 'peephole_lstm'")
     _check_cell("register_cell: cell", cell)
     if name in _CELLS and type(_CELLS[name]) is not type(cell):
-        raise ValueError(f"register_cell: name is {name!r}, which {type(_CELLS[name]).__name__} has already")
+        raise InputError(f"register_cell: name is {name!r}, which {type(_CELLS[name]).__name__} has already")
     _CELLS[name] = cell
 
 
@@ -255,7 +256,7 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
     if isinstance(cell, Cell):
         return cell
     close = difflib.get_close_matches(cell.lower(), _CELLS, n=1) if isinstance(cell, str) else []
-    raise ValueError(
+    raise InputError(
         f"{function}: {argument} is {cell!r}, expected one of {', '.join(_CELLS)}, "
         "or 'package.module:Name' of a Cell; "
         + (f"did you mean {close[0]!r}?" if close else "rnnlab.layers.register_cell adds a name")
@@ -267,7 +268,7 @@ def _imported(argument: str, path: str) -> Cell:
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"{argument} is {path!r}, which cannot be imported: {error}") from error
+        raise InputError(f"{argument} is {path!r}, which cannot be imported: {error}") from error
     cell = found() if isinstance(found, type) and issubclass(found, Cell) else found
     _check_cell(argument, cell)
     return cell
@@ -276,13 +277,13 @@ def _imported(argument: str, path: str) -> Cell:
 def _check_cell(function: str, cell: Any) -> None:
     if not isinstance(cell, Cell):
         hint = ": give an object of the class" if isinstance(cell, type) and issubclass(cell, Cell) else ""
-        raise TypeError(f"{function} is {cell!r}, expected a rnnlab.layers.Cell{hint}")
+        raise InputTypeError(f"{function} is {cell!r}, expected a rnnlab.layers.Cell{hint}")
     for name in ("num_gates", "num_states"):
         value = getattr(cell, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise TypeError(f"{function} has {name} {value!r}, expected an integer of at least 1")
+            raise InputTypeError(f"{function} has {name} {value!r}, expected an integer of at least 1")
     gate = cell.forget_gate
     if gate is not None and (not isinstance(gate, int) or not 0 <= gate < cell.num_gates):
-        raise ValueError(
+        raise InputError(
             f"{function} has forget_gate {gate!r}, expected None or a place among its {cell.num_gates} gates"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rnnlab.errors import InputError
 from rnnlab.layers.recurrent.cell import Cell, Params, Step
 from rnnlab.ops import StepMasks
 from rnnlab.types import Array, State
@@ -109,7 +110,7 @@ class FunctionalCell:
     def _add(self, dparams: Any) -> None:
         if not isinstance(dparams, dict) or dparams.keys() != set(self._params):
             found = ", ".join(map(str, dparams)) if isinstance(dparams, dict) else type(dparams).__name__
-            raise ValueError(
+            raise InputError(
                 f"{self._name}.step_backward: dparams is {found or 'empty'}, "
                 f"expected the gradients of {', '.join(self._params)} by name"
             )
@@ -120,13 +121,13 @@ class FunctionalCell:
     def _unpacked(self, function: str, found: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
         if not isinstance(found, tuple) or len(found) != len(names):
             kind = f"a tuple of {len(found)}" if isinstance(found, tuple) else f"a {type(found).__name__}"
-            raise ValueError(f"{self._name}.{function}: returned {kind}, expected {', '.join(names)}")
+            raise InputError(f"{self._name}.{function}: returned {kind}, expected {', '.join(names)}")
         return found
 
     def _check_state(self, function: str, name: str, state: Any, like: State) -> None:
         if not isinstance(state, tuple) or len(state) != len(like):
             kind = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
-            raise ValueError(
+            raise InputError(
                 f"{self._name}.{function}: {name} is {kind}, expected a tuple of {len(like)} arrays"
             )
         for k, (array, expected) in enumerate(zip(state, like, strict=True)):
@@ -135,8 +136,8 @@ class FunctionalCell:
     def _check_array(self, function: str, name: str, array: Any, like: Array) -> None:
         if getattr(array, "shape", None) != like.shape:
             found = f"of shape {array.shape}" if hasattr(array, "shape") else f"a {type(array).__name__}"
-            raise ValueError(f"{self._name}.{function}: {name} is {found}, expected shape {like.shape}")
+            raise InputError(f"{self._name}.{function}: {name} is {found}, expected shape {like.shape}")
         if array.dtype != like.dtype:
-            raise ValueError(
+            raise InputError(
                 f"{self._name}.{function}: {name} has dtype {array.dtype}, expected {like.dtype}"
             )

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.layers.checks import as_mask, check_gradient
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -224,23 +225,23 @@ def real_lengths(
         If both are given, a shape or a length does not fit, or real steps of the mask follow padding.
     """
     if lengths is not None and mask is not None:
-        raise ValueError(f"{function}: both lengths and mask are given, expected one of them")
+        raise InputError(f"{function}: both lengths and mask are given, expected one of them")
     if mask is not None:
         real = as_mask(function, "mask", mask, (N, T), "N, T")
         if (real[:, 1:] > real[:, :-1]).any():
             row = int(np.flatnonzero((real[:, 1:] > real[:, :-1]).any(axis=1))[0])
-            raise ValueError(f"{function}: mask has a hole in row {row}, expected real steps, then padding")
+            raise InputError(f"{function}: mask has a hole in row {row}, expected real steps, then padding")
         return real.sum(axis=1)
     if lengths is None:
         return np.full(N, T)
     counts = np.asarray(lengths)
     if counts.shape != (N,) or counts.dtype.kind not in "iu":
-        raise ValueError(
+        raise InputError(
             f"{function}: lengths has shape {counts.shape} and dtype {counts.dtype}, expected {N} integers"
         )
     if counts.size and (counts.min() < 0 or counts.max() > T):
         wrong = counts.max() if counts.max() > T else counts.min()
-        raise ValueError(f"{function}: lengths holds {wrong}, expected numbers from 0 to T = {T}")
+        raise InputError(f"{function}: lengths holds {wrong}, expected numbers from 0 to T = {T}")
     return counts.astype(np.intp)
 
 

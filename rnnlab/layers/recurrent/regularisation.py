@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import check_probability
 from rnnlab.layers.recurrent.cell import Cell, cell_name
 from rnnlab.options import Probability
@@ -70,10 +71,10 @@ class Regularisation(NamedTuple):
         if isinstance(options, cls):
             return options
         if not isinstance(options, Mapping | None):
-            raise TypeError(f"regularisation is {options!r}, expected a mapping or a Regularisation")
+            raise InputTypeError(f"regularisation is {options!r}, expected a mapping or a Regularisation")
         options = dict(options or {})
         if unknown := [name for name in options if name not in cls._fields]:
-            raise ValueError(f"regularisation has {', '.join(unknown)}, expected {', '.join(cls._fields)}")
+            raise InputError(f"regularisation has {', '.join(unknown)}, expected {', '.join(cls._fields)}")
         return cls(**options)
 
     def check(self, function: str, cell: Cell) -> None:
@@ -81,27 +82,27 @@ class Regularisation(NamedTuple):
         for name in ("zoneout_h", "zoneout_c", "recurrent_dropout", "weight_dropout"):
             check_probability(function, name, getattr(self, name))
         if self.recurrent_dropout_on not in RECURRENT_DROPOUT_ON:
-            raise ValueError(
+            raise InputError(
                 f"{function}: recurrent_dropout_on is {self.recurrent_dropout_on!r}, "
                 f"expected one of {', '.join(RECURRENT_DROPOUT_ON)}"
             )
         name = cell_name(cell)
         if self.zoneout_c and cell.num_states == 1:
-            raise ValueError(
+            raise InputError(
                 f"{function}: zoneout_c is {self.zoneout_c}, but cell {name!r} has no cell state"
             )
         if self.weight_dropout and "Wh" not in cell.recurrent_shapes(1):
-            raise ValueError(
+            raise InputError(
                 f"{function}: weight_dropout is {self.weight_dropout}, but cell {name!r} has no Wh"
             )
         if not self.recurrent_dropout:
             return
         if self.recurrent_dropout_on == "candidate" and not cell.drops_candidate:
-            raise ValueError(
+            raise InputError(
                 f"{function}: recurrent_dropout_on is 'candidate', but cell {name!r} adds none to its state"
             )
         if self.recurrent_dropout_on == "state" and cell.carries_h and not cell.is_prepared:
-            raise ValueError(
+            raise InputError(
                 f"{function}: recurrent_dropout_on is 'state', but the step functions of {name!r} "
                 "cannot tell what the recurrent weights read from the state that they carry: "
                 "use zoneout_h or weight_dropout"

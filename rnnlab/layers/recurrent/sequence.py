@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import check_gradient, check_rng, check_shapes, gradient_arrays, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Params, Step, cell_for
@@ -188,7 +189,7 @@ def run_backward(
     x, states, gates, saved, params, _, cell, draws, packing = cache
     ops, H, G = ops_of(function, dh=dh, x=x), states[0].shape[1], params["Wx"].shape[1]
     if len(dfinal) != len(states):
-        raise ValueError(f"{function}: dfinal has {len(dfinal)} arrays, expected {len(states)}")
+        raise InputError(f"{function}: dfinal has {len(dfinal)} arrays, expected {len(states)}")
     dstate = tuple(
         packing.incoming(function, H, None if k else dh, each, x, f"dfinal[{k}]")
         for k, each in enumerate(dfinal)
@@ -311,7 +312,7 @@ def recurrent_forward(
     regularisation.check(function, cell)
     if not isinstance(state, tuple) or len(state) != cell.num_states:
         found = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
-        raise ValueError(f"{function}: state is {found}, expected a tuple of {cell.num_states} arrays")
+        raise InputError(f"{function}: state is {found}, expected a tuple of {cell.num_states} arrays")
     own = select_params(function, params, cell.shapes(1, 1))
     return run_forward(
         function, cell, x, state, own, lengths=lengths, mask=mask, regularisation=regularisation, rng=rng
@@ -376,9 +377,9 @@ def check_params(function: str, cell: Cell, x: Array, state: State, params: Para
     for name, shape in cell.recurrent_shapes(sizes["H"]).items():
         array = params[name]
         if array.shape != shape:
-            raise ValueError(f"{function}: {name} has shape {array.shape}, expected {shape}")
+            raise InputError(f"{function}: {name} has shape {array.shape}, expected {shape}")
         if array.dtype != x.dtype:
-            raise TypeError(f"{function}: {name} has dtype {array.dtype}, expected {x.dtype} as x")
+            raise InputTypeError(f"{function}: {name} has dtype {array.dtype}, expected {x.dtype} as x")
 
 
 _STATES = ("h0", "c0", "state[2]", "state[3]", "state[4]", "state[5]")
@@ -393,10 +394,12 @@ def check_cache(function: str, cache: Any, cell: type | None = None) -> None:
         If it does not.
     """
     if not isinstance(cache, RecurrentCache):
-        raise TypeError(f"{function}: cache is a {type(cache).__name__}, expected that of the forward")
+        raise InputTypeError(f"{function}: cache is a {type(cache).__name__}, expected that of the forward")
     if cell is not None and not isinstance(cache.cell, cell):
         found = type(cache.cell).__name__
-        raise TypeError(f"{function}: cache is of the forward of {found}, expected that of {cell.__name__}")
+        raise InputTypeError(
+            f"{function}: cache is of the forward of {found}, expected that of {cell.__name__}"
+        )
 
 
 def course_gradients(

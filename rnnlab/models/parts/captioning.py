@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
+from rnnlab.errors import InputError
 from rnnlab.models.parts.decoders import (
     AttentiveDecoder,
     FactoredDecoder,
@@ -31,13 +32,13 @@ def check_options(options: Mapping[str, Any]) -> None:
     """
     attends = options["attention"] or options["target_attention"]
     if attends and options["image_input"] != "initial_state":
-        raise ValueError(
+        raise InputError(
             f"CaptioningRNN: image_input is {options['image_input']!r}, "
             "expected 'initial_state' with attention"
         )
     for name in ("global_dim", "selector", "doubly_stochastic"):
         if options[name] and not options["attention"]:
-            raise ValueError(
+            raise InputError(
                 f"CaptioningRNN: {name} is {options[name]}, which needs attention: set attention to a score"
             )
 
@@ -66,7 +67,7 @@ def build_encoder(
         )
         return RegionEncoder(initial_state, dropout=dropout) if attends else initial_state
     if activation != "none" or options["project_cell"]:
-        raise ValueError(
+        raise InputError(
             f"CaptioningRNN: state_activation is {activation!r} and project_cell {options['project_cell']}, "
             f"expected 'none' and False: with image_input={image_input!r} the state starts at zero"
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rnnlab.errors import InputError
 from rnnlab.layers.discriminative import (
     discriminative_backward,
     discriminative_forward,
@@ -106,19 +107,19 @@ def build_discriminator(
         return None
     if not blocks:
         name, value = ("discriminative", weight) if weight else ("discriminative_words", count)
-        raise ValueError(
+        raise InputError(
             f"{model}: {name} is {value} and there is no reviewer: discriminative supervision needs thought "
             "vectors, set reviewer.blocks"
         )
     first = sum(word in word_to_idx for word in _SPECIAL)
     if any(word_to_idx[word] >= first for word in _SPECIAL if word in word_to_idx):
-        raise ValueError(
+        raise InputError(
             f"{model}: word_to_idx does not begin with its special words, expected {', '.join(_SPECIAL)} and "
             "then all others in the order of frequency: discriminative supervision takes the first words"
         )
     most = len(word_to_idx) - first
     if count is not None and count > most:
-        raise ValueError(
+        raise InputError(
             f"{model}: discriminative_words is {count}, expected at most {most}, the vocabulary "
             "without its special words"
         )
@@ -136,7 +137,7 @@ def check_discriminator(model: Any) -> Discriminator:
         If the model has none.
     """
     if model.discriminator is None:
-        raise ValueError(
+        raise InputError(
             f"{type(model).__name__}: discriminative is {model.discriminative}, but the model was made "
             "without word scores for thought vectors: give it discriminative_words"
         )

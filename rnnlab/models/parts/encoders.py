@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.layers import (
     affine_backward,
     affine_forward,
@@ -67,9 +68,9 @@ class InitialStateEncoder:
         dropout: float = 0.0,
     ) -> None:
         if activation not in ACTIVATIONS:
-            raise ValueError(f"state_activation is {activation!r}, expected one of {', '.join(ACTIVATIONS)}")
+            raise InputError(f"state_activation is {activation!r}, expected one of {', '.join(ACTIVATIONS)}")
         if project_cell and num_states == 1:
-            raise ValueError(
+            raise InputError(
                 "project_cell is true, but the state of this cell is h alone: "
                 "it needs a cell state, as an LSTM has"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.types import Array
 
 Features = Array | tuple[Array, Array]  # of images or of their regions; of regions and of images
@@ -52,13 +53,13 @@ def checked_features(
         array = _checked_array(argument, features, as_floats, axes, input_dim)
         return array, len(array)
     if not isinstance(features, tuple) or len(features) != 2:
-        raise TypeError(
+        raise InputTypeError(
             f"{argument} is a {type(features).__name__}, expected a tuple of arrays {axes} and (N, G)"
         )
     array = _checked_array(f"{argument}[0]", features[0], as_floats, axes, input_dim)
     vectors = _checked_array(f"{argument}[1]", features[1], as_floats, "(N, G)", global_dim)
     if len(array) != len(vectors):
-        raise ValueError(f"{argument}[1] has shape {vectors.shape}, expected N = {len(array)} as features[0]")
+        raise InputError(f"{argument}[1] has shape {vectors.shape}, expected N = {len(array)} as features[0]")
     return (array, vectors), len(array)
 
 
@@ -67,10 +68,10 @@ def _checked_array(
 ) -> Array:
     """Convert an array and check its axes and the size of the last; only the first may be empty."""
     if isinstance(array, tuple):
-        raise TypeError(f"{name} is a tuple, expected an array {axes}: the model has no global_dim")
+        raise InputTypeError(f"{name} is a tuple, expected an array {axes}: the model has no global_dim")
     array = as_floats(name, array)
     if array.ndim != axes.count(",") + 1 or array.shape[-1] != size or not all(array.shape[1:]):
-        raise ValueError(f"{name} has shape {array.shape}, expected {axes} with {axes[-2]} = {size}")
+        raise InputError(f"{name} has shape {array.shape}, expected {axes} with {axes[-2]} = {size}")
     return array
 
 

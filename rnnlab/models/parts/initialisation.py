@@ -7,6 +7,7 @@ from typing import get_args
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.layers.recurrent.cell import Cell, cell_name
 from rnnlab.options import Initialisation
 from rnnlab.parameters import Parameters
@@ -34,9 +35,9 @@ def initialise(params: Parameters, kind: Initialisation, *, scale: float, rng: n
         If ``kind`` is none of these, or the scale is not positive.
     """
     if kind not in INITIALISATIONS:
-        raise ValueError(f"initialisation is {kind!r}, expected one of {', '.join(INITIALISATIONS)}")
+        raise InputError(f"initialisation is {kind!r}, expected one of {', '.join(INITIALISATIONS)}")
     if not scale > 0:
-        raise ValueError(f"init_scale is {scale}, expected a number above 0")
+        raise InputError(f"init_scale is {scale}, expected a number above 0")
     for name, view in params.items():
         if not _WEIGHT.search(name):
             view[...] = 0
@@ -74,7 +75,7 @@ def set_forget_bias(function: str, params: Parameters, cell: Cell, value: float)
         return
     gate = cell.forget_gate
     if gate is None:
-        raise ValueError(
+        raise InputError(
             f"{function}: forget_bias is {value}, but cell {cell_name(cell)!r} has no forget gate, expected 0"
         )
     for name, bias in params.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rnnlab.errors import InputError
 from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
 from rnnlab.models.parts.token_encoder import SourceBatch, TokenEncoder
 from rnnlab.ops import ops_for
@@ -167,7 +168,7 @@ def check_reconstructor(model: Any, weight: str, reconstructor: Any) -> Any:
     """
     if reconstructor is None:
         prefix = weight.removesuffix("reconstruction")
-        raise ValueError(
+        raise InputError(
             f"{type(model).__name__}: {weight} is {getattr(model, weight)}, but the model was made without "
             f"an ARNet: give it {prefix}reconstructor_dim"
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self, get_type_hints
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.review import review_backward, review_forward, review_shapes
 from rnnlab.models.parts.encoders import Random, Source
 from rnnlab.ops import ops_for
@@ -57,17 +58,17 @@ class ReviewerOptions(NamedTuple):
             options but no ``blocks``.
         """
         if not isinstance(options, Mapping | cls | None):
-            raise TypeError(f"{model}: reviewer is {options!r}, expected a mapping or ReviewerOptions")
+            raise InputTypeError(f"{model}: reviewer is {options!r}, expected a mapping or ReviewerOptions")
         given: dict[str, Any] = dict(options._asdict() if isinstance(options, cls) else options or {})  # type: ignore[arg-type]
         if unknown := [name for name in given if name not in cls._fields]:
-            raise ValueError(f"{model}: reviewer has {', '.join(unknown)}, expected {', '.join(cls._fields)}")
+            raise InputError(f"{model}: reviewer has {', '.join(unknown)}, expected {', '.join(cls._fields)}")
         for name, annotation in get_type_hints(cls, include_extras=True).items():
             if name in given:
                 check_option(model, f"reviewer.{name}", annotation, given[name])
         made = cls(**given)
         if made.blocks is None and made != cls():
             others = ", ".join(name for name in given if name != "blocks")
-            raise ValueError(
+            raise InputError(
                 f"{model}: reviewer has {others} but no blocks, expected reviewer.blocks of at least 1; "
                 "for a model without a reviewer leave out all of its options: reviewer = {}"
             )
@@ -215,7 +216,7 @@ def build_reviewer(
     if reviewer.blocks is None:
         return NoReviewer(memory_dim, num_states)
     if not options["attention"]:
-        raise ValueError(
+        raise InputError(
             f"{model}: reviewer.blocks is {reviewer.blocks} and attention is None: a reviewer needs a memory "
             "to attend to, set attention to a score"
         )

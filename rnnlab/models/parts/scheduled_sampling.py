@@ -19,6 +19,7 @@ import numpy as np
 
 from rnnlab.decoding.rollout import draw_tokens
 from rnnlab.decoding.search import DecodingState, select
+from rnnlab.errors import InputError
 from rnnlab.models.parts.output import OutputInputs
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -33,9 +34,9 @@ def check_sampling(function: str, sampling: float, rng: np.random.Generator | No
         If it is outside [0, 1], or above 0 without a generator.
     """
     if not isinstance(sampling, Real) or not 0 <= sampling <= 1:
-        raise ValueError(f"{function}: sampling is {sampling!r}, expected a probability in [0, 1]")
+        raise InputError(f"{function}: sampling is {sampling!r}, expected a probability in [0, 1]")
     if sampling and rng is None:
-        raise ValueError(
+        raise InputError(
             f"{function}: sampling is {sampling} and rng None, expected a generator to draw from"
         )
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import as_tokens, check_real
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
@@ -162,7 +163,7 @@ def check_sentences(
     tokens = np.asarray(tokens)
     fits = tokens.ndim == 2 or (several and tokens.ndim == 3 and tokens.shape[1] > 0)
     if not fits or tokens.shape[0] != rows or tokens.shape[-1] < 2:
-        raise ValueError(
+        raise InputError(
             f"{function}: {name} has shape {tokens.shape}, expected (N, L){' or (N, S, L)' * several} "
             f"with N = {rows} as the inputs and L of at least 2"
         )
@@ -183,7 +184,7 @@ def check_sentence_weights(function: str, weights: Array, shape: tuple[int, ...]
     finite = np.isfinite(weights)
     if not finite.all():
         at = _first(~finite)
-        raise ValueError(
+        raise InputError(
             f"{function}: sentence_weights[{_written(at)}] is {weights[at]}, expected finite numbers, which "
             "may be negative"
         )
@@ -200,12 +201,12 @@ def check_sentence_lengths(function: str, lengths: Array, shape: tuple[int, ...]
     """
     lengths = np.asarray(lengths)
     if lengths.dtype.kind not in "iu":
-        raise TypeError(f"{function}: sentence_lengths has dtype {lengths.dtype}, expected integers")
+        raise InputTypeError(f"{function}: sentence_lengths has dtype {lengths.dtype}, expected integers")
     _check_one_each(function, "sentence_lengths", lengths, shape)
     wrong = (lengths < 0) | (lengths > most)
     if wrong.any():
         at = _first(wrong)
-        raise ValueError(
+        raise InputError(
             f"{function}: sentence_lengths[{_written(at)}] is {lengths[at]}, expected 0 to L - 1 = {most}, a "
             "number of tokens after the first"
         )
@@ -215,7 +216,7 @@ def check_sentence_lengths(function: str, lengths: Array, shape: tuple[int, ...]
 def _check_one_each(function: str, name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
     if array.shape != shape:
         axes = "(N,)" if len(shape) == 1 else "(N, S)"
-        raise ValueError(
+        raise InputError(
             f"{function}: {name} has shape {array.shape}, expected {axes} = {shape}, one for each sentence"
         )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 
+from rnnlab.errors import InputError, InputTypeError
+
 SPECIAL_WORDS = ("<NULL>", "<START>", "<END>", "<UNK>")
 
 
@@ -21,7 +23,7 @@ def check_vocabulary(function: str, name: str, word_to_idx: Mapping[str, int]) -
         If the token of a special word is not an integer.
     """
     if "<NULL>" not in word_to_idx:
-        raise ValueError(f"{function}: {name} has no <NULL>, the token of padding")
+        raise InputError(f"{function}: {name} has no <NULL>, the token of padding")
     V, words = len(word_to_idx), dict[int, str]()
     for word in SPECIAL_WORDS:
         if word not in word_to_idx:
@@ -29,16 +31,16 @@ def check_vocabulary(function: str, name: str, word_to_idx: Mapping[str, int]) -
         try:
             token = operator.index(word_to_idx[word])
         except TypeError:
-            raise TypeError(
+            raise InputTypeError(
                 f"{function}: {name} has {word_to_idx[word]!r} for {word}, expected an integer"
             ) from None
         if not 0 <= token < V:
-            raise ValueError(
+            raise InputError(
                 f"{function}: {name} has the token {token} for {word}, "
                 f"expected one from 0 to {V - 1}, as there are {V} words"
             )
         if token in words:
-            raise ValueError(
+            raise InputError(
                 f"{function}: {name} has the token {token} for both {words[token]} and {word}, expected two"
             )
         words[token] = word

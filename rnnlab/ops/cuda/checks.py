@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import cupy as cp
 import numpy as np
 
+from rnnlab.errors import InputTypeError
 from rnnlab.ops.arguments import PRIMITIVES, Declaration
 
 __all__ = ["checked"]
@@ -72,9 +73,9 @@ def _check(name: str, declaration: Declaration, arrays: dict[str, Any]) -> None:
         array = arrays[argument.name]
         if not isinstance(array, cp.ndarray):
             kind = f"{type(array).__module__}.{type(array).__name__}"
-            raise TypeError(f"{name}: {argument.name} is {kind}, expected a CuPy array")
+            raise InputTypeError(f"{name}: {argument.name} is {kind}, expected a CuPy array")
         if argument.size and array.dtype != np.int64:
-            raise TypeError(
+            raise InputTypeError(
                 f"{name}: {argument.name} has dtype {array.dtype}, expected int64; ops.indices converts it"
             )
     declaration.check(name, arrays)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import cupy as cp
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.cuda.launch import check_device, each
 from rnnlab.types import Array
 
@@ -30,7 +31,7 @@ __all__ = ["MATMUL", "Rounded", "batched", "gemm", "handles", "rounded"]
 def _asked() -> str:
     asked = os.environ.get("RNNLAB_MATMUL") or "float32"
     if asked not in ("float32", "tf32", "bfloat16"):
-        raise ValueError(f"RNNLAB_MATMUL is {asked!r}, expected 'float32', 'tf32' or 'bfloat16'")
+        raise InputError(f"RNNLAB_MATMUL is {asked!r}, expected 'float32', 'tf32' or 'bfloat16'")
     return asked
 
 
@@ -79,7 +80,7 @@ def gemm(
         or x.shape[1] != w.shape[0]
         or out.shape != (x.shape[0], w.shape[1])
     ):
-        raise ValueError(f"x w: x has shape {x.shape}, w {w.shape} and out {out.shape}")
+        raise InputError(f"x w: x has shape {x.shape}, w {w.shape} and out {out.shape}")
     dtype = _dtype_of(x, w, out)
     (M, K), N = x.shape, w.shape[1]
     if not M or not N:
@@ -114,10 +115,10 @@ def batched(x: Array, w: Array, matmul: str | None = None) -> Array:
     A factor with two axes, or with B = 1, is shared by all pairs. The rest is as in :func:`gemm`.
     """
     if not (x.ndim in (2, 3) and w.ndim in (2, 3)):
-        raise ValueError(f"x w: x has shape {x.shape} and w {w.shape}, expected two or three axes")
+        raise InputError(f"x w: x has shape {x.shape} and w {w.shape}, expected two or three axes")
     matrices = {m.shape[0] for m in (x, w) if m.ndim == 3 and m.shape[0] != 1} or {1}
     if len(matrices) > 1 or x.shape[-1] != w.shape[-2]:
-        raise ValueError(f"x w: x has shape {x.shape} and w {w.shape}")
+        raise InputError(f"x w: x has shape {x.shape} and w {w.shape}")
     (B,), (M, K), N = matrices, x.shape[-2:], w.shape[-1]
     dtype = _dtype_of(x, w)
     out = cp.empty((B, M, N), x.dtype)
@@ -159,7 +160,7 @@ def _dtype_of(x: Array, w: Array, *out: Array) -> str:
     if dtype in _TYPES and w.dtype.char == dtype and (not out or out[0].dtype.char == dtype):
         return dtype
     names = ", ".join(str(array.dtype) for array in (x, w, *out))
-    raise TypeError(f"x w: the arrays are {names}, expected all float32 or all float64")
+    raise InputTypeError(f"x w: the arrays are {names}, expected all float32 or all float64")
 
 
 def _prepared(dtype: str, matmul: str, x: Array, w: Array) -> tuple[int, int, Any, Any]:
@@ -194,7 +195,7 @@ def _place(array: Array | Rounded, name: str) -> tuple[int, bool, int, int]:
             step = across // itemsize if columns > 1 else rows
             if rows <= step <= _LARGEST:
                 return array.data.ptr, True, step, apart
-    raise ValueError(
+    raise InputError(
         f"x w: {name} has shape {shape} and strides {strides} for elements of {itemsize} bytes, "
         f"expected contiguous rows or columns that do not overlap, at most {_LARGEST} long: copy it first"
     )
@@ -297,7 +298,7 @@ def _library() -> Any:
         cp.cuda.cublas  # noqa: B018  # CuPy loads the library; then its name is enough
         library = ctypes.CDLL(name)
     except (ImportError, OSError) as error:
-        raise ImportError(f"{name}, which CuPy uses, cannot be loaded: {error}") from None
+        raise NotInstalledError(f"{name}, which CuPy uses, cannot be loaded: {error}") from None
     pointer, integer, long, size = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong, ctypes.c_size_t
     scalar, matrix = [pointer], [pointer, integer, integer]
     start = [pointer, *[integer] * 5]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import cupy as cp
 
+from rnnlab.errors import InputError, NotInstalledError
+
 __all__ = ["describe", "use"]
 
 
@@ -20,9 +22,9 @@ def use(number: int, name: str) -> None:
     try:
         count = _count()
     except ImportError as error:
-        raise ImportError(f"device is {name!r}, but {error}") from None
+        raise NotInstalledError(f"device is {name!r}, but {error}") from None
     if number >= count:
-        raise ValueError(f"device is {name!r}, but there are {count} GPUs, numbered from 0")
+        raise InputError(f"device is {name!r}, but there are {count} GPUs, numbered from 0")
     cp.cuda.Device(number).use()
 
 
@@ -35,7 +37,7 @@ def describe() -> str:
         If CuPy finds no GPU.
     """
     if not _count():
-        raise ImportError("CuPy finds no GPU")
+        raise NotInstalledError("CuPy finds no GPU")
     properties = cp.cuda.runtime.getDeviceProperties(cp.cuda.runtime.getDevice())
     memory = properties["totalGlobalMem"] / 2**30
     return f"{properties['name'].decode()}, {memory:.1f} GiB, CuPy {cp.__version__}"
@@ -45,4 +47,4 @@ def _count() -> int:
     try:
         return cp.cuda.runtime.getDeviceCount()
     except cp.cuda.runtime.CUDARuntimeError as error:
-        raise ImportError(f"CuPy finds no GPU, see nvidia-smi: {error}") from None
+        raise NotInstalledError(f"CuPy finds no GPU, see nvidia-smi: {error}") from None

@@ -12,6 +12,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.ops.cuda_source import kernel_source
 from rnnlab.types import Array
 
@@ -144,7 +145,7 @@ def check_contiguous(*arrays: Array) -> None:
     """Raise ValueError if an array is not C-contiguous; :data:`NULL` is no array."""
     for array in arrays:
         if array is not NULL and not array.flags.c_contiguous:
-            raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
+            raise InputError(f"expected a C-contiguous array, got strides {array.strides}")
 
 
 def stride(array: Array) -> int:
@@ -156,5 +157,5 @@ def stride(array: Array) -> int:
         If the columns of a row are not contiguous.
     """
     if array.shape[1] > 1 and array.strides[1] != array.itemsize:
-        raise ValueError(f"expected rows with contiguous columns, got strides {array.strides}")
+        raise InputError(f"expected rows with contiguous columns, got strides {array.strides}")
     return array.strides[0] // array.itemsize

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import cupy as cp
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.ops.cuda.cublas import Rounded
 from rnnlab.ops.cuda.graphs import uploaded
 from rnnlab.ops.cuda.launch import WARP, check_contiguous, launch
@@ -136,7 +137,7 @@ def lstm_in_one_launch(
 def _asked() -> str:
     asked = os.environ.get("RNNLAB_PERSISTENT", "")
     if asked not in ("", "0", "1"):
-        raise ValueError(f"RNNLAB_PERSISTENT is {asked!r}, expected '0' or '1'")
+        raise InputError(f"RNNLAB_PERSISTENT is {asked!r}, expected '0' or '1'")
     return asked
 
 

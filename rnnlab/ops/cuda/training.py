@@ -11,6 +11,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.ops.cuda.graphs import AHEAD, Graph, GraphMemory
 from rnnlab.ops.cuda.launch import check_contiguous, launch
 from rnnlab.types import Array
@@ -77,7 +78,7 @@ class GradientLog:
         for name, term in terms.items():
             if name not in self._columns and len(self._columns) == _TERMS:
                 names = ", ".join([*self._columns, name])
-                raise ValueError(f"a loss has the terms {names}, expected at most {_TERMS}")
+                raise InputError(f"a loss has the terms {names}, expected at most {_TERMS}")
             column = self._columns.setdefault(name, len(self._columns))
             self._terms[column : column + 1] = term
             given |= 1 << column

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
+from rnnlab.errors import InputTypeError
 from rnnlab.ops.numba.kernel import kernel, primitive
 from rnnlab.types import Array
 
@@ -36,5 +37,5 @@ def _embedding_gradient(dout, tokens, dW):
 def as_indices(numbers: Array) -> Array:
     """Integers of any width and layout as a kernel takes them."""
     if numbers.dtype.kind not in "iu":
-        raise TypeError(f"expected integers, got {numbers.dtype}")
+        raise InputTypeError(f"expected integers, got {numbers.dtype}")
     return np.ascontiguousarray(numbers, np.int64)

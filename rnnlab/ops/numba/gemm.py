@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops.numba.kernel import DTYPES, inlined, kernel, reduction, shared_by
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
@@ -43,7 +44,7 @@ class Panels:
     def __init__(self, w: Array) -> None:
         columns = _columns(w.dtype)
         if w.ndim != 2 or w.dtype.char not in DTYPES or not w.size or 2 * w.shape[1] < columns:
-            raise TypeError(
+            raise InputTypeError(
                 f"expected a matrix of float32 or float64 with at least {columns // 2} columns, "
                 f"got shape {w.shape}, {w.dtype}"
             )
@@ -117,20 +118,20 @@ def check(x: Array, w: Array | Panels, first: Array | None, out: Array) -> None:
     """
     matrices = x.ndim == len(w.shape) == 2
     if not matrices or x.shape[1] != w.shape[0] or out.shape != (x.shape[0], w.shape[1]):
-        raise ValueError(f"x w: x has shape {x.shape}, w {w.shape} and out {out.shape}")
+        raise InputError(f"x w: x has shape {x.shape}, w {w.shape} and out {out.shape}")
     if not x.dtype == w.dtype == out.dtype or out.dtype not in _DTYPES:
-        raise TypeError(f"x w: x has dtype {x.dtype}, w {w.dtype} and out {out.dtype}")
+        raise InputTypeError(f"x w: x has dtype {x.dtype}, w {w.dtype} and out {out.dtype}")
     if first is not None and first is not out:
         if first.shape != (1, out.shape[1]) or first.dtype != out.dtype:
-            raise ValueError(f"x w + b: b has shape {first.shape[1:]} and dtype {first.dtype}")
+            raise InputError(f"x w + b: b has shape {first.shape[1:]} and dtype {first.dtype}")
         if np.may_share_memory(first, out):
-            raise ValueError("x w + b: out overlaps b")
+            raise InputError("x w + b: out overlaps b")
     if not isinstance(
         w, Panels
     ):  # the compiled product looks for overlaps too, but thin ones are prepared here
         for a in (x, w):
             if np.may_share_memory(a, out) and np.shares_memory(a, out):
-                raise ValueError("x w: out overlaps x or w")
+                raise InputError("x w: out overlaps x or w")
 
 
 def _rows_of(first: Array | None, out: Array) -> tuple[Array, int]:

@@ -30,12 +30,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rnnlab.errors import InputError, NotInstalledError
 from rnnlab.ops.arguments import PRIMITIVES, Declaration
 from rnnlab.ops.threads import import_numba, kernel_threads
 
 numba = import_numba()
 if numba.config.DISABLE_JIT:
-    raise ImportError("NUMBA_DISABLE_JIT is set")
+    raise NotInstalledError("NUMBA_DISABLE_JIT is set")
 
 from rnnlab.ops.numba.guard import FITS, OVERLAP, guarded  # noqa: E402  numba is imported above, with our threads
 
@@ -156,7 +157,7 @@ class Kernel:
         kinds = dict(zip(parameters, re.findall(r"\w+(?:\[[^]]*\])?", signature), strict=True))
         axes = {key: kind.count(",") + 1 for key, kind in kinds.items() if "[" in kind}
         if axes != {each.name: len(each.axes or ()) for each in self.declaration.arguments}:
-            raise ValueError(f"{name}: the declaration of the arrays does not fit the signature")
+            raise InputError(f"{name}: the declaration of the arrays does not fit the signature")
         self._strided = [key for key, kind in kinds.items() if "[" in kind and "1]" not in kind]
         self._parameters = parameters
         self._versions: dict[tuple[str, bool], Callable[..., Any]] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import binding
 
+from rnnlab.errors import InputError, NotInstalledError
 from rnnlab.ops.numba import gemm
 from rnnlab.ops.numba.gemm import Panels
 from rnnlab.ops.numba.kernel import DTYPES, always_parallel, named_errors, threads
@@ -60,7 +61,7 @@ def matmul(x: Array, w: Array) -> Array:
     if x.ndim != 2 or w.ndim != 2 or x.dtype != w.dtype or x.dtype.char not in DTYPES:
         return np.matmul(x, w)
     if x.shape[1] != w.shape[0]:
-        raise ValueError(f"matmul: w has shape {w.shape}, expected (K, N) with K = {x.shape[1]} columns of x")
+        raise InputError(f"matmul: w has shape {w.shape}, expected (K, N) with K = {x.shape[1]} columns of x")
     out = empty((x.shape[0], w.shape[1]), x.dtype.newbyteorder("="))
     _multiply(x, w, None, out)
     return out
@@ -102,7 +103,7 @@ def verify() -> None:
             matmul_into(x, weight, out)
             matmul_add(x, weight, out)
             if not np.allclose(out, 2 * expected, rtol=1e-4, atol=1e-4):
-                raise ImportError(
+                raise NotInstalledError(
                     "compiled matrix products differ from NumPy's in this process; "
                     "delete the cache of compiled kernels, rnnlab/ops/numba/__pycache__ or NUMBA_CACHE_DIR"
                 )

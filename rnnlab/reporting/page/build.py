@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import rnnlab
+from rnnlab.errors import NotInstalledError
 from rnnlab.files import atomic_write
 from rnnlab.reporting.curves import charts
 from rnnlab.reporting.differences import differences, recipe_rows
@@ -37,7 +38,7 @@ def require_jinja() -> None:
         If it is not. The message says how to install it.
     """
     if find_spec("jinja2") is None:
-        raise ImportError('a report needs Jinja2: pip install "rnnlab[report]"')
+        raise NotInstalledError('a report needs Jinja2: pip install "rnnlab[report]"')
 
 
 def write_report(

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from rnnlab.errors import InputTypeError
 from rnnlab.parameters import Parameters
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.options import Options
@@ -130,18 +131,18 @@ def check_callbacks(callbacks: Sequence[Callback]) -> list[Callback]:
         If it is no sequence of callbacks, or one has a method for an event that does not exist.
     """
     if isinstance(callbacks, str) or not isinstance(callbacks, Sequence):
-        raise TypeError(f"Solver: callbacks is {callbacks!r}, expected a list of callbacks")
+        raise InputTypeError(f"Solver: callbacks is {callbacks!r}, expected a list of callbacks")
     for callback in callbacks:
         has_all = all(callable(getattr(callback, event, None)) for event in EVENTS)
         if isinstance(callback, type) or not has_all:
-            raise TypeError(
+            raise InputTypeError(
                 f"Solver: callbacks has {callback!r}, expected an object of a class that inherits from "
                 "rnnlab.training.Callback"
             )
         for event, _ in inspect.getmembers(type(callback), callable):
             if event.startswith("on_") and event not in EVENTS:
                 close = difflib.get_close_matches(event, EVENTS, n=1)
-                raise TypeError(
+                raise InputTypeError(
                     f"Solver: callbacks has a {type(callback).__name__} with {event}, which is no event; "
                     + (f"did you mean {close[0]}?" if close else f"there are {', '.join(EVENTS)}")
                 )

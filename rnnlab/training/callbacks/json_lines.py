@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from rnnlab.errors import InputError
 from rnnlab.files import atomic_write
 from rnnlab.options import Count
 from rnnlab.training.callbacks.callback import Training
@@ -77,7 +78,7 @@ def _keep(path: Path, iteration: int) -> None:
     try:
         kept = [line for line in whole if json.loads(line)["iteration"] <= iteration]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no log of JSONLines: {error!r}; choose another path") from None
+        raise InputError(f"{path} is no log of JSONLines: {error!r}; choose another path") from None
     if kept != lines:
         with atomic_write(path) as temporary:
             temporary.write_text("".join(kept), encoding="utf-8")

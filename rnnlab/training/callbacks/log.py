@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rnnlab.errors import InputError
 from rnnlab.options import Count, check_options
 from rnnlab.parameters import Parameters
 from rnnlab.training.callbacks.callback import Callback, Training
@@ -79,7 +80,7 @@ def place_of(callback: Log, path: Any, solver: Training, name: str) -> Path:
     if path is not None:
         return Path(path)
     if solver.run_dir is None:
-        raise ValueError(
+        raise InputError(
             f"{type(callback).__name__}: path is None, expected a path where a solver has no run_dir"
         )
     return solver.run_dir / name

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from rnnlab.errors import NotInstalledError
 from rnnlab.options import Count
 from rnnlab.training.callbacks.callback import Training
 from rnnlab.training.callbacks.log import Log, place_of
@@ -36,7 +37,7 @@ class TensorBoard(Log):
     def __init__(self, path: str | os.PathLike[str] | None = None, *, every: Count = 10) -> None:
         super().__init__(every=every)
         if find_spec("tensorboardX") is None:
-            raise ImportError('TensorBoard needs tensorboardX: pip install "rnnlab[tensorboard]"')
+            raise NotInstalledError('TensorBoard needs tensorboardX: pip install "rnnlab[tensorboard]"')
         self._path = path
         self._writer: Any = None
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from rnnlab.errors import NotInstalledError
 from rnnlab.options import Count, check_options
 from rnnlab.training.callbacks.callback import Training
 from rnnlab.training.callbacks.log import Log
@@ -34,7 +35,7 @@ class WeightsAndBiases(Log):
         super().__init__(every=every)
         check_options("WeightsAndBiases", WeightsAndBiases, {"project": project})
         if find_spec("wandb") is None:
-            raise ImportError('WeightsAndBiases needs wandb: pip install "rnnlab[wandb]"')
+            raise NotInstalledError('WeightsAndBiases needs wandb: pip install "rnnlab[wandb]"')
         self._project = project
         self._run: Any = None
 
