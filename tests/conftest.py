@@ -25,6 +25,13 @@ settings.register_profile("explore", deadline=None, max_examples=500, print_blob
 settings.load_profile("rnnlab")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of tests/oracle."""
+    group = parser.getgroup("oracle", "random configurations against PyTorch, with -m oracle")
+    group.addoption("--oracle-count", type=int, default=1000, help="number of new configurations")
+    group.addoption("--oracle-seed", type=int, help="of the one configuration to repeat")
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """A generator with the same seed for every test."""

@@ -92,9 +92,15 @@ def test_gradients_under_dropout(rng):
 @every_structure
 def test_gradients_are_those_of_pytorch(structure, rng):
     torch = pytest.importorskip("torch")
+    from ..oracle.noise import Noise
+    from ..oracle.reference import Source, review
+
     arrays = inputs(rng, structure)
     tensors = {name: torch.tensor(array, requires_grad=True) for name, array in arrays.items()}
-    outs = torch_review(torch, tensors, torch.tensor(MASK[:, :]), **structure)
+    source = Source((tensors["h0"], tensors["c0"]), memory=tensors["memory"], mask=torch.tensor(MASK))
+    options = {"cell_type": "lstm", "reviewer": {**structure, "dropout": 0.0}}
+    thoughts, reviewed = review(options, tensors, source, Noise(None))
+    outs = [*thoughts, *reviewed.state]
     *ours, cache = forward_of(memory_mask=MASK, **structure)(**arrays)
     douts = [rng.standard_normal(out.shape) for out in ours]
     for one, other in zip(ours, outs, strict=True):
@@ -102,33 +108,6 @@ def test_gradients_are_those_of_pytorch(structure, rng):
     sum((out * torch.tensor(dout)).sum() for out, dout in zip(outs, douts, strict=True)).backward()
     expected = {name: tensor.grad.numpy() for name, tensor in tensors.items()}
     assert_close(dict(zip(arrays, backward(*douts, cache), strict=True)), expected, 1e-9)
-
-
-def torch_review(torch, p, mask, *, blocks, steps, inter, intra):
-    """The reviewer in PyTorch, each attention and each state by itself, from the paper's equations."""
-    h, c, memories, thoughts = p["h0"], p["c0"], [p["memory"]], []
-    for b in range(1, blocks + 1):
-        states = [h]
-        for i in range(1, steps + 1):
-            own = {name: p[f"block{b}_step{i}_{name}"] for name in ("Wz", "Wh", "b", "Wq", "Wm", "bm", "v")}
-            a, start = own["b"], 0
-            for j, memory in enumerate(memories if inter else memories[:1]):
-                rows, start = slice(start, start + memory.shape[2]), start + memory.shape[2]
-                query = h @ own["Wq"][:, j * A : (j + 1) * A]
-                scores = torch.tanh(query[:, None] + memory @ own["Wm"][rows] + own["bm"][j]) @ own["v"][j]
-                if j == 0:
-                    scores = scores.masked_fill(~mask, -torch.inf)
-                weights = torch.nan_to_num(torch.softmax(scores, 1))
-                a = a + torch.einsum("nl,nlc->nc", weights, memory) @ own["Wz"][rows]
-            for k, state in enumerate(states if intra else states[-1:]):
-                a = a + state @ own["Wh"][k * H : (k + 1) * H]
-            i_, f, o, g = a.chunk(4, 1)
-            c = torch.sigmoid(f) * c + torch.sigmoid(i_) * torch.tanh(g)
-            h = torch.sigmoid(o) * torch.tanh(c)
-            states.append(h)
-        memories.append(torch.stack(states[1:], 1))
-        thoughts.append(memories[-1])
-    return *thoughts, h, c
 
 
 # ---------------------------------------------------------------- structure
