@@ -2,6 +2,7 @@
 
 rnnlab train RECIPE [--set key=value ...] [--out DIR]      train the model that a recipe describes
 rnnlab train --resume DIR                                  resume a run
+rnnlab sweep RECIPE ... [--set key=value,value ...]        train a grid of settings, or several recipes
 rnnlab features IMAGES --encoder FILE --out FILE           compute the features of photographs
 rnnlab caption RUN ... IMAGES_OR_SPLIT                     caption images, by one run or an ensemble
 rnnlab translate RUN ... SENTENCE ... | --file FILE        translate sentences, by one run or an ensemble
@@ -45,6 +46,7 @@ from rnnlab.cli import (
     recipes,
     report,
     serve,
+    sweep,
     train,
     translate,
 )
@@ -125,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in (
         train,
+        sweep,
         features,
         caption,
         translate,

@@ -36,16 +36,16 @@ def add(commands: Any) -> None:
         metavar="N",
         help="the most images or sentences to show (default: 40)",
     )
-    _add_scores(report)
+    add_scores(report)
 
     compare = commands.add_parser("compare", help="compare runs: scores, curves, recipes")
     compare.set_defaults(run=_compare)
     compare.add_argument("run_directories", nargs="+", metavar="RUN", help="a run directory")
-    _add_scores(compare)
+    add_scores(compare)
 
 
-def _add_scores(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is scored."""
+def add_scores(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is scored, and where."""
     add_device(parser)
     parser.add_argument(
         "--split", help="the split to score (default: val, or the recipe's where the data have no val)"
@@ -69,7 +69,7 @@ def _report(options: argparse.Namespace) -> int:
     path = Path(options.out or records[0].directory / default)
     require_jinja()
     check_writable("--out", path)
-    write_report(path, records, _results(records, options), examples=options.examples)
+    write_report(path, records, scored(records, options), examples=options.examples)
     print(f"Report: {path} ({_size(path.stat().st_size)})")
     if options.open and not webbrowser.open(path.absolute().as_uri()):
         print(f"rnnlab report: found no browser to open {path}", file=sys.stderr)
@@ -83,11 +83,11 @@ def _size(num_bytes: int) -> str:
 
 def _compare(options: argparse.Namespace) -> int:
     records = read_records(options.run_directories)
-    print(comparison_text(records, _results(records, options), encoding=sys.stdout.encoding or "ascii"))
+    print(comparison_text(records, scored(records, options), encoding=sys.stdout.encoding or "ascii"))
     return 0
 
 
-def _results(records: list[Record], options: argparse.Namespace) -> list[Results]:
+def scored(records: list[Record], options: argparse.Namespace) -> list[Results]:
     """The scores of the runs, with a line on standard error for each; none if they are not wanted."""
     found = []
     for record in records if options.scores else ():

@@ -28,7 +28,7 @@ from rnnlab.training.callbacks import TimeBudget
 
 _SHOWN = 8  # captions or translations
 _TIME_IS_OVER = 75  # the exit status EX_TEMPFAIL: run the command again
-_AFTER_A_SIGNAL = 128  # plus its number, as shells report it: 130 for Ctrl-C, 143 for SIGTERM
+AFTER_A_SIGNAL = 128  # plus its number, as shells report it: 130 for Ctrl-C, 143 for SIGTERM
 
 
 def add(commands: Any) -> None:
@@ -78,7 +78,7 @@ def _train(options: argparse.Namespace) -> int:
         print(f"Resume with: {_resume_command(run.directory, options)}")
         if run.signal is None:
             return _TIME_IS_OVER
-        return _AFTER_A_SIGNAL + run.signal
+        return AFTER_A_SIGNAL + run.signal
     if options.communicator.rank:
         return 0
     if isinstance(run.config, TranslationConfig):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -37,12 +37,53 @@ def comparison_text(
     blocks = _blocks(encoding)
     parts += [_chart(chart, names, blocks) for chart in charts(records) if chart.is_validation]
     if len(records) > 1:
-        found = differences(records)
-        rows = [(each.key, [_short(value) for value in each.values]) for each in found]
-        parts.append(_table("Recipes: what differs", names, rows) if rows else "The recipes are equal.")
+        parts.append(differences_text(records))
     if notes := [*notes_on_runs(records, results), *notes_of(names, results)]:
-        parts.append("\n".join(f"note: {note}" for note in notes))
+        parts.append(_notes(notes))
     return "\n\n".join(parts)
+
+
+def differences_text(records: Sequence[Record]) -> str:
+    """The keys on which the recipes of runs differ."""
+    rows = [(each.key, [_short(value) for value in each.values]) for each in differences(records)]
+    if not rows:
+        return "The recipes are equal."
+    return _table("Recipes: what differs", [record.name for record in records], rows)
+
+
+def states_text(
+    states: Mapping[str, str],
+    records: Sequence[Record] = (),
+    results: Sequence[Results] = (),
+    *,
+    notes: Sequence[str] = (),
+) -> str:
+    """The states and the scores of runs, a line for each run.
+
+    Parameters
+    ----------
+    states : mapping of str to str
+        The state of each run, such as "finished", by its name.
+    records : sequence of Record
+        Of those runs that have scores.
+    results : sequence of Results, optional
+        One for each record; no scores without them.
+    notes : sequence of str
+        Shown below, before the notes on the scores.
+    """
+    names, scores = [record.name for record in records], score_rows(results)
+    found = {name: [values[k] for _, values in scores] for k, name in enumerate(names)}
+    empty = [""] * len(scores)
+    rows = [(name, [state, *found.get(name, empty)]) for name, state in states.items()]
+    title = f"Scores of {splits_of(results)}" if scores else "Runs"
+    parts = [_table(title, ["state", *(name for name, _ in scores)], rows)]
+    if notes := [*notes, *notes_on_runs(records, results), *notes_of(names, results)]:
+        parts.append(_notes(notes))
+    return "\n\n".join(parts)
+
+
+def _notes(notes: Sequence[str]) -> str:
+    return "\n".join(f"note: {note}" for note in notes)
 
 
 def _table(title: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:

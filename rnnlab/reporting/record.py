@@ -66,6 +66,18 @@ class StageRecord:
         return best(rows, key=lambda row: row[self.monitor])["epoch"]
 
     @property
+    def stopped_early(self) -> bool:
+        """Whether ``patience`` is exhausted."""
+        best, patience = self.best_epoch, self.options.get("patience")
+        return patience is not None and best is not None and self.history[-1]["epoch"] - best >= patience
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done, or ``patience`` is exhausted; false if their number is unknown."""
+        asked = self.options.get("num_epochs")
+        return isinstance(asked, int) and (len(self.history) >= asked or self.stopped_early)
+
+    @property
     def progress(self) -> str:
         """The number of epochs that are done, and whether there should be more."""
         done, asked = len(self.history), self.options.get("num_epochs")
@@ -73,10 +85,7 @@ class StageRecord:
             return str(done)
         if done >= asked:
             return f"{done} of {asked}"
-        best, patience = self.best_epoch, self.options.get("patience")
-        if patience is not None and best is not None and self.history[-1]["epoch"] - best >= patience:
-            return f"{done} of {asked}, stopped early"
-        return f"{done} of {asked}, unfinished"
+        return f"{done} of {asked}, {'stopped early' if self.finished else 'unfinished'}"
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,11 @@ class Record:
             return task_of(recipe_from_dict(self.recipe, to_train=False)).makes
         except ConfigError:
             return "unknown"
+
+    @property
+    def finished(self) -> bool:
+        """Whether its last stage is finished."""
+        return self.stages[-1].directory == self.directory and self.stages[-1].finished
 
     @property
     def seconds(self) -> float:

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-_SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 if hasattr(signal, "SIGUSR1"):  # not on Windows. mpirun passes it on; at SIGTERM it kills its processes.
-    _SIGNALS[signal.SIGUSR1] = "SIGUSR1"
+    SIGNALS[signal.SIGUSR1] = "SIGUSR1"
 _STANDARD_ERROR = 2
 
 
@@ -45,7 +45,7 @@ class Interrupt:
     def __enter__(self) -> Interrupt:
         self.received = None
         if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._request) for number in _SIGNALS}
+            self._previous = {number: signal.signal(number, self._request) for number in SIGNALS}
         return self
 
     def __exit__(
@@ -67,7 +67,7 @@ class Interrupt:
         if self.requested:
             raise KeyboardInterrupt
         self.received = signal.Signals(number)
-        line = f"\n{_SIGNALS[self.received]}: saving a checkpoint; a second one ends at once\n"
+        line = f"\n{SIGNALS[self.received]}: saving a checkpoint; a second one ends at once\n"
         os.write(_STANDARD_ERROR, line.encode())  # print may be in the middle of another line
         if self._raises:
             raise Interrupted

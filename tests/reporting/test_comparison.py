@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rnnlab.reporting.comparison import comparison_text
+from rnnlab.reporting.comparison import comparison_text, states_text
 from rnnlab.reporting.record import read_records
 from rnnlab.reporting.results import Results
 from rnnlab.tasks.classification import Evaluation
@@ -55,3 +55,22 @@ def test_long_curves_and_values_are_shortened(write_run):
 
 def test_a_run_without_epochs_has_its_notes(write_run):
     assert "no epoch is finished" in comparison_text(read_records([write_run(rows=[])]))
+
+
+def test_the_states_of_runs_beside_their_scores(write_run):
+    labels = np.zeros(2, int)
+    evaluation = Evaluation("val", labels, labels, 0.5, 0.75, np.eye(2, dtype=int))
+    states = {"one": "failed", "two": "finished"}
+    results = [Results(None, "val", evaluation, ["seen"])]
+    text = states_text(states, read_records([write_run("two")]), results, notes=["one: why"])
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[0][:5] == ["Scores", "of", "val", "state", "images"]
+    assert lines[1] == ["one", "failed"]
+    assert lines[2][:2] == ["two", "finished"]
+    assert len(lines[2]) == len(lines[0]) - 2
+    assert text.endswith("\n\nnote: one: why\nnote: seen")
+
+
+def test_states_alone():
+    text = states_text({"one": "interrupted", "another": "not started"})
+    assert text == "Runs           state\none      interrupted\nanother  not started"

@@ -38,6 +38,20 @@ def test_a_run_is_read_from_its_checkpoint(write_run):
 def test_an_unfinished_run_says_so(write_run, options, progress):
     (record,) = read_records([write_run(**options)])
     assert dict(record.facts())["epochs"] == progress
+    assert record.finished == ("unfinished" not in progress)
+
+
+def test_a_run_is_finished_with_its_last_stage(write_run):
+    path = write_run()
+    (record,) = read_records([path])
+    assert record.finished
+    stage = path / "stage1"
+    stage.mkdir()
+    for file in path.glob("*.*"):
+        file.rename(stage / file.name)
+    (record,) = read_records([path])
+    assert record.stages[-1].finished
+    assert not record.finished
 
 
 def test_the_greatest_value_is_best_where_the_metric_or_the_mode_says_so(write_run):

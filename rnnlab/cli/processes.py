@@ -1,0 +1,88 @@
+"""Commands as processes, some of them at a time. A signal to this process ends all of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from rnnlab.training.interrupt import SIGNALS
+
+
+class Task(NamedTuple):
+    """A command, and the file that its output is appended to."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+
+
+class Processes:
+    """Runs tasks, each in a process of its own.
+
+    Ctrl-C, SIGTERM and SIGUSR1 are sent on to all processes, and no further task is started. The processes
+    are in sessions of their own: a terminal would send Ctrl-C to them too, and a second signal ends a
+    training without a checkpoint.
+
+    Parameters
+    ----------
+    jobs : int
+        The most processes at a time.
+    environment : mapping of str to str
+        Variables in addition to those of this process.
+
+    Attributes
+    ----------
+    received : signal.Signals or None
+        The last signal.
+    """
+
+    def __init__(self, jobs: int, environment: Mapping[str, str]) -> None:
+        self._jobs, self._environment = jobs, {**os.environ, **environment}
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._starting = threading.Lock()  # held while a process starts: a signal reaches it or prevents it
+        self.received: signal.Signals | None = None
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, int | None]]:
+        """Each task when it ends, with its exit status; None if it was not started.
+
+        It has to be used in the main thread, which receives the signals.
+        """
+        previous = {number: signal.signal(number, self._send_on) for number in SIGNALS}
+        try:
+            with ThreadPoolExecutor(self._jobs) as pool:
+                futures = {pool.submit(self._run, task): task for task in tasks}
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _run(self, task: Task) -> int | None:
+        with self._starting:
+            if self.received is not None:
+                return None
+            task.log.parent.mkdir(parents=True, exist_ok=True)
+            with task.log.open("ab") as log:
+                process = subprocess.Popen(
+                    task.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=self._environment,
+                    start_new_session=True,
+                )
+            self._running.append(process)
+        return process.wait()
+
+    def _send_on(self, number: int, frame: FrameType | None) -> None:
+        with self._starting:
+            self.received = signal.Signals(number)
+        for process in self._running:
+            process.send_signal(number)  # does nothing if the process has ended

@@ -1,0 +1,160 @@
+"""``rnnlab sweep``: train a grid of settings, or several recipes, side by side, and show their scores."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rnnlab.cli.arguments import positive_integer
+from rnnlab.cli.device_option import device_words
+from rnnlab.cli.processes import Processes, Task
+from rnnlab.cli.recipe_file import read_recipe
+from rnnlab.cli.report import add_scores, scored
+from rnnlab.cli.train import AFTER_A_SIGNAL
+from rnnlab.errors import InputError
+from rnnlab.files import check_writable
+from rnnlab.ops.threads import num_threads
+from rnnlab.recipes.grid import grid
+from rnnlab.recipes.recipe import Recipe
+from rnnlab.reporting.comparison import differences_text, states_text
+from rnnlab.reporting.differences import differences
+from rnnlab.reporting.record import read_records
+from rnnlab.runs import holds_run
+
+_LOG = "train.log"  # in the directory of each run
+_FINISHED, _FAILED, _INTERRUPTED, _NOT_STARTED = "finished", "failed", "interrupted", "not started"
+
+
+class Trial(NamedTuple):
+    """One run of a sweep."""
+
+    directory: Path
+    recipe: str
+    overrides: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of its directory."""
+        return self.directory.name
+
+    def task(self, options: argparse.Namespace) -> Task:
+        """The command that trains it, or resumes it where it has begun."""
+        if holds_run(self.directory):
+            words = ["--resume", str(self.directory)]
+        else:
+            settings = [word for override in self.overrides for word in ("--set", override)]
+            words = [self.recipe, *settings, "--out", str(self.directory)]
+        command = [sys.executable, "-m", "rnnlab", "train", *words, "--no-progress"]
+        return Task(self.name, [*command, *device_words(options).split()], self.directory / _LOG)
+
+
+def add(commands: Any) -> None:
+    """Add the command's arguments."""
+    sweep = commands.add_parser("sweep", help="train a grid of settings, or several recipes, side by side")
+    sweep.set_defaults(run=_sweep)
+    sweep.add_argument("recipes", nargs="+", metavar="RECIPE", help="as those of rnnlab train")
+    sweep.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE,VALUE",
+        help="the values of a key, model.hidden_dim=256,512; several keys give every combination. A comma "
+        "within brackets or quotation marks is part of a value",
+    )
+    sweep.add_argument(
+        "--jobs",
+        type=positive_integer,
+        default=1,
+        metavar="N",
+        help="the most runs at a time, which share the processors (default: 1)",
+    )
+    sweep.add_argument(
+        "--out", metavar="DIR", help="the folder of the run directories (default: runs/NAME_OF_RECIPE_sweep)"
+    )
+    add_scores(sweep)
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    folder, trials = _trials(options)
+    finished = {each for each in trials if _is_finished(each, read_recipe(each.recipe, each.overrides))}
+    check_writable("--out", folder, is_folder=True)
+    states = {each.name: _FINISHED if each in finished else _NOT_STARTED for each in trials}
+    left = [each.task(options) for each in trials if each not in finished]
+    print(f"{folder}: {len(trials)} runs, {len(finished)} of them finished", flush=True)
+    threads = str(max(1, num_threads() // min(options.jobs, max(1, len(left)))))
+    processes = Processes(options.jobs, {"RNNLAB_NUM_THREADS": threads, "OMP_NUM_THREADS": threads})
+    notes = []
+    for task, status in processes.run(left):
+        if status is None:
+            continue
+        states[task.name] = _state(status, is_ending=processes.received is not None)
+        print(f"{task.name}: {states[task.name]}", flush=True)
+        if states[task.name] == _FAILED:
+            notes.append(f"{task.name}: {_last_line(task.log)} ({task.log})")
+    if processes.received is None:
+        _show(folder, states, notes, options)
+        return 1 if _FAILED in states.values() else 0
+    print("\n" + states_text(states, notes=notes))
+    print("\nThe same command resumes the sweep.")
+    return AFTER_A_SIGNAL + processes.received
+
+
+def _trials(options: argparse.Namespace) -> tuple[Path, list[Trial]]:
+    """The folder of the sweep, and its runs, each in a directory that is named after its values."""
+    stems = [Path(recipe).stem for recipe in options.recipes]
+    several = len(stems) > 1
+    if doubled := [stem for stem in stems if stems.count(stem) > 1]:
+        raise InputError(f"two recipes have the name {doubled[0]}, expected different names")
+    out = Path(options.out or Path("runs") / ("sweep" if several else f"{stems[0]}_sweep"))
+    trials = []
+    for recipe, stem in zip(options.recipes, stems, strict=True):
+        for point in grid(options.set):
+            parts = [stem] * (several or not point.name) + [point.name] * bool(point.name)
+            trials.append(Trial(out / ",".join(parts), recipe, point.overrides))
+    return out, trials
+
+
+def _is_finished(trial: Trial, config: Recipe) -> bool:
+    """Whether the directory of a trial holds its run, and the run has ended.
+
+    Raises
+    ------
+    ValueError
+        If it holds a run of another recipe.
+    """
+    if not holds_run(trial.directory):
+        return False
+    (record,) = read_records([trial.directory])
+    if found := differences([record, replace(record, recipe=config.to_dict())]):
+        key, (saved, wanted) = found[0]
+        raise InputError(
+            f"{trial.directory} holds a run with {key} = {saved}, and the sweep has {wanted}: choose another "
+            "directory with --out"
+        )
+    return record.finished
+
+
+def _state(status: int, *, is_ending: bool) -> str:
+    if status == 0:
+        return _FINISHED
+    return _INTERRUPTED if is_ending else _FAILED
+
+
+def _last_line(log: Path) -> str:
+    """The last line of a log that is not blank: the error."""
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
+
+
+def _show(folder: Path, states: Mapping[str, str], notes: Sequence[str], options: argparse.Namespace) -> None:
+    """Print the scores of the runs that are finished, and the state of all."""
+    records = read_records([folder / name for name, state in states.items() if state == _FINISHED])
+    print("\n" + states_text(states, records, scored(records, options), notes=notes))
+    if len(options.recipes) > 1 and len(records) > 1:
+        print("\n" + differences_text(records))
+    if records:
+        print(f"\nCurves and recipes: rnnlab compare {folder}/*")

@@ -1,0 +1,71 @@
+"""Processes side by side, and the signals that end them."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from rnnlab.cli.processes import Processes, Task
+
+WAITS = """
+import pathlib, signal, sys, time
+def end(number, frame):
+    print("signal", number, flush=True)
+    sys.exit(128 + number)
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, end)
+pathlib.Path(sys.argv[1]).touch()
+time.sleep(60)
+"""
+
+
+def task(folder, name, code, *arguments):
+    return Task(name, [sys.executable, "-c", code, *arguments], folder / name / "log")
+
+
+def test_each_task_with_its_exit_status_and_its_output(tmp_path):
+    codes = {"good": "print('one')", "bad": "raise SystemExit(3)", "env": "import os; print(os.environ['A'])"}
+    tasks = [task(tmp_path, name, code) for name, code in codes.items()]
+    statuses = {done.name: status for done, status in Processes(2, {"A": "two"}).run(tasks)}
+    assert statuses == {"good": 0, "bad": 3, "env": 0}
+    assert (tmp_path / "good" / "log").read_text() == "one\n"
+    assert (tmp_path / "env" / "log").read_text() == "two\n"
+    assert [status for _, status in Processes(1, {"A": "3"}).run(tasks[2:])] == [0]
+    assert (tmp_path / "env" / "log").read_text() == "two\n3\n"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_no_more_than_so_many_at_a_time(tmp_path, jobs):
+    code = "import time; print(time.time()); time.sleep(0.3); print(time.time())"
+    tasks = [task(tmp_path, str(number), code) for number in range(4)]
+    assert [status for _, status in Processes(jobs, {}).run(tasks)] == [0] * 4
+    times = [tuple(map(float, each.log.read_text().split())) for each in tasks]
+    at_once = [sum(start <= moment < end for start, end in times) for moment, _ in times]
+    assert max(at_once) == jobs
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_reaches_what_runs_and_nothing_more_starts(tmp_path, number):
+    begun = [tmp_path / "a.begun", tmp_path / "b.begun"]
+    tasks = [task(tmp_path, name, WAITS, str(file)) for name, file in zip("ab", begun, strict=True)]
+    tasks.append(task(tmp_path, "c", "print('started')"))
+    before = signal.getsignal(number)
+
+    def send():
+        while not all(file.exists() for file in begun):
+            time.sleep(0.01)
+        os.kill(os.getpid(), number)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    processes = Processes(2, {})
+    statuses = {done.name: status for done, status in processes.run(tasks)}
+    sender.join()
+    assert statuses == {"a": 128 + number, "b": 128 + number, "c": None}
+    assert processes.received == number
+    assert (tmp_path / "a" / "log").read_text() == f"signal {int(number)}\n"  # once
+    assert not (tmp_path / "c").exists()
+    assert signal.getsignal(number) == before

@@ -1,0 +1,150 @@
+"""``rnnlab sweep``: a grid of short trainings."""
+
+import csv
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from rnnlab import cli
+from rnnlab.cli.processes import Processes
+from rnnlab.training import load_checkpoint
+
+
+def sweep(*words):
+    return cli.main(["sweep", *map(str, words)])
+
+
+@pytest.fixture
+def one_epoch(recipe, tmp_path):
+    """The recipe with one epoch."""
+    path = tmp_path / "short.toml"
+    path.write_text(recipe.read_text().replace("num_epochs = 2", "num_epochs = 1"))
+    return path
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """The commands of the processes, none of which is run: each succeeds."""
+    found = []
+
+    def run(self, tasks):
+        for task in tasks:
+            found.append(task.command[task.command.index("train") :])
+            yield task, 0
+
+    monkeypatch.setattr(Processes, "run", run)
+    monkeypatch.setattr("rnnlab.cli.sweep._show", lambda *arguments: None)
+    return found
+
+
+def test_a_grid_with_a_failing_run_and_its_repetition(one_epoch, tmp_path, capsys):
+    out = tmp_path / "grid"
+    words = [one_epoch, "--set", "model.cell_type=rnn,gru", "--set", "training.warm_start=none,absent"]
+    words += ["--jobs", 2, "--out", out, "--max-images", 4]
+    assert sweep(*words) == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{out}: 4 runs, 0 of them finished\n")
+    good = [out / f"cell_type={cell},warm_start=none" for cell in ("rnn", "gru")]
+    for directory in good:
+        assert f"{directory.name}: finished\n" in printed
+        assert len(list(csv.DictReader((directory / "history.csv").read_text().splitlines()))) == 1
+    assert load_checkpoint(good[1] / "last.h5").config["model"]["cell_type"] == "gru"
+    lines = [line.split() for line in printed.splitlines()]
+    assert ["cell_type=rnn,warm_start=absent", "failed"] in lines
+    assert "note: cell_type=gru,warm_start=absent: rnnlab train: training.warm_start: absent" in printed
+    assert any(line[:2] == ["cell_type=gru,warm_start=none", "finished"] for line in lines)
+
+    before = (good[0] / "last.h5").stat().st_mtime_ns
+    assert sweep(*words, "--no-scores") == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{out}: 4 runs, 2 of them finished\n")
+    assert (good[0] / "last.h5").stat().st_mtime_ns == before
+    assert printed.count(": failed\n") == 2
+
+
+def test_a_signal_ends_all_runs_with_checkpoints(one_epoch, tmp_path):
+    out = tmp_path / "grid"
+    words = ["--set", "training.seed=0,1,2", "--set", "training.num_epochs=10000"]
+    command = [sys.executable, "-m", "rnnlab", "sweep", one_epoch, *words, "--jobs", "2", "--out", out]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not all((out / f"seed={seed}" / "last.h5").exists() for seed in (0, 1)):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        printed, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in error
+    lines = [line.split() for line in printed.splitlines()]
+    assert ["seed=0", "interrupted"] in lines
+    assert ["seed=1", "interrupted"] in lines
+    assert ["seed=2", "not", "started"] in lines
+    for seed in (0, 1):
+        assert "saving a checkpoint" in (out / f"seed={seed}" / "train.log").read_text()
+        assert load_checkpoint(out / f"seed={seed}" / "last.h5").config["training"]["seed"] == seed
+    assert not (out / "seed=2").exists()
+
+
+def test_a_finished_run_is_skipped_and_a_begun_one_is_resumed(recipe, run, tmp_path, commands, monkeypatch):
+    words = [recipe, "--out", run.parent, "--device", "gpu:1"]
+    assert sweep(*words) == 0
+    assert not commands
+    monkeypatch.setattr("rnnlab.reporting.record.StageRecord.finished", False)
+    assert sweep(*words) == 0
+    assert commands == [["train", "--resume", str(run), "--no-progress", "--device", "gpu:1"]]
+
+
+def test_several_recipes(recipe, tmp_path, commands, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    other = tmp_path / "other.toml"
+    other.write_text(recipe.read_text())
+    assert sweep(recipe, other, "--set", "training.seed=3,4") == 0
+    assert [command[-2] for command in commands] == [
+        f"runs/sweep/{stem},seed={seed}" for stem in ("tiny", "other") for seed in (3, 4)
+    ]
+    assert commands[2][1:4] == [str(other), "--set", "training.seed=3"]
+    commands.clear()
+    assert sweep(other) == 0
+    assert commands == [["train", str(other), "--out", "runs/other_sweep/other", "--no-progress"]]
+
+
+def test_the_recipes_of_a_list_are_compared(recipe, run, tmp_path, capsys):
+    other = tmp_path / "second.toml"  # the second run, in the same folder, has another seed
+    other.write_text(recipe.read_text().replace("num_epochs = 2", "num_epochs = 2\nseed = 1"))
+    pytest.importorskip("pycocoevalcap")
+    assert sweep(recipe, other, "--out", run.parent, "--max-images", 4) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["Recipes:", "what", "differs", "tiny", "second"] in lines
+    assert ["training.seed", "0", "1"] in lines
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "model.hidden_dim=8,many"], "hidden_dim"),
+        (["--set", "model.hidden_dim=8,,16"], "has an empty value"),
+        (["--jobs", "0"], "expected an integer of at least 1"),
+    ],
+)
+def test_a_wrong_grid_starts_nothing(recipe, tmp_path, commands, capsys, words, message):
+    try:
+        status = sweep(recipe, "--out", tmp_path, *words)
+    except SystemExit as error:  # of argparse
+        status = error.code
+    assert status == 2
+    assert message in capsys.readouterr().err
+    assert not commands
+
+
+def test_a_directory_with_another_run_is_an_error(recipe, run, commands, capsys):
+    assert sweep(recipe, "--out", run.parent, "--set", "training.num_epochs=3") == 2
+    error = capsys.readouterr().err
+    assert f"{run} holds a run with training.num_epochs = 2, and the sweep has 3: choose another" in error
+    assert not commands
+
+
+def test_two_recipes_of_one_name_are_an_error(recipe, commands, capsys):
+    assert sweep(recipe, recipe) == 2
+    assert "two recipes have the name tiny, expected different names" in capsys.readouterr().err
