@@ -20,7 +20,7 @@ class InputTypeError(RnnlabError, TypeError):
 
 
 class MissingDataError(InputError, KeyError):
-    """A file or a data set has no field, split or image of a name."""
+    """A file, a data set or a model has no field, split, image or parameter of a name."""
 
     def __str__(self) -> str:
         return str(self.args[0])  # a KeyError shows the quoted message

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
+from rnnlab.errors import InputError, InputTypeError, MissingDataError, OutOfRangeError
 from rnnlab.types import Array, Shape, Shapes
 
 
@@ -79,7 +79,7 @@ class Parameters(MutableMapping[str, Array]):
         try:
             return self._views[name]
         except KeyError:
-            raise KeyError(f"no parameter {name!r}; there are {', '.join(self.shapes)}") from None
+            raise MissingDataError(f"no parameter {name!r}; there are {', '.join(self.shapes)}") from None
 
     def __setitem__(self, name: str, value: Any) -> None:
         view = self[name]

@@ -15,7 +15,7 @@ import numpy as np
 
 from rnnlab.data.course import FEATURE_FILES, read_course
 from rnnlab.data.shapes import ensure_shapes, shapes_directory
-from rnnlab.errors import InputTypeError, OutOfRangeError
+from rnnlab.errors import InputTypeError, MissingDataError, OutOfRangeError
 from rnnlab.reading import PathLike
 
 
@@ -105,7 +105,9 @@ def sample_coco_minibatch(
     captions (batch_size, L), features (batch_size, D), urls (batch_size,)
     """
     if f"{split}_captions" not in data:
-        raise KeyError(f"sample_coco_minibatch: data has no split {split!r}, only the keys {', '.join(data)}")
+        raise MissingDataError(
+            f"sample_coco_minibatch: data has no split {split!r}, only the keys {', '.join(data)}"
+        )
     rng = np.random.default_rng() if rng is None else rng
     drawn = rng.integers(len(data[f"{split}_captions"]), size=batch_size)
     images = data[f"{split}_image_idxes"][drawn]

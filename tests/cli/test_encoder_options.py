@@ -35,7 +35,7 @@ def test_options_are_checked_before_the_work(parser, tmp_path):
     (tmp_path / "n.onnx").touch()
     check_encoder(parser.parse_args([]))
     check_encoder(parser.parse_args(["--encoder", str(tmp_path / "n.onnx"), "--size", "8", "--pca", "p.h5"]))
-    with pytest.raises(FileNotFoundError, match="--encoder no.onnx: no such file"):
+    with pytest.raises(FileNotFoundError, match="no.onnx: found no such file, expected the ONNX file"):
         check_encoder(parser.parse_args(["--encoder", "no.onnx"]))
     for wrong in (["--pca", "p.h5"], ["--layer", "map"]):
         with pytest.raises(ValueError, match=f"{wrong[0]} is given without --encoder"):

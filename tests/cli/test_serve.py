@@ -115,7 +115,10 @@ def test_an_encoder_that_the_features_do_not_record(serve, error, photographs):
     assert "do not record which encoder made them: give its ONNX file with --encoder" in message
     found = serve(photographs.unrecorded, "--encoder", photographs.network)
     assert found.answerer.caption(photographs.photographs / "photo_1.png", 2).captions
-    assert error(photographs.unrecorded, "--encoder", "no.onnx") == "--encoder no.onnx: no such file"
+    assert (
+        error(photographs.unrecorded, "--encoder", "no.onnx")
+        == "no.onnx: found no such file, expected the ONNX file of --encoder"
+    )
     assert error(photographs.unrecorded, "--size", "8").startswith("--size is given without --encoder")
 
 

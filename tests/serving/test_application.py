@@ -77,7 +77,7 @@ def test_wrong_input_is_answered_and_the_server_lives_on(captioning, album, tmp_
     (path,) = upload(captioning, b"no image", "broken.jpg")
     kind, error = ask(captioning, "caption", file(path), 4)
     assert kind == "error"
-    assert error["error"].startswith("broken.jpg: found no image of a format that Pillow reads")
+    assert error["error"].startswith("broken.jpg: found no image of a format that is read")
     photo = (album.photographs / "photo_14.png").read_bytes()
     (path,) = upload(captioning, photo)
     kind, error = ask(captioning, "caption", file(path), 1000)

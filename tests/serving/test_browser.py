@@ -108,7 +108,7 @@ def test_wrong_files_have_messages_and_the_page_goes_on(opened, captioning, albu
     (tmp_path / "notes.txt").write_text("no image")
     Image.fromarray(rng.integers(0, 256, (300, 300, 3), np.uint8)).save(tmp_path / "large.png")
     for name, message in (
-        ("broken.jpg", "broken.jpg: found no image of a format that Pillow reads"),
+        ("broken.jpg", "broken.jpg: found no image of a format that is read"),
         ("notes.txt", "Invalid file type"),
         ("large.png", "exceed the maximum allowed size"),
     ):

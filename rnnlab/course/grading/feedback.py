@@ -100,9 +100,7 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
     ImportError
         If nbgrader is not installed.
     ValueError
-        If the course has no gradebook.
-    RuntimeError
-        If nbgrader cannot convert a notebook.
+        If the course has no gradebook, or nbgrader cannot convert a notebook.
     """
     require_gradebook(course)
     from nbgrader.converters import NbGraderException
@@ -118,7 +116,7 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
             _run(_autograde(by_test), course, assignment, students)
             _write_pages(course, assignment, students, jobs)
         except NbGraderException as error:
-            raise RuntimeError(f"nbgrader cannot convert {assignment}: {error}") from error
+            raise InputError(f"nbgrader cannot convert {assignment}: {error}") from error
     feedback = course / "feedback"
     for mark in marks:
         if mark.problem:

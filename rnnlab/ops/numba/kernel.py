@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rnnlab.errors import InputError, NotInstalledError
+from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.arguments import PRIMITIVES, Declaration
 from rnnlab.ops.threads import import_numba, kernel_threads
 
@@ -131,7 +131,7 @@ def kernel(
     return lambda function: Kernel(function, signature, arguments, parallel_from)
 
 
-class RefusedError(TypeError):
+class RefusedError(InputTypeError):
     """The arguments are right, but of a layout or an integer type that the kernel does not take."""
 
 
