@@ -28,10 +28,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 
 import rnnlab
 from rnnlab.cli import (
@@ -51,6 +49,7 @@ from rnnlab.cli import (
     translate,
 )
 from rnnlab.cli.arguments import Parser, show_help
+from rnnlab.cli.bugs import how_to_report
 from rnnlab.cli.closed_output import quiet_when_closed
 from rnnlab.cli.mpi_option import find_ranks
 from rnnlab.errors import RnnlabError
@@ -94,7 +93,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise
         return _failed(options, error, 1 if isinstance(error, WriteError) else 2, ranks)
     except Exception as error:
-        error.add_note(_how_to_report())
+        error.add_note(how_to_report())
         raise
 
 
@@ -104,19 +103,6 @@ def _failed(options: argparse.Namespace, error: object, status: int, ranks: Comm
     print(f"rnnlab {options.command}: {error}", file=sys.stderr)
     ranks.abort(status)
     return status
-
-
-def _how_to_report() -> str:
-    versions = [f"rnnlab {rnnlab.__version__}", f"Python {platform.python_version()}"]
-    for package in ("numpy", "scipy", "h5py", "numba"):
-        try:
-            versions.append(f"{package} {metadata.version(package)}")
-        except metadata.PackageNotFoundError:
-            versions.append(f"no {package}")
-    return (
-        "This is a bug of rnnlab, or of a module of yours that it uses. To report it, send the command and "
-        f"all of these lines: see CONTRIBUTING.md.\n{', '.join(versions)}, {platform.platform()}"
-    )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -46,7 +46,8 @@ class Processes:
     def __init__(self, jobs: int, environment: Mapping[str, str]) -> None:
         self._jobs, self._environment = jobs, {**os.environ, **environment}
         self._running: list[subprocess.Popen[bytes]] = []
-        self._starting = threading.Lock()  # held while a process starts: a signal reaches it or prevents it
+        # Held while a process starts: a signal reaches it or prevents it. A second signal may come meanwhile.
+        self._starting = threading.RLock()
         self.received: signal.Signals | None = None
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, int | None]]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rnnlab.cli import bugs
 from rnnlab.cli.arguments import positive_integer
 from rnnlab.cli.device_option import device_words
 from rnnlab.cli.processes import Processes, Task
@@ -146,7 +147,7 @@ def _state(status: int, *, is_ending: bool) -> str:
 
 def _last_line(log: Path) -> str:
     """The last line of a log that is not blank: the error."""
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    lines = bugs.without_reports(log.read_text(encoding="utf-8", errors="replace").split("\n"))
     return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
 
 

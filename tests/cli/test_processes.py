@@ -69,3 +69,25 @@ def test_a_signal_reaches_what_runs_and_nothing_more_starts(tmp_path, number):
     assert (tmp_path / "a" / "log").read_text() == f"signal {int(number)}\n"  # once
     assert not (tmp_path / "c").exists()
     assert signal.getsignal(number) == before
+
+
+def test_a_second_signal_may_come_while_the_first_is_sent_on(tmp_path, monkeypatch):
+    begun, sent, kind = tmp_path / "a.begun", [], signal.Signals
+
+    def send():
+        while not begun.exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def again(number):
+        if not sent:
+            sent.append(number)
+            os.kill(os.getpid(), signal.SIGTERM)
+        return kind(number)
+
+    monkeypatch.setattr("rnnlab.cli.processes.signal.Signals", again)  # called while the lock is held
+    sender = threading.Thread(target=send)
+    sender.start()
+    results = Processes(1, {}).run([task(tmp_path, "a", WAITS, str(begun))])
+    assert [status for _, status in results] in ([130], [143])
+    sender.join()
