@@ -42,16 +42,23 @@ SUITES = (
     "memory",
     "scaling",
 )
+ALONE = ("beyond_memory", "grading", "lazy")  # no sides: commands with options of their own
 GPU_SUITES = ("lstm", "captioning", "attention", "arnet", "decoding")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the suites that are named, or all."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments and arguments[0] in ALONE:
+        return importlib.import_module(f"benchmarks.{arguments[0]}").main(arguments[1:])
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"some of {', '.join(SUITES)}; all if left out"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"some of {', '.join(SUITES)}; all if left out; or {', '.join(ALONE)} with its own options",
     )
     parser.add_argument(
         "--device", choices=("cpu", "gpu"), default="cpu", help=f"gpu: {', '.join(GPU_SUITES)} alone"

@@ -8,6 +8,7 @@ the system's page cache and not from the disk.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -97,19 +98,20 @@ def _training_step(shapes: Shapes) -> Callable[[np.ndarray], object]:
     return step
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> int:
     """Print the speed of the lazy pass relative to that in memory."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.lazy", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side (5)")
     parser.add_argument("--threads", type=int, default=1, help="of each side (1)")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     use_threads(options.threads)
     print(f"{'a pass':<44}{'in memory':>12}{'lazy':>12}{'speed':>8}")
     for case in CASES:
         times = measure("lazy", case, SIDES, rounds=options.rounds).measured
         memory, lazy = (times[side] for side in SIDES)
         print(f"{case:<44}{memory:10.1f}ms{lazy:10.1f}ms{memory / lazy:7.2f}x", flush=True)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

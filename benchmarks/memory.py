@@ -35,13 +35,14 @@ def measure(work: Callable[[], object]) -> float:
     """Megabytes by which the resident memory grew at its peak."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # memory that is free already, such as that of the drawn weights
-    before = _resident("VmRSS")
+    before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     work()
-    return _resident("VmHWM") - before
+    return resident("VmHWM") - before
 
 
-def _resident(what: str) -> float:
+def resident(what: str) -> float:
+    """The resident memory of this process in megabytes: VmRSS now, VmHWM at its peak."""
     for line in Path("/proc/self/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == what:

@@ -26,6 +26,7 @@ from rnnlab.runs import Run, holds_run
 from rnnlab.tasks.search import decode
 
 _DRAWN = 8  # captions whose attention is drawn
+_PICTURED = 100  # images in a picture
 
 
 class _Images(NamedTuple):
@@ -56,7 +57,11 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="an HDF5 file with one vector for each image, in addition to a file of local features",
     )
-    caption.add_argument("--picture", metavar="FILE", help="write a PNG of the images with their captions")
+    caption.add_argument(
+        "--picture",
+        metavar="FILE",
+        help=f"write a PNG of the first {_PICTURED} images with their captions",
+    )
     caption.add_argument(
         "--show-attention",
         metavar="FILE",
@@ -90,15 +95,16 @@ def _caption(options: argparse.Namespace) -> int:
     print(captions_text(names, captions, data))
     download = options.download
     if options.picture:
-        images = [image_from_url(name) for name in names] if are_files else None
-        captions_picture(options.picture, names, captions, data, images=images, download=download)
+        shown, found = names[:_PICTURED], captions[:_PICTURED]
+        photographs = map(image_from_url, shown) if are_files else None
+        captions_picture(options.picture, shown, found, data, images=photographs, download=download)
     if options.show_attention:
-        shown, images = names[:_DRAWN], None
+        shown, frames = names[:_DRAWN], None
         if are_files:
             draw = partial(frame_of, run.inputs) if are_encoded else image_from_url
-            images = [draw(name) for name in shown]
+            frames = [draw(name) for name in shown]
         attention_picture(
-            options.show_attention, shown, captions[:_DRAWN], data, images=images, download=download
+            options.show_attention, shown, captions[:_DRAWN], data, images=frames, download=download
         )
     return 0
 

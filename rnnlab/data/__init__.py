@@ -13,9 +13,10 @@ The modules of the package:
     coco, course   the course's dictionary of arrays, and its files
     annotations    Karpathy's and COCO's JSON, joined with features
     prepare        annotations to the course's files, with PCA
-    lazy           features larger than memory
+    lazy           features larger than memory, read in blocks; block_cache, those that are in memory
     parallel       ParallelData, sentence pairs for the solver
     parallel_text  sentence pairs, code and comments from files
+    sentences      many sentences in little memory
     subwords       Subwords, sentences as pieces of words
     pixels         PixelData, labelled images as sequences of pixels
     mnist, digits  MNIST's files, and the small digits of scikit-learn

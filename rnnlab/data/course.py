@@ -14,6 +14,7 @@ images/                              added: the pictures
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from rnnlab.data.blocks import BLOCK_BYTES
 from rnnlab.data.hdf5 import get_dataset, read_dataset, read_json
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import ImageEncoding, recorded_encodings
@@ -168,14 +170,13 @@ def write_json(path: PathLike, content: object) -> None:
         temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
 
 
-def write_features(
-    path: PathLike, features: Features, chunk_rows: int = 256, *, encoding: ImageEncoding | None = None
-) -> None:
+def write_features(path: PathLike, features: Features, *, encoding: ImageEncoding | None = None) -> None:
     """Write ``features`` (num_images, ...), larger than memory or not, and how they were made if known."""
     with atomic_hdf5(path) as file:
         dataset = file.create_dataset("features", shape=features.shape, dtype=features.dtype)
-        for start in range(0, len(features), chunk_rows):
-            dataset[start : start + chunk_rows] = features[start : start + chunk_rows]
+        rows = max(1, BLOCK_BYTES // max(1, dataset.dtype.itemsize * math.prod(features.shape[1:])))
+        for start in range(0, len(features), rows):
+            dataset[start : start + rows] = features[start : start + rows]
         if encoding is not None:
             encoding.write(file)
 

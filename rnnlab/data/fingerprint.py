@@ -24,6 +24,15 @@ def array_hash(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
+def joined_hash(length: int, parts: Iterable[np.ndarray]) -> str:
+    """:func:`array_hash` of the array of integers (length,) that the parts are when they are joined."""
+    digest = hashlib.blake2b(digest_size=8)
+    digest.update(repr((length,)).encode())
+    for part in parts:
+        digest.update(part.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
 def sample_hash(rows: Array) -> str:
     """A hash of up to 8 of N rows at equal distances; of lazy features only these are read."""
     if not len(rows):

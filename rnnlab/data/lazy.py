@@ -1,8 +1,9 @@
 """Features larger than memory, read from HDF5 on demand, one block of rows at a time.
 
 The rows of the file are divided into blocks of complete chunks. A requested block is read, decoded and
-cached; it replaces the least recently used block. Rows can be read in any order, but only an order in which
-consecutive rows are in few blocks reads each block once: see :meth:`LazyFeatures.epoch_order`.
+cached; it replaces the least recently used blocks of all lazy features of the process, which share one cache.
+Rows can be read in any order, but only an order in which consecutive rows are in few blocks reads each block
+once: see :meth:`LazyFeatures.epoch_order`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from rnnlab.data.block_cache import SHARED, BlockCache
 from rnnlab.data.blocks import BLOCK_BYTES, block_shuffle
 from rnnlab.data.hdf5 import affine_of, decode_values, get_dataset
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.hdf5_objects import open_hdf5, read_values, where
 from rnnlab.reading import PathLike, mismatch
 
-_LEAST_BLOCKS = 32  # in the cache, if the size of chunks permits: the shuffle mixes them
+_LEAST_BLOCKS = 32  # in the window, if the size of chunks permits
 
 
 class LazyFeatures:
@@ -40,8 +42,9 @@ class LazyFeatures:
         The name of the dataset in the file.
     rows : (num_images,) int, optional
         The row of the file of each image, in any order. By default all rows in their order.
-    cache_bytes : int
-        The largest size of the cache, which holds float32.
+    cache_bytes : int, optional
+        The size of a cache of its own, which holds float32. By default the features share the cache of
+        ``CACHE_BYTES`` with all others of the process.
     mean, std : (D,) float32, optional
         Features are returned as (features - mean) / std. Both or neither.
 
@@ -51,15 +54,16 @@ class LazyFeatures:
         As in an array.
     blocks : (num_images,) int
         The block of the file that each image is in.
-    cached_blocks : int
-        The number of blocks in the cache.
+    window : int
+        The number of blocks that :meth:`epoch_order` mixes: those of a cache of its own, or of half of the
+        shared one, of which the other half is for the features that are read beside these.
 
     Raises
     ------
     OSError, KeyError, ValueError
         If the file is missing, truncated or not HDF5; if it has no such dataset; if the dataset has another
         dtype or number of dimensions, or, when it is read, NaN or infinity; if ``rows``, ``mean`` or ``std``
-        do not fit it; if one block is larger than ``cache_bytes``.
+        do not fit it; if one block is larger than the cache.
     """
 
     dtype = np.dtype(np.float32)
@@ -70,7 +74,7 @@ class LazyFeatures:
         path: PathLike,
         dataset: str = "features",
         rows: np.ndarray | None = None,
-        cache_bytes: int = 256 << 20,
+        cache_bytes: int | None = None,
         *,
         mean: np.ndarray | None = None,
         std: np.ndarray | None = None,
@@ -82,16 +86,15 @@ class LazyFeatures:
             self._check_dataset()
             self._rows = self._checked_rows(rows)
             self._scaling = self._checked_scaling(mean, std)
-            self._block_rows, self.cached_blocks = self._choose_blocks(cache_bytes)
+            self._cache = SHARED if cache_bytes is None else BlockCache(cache_bytes)
+            self._block_rows, self.window = self._choose_blocks(is_shared=cache_bytes is None)
+            self._owner = object()  # of blocks in the cache
+            stack.callback(self._cache.drop, self._owner)
             self._close = weakref.finalize(self, stack.pop_all().close)
         self._source = (path, dataset, self._rows, cache_bytes)
         self.shape: tuple[int, ...] = (len(self._rows), *self._dataset.shape[1:])
         self.ndim = len(self.shape)
         self.blocks = self._rows // self._block_rows
-        self._cache = np.empty((self.cached_blocks, self._block_rows, *self.shape[1:]), self.dtype)
-        self._slot_of = np.full(-(-len(self._dataset) // self._block_rows), -1)  # of a block in the cache
-        self._last_use = np.zeros(self.cached_blocks, np.int64)  # of a slot
-        self._time = 0
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -121,17 +124,16 @@ class LazyFeatures:
     def epoch_order(self, image_idxs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A random order of the examples of the images ``image_idxs`` (N,) that reads every block about once.
 
-        It is that of :func:`rnnlab.data.blocks.block_shuffle` with a window of the blocks in the cache, so
-        that it depends on ``cache_bytes`` as well as on the generator. Where all blocks fit the cache, every
-        order is equally likely.
+        It is that of :func:`rnnlab.data.blocks.block_shuffle` with this ``window``, so that it depends on the
+        size of the cache as well as on the generator. Where all blocks fit the window, every order is equally
+        likely.
         """
-        return block_shuffle(self.blocks[image_idxs], rng, self.cached_blocks)
+        return block_shuffle(self.blocks[image_idxs], rng, self.window)
 
     def close(self) -> None:
-        """Close the file and empty the cache."""
+        """Close the file and drop its blocks from the cache."""
         with self._lock:
             self._close()
-            self._cache = self._cache[:0].copy()
 
     def __enter__(self) -> LazyFeatures:
         return self
@@ -142,7 +144,7 @@ class LazyFeatures:
         self.close()
 
     def __repr__(self) -> str:
-        return f"LazyFeatures({self._where}: {self.shape}, {self.cached_blocks} blocks cached)"
+        return f"LazyFeatures({self._where}: {self.shape}, window of {self.window} blocks)"
 
     def _check_dataset(self) -> None:
         shape, dtype = self._dataset.shape, self._dataset.dtype
@@ -177,58 +179,41 @@ class LazyFeatures:
                 raise mismatch(f"{self._where}: {name}", value, "finite numbers, std above 0")
         return scaling
 
-    def _choose_blocks(self, cache_bytes: int) -> tuple[int, int]:
-        """The rows in a block, and the number of blocks in the cache."""
-        count = max(1, len(self._dataset))
+    def _choose_blocks(self, *, is_shared: bool) -> tuple[int, int]:
+        """The rows in a block, and the number of blocks in the window."""
+        count, cache_bytes = max(1, len(self._dataset)), self._cache.most_bytes
+        window_bytes = cache_bytes // 2 if is_shared else cache_bytes
         row_bytes = self.dtype.itemsize * math.prod(self._dataset.shape[1:])
         chunk = min(self._dataset.chunks[0], count) if self._dataset.chunks else 1
-        wanted = min(BLOCK_BYTES, cache_bytes // _LEAST_BLOCKS) // row_bytes
+        wanted = min(BLOCK_BYTES, window_bytes // _LEAST_BLOCKS) // row_bytes
         block_rows = max(chunk, wanted // chunk * chunk)
         block_bytes = block_rows * row_bytes
         if cache_bytes < block_bytes:
             expected = f"at least the {block_bytes} bytes of a block of {block_rows} rows"
             raise mismatch(f"{self._where}: cache_bytes", cache_bytes, expected)
-        return block_rows, min(cache_bytes // block_bytes, -(-count // block_rows))
+        return block_rows, max(1, min(window_bytes // block_bytes, -(-count // block_rows)))
 
     def _gather(self, rows: np.ndarray) -> np.ndarray:
-        blocks, places = np.divmod(rows, self._block_rows)
-        if (self._slot_of[blocks] < 0).any():
-            needed, first = np.unique(blocks, return_index=True)
-            if len(needed) > self.cached_blocks:
-                # In the order of the request: blocks that will be replaced soon come first.
-                return self._gather_in_parts(rows, blocks, needed[np.argsort(first)])
-            self._load(needed)
-        slots = self._slot_of[blocks]
-        self._time += 1
-        self._last_use[slots] = self._time
-        # The positions are valid, and clipping is three times as fast as checking.
-        positions = slots * self._block_rows + places
-        return self._cache.reshape(-1, *self.shape[1:]).take(positions, axis=0, mode="clip")
-
-    def _gather_in_parts(self, rows: np.ndarray, blocks: np.ndarray, needed: np.ndarray) -> np.ndarray:
         found = np.empty((len(rows), *self.shape[1:]), self.dtype)
-        for start in range(0, len(needed), self.cached_blocks):
-            chosen = np.isin(blocks, needed[start : start + self.cached_blocks])
-            found[chosen] = self._gather(rows[chosen])
+        blocks, places = np.divmod(rows, self._block_rows)
+        needed, first, counts = np.unique(blocks, return_index=True, return_counts=True)
+        by_block = np.split(np.argsort(blocks, kind="stable"), np.cumsum(counts[:-1]))
+        # In the order of the request: of more blocks than the cache holds, those of the last rows remain.
+        for k in np.argsort(first):
+            found[by_block[k]] = self._block(int(needed[k]))[places[by_block[k]]]
         return found
 
-    def _load(self, needed: np.ndarray) -> None:
-        """Read the blocks ``needed`` into the cache, which has space for all of them."""
-        present = self._slot_of[needed] >= 0
-        self._time += 1
-        self._last_use[self._slot_of[needed[present]]] = self._time
-        for block in needed[~present]:
-            slot = np.argmin(self._last_use)
-            self._slot_of[self._slot_of == slot] = -1
-            self._last_use[slot] = 0  # empty if reading fails
-            self._read_block(block * self._block_rows, self._cache[slot])
-            self._slot_of[block], self._last_use[slot] = slot, self._time
+    def _block(self, number: int) -> np.ndarray:
+        block = self._cache.get(self._owner, number)
+        if block is None:
+            block = self._read_block(number * self._block_rows)
+            self._cache.add(self._owner, number, block)
+        return block
 
-    def _read_block(self, start: int, block: np.ndarray) -> None:
+    def _read_block(self, start: int) -> np.ndarray:
         raw = read_values(self._dataset, slice(start, start + self._block_rows))
-        block = block[: len(raw)]
         with np.errstate(over="ignore"):  # numbers too large for float32 become infinity, which is refused
-            block[...] = decode_values(raw, *self._affine)
+            block = decode_values(raw, *self._affine).astype(self.dtype, copy=False)
         finite = np.isfinite(block)
         if not finite.all():
             row = start + int(np.argwhere(~finite)[0, 0])
@@ -236,3 +221,4 @@ class LazyFeatures:
         if self._scaling is not None:
             block -= self._scaling[0]
             block /= self._scaling[1]
+        return block

@@ -9,19 +9,20 @@ empty.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rnnlab.data.fingerprint import Fingerprint, array_hash
+from rnnlab.data.fingerprint import Fingerprint, joined_hash
+from rnnlab.data.sentences import Sentences, SentenceWriter, TokenRows, WordNumbers, Words
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
 from rnnlab.errors import InputError
 
-Words = Sequence[str]
 Pair = tuple[Words, Words]  # a source and a target
 
 LONG_PAIRS = ("drop", "cut")
@@ -35,19 +36,19 @@ class ParallelSplit:
 
     Attributes
     ----------
-    source, target : list of sequences of str
+    source, target : Sentences
         As they were read, including words that the vocabulary lacks.
-    source_rows, target_rows : list of (length,) int32
+    source_rows, target_rows : TokenRows
         Their tokens: words and <END>, of the target <START> too.
     """
 
-    source: list[Words]
-    target: list[Words]
-    source_rows: list[np.ndarray]
-    target_rows: list[np.ndarray]
+    source: Sentences
+    target: Sentences
+    source_rows: TokenRows
+    target_rows: TokenRows
 
     @property
-    def references(self) -> list[list[Words]]:
+    def references(self) -> list[list[list[str]]]:
         """The reference translations: one of each source."""
         return [[words] for words in self.target]
 
@@ -60,8 +61,8 @@ class ParallelData(SplitData[ParallelSplit]):
 
     Parameters
     ----------
-    pairs : mapping of str to sequence of (source words, target words)
-        The splits. ``train`` is required; ``val`` serves validation.
+    pairs : mapping of str to iterable of (source words, target words)
+        The splits. ``train`` is required; ``val`` serves validation. Pairs are read once, one after another.
     name : str
         Used in messages.
     min_count : int
@@ -97,7 +98,7 @@ class ParallelData(SplitData[ParallelSplit]):
 
     def __init__(
         self,
-        pairs: Mapping[str, Sequence[Pair]],
+        pairs: Mapping[str, Iterable[Pair]],
         *,
         name: str = "pairs",
         min_count: int = 1,
@@ -127,29 +128,29 @@ class ParallelData(SplitData[ParallelSplit]):
                 f"ParallelData: tokenizer is {tokenizer!r} and subwords "
                 f"{'none' if subwords is None else 'given'}, expected subwords with {SUBWORDS!r} alone"
             )
-        if not pairs.get("train"):
-            found = ", ".join(f"{split} {len(some)}" for split, some in pairs.items()) or "no split"
-            raise InputError(f"ParallelData: {name}: found {found}, expected pairs of a split train")
-        train = list(pairs["train"])
-        self.num_long = 0
-        if max_length is not None:
-            train, self.num_long = _shortened(train, max_length, long_pairs)
-            if not train:
-                raise InputError(
-                    f"ParallelData: max_length is {max_length}, and all {self.num_long} training pairs of "
-                    f"{name} are longer"
-                )
-        self.max_length, self.long_pairs = max_length, long_pairs
-        # every piece is in the vocabulary: also one that only rare words of other splits have
-        pieces = [[each.pieces] for each in subwords] if subwords is not None else [[], []]
+        self.max_length, self.long_pairs, self.num_long = max_length, long_pairs, 0
+        sentences = self._read(pairs)
         self.source_vocabulary, self.vocabulary = (
-            Vocabulary.build([*(pair[side] for pair in train), *pieces[side]], min_count, max_size)
-            for side in (0, 1)
+            self._vocabulary(side, train, min_count, max_size)
+            for side, train in enumerate(sentences["train"])
         )
-        if max_train is not None and max_train < len(train):
-            kept = np.sort(np.random.default_rng(0).permutation(len(train))[:max_train])
-            train = [train[k] for k in kept]
-        self.splits = {split: self._encoded(some) for split, some in {**pairs, "train": train}.items()}
+        if max_train is not None:
+            sentences["train"] = _drawn(*sentences["train"], max_train)
+        source_tokens, target_tokens = (
+            np.array([vocabulary.word_to_idx.get(word, UNK) for word in train.words], np.int32)
+            for vocabulary, train in zip(
+                (self.source_vocabulary, self.vocabulary), sentences["train"], strict=True
+            )
+        )
+        self.splits = {
+            split: ParallelSplit(
+                source,
+                target,
+                TokenRows(source, source_tokens, starts=False),
+                TokenRows(target, target_tokens, starts=True),
+            )
+            for split, (source, target) in sentences.items()
+        }
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
         """The pairs of one pass over ``split``, a batch at a time; one batch may be smaller.
@@ -167,8 +168,7 @@ class ParallelData(SplitData[ParallelSplit]):
         if rng is None:
             return batches(np.arange(N), batch_size)
         order = rng.permutation(N)
-        source = np.array([len(row) for row in chosen.source_rows], np.intp)
-        target = np.array([len(row) for row in chosen.target_rows], np.intp)
+        source, target = chosen.source_rows.lengths(), chosen.target_rows.lengths()
         for start in range(0, N, _WINDOW * batch_size):
             window = order[start : start + _WINDOW * batch_size]
             window[:] = window[np.lexsort((target[window], source[window]))]
@@ -177,13 +177,13 @@ class ParallelData(SplitData[ParallelSplit]):
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The sources (N, L) and the targets (N, M) of the pairs ``indices`` (N,), int32."""
-        chosen = self.split(split)
-        return pad([chosen.source_rows[k] for k in indices]), pad([chosen.target_rows[k] for k in indices])
+        chosen, rows = self.split(split), np.asarray(indices, np.intp)
+        return chosen.source_rows.padded(rows), chosen.target_rows.padded(rows)
 
     def lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
         """The number of tokens of each pair of ``indices`` (N,), source and target together."""
         chosen = self.split(split)
-        return np.array([len(chosen.source_rows[k]) + len(chosen.target_rows[k]) for k in indices], np.int64)
+        return chosen.source_rows.lengths(indices) + chosen.target_rows.lengths(indices)
 
     @staticmethod
     def num_tokens(batch: tuple[np.ndarray, np.ndarray]) -> int:
@@ -207,7 +207,7 @@ class ParallelData(SplitData[ParallelSplit]):
     def fingerprint(self) -> Fingerprint:
         """Sizes and hashes of the tokens of each split, for :meth:`Solver.resume`."""
         return {
-            f"{name} {side}": f"{len(rows)} {array_hash(np.concatenate([*rows, np.zeros(0, np.int32)]))}"
+            f"{name} {side}": f"{len(rows)} {joined_hash(int(rows.lengths().sum()), rows.joined())}"
             for name, split in self.splits.items()
             for side, rows in (("source", split.source_rows), ("target", split.target_rows))
         }
@@ -236,14 +236,53 @@ class ParallelData(SplitData[ParallelSplit]):
         words = f"{len(self.source_vocabulary):,} and {len(self.vocabulary):,} words"
         return f"ParallelData({self.name}: {sizes}; {words})"
 
-    def _encoded(self, pairs: Sequence[Pair]) -> ParallelSplit:
-        source, target = [words for words, _ in pairs], [words for _, words in pairs]
-        return ParallelSplit(
-            source,
-            target,
-            [source_row(self.source_vocabulary, words) for words in source],
-            [self.vocabulary.encode(words) for words in target],
-        )
+    def _read(self, pairs: Mapping[str, Iterable[Pair]]) -> dict[str, tuple[Sentences, Sentences]]:
+        """The sources and the targets of each split; all sources share their words, and all targets."""
+        numbers = WordNumbers(), WordNumbers()
+        written = {split: self._written(split, some, numbers) for split, some in pairs.items()}
+        if "train" not in written or not len(written["train"][0]):
+            if self.num_long:
+                raise InputError(
+                    f"ParallelData: max_length is {self.max_length}, and all {self.num_long} training pairs "
+                    f"of {self.name} are longer"
+                )
+            found = ", ".join(f"{split} {len(source)}" for split, (source, _) in written.items())
+            raise InputError(
+                f"ParallelData: {self.name}: found {found or 'no split'}, expected pairs of a split train"
+            )
+        source_words, target_words = (list(each) for each in numbers)
+        return {
+            split: (source.sentences(source_words), target.sentences(target_words))
+            for split, (source, target) in written.items()
+        }
+
+    def _written(
+        self, split: str, pairs: Iterable[Pair], numbers: tuple[WordNumbers, WordNumbers]
+    ) -> tuple[SentenceWriter, SentenceWriter]:
+        """The sources and the targets of a split; the long ones of the training split dropped or cut."""
+        source, target = SentenceWriter(numbers[0]), SentenceWriter(numbers[1])
+        for source_words, target_words in self._shortened(pairs) if split == "train" else pairs:
+            source.add(source_words)
+            target.add(target_words)
+        return source, target
+
+    def _shortened(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """The pairs with the long ones dropped or cut, and counted."""
+        most = self.max_length
+        for source, target in pairs:
+            if most is None or max(len(source), len(target)) <= most:
+                yield source, target
+                continue
+            self.num_long += 1
+            if self.long_pairs == "cut":
+                yield source[:most], target[:most]
+
+    def _vocabulary(self, side: int, train: Sentences, min_count: int, max_size: int | None) -> Vocabulary:
+        """The words of the training split, and every piece of the subwords, rare or not."""
+        counts = Counter(train.counts())
+        if self.subwords is not None:
+            counts.update(self.subwords[side].pieces)
+        return Vocabulary.from_counts(counts, min_count, max_size)
 
 
 def source_row(vocabulary: Vocabulary, words: Words) -> np.ndarray:
@@ -260,19 +299,15 @@ def pad(rows: Sequence[np.ndarray]) -> np.ndarray:
     return padded
 
 
-def _shortened(pairs: list[Pair], max_length: int, long_pairs: str) -> tuple[list[Pair], int]:
-    """The pairs with the long ones dropped or cut, and the number of long ones."""
-    is_long = [max(len(source), len(target)) > max_length for source, target in pairs]
-    if long_pairs == "drop":
-        kept = [pair for pair, long in zip(pairs, is_long, strict=True) if not long]
-    else:
-        kept = [(source[:max_length], target[:max_length]) for source, target in pairs]
-    return kept, sum(is_long)
+def _drawn(source: Sentences, target: Sentences, count: int) -> tuple[Sentences, Sentences]:
+    """At most ``count`` of the pairs, drawn with seed 0, in their order."""
+    kept = np.zeros(len(source), bool)
+    kept[np.random.default_rng(0).permutation(len(source))[:count]] = True
+    return source.where(kept), target.where(kept)
 
 
-def _counts(rows: list[np.ndarray], special: int) -> tuple[str, str, str]:
+def _counts(rows: TokenRows, special: int) -> tuple[str, str, str]:
     """Mean and largest number of words, share of <UNK>; ``special`` tokens of each row are not words."""
-    lengths = np.array([len(row) - special for row in rows])
-    unknown = sum(int(np.count_nonzero(row == UNK)) for row in rows)
+    lengths = rows.lengths() - special
     mean = lengths.mean() if len(rows) else 0.0
-    return f"{mean:.1f}", f"{lengths.max(initial=0)}", f"{unknown / max(1, lengths.sum()):.1%}"
+    return f"{mean:.1f}", f"{lengths.max(initial=0)}", f"{rows.count(UNK) / max(1, lengths.sum()):.1%}"

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from rnnlab.data.parallel import Pair, ParallelData, Words
+from rnnlab.data.parallel import Pair, ParallelData
+from rnnlab.data.sentences import Words
 from rnnlab.data.subwords import SUBWORDS, Subwords, join_pieces
 from rnnlab.errors import InputError
 from rnnlab.reading import PathLike, text_lines
@@ -78,14 +80,7 @@ def read_parallel(
         If one is not UTF-8 (names file and line) or is a damaged gzip file, or their numbers of lines differ
         (names both).
     """
-    sources, targets = read_lines(source_file), read_lines(target_file)
-    if len(sources) != len(targets):
-        raise InputError(
-            f"{source_file} has {len(sources):,} lines and {target_file} {len(targets):,}, "
-            "expected one line per pair in each"
-        )
-    split = tokenize_target or tokenize
-    return [(tokenize(source), split(target)) for source, target in zip(sources, targets, strict=True)]
+    return list(_pairs(source_file, target_file, tokenize, tokenize_target or tokenize))
 
 
 def open_parallel(
@@ -136,15 +131,13 @@ def open_parallel(
     splits = sorted(both, key=_usual_order)
     if vocabulary_size is not None:
         subwords = (
-            Subwords.fit(read_lines(files[source]["train"]), vocabulary_size),
-            Subwords.fit(read_lines(files[target]["train"]), vocabulary_size),
+            Subwords.fit(_lines(files[source]["train"]), vocabulary_size),
+            Subwords.fit(_lines(files[target]["train"]), vocabulary_size),
         )
         tokenizers: list[Tokenize] = [each.split for each in subwords]
     else:
-        subwords, tokenizers = None, [TOKENIZERS[tokenizer]]
-    pairs = {
-        split: read_parallel(files[source][split], files[target][split], *tokenizers) for split in splits
-    }
+        subwords, tokenizers = None, [TOKENIZERS[tokenizer]] * 2
+    pairs = {split: _pairs(files[source][split], files[target][split], *tokenizers) for split in splits}
     name = f"{folder.resolve().name} {source}-{target}"
     return ParallelData(pairs, name=name, tokenizer=tokenizer, subwords=subwords, **options)
 
@@ -182,15 +175,7 @@ def read_code_comments(path: PathLike) -> list[Pair]:
     ValueError
         If a line does not have exactly one tab, or is not UTF-8; names file and line.
     """
-    pairs: list[Pair] = []
-    for number, line in enumerate(read_lines(path), 1):
-        columns = line.split("\t")
-        if len(columns) != 2:
-            raise InputError(
-                f"{path}:{number}: found {len(columns) - 1} tabs, expected code, one tab and its comment"
-            )
-        pairs.append((columns[0].split(), columns[1].split()))
-    return pairs
+    return list(_code_comments(path))
 
 
 def open_habeas(directory: PathLike, **options: Any) -> ParallelData:
@@ -217,7 +202,7 @@ def open_habeas(directory: PathLike, **options: Any) -> ParallelData:
             raise FileNotFoundError(
                 f"{folder}: found neither {stem}.tsv.gz nor {stem}.tsv, expected one of them"
             )
-        pairs[split] = read_code_comments(found[0])
+        pairs[split] = _code_comments(found[0])
     return ParallelData(pairs, name=folder.resolve().name, tokenizer="spaces", **options)
 
 
@@ -229,7 +214,38 @@ def read_lines(path: PathLike) -> list[str]:
     OSError, ValueError
         As :func:`rnnlab.reading.text_lines`. The message names the file, and the line if one is wrong.
     """
-    return list(text_lines(path, "sentences, a line each"))
+    return list(_lines(path))
+
+
+def _lines(path: PathLike) -> Iterator[str]:
+    return text_lines(path, "sentences, a line each")
+
+
+def _pairs(
+    source_file: PathLike, target_file: PathLike, tokenize: Tokenize, tokenize_target: Tokenize
+) -> Iterator[Pair]:
+    """The pairs of :func:`read_parallel`, one after another."""
+    sources, targets = _lines(source_file), _lines(target_file)
+    for count, (source, target) in enumerate(zip_longest(sources, targets)):
+        if source is None or target is None:
+            longer = count + 1 + sum(1 for _ in (sources if target is None else targets))
+            lengths = (longer, count) if target is None else (count, longer)
+            raise InputError(
+                f"{source_file} has {lengths[0]:,} lines and {target_file} {lengths[1]:,}, "
+                "expected one line per pair in each"
+            )
+        yield tokenize(source), tokenize_target(target)
+
+
+def _code_comments(path: PathLike) -> Iterator[Pair]:
+    """The pairs of :func:`read_code_comments`, one after another."""
+    for number, line in enumerate(_lines(path), 1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise InputError(
+                f"{path}:{number}: found {len(columns) - 1} tabs, expected code, one tab and its comment"
+            )
+        yield columns[0].split(), columns[1].split()
 
 
 def _files_by_split(folder: Path, language: str) -> dict[str, Path]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -83,10 +83,18 @@ class Vocabulary:
         ValueError
             If ``min_count`` or ``max_size`` is below 1.
         """
+        return cls.from_counts(
+            Counter(token for tokens in token_lists for token in tokens), min_count, max_size
+        )
+
+    @classmethod
+    def from_counts(
+        cls, counts: Mapping[str, int], min_count: int = 1, max_size: int | None = None
+    ) -> Vocabulary:
+        """As :meth:`build`, from the number of occurrences of each word of the training split."""
         for name, count in (("min_count", min_count), ("max_size", max_size)):
             if count is not None and count < 1:
-                raise InputError(f"Vocabulary.build: {name} is {count}, expected at least 1")
-        counts = Counter(token for tokens in token_lists for token in tokens)
+                raise InputError(f"Vocabulary: {name} is {count}, expected at least 1")
         frequent = [
             word for word, count in counts.items() if count >= min_count and word not in SPECIAL_WORDS
         ]

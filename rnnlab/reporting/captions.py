@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from PIL import Image
 
 from rnnlab import plots
 from rnnlab.data import CaptionData
@@ -15,6 +16,8 @@ from rnnlab.decoding import Hypothesis
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_write
 from rnnlab.tasks.captioning import written
+
+_SIDE = 512  # pixels of the longer side of an image, which is drawn with fewer
 
 
 def captions_text(
@@ -38,13 +41,17 @@ def captions_picture(
     data: CaptionData | CaptionInputs,
     *,
     columns: int = 4,
-    images: Sequence[np.ndarray] | None = None,
+    images: Iterable[np.ndarray] | None = None,
     download: bool = False,
 ) -> None:
-    """Write a PNG of the images with their best captions; see :func:`attention_picture`."""
+    """Write a PNG of the images with their best captions; see :func:`attention_picture`.
+
+    Images are read and shrunk one after another, so that large photographs are not in memory together.
+    """
     if images is None:
-        images = [named_image(name, data.image_dir, download=download) for name in names]
-    figure = plots.caption_grid(images, written(captions, data), columns=columns)
+        images = (named_image(name, data.image_dir, download=download) for name in names)
+    drawn = [_shrunk(image) for image in images]
+    figure = plots.caption_grid(drawn, written(captions, data), columns=columns)
     with atomic_write(path) as temporary:
         plots.save(figure, temporary)
 
@@ -98,3 +105,12 @@ def attended_words(caption: Hypothesis, data: CaptionData | CaptionInputs) -> tu
     if caption.alignment is None:
         raise InputError("attended_words: the caption has no alignment, expected one of a model that attends")
     return data.vocabulary.decode(caption.tokens).split(), caption.alignment[: len(caption.tokens)]
+
+
+def _shrunk(image: np.ndarray) -> np.ndarray:
+    """An image (h, w, 3) uint8 with at most as many pixels as are needed to draw it."""
+    if max(image.shape[:2]) <= _SIDE:
+        return image
+    shrunk = Image.fromarray(image)
+    shrunk.thumbnail((_SIDE, _SIDE))
+    return np.asarray(shrunk)

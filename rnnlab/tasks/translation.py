@@ -9,8 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
-from rnnlab.data.parallel import ParallelSplit, Words, pad, source_row
+from rnnlab.data.parallel import ParallelSplit, pad, source_row
 from rnnlab.data.parallel_text import detokenize
+from rnnlab.data.sentences import Words
 from rnnlab.data.subwords import SUBWORDS
 from rnnlab.data.translation_inputs import TranslationInputs
 from rnnlab.decoding import Ensemble, Hypothesis, Prediction, build_lexicon, replace_unknown, teacher_forced
@@ -55,10 +56,10 @@ class Evaluation:
     Attributes
     ----------
     split : str
-    sources : list of sequences of str
+    sources : sequence of sequences of str
     translations : list of list of Translation, or None
         One list per source, best first. None if no metric needs them.
-    references : list of list of sequences of str
+    references : sequence of sequences of sequences of str
         One list of human translations per source.
     perplexity : float
         Of the references under the model. A word that the vocabulary lacks counts as <UNK>.
@@ -71,9 +72,9 @@ class Evaluation:
     """
 
     split: str
-    sources: list[Words]
+    sources: Sequence[Words]
     translations: list[list[Translation]] | None
-    references: list[list[Words]]
+    references: Sequence[Sequence[Words]]
     perplexity: float
     scores: TranslationScores | None
     keystrokes: KeystrokeScores | None = None
@@ -178,11 +179,12 @@ class TranslationTask(Task):
         TRANSLATION_SCORERS.require()
         pairs = data.split("val")
         count = limited(config.evaluation.max_sentences, len(pairs))
+        sources, references = pairs.source[:count], [[words] for words in pairs.target[:count]]
         options = replace(config.decoding, method="greedy", n_best=1)
 
         def scores(model: Seq2Seq) -> dict[str, float]:
-            found = best_words(translate(model, pairs.source[:count], options))
-            bleu = _bleu(data.tokenizer, found, pairs.references[:count]).corpus["BLEU"]
+            found = best_words(translate(model, sources, options))
+            bleu = _bleu(data.tokenizer, found, references).corpus["BLEU"]
             return validation_loss(model, data, config.training.batch_size) | {"BLEU": bleu}
 
         return scores
@@ -224,7 +226,7 @@ class TranslationTask(Task):
             TRANSLATION_SCORERS.require()
         pairs, training = data.split(split), config.training
         count = limited(evaluation.max_sentences, len(pairs))
-        sources, references = pairs.source[:count], pairs.references[:count]
+        sources, references = pairs.source[:count], [[words] for words in pairs.target[:count]]
         translations, bleu, saved = None, None, None
         if "BLEU" in evaluation.metrics:
             translations = translate(model, sources, decoding, lexicon=lexicon, rng=training.seed)
@@ -321,12 +323,12 @@ def lexicon(model: Seq2Seq, data: ParallelData, *, batch_size: int = 64) -> dict
     pairs = data.split("train")
 
     def aligned() -> Iterator[tuple[Words, Words, Any]]:
-        by_length = np.argsort([len(row) for row in pairs.source_rows], kind="stable")
+        by_length = np.argsort(pairs.source_rows.lengths(), kind="stable")
         for indices in np.split(by_length, range(batch_size, len(by_length), batch_size)):
             weights = model.align(*data.batch("train", indices))
             for k, alignment in zip(indices, weights, strict=True):
-                if pairs.source[k]:
-                    yield pairs.source[k], pairs.target[k], alignment
+                if source := pairs.source[k]:
+                    yield source, pairs.target[k], alignment
 
     return build_lexicon(aligned())
 
@@ -365,7 +367,7 @@ def _perplexity(data: ParallelData, model: Seq2Seq, split: str, count: int, size
 
 def _predictions(data: ParallelData, model: Any, split: str, count: int) -> Iterator[Prediction]:
     """The distributions of the words of the first ``count`` targets of a split, with its rows."""
-    lengths = [len(row) for row in data.split(split).target_rows[:count]]
+    lengths = data.split(split).target_rows.lengths(slice(count))
     for indices in np.split(
         np.argsort(lengths, kind="stable"), range(_SCORED_AT_ONCE, count, _SCORED_AT_ONCE)
     ):

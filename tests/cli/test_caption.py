@@ -38,6 +38,20 @@ def test_n_best_lists_are_sorted_and_pictures_written(run, tmp_path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_picture_has_the_first_images(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("rnnlab.cli.caption._PICTURED", 3)
+    drawn = []
+    monkeypatch.setattr(
+        "rnnlab.cli.caption.captions_picture",
+        lambda path, names, captions, *rest, **options: drawn.append((names, captions)),
+    )
+    assert cli.main(["caption", str(run), "val", "--picture", str(tmp_path / "p.png")]) == 0
+    ((names, captions),) = drawn
+    assert names == ("val_00000.png", "val_00001.png", "val_00002.png")
+    assert len(captions) == 3
+    assert len(capsys.readouterr().out.splitlines()) == 10
+
+
 def test_sampling_follows_its_seed(run, capsys):
     printed = []
     for seed in ("1", "1", "2"):

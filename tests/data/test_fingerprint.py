@@ -1,6 +1,6 @@
 import numpy as np
 
-from rnnlab.data.fingerprint import array_hash, sample_hash, word_hash
+from rnnlab.data.fingerprint import array_hash, joined_hash, sample_hash, word_hash
 
 
 def test_integers_of_every_width_have_one_hash():
@@ -9,6 +9,12 @@ def test_integers_of_every_width_have_one_hash():
     assert array_hash(tokens) != array_hash(tokens.reshape(4, 3))
     assert array_hash(tokens) != array_hash(tokens + (tokens == 11))
     assert array_hash(tokens.T) == array_hash(np.ascontiguousarray(tokens.T))
+
+
+def test_parts_have_the_hash_of_the_whole():
+    tokens = np.arange(12)
+    assert joined_hash(12, np.split(tokens.astype(np.int32), [0, 5, 11])) == array_hash(tokens)
+    assert joined_hash(0, []) == array_hash(tokens[:0])
 
 
 def test_a_sample_has_the_first_and_the_last_row(rng):

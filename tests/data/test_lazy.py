@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
+from rnnlab.data.block_cache import BlockCache
 from rnnlab.data.lazy import LazyFeatures
 
 ROW_BYTES = 4 * 6
@@ -40,9 +41,9 @@ def count_reads(features):
     """A list that grows with each block that is read."""
     starts, read = [], features._read_block
 
-    def counted(start, block):
+    def counted(start):
         starts.append(start)
-        read(start, block)
+        return read(start)
 
     features._read_block = counted
     return starts
@@ -134,7 +135,7 @@ def test_blocks_are_whole_chunks(tmp_path, values):
     write(tmp_path / "file.h5", values, chunks=(8, 6))
     features = LazyFeatures(tmp_path / "file.h5", rows=[49, 0, 8], cache_bytes=20 * ROW_BYTES)
     np.testing.assert_array_equal(features.blocks, [6, 0, 1])
-    assert features.cached_blocks == 2
+    assert features.window == 2
 
 
 def test_the_block_used_last_stays(path):
@@ -143,7 +144,7 @@ def test_the_block_used_last_stays(path):
     for row in (0, 1, 0, 2, 0, 1):
         features[row]
     assert starts == [0, 1, 2, 1]
-    assert features._cache.nbytes == 2 * ROW_BYTES
+    assert features._cache.num_bytes == 2 * ROW_BYTES
 
 
 def test_many_rows_pass_through_a_small_cache_once(path, values, rng):
@@ -212,3 +213,56 @@ def test_closing(path):
     gc.collect()
     assert gone() is None
     assert not dataset  # closed
+
+
+# ------------------------------------------------------------------ the cache that features share
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """A shared cache of eight rows."""
+    cache = BlockCache(8 * ROW_BYTES)
+    monkeypatch.setattr("rnnlab.data.lazy.SHARED", cache)
+    return cache
+
+
+def test_files_share_one_cache(tmp_path, path, values, shared):
+    """However many there are, their blocks are no larger together, and those used last stay."""
+    write(tmp_path / "other.h5", -values)
+    features, other = LazyFeatures(path), LazyFeatures(tmp_path / "other.h5")
+    starts = count_reads(features)
+    np.testing.assert_array_equal(features[:8], values[:8])
+    np.testing.assert_array_equal(other[:5], -values[:5])
+    assert shared.num_bytes == 8 * ROW_BYTES
+    assert len(starts) == 8
+    np.testing.assert_array_equal(features[[7, 6, 5]], values[[7, 6, 5]])
+    assert len(starts) == 8
+    np.testing.assert_array_equal(features[[0, 1]], values[:2])
+    assert len(starts) == 10
+
+
+def test_an_order_mixes_half_of_the_shared_cache(path, shared):
+    """The other half is for features that are read beside these."""
+    features = LazyFeatures(path)
+    assert features.window == 4
+    one = features.epoch_order(np.arange(50), np.random.default_rng(1))
+    other = small(path, blocks=4).epoch_order(np.arange(50), np.random.default_rng(1))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_closed_and_forgotten_features_leave_the_cache(path, shared):
+    with LazyFeatures(path) as features:
+        kept = LazyFeatures(path)
+        features[:4], kept[:2]
+    assert shared.num_bytes == 2 * ROW_BYTES
+    del kept
+    gc.collect()
+    assert shared.num_bytes == 0
+
+
+def test_blocks_in_use_are_not_changed_by_the_cache(path, values, shared):
+    features = LazyFeatures(path)
+    first = features[0]
+    features[:]
+    np.testing.assert_array_equal(first, values[0])
+    assert shared.num_bytes <= 8 * ROW_BYTES

@@ -1,7 +1,10 @@
+import weakref
+
 import numpy as np
 import pytest
 
 from rnnlab.data import ParallelData
+from rnnlab.data.fingerprint import array_hash
 from rnnlab.data.parallel import pad
 from rnnlab.data.prepare import describe
 from rnnlab.data.vocabulary import END, NULL, START, UNK
@@ -38,6 +41,39 @@ def test_a_batch_is_padded_to_its_longest_sentences():
     np.testing.assert_array_equal(source, [[5, UNK, END], [END, NULL, NULL]])
     np.testing.assert_array_equal(target, [[START, UNK, 5, END], [START, END, NULL, NULL]])
     assert data.batch("train", np.array([], int))[0].shape == (0, 0)
+
+
+def test_pairs_are_read_once_and_not_held():
+    """They may be larger than memory as lists of words."""
+
+    class Sentence(list):
+        """A list with weak references."""
+
+    made = []
+
+    def pairs(count):
+        for k in range(count):
+            pair = Sentence(["a", f"w{k % 7}"]), Sentence([f"v{k % 5}"])
+            made.extend(map(weakref.ref, pair))
+            assert sum(sentence() is not None for sentence in made) <= 4
+            yield pair
+
+    data = ParallelData({"train": pairs(100), "val": pairs(10)}, max_train=90)
+    assert (len(data.split("train")), len(data.split("val"))) == (90, 10)
+    assert data.split("val").source == [["a", f"w{k % 7}"] for k in range(10)]
+    assert data.split("val").target == [[f"v{k % 5}"] for k in range(10)]
+
+
+def test_the_fingerprint_is_of_all_rows():
+    data = ParallelData(PAIRS)
+    for split in PAIRS:
+        for side in ("source", "target"):
+            rows = list(getattr(data.split(split), f"{side}_rows"))
+            assert data.fingerprint()[f"{split} {side}"] == f"{len(rows)} {array_hash(np.concatenate(rows))}"
+
+
+def test_lengths_are_those_of_source_and_target():
+    np.testing.assert_array_equal(ParallelData(PAIRS).lengths("train", np.array([2, 0])), [5 + 4, 3 + 3])
 
 
 def test_references_are_the_words_as_they_were():

@@ -54,6 +54,12 @@ def test_build_orders_by_count_then_alphabet_and_drops_the_rare():
             Vocabulary.build(sentences, **{option: 0})
 
 
+def test_counts_give_the_same_words_as_sentences():
+    counts = {"b": 2, "a": 2, "<UNK>": 9, "never": 0, "c": 3}
+    assert Vocabulary.from_counts(counts).idx_to_word[4:] == ["c", "a", "b"]
+    assert Vocabulary.from_counts(counts, 3, 1).idx_to_word[4:] == ["c"]
+
+
 def test_encode_pads_cuts_and_keeps_the_end(vocabulary):
     np.testing.assert_array_equal(vocabulary.encode(["a", "cat"], 6), [START, 4, UNK, END, NULL, NULL])
     np.testing.assert_array_equal(vocabulary.encode(["a", "dog", "runs"], 4), [START, 4, 5, END])

@@ -4,6 +4,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from rnnlab import plots
 from rnnlab.data import Vocabulary
 from rnnlab.data.caption_inputs import CaptionInputs
 from rnnlab.decoding import Hypothesis
@@ -59,6 +60,21 @@ def test_pictures_with_captions_and_with_attention(inputs, tmp_path):
         assert matplotlib.image.imread(tmp_path / name).ndim == 3
     with pytest.raises(ValueError, match="the caption has no alignment"):
         attention_picture(tmp_path / "attention.png", names[:1], [[hypothesis(4)]], inputs)
+
+
+def test_photographs_are_read_one_by_one_and_shrunk(inputs, tmp_path, monkeypatch):
+    """Of large ones only what is drawn stays in memory."""
+    drawn, grid = [], plots.caption_grid
+
+    def watched(images, *rest, **options):
+        drawn.extend(images)
+        return grid(images, *rest, **options)
+
+    monkeypatch.setattr(plots, "caption_grid", watched)
+    photographs = (np.full(shape, 9, np.uint8) for shape in ((1000, 2000, 3), (40, 30, 3)))
+    captions_picture(tmp_path / "p.png", ["a", "b"], [[hypothesis(4)]] * 2, inputs, images=photographs)
+    assert [image.shape for image in drawn] == [(256, 512, 3), (40, 30, 3)]
+    assert (drawn[0] == 9).all()
 
 
 def test_the_words_of_a_caption_have_their_attention(inputs):

@@ -1,4 +1,4 @@
-"""Captioning: inputs from the run alone, lazy features, splits, and failures before training or decoding."""
+"""Captioning: inputs from the run alone, splits, and failures before training or decoding."""
 
 import json
 import os
@@ -11,7 +11,6 @@ import pytest
 
 from rnnlab import cli, metrics, runs
 from rnnlab.data import CaptionData, write_shapes
-from rnnlab.data.lazy import LazyFeatures
 from rnnlab.errors import MissingDataError
 from rnnlab.metrics import JavaError
 from rnnlab.recipes.recipe import Config, DecodingConfig, EvaluationConfig, load_config
@@ -135,41 +134,7 @@ def test_an_image_is_validated_once_beside_scores_of_each_epoch(shapes, monkeypa
     assert {"val_perplexity", "BLEU-4"} < set(found)
 
 
-# ------------------------------------------------------------------ lazy features
-
-
-class Counter:
-    """Counts the rows that one request reads, and those that are read at all."""
-
-    def __init__(self, monkeypatch):
-        self.most, read = 0, LazyFeatures.__getitem__
-
-        def counted(features, indices):
-            found = read(features, indices)
-            self.most = max(self.most, found.size // max(1, int(np.prod(features.shape[1:]))))
-            return found
-
-        monkeypatch.setattr(LazyFeatures, "__getitem__", counted)
-
-
-def test_lazy_features_stay_lazy(shapes, tmp_path, monkeypatch, capsys):
-    """Training, validation, scores of each epoch, captions and evaluation read a few rows at a time."""
-    pytest.importorskip("pycocoevalcap")
-    monkeypatch.setattr("rnnlab.tasks.search._ROWS", 3)
-    monkeypatch.setattr(
-        "rnnlab.data.lazy.BLOCK_BYTES", 4 * 32 * 4
-    )  # 4 rows: statistics are computed by block
-    tables = {"training": {"monitor": "BLEU-4", "batch_size": 4}, "evaluation": {"each_epoch": ["BLEU"]}}
-    tables = {"data": {"lazy": True, "standardise": True}, **tables}
-    counter = Counter(monkeypatch)
-    run = runs.train(config_of(shapes, **tables), tmp_path / "lazy", progress=False)
-    lazy = runs.evaluate(run, "test")
-    assert cli.main(["caption", str(tmp_path / "lazy"), "test"]) == 0
-    assert counter.most <= 8  # the fingerprint's sample
-    tables["data"]["lazy"] = False
-    eager = runs.load_run(tmp_path / "lazy")
-    eager.data.splits["test"] = runs.open_data(config_of(shapes).data).split("test")
-    assert runs.evaluate(eager, "test").sentences == lazy.sentences
+# ------------------------------------------------------------------ features before PCA
 
 
 def test_features_before_pca_are_described(tmp_path, capsys):

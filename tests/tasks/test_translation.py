@@ -112,7 +112,9 @@ def test_keystrokes_by_hand(run):
 def test_keystrokes_of_words_that_the_vocabulary_lacks(run):
     opened = runs.load_run(run)
     pairs = [(list("ab"), ["B", "Zebra"]), (list("a"), [])]
-    opened.data.splits["strange"] = opened.data._encoded(pairs)
+    train = opened.data.split("train")
+    both = {"train": zip(train.source, train.target, strict=True), "strange": pairs}
+    opened.data.splits["strange"] = ParallelData(both).split("strange")
     evaluation = TranslationEvaluationConfig("strange", metrics=["CS-k"])
     found = runs.evaluate(opened, evaluation=evaluation).keystrokes
     assert found.characters == 6

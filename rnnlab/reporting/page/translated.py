@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rnnlab.data.parallel import pad
 from rnnlab.data.parallel_text import detokenize
 from rnnlab.decoding.search import attends
 from rnnlab.recipes.recipe import TranslationConfig
@@ -32,12 +31,12 @@ def translation_cards(results: Sequence[Results], count: int) -> tuple[list[Sour
         return [], []
     lead: Any = results[numbers[0]]
     pairs = lead.run.data.split(lead.split)
-    sources = [list(words) for words in pairs.source[:count]]
+    sources = pairs.source[:count]
     notes, columns = [f"The first {len(sources)} of {len(pairs.source):,} sentences."], []
     for number in numbers:
         run: Any = results[number].run
         its_pairs = run.data.split(results[number].split)
-        if [list(words) for words in its_pairs.source[:count]] != sources:
+        if its_pairs.source[:count] != sources:
             notes.append(f"{run.directory}: its split has other sentences, so its translations are left out.")
             continue
         columns.append(_sentences(number, results[number], its_pairs, len(sources)))
@@ -45,8 +44,8 @@ def translation_cards(results: Sequence[Results], count: int) -> tuple[list[Sour
             notes.append(f"{run.directory}: its model does not attend to the source, so it has no maps.")
     cards = []
     for row, source in enumerate(sources):
-        references = [detokenize(words, lead.run.data.tokenizer) for words in pairs.references[row]]
-        cards.append(SourceCard([*source, "<END>"], [column[row] for column in columns], references))
+        reference = detokenize(pairs.target[row], lead.run.data.tokenizer)
+        cards.append(SourceCard([*source, "<END>"], [column[row] for column in columns], [reference]))
     return cards, notes
 
 
@@ -68,7 +67,7 @@ def _sentences(number: int, results: Results, pairs: Any, count: int) -> list[Se
     weights = None
     if attends(run.model):
         tokens = token_rows(run.model, [each.hypothesis.tokens for each in best])
-        weights = run.model.align(pad(pairs.source_rows[:count]), tokens)
+        weights = run.model.align(pairs.source_rows.padded(slice(count)), tokens)
     return [
         Sentence(
             number,

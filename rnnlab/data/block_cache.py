@@ -1,0 +1,57 @@
+"""The blocks of lazy features that are in memory: those of all files together, up to a number of bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import numpy as np
+
+CACHE_BYTES = 512 << 20  # of all lazy features of a process together, as docs/data.md says
+
+
+class BlockCache:
+    """Blocks by owner and number. To add one, the least recently used ones are dropped.
+
+    It is safe for threads.
+
+    Parameters
+    ----------
+    most_bytes : int
+
+    Attributes
+    ----------
+    num_bytes : int
+        The size of the blocks in the cache, at most ``most_bytes``.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes, self.num_bytes = most_bytes, 0
+        self._blocks: OrderedDict[tuple[object, int], np.ndarray] = OrderedDict()
+        # The garbage collector may call drop() in the middle of any method, in the same thread.
+        self._lock = threading.RLock()
+
+    def get(self, owner: object, number: int) -> np.ndarray | None:
+        """A block, which is now the one used last; None if it is not in the cache."""
+        with self._lock:
+            block = self._blocks.get((owner, number))
+            if block is not None:
+                self._blocks.move_to_end((owner, number))
+            return block
+
+    def add(self, owner: object, number: int, block: np.ndarray) -> None:
+        """Add a block of at most ``most_bytes`` that is not in the cache."""
+        with self._lock:
+            while self._blocks and self.num_bytes + block.nbytes > self.most_bytes:
+                self.num_bytes -= self._blocks.popitem(last=False)[1].nbytes
+            self._blocks[owner, number] = block
+            self.num_bytes += block.nbytes
+
+    def drop(self, owner: object) -> None:
+        """Drop all blocks of an owner."""
+        with self._lock:
+            for key in [key for key in self._blocks if key[0] is owner]:
+                self.num_bytes -= self._blocks.pop(key).nbytes
+
+
+SHARED = BlockCache(CACHE_BYTES)
