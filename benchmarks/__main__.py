@@ -41,6 +41,7 @@ SUITES = (
     "latency",
     "memory",
     "scaling",
+    "distributed",
 )
 ALONE = ("beyond_memory", "grading", "lazy")  # no sides: commands with options of their own
 GPU_SUITES = ("lstm", "captioning", "attention", "arnet", "decoding")
@@ -89,6 +90,9 @@ def main(arguments: list[str] | None = None) -> int:
     results: list[Result] = []
     for name in options.names or (GPU_SUITES if options.device == "gpu" else SUITES):
         suite = importlib.import_module(f"benchmarks.{name}")
+        if lacking := getattr(suite, "lacking", lambda: None)():
+            print(f"\n{name} {lacking}", flush=True)
+            continue
         print(table.head(name, markdown=options.markdown), flush=True)
         results += _run(name, suite, options, rows)
     if options.json:

@@ -14,6 +14,8 @@ and, where the defaults do not suit, with
     WARM_UP                calls of the work that are not measured (3)
     ROUNDS                 the most turns of a side, however many are asked for
     FRESH                  true: a new process for each turn, no calls before; the first round does not count
+    launcher(side)         the words before the command of a side's process, such as those of mpirun
+    lacking()              what the suite needs and this machine lacks: it is left out; None if there is all
     MEAN_TARGETS           print the geometric mean of the ratios, and compare it with these targets
     conclude(results)      more rows, once all cases are measured
 
@@ -33,7 +35,7 @@ from statistics import median
 from typing import NamedTuple
 
 # PyTorch, MKL, NumPy's OpenBLAS and numba all take their number of threads from one of these.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 class Result(NamedTuple):
@@ -54,7 +56,7 @@ class Result(NamedTuple):
 
 def use_threads(threads: int) -> None:
     """Give every side, and what this process imports from now on, that many threads."""
-    os.environ |= dict.fromkeys(_THREADS, str(threads))
+    os.environ |= dict.fromkeys(THREADS, str(threads))
 
 
 def measure(name: str, case: str, sides: Sequence[str], *, rounds: int, device: str = "cpu") -> Result:
@@ -88,7 +90,7 @@ def _started(commands: dict[str, list[str]]) -> Iterator[dict[str, subprocess.Po
     """The processes, when all of them are ready."""
     processes = {
         side: subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.side", *command],
+            [*_launcher(*command[:2]), sys.executable, "-m", "benchmarks.side", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -102,6 +104,11 @@ def _started(commands: dict[str, list[str]]) -> Iterator[dict[str, subprocess.Po
     finally:
         for process in processes.values():
             process.communicate()
+
+
+def _launcher(name: str, side: str) -> list[str]:
+    suite = importlib.import_module(f"benchmarks.{name}")
+    return suite.launcher(side) if hasattr(suite, "launcher") else []
 
 
 def _turn(process: subprocess.Popen[str]) -> float:

@@ -220,7 +220,7 @@ def _train_stages(
     """
     config, data, model = run.config, run.data, None
     common: dict[str, Any] = {
-        "evaluate": task_of(config).epoch_scores(config, data),
+        "evaluate": task_of(config).epoch_scores(config, data, how["communicator"]),
         "config": config.to_dict(),
         **how,
     }
@@ -386,6 +386,7 @@ def evaluate(
     *,
     decoding: DecodingConfig | None = None,
     evaluation: EvaluationConfig | TranslationEvaluationConfig | ClassificationEvaluationConfig | None = None,
+    communicator: Any = None,
     **options: Any,
 ) -> Any:
     """Caption, translate or classify a split, and score the results against its references or labels.
@@ -399,6 +400,9 @@ def evaluate(
         Instead of the recipe's, for models that write sentences.
     evaluation : EvaluationConfig, TranslationEvaluationConfig or ClassificationEvaluationConfig, optional
         Instead of the recipe's.
+    communicator : mpi4py.MPI.Comm, optional
+        The processes that share the work, as of :class:`~rnnlab.training.Solver`. All of them return the
+        same.
     **options
         Of the task's method ``evaluate``: ``lexicon`` of translations.
 
@@ -418,6 +422,7 @@ def evaluate(
     config: Any = run.config
     task = task_of(config)
     evaluation = evaluation or config.evaluation
+    options["communicator"] = communicator_of(communicator)
     if task.writes_sentences:
         options["decoding"] = decoding or config.decoding
     elif decoding is not None:
@@ -426,7 +431,9 @@ def evaluate(
     return task.evaluate(config, run.data, run.model, split, evaluation=evaluation, **options)
 
 
-def discrepancy(run: Run, split: str | None = None, *, first: int | None = None) -> Discrepancy:
+def discrepancy(
+    run: Run, split: str | None = None, *, first: int | None = None, communicator: Any = None
+) -> Discrepancy:
     """Distances between the model's last states under teacher forcing and in free-running mode.
 
     Parameters
@@ -436,6 +443,8 @@ def discrepancy(run: Run, split: str | None = None, *, first: int | None = None)
         The recipe's by default.
     first : int, optional
         Only the first images or sentences.
+    communicator : mpi4py.MPI.Comm, optional
+        As in :func:`evaluate`.
 
     Returns
     -------
@@ -452,4 +461,5 @@ def discrepancy(run: Run, split: str | None = None, *, first: int | None = None)
     task = task_of(config)
     if not task.writes_sentences:
         raise InputError(f"{run.directory} has a model that {task.does}, expected one that writes sentences")
-    return measure_discrepancy(config, run.data, run.model, split or config.evaluation.split, first=first)
+    split, ranks = split or config.evaluation.split, communicator_of(communicator)
+    return measure_discrepancy(config, run.data, run.model, split, first=first, communicator=ranks)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from rnnlab.cli.arguments import add_download, check_outputs
 from rnnlab.cli.device_option import add_device
 from rnnlab.cli.encoder_options import add_encoder, check_encoder, with_encoder
+from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
@@ -45,6 +46,7 @@ def add(commands: Any) -> None:
     caption.set_defaults(run=_caption)
     caption.add_argument("run_directory", metavar="RUN", help=f"{RUNS_HELP}: RUN RUN ... IMAGES_OR_SPLIT")
     add_device(caption)
+    add_mpi(caption)
     add_average(caption)
     caption.add_argument(
         "images",
@@ -91,7 +93,10 @@ def _caption(options: argparse.Namespace) -> int:
         rng=options.seed,
         alignments=options.show_attention is not None,
         first=options.first,
+        communicator=options.communicator,
     )
+    if options.communicator.rank:
+        return 0
     print(captions_text(names, captions, data))
     download = options.download
     if options.picture:
@@ -187,8 +192,9 @@ def _features_of_photographs(
     files = tuple(files)[: options.first]
     run = with_encoder(run, options)
     features = run.inputs.encode(files)
-    for warning in unlike_training(files, features):
-        print(f"rnnlab caption: {warning}", file=sys.stderr)
+    if options.communicator.rank == 0:
+        for warning in unlike_training(files, features):
+            print(f"rnnlab caption: {warning}", file=sys.stderr)
     return run, files, features
 
 

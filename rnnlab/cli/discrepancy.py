@@ -8,6 +8,7 @@ from typing import Any
 from rnnlab import plots, runs
 from rnnlab.cli.arguments import check_outputs, positive_integer
 from rnnlab.cli.device_option import add_device
+from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.reporting.discrepancy import discrepancy_table, states_picture, write_discrepancy
 
 
@@ -22,6 +23,7 @@ def add(commands: Any) -> None:
     discrepancy.set_defaults(run=_discrepancy)
     discrepancy.add_argument("run_directory", metavar="RUN", help="a run directory")
     add_device(discrepancy)
+    add_mpi(discrepancy)
     discrepancy.add_argument("--split", help="a split of the data, such as val (default: the recipe's)")
     discrepancy.add_argument(
         "--picture", metavar="FILE", help="write a PNG of all states by t-SNE (needs the extra sklearn)"
@@ -40,7 +42,10 @@ def _discrepancy(options: argparse.Namespace) -> int:
     if options.picture:
         plots.require_tsne()
     run = runs.load_run(options.run_directory, device=options.device)
-    found = runs.discrepancy(run, options.split, first=options.first)
+    ranks = options.communicator
+    found = runs.discrepancy(run, options.split, first=options.first, communicator=ranks)
+    if ranks.rank:
+        return 0
     print(discrepancy_table(found))
     if options.json:
         write_discrepancy(options.json, run, options.split or run.config.evaluation.split, found)

@@ -13,6 +13,7 @@ from typing import Any
 from rnnlab import runs
 from rnnlab.cli.arguments import check_outputs
 from rnnlab.cli.device_option import add_device
+from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, open_runs
 from rnnlab.cli.search_options import add_search, given_search, search_options
 from rnnlab.decoding import read_lexicon
@@ -30,6 +31,7 @@ def add(commands: Any) -> None:
     evaluate.set_defaults(run=_evaluate)
     evaluate.add_argument("run_directories", nargs="+", metavar="RUN", help=RUNS_HELP)
     add_device(evaluate)
+    add_mpi(evaluate)
     add_average(evaluate)
     evaluate.add_argument("--split", help="a split of the data, such as val (default: the recipe's)")
     evaluate.add_argument(
@@ -59,7 +61,7 @@ def _evaluate(options: argparse.Namespace) -> int:
         if not isinstance(run.config, _FOR[key]):
             makes = next(task.makes for task in TASKS if task.recipe is _FOR[key])
             raise InputError(f"--{key} is for {makes}, but {_model_of(run)}")
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = {"communicator": options.communicator}
     if options.lexicon:
         arguments["lexicon"] = read_lexicon(given.pop("lexicon"))
     if options.first is not None:
@@ -73,7 +75,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)
     print(scores_table(result, run))
-    if options.json:
+    if options.json and options.communicator.rank == 0:
         write_scores(options.json, result, run, split)
     return 0
 

@@ -1,18 +1,26 @@
-"""The option ``--mpi``, and commands that several processes run together."""
+"""The options ``--mpi`` and ``--mpi-timeout`` of commands that several processes run together."""
 
 from __future__ import annotations
 
 import argparse
 
-from rnnlab.training.distributed import Communicator, OneProcess, world
+from rnnlab.cli.arguments import positive_number
+from rnnlab.training.distributed import ALONE, TIMEOUT, Communicator, world
 
 
 def add_mpi(parser: argparse.ArgumentParser) -> None:
-    """Add the option."""
+    """Add the options."""
     parser.add_argument(
         "--mpi",
         action="store_true",
         help="work on all processes of an MPI job, whose launcher is not recognised; mpirun and srun are",
+    )
+    parser.add_argument(
+        "--mpi-timeout",
+        type=positive_number,
+        default=TIMEOUT,
+        metavar="SECONDS",
+        help="end the job if a process waits longer than this for another (default: %(default)g)",
     )
 
 
@@ -24,4 +32,16 @@ def find_ranks(options: argparse.Namespace) -> Communicator:
     ImportError, ValueError
         As :func:`rnnlab.training.distributed.world`.
     """
-    return world(options.mpi) if hasattr(options, "mpi") else OneProcess()
+    return world(options.mpi, options.mpi_timeout) if hasattr(options, "mpi") else ALONE
+
+
+def launcher_words(options: argparse.Namespace) -> str:
+    """The launcher of this command's processes, for a command that is suggested; empty for one process."""
+    size = options.communicator.size
+    return "" if size == 1 else f"mpirun -n {size} "
+
+
+def mpi_words(options: argparse.Namespace) -> str:
+    """The options as the user gave them, for a command that is suggested; empty for the defaults."""
+    timeout = "" if options.mpi_timeout == TIMEOUT else f" --mpi-timeout {options.mpi_timeout:g}"
+    return f"{' --mpi' * options.mpi}{timeout}"

@@ -10,7 +10,7 @@ from typing import Any
 from rnnlab import runs
 from rnnlab.cli.arguments import add_download, positive_integer, positive_number
 from rnnlab.cli.device_option import add_device, device_words
-from rnnlab.cli.mpi_option import add_mpi
+from rnnlab.cli.mpi_option import add_mpi, launcher_words, mpi_words
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.errors import InputError
@@ -79,12 +79,10 @@ def _train(options: argparse.Namespace) -> int:
         if run.signal is None:
             return _TIME_IS_OVER
         return AFTER_A_SIGNAL + run.signal
-    if options.communicator.rank:
-        return 0
     if isinstance(run.config, TranslationConfig):
         _show_translations(run, options)
     elif isinstance(run.config, ClassificationConfig):
-        _show_classes(run)
+        _show_classes(run, options)
     else:
         _show_captions(run, options)
     print(f"\nReport: rnnlab report {run.directory} --open")
@@ -119,26 +117,28 @@ def _how(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _resume_command(directory: Path, options: argparse.Namespace) -> str:
-    """The command that resumes a run on the same device, in the same way."""
+    """The command that resumes a run on the same device, on as many processes, in the same way."""
+    how = f"{device_words(options)}{mpi_words(options)}{' --graphs' * options.graphs}"
     budget = "" if options.max_hours is None else f" --max-hours {options.max_hours:g}"
-    return f"rnnlab train --resume {directory}{device_words(options)}{' --graphs' * options.graphs}{budget}"
+    return f"{launcher_words(options)}rnnlab train --resume {directory}{how}{budget}"
 
 
 def _show_translations(run: Run, options: argparse.Namespace) -> None:
     split = run.config.evaluation.split
     print(f"\nLosses: {run.directory / 'loss.png'}")
     if TRANSLATION_SCORERS.installed:
-        evaluated = runs.evaluate(run)
+        evaluated = runs.evaluate(run, communicator=options.communicator)
         print(f"\nTranslations of the {split} split:\n\n{with_references(evaluated, _SHOWN)}")
         print(f"\nScores of the {split} split:\n\n{scores_table(evaluated)}")
     else:
         _say_how_to_score(run, TRANSLATION_SCORERS, options)
 
 
-def _show_classes(run: Run) -> None:
+def _show_classes(run: Run, options: argparse.Namespace) -> None:
     split = run.config.evaluation.split
     print(f"\nLosses: {run.directory / 'loss.png'}")
-    print(f"\nScores of the {split} split:\n\n{scores_table(runs.evaluate(run))}")
+    evaluated = runs.evaluate(run, communicator=options.communicator)
+    print(f"\nScores of the {split} split:\n\n{scores_table(evaluated)}")
 
 
 def _show_captions(run: Run, options: argparse.Namespace) -> None:
@@ -151,13 +151,15 @@ def _show_captions(run: Run, options: argparse.Namespace) -> None:
     print(f"\nCaptions of the {split} split:\n")
     print(captions_text(images.names[:shown], captions, run.data))
     picture = run.directory / "captions.png"
-    captions_picture(picture, images.names[:shown], captions, run.data, download=options.download)
+    if options.communicator.rank == 0:
+        captions_picture(picture, images.names[:shown], captions, run.data, download=options.download)
     print(f"\nCaptions: {picture}\nLosses: {run.directory / 'loss.png'}")
     if not CAPTION_SCORERS.installed:
         _say_how_to_score(run, CAPTION_SCORERS, options)
         return
     try:
-        print(f"\nScores of the {split} split:\n\n{scores_table(runs.evaluate(run))}")
+        evaluated = runs.evaluate(run, communicator=options.communicator)
+        print(f"\nScores of the {split} split:\n\n{scores_table(evaluated)}")
     except JavaError as error:  # the training is complete and saved
         print(f"\nNo scores: {error}. Install Java, or choose the other tokenizer:")
         print(f"rnnlab evaluate {run.directory} --tokenizer simple{device_words(options)}")

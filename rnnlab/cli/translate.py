@@ -11,6 +11,7 @@ from typing import Any
 from rnnlab import runs
 from rnnlab.cli.arguments import check_outputs
 from rnnlab.cli.device_option import add_device
+from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
@@ -21,6 +22,7 @@ from rnnlab.files import check_writable
 from rnnlab.recipes.recipe import TranslationConfig
 from rnnlab.reporting.translations import alignment_picture, translations_text
 from rnnlab.tasks import translation
+from rnnlab.training.distributed import by_rank_0
 
 
 def add(commands: Any) -> None:
@@ -29,6 +31,7 @@ def add(commands: Any) -> None:
     translate.set_defaults(run=_translate)
     translate.add_argument("run_directory", metavar="RUN", help=f"{RUNS_HELP}: RUN RUN ... SENTENCE ...")
     add_device(translate)
+    add_mpi(translate)
     add_average(translate)
     translate.add_argument(
         "sentences",
@@ -71,8 +74,11 @@ def _translate(options: argparse.Namespace) -> int:
         check_attends(run, "--show-attention", "its source")
     if options.sentences and options.file:
         raise InputError("give either sentences or --file")
-    sources = [run.inputs.tokenize(line) for line in _lines(options)]
-    _warn_about(sources, run.model.source_word_to_idx)
+    ranks = options.communicator
+    lines = by_rank_0(ranks, lambda: _lines(options))  # which alone has a standard input
+    sources = [run.inputs.tokenize(line) for line in lines]
+    if ranks.rank == 0:
+        _warn_about(sources, run.model.source_word_to_idx)
     translations = translation.translate(
         run.model,
         sources,
@@ -80,7 +86,10 @@ def _translate(options: argparse.Namespace) -> int:
         lexicon=read_lexicon(options.lexicon) if options.lexicon else None,
         alignments=options.show_attention is not None,
         rng=options.seed,
+        communicator=ranks,
     )
+    if ranks.rank:
+        return 0
     if translations:
         print(translations_text(translations, run.inputs.detokenize))
     if options.show_attention:

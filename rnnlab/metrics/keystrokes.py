@@ -189,11 +189,25 @@ def keystrokes(
     """
     if most < 1:
         raise InputError(f"keystrokes: most is {most}, expected at least 1")
+    saved = saved_characters(predictions, len(sentences), vocabulary, most=most, special=special)
+    return keystroke_scores(saved, sentences)
+
+
+def saved_characters(
+    predictions: Iterable[tuple[Array, Array, Array]],
+    count: int,
+    vocabulary: Sequence[str],
+    *,
+    most: int = 5,
+    special: Collection[str] = SPECIAL_WORDS,
+) -> np.ndarray:
+    """The characters (count, most) that lists of 1 to ``most`` suggestions save in ``count`` sentences.
+
+    The arguments are those of :func:`keystrokes`. The result for several parts of the predictions is the sum
+    of the results for each.
+    """
     index = PrefixIndex(vocabulary, special)
-    characters = np.array([sum(map(len, words)) for words in sentences], np.int64)
-    if not characters.any():
-        raise InputError(f"keystrokes: found no characters in {len(sentences)} sentences, expected words")
-    saved = np.zeros((len(characters), most), np.int64)
+    saved = np.zeros((count, most), np.int64)
     for rows, tokens, log_probs in predictions:
         log_probs = ops_for(log_probs).asnumpy(log_probs)
         if log_probs.shape[1] != len(vocabulary):
@@ -204,17 +218,20 @@ def keystrokes(
         if np.isnan(log_probs).any():
             raise InputError("keystrokes: log_probs has NaN")
         np.add.at(saved, np.asarray(rows), index.saved(log_probs, np.asarray(tokens), most))
+    return saved
+
+
+def keystroke_scores(saved: np.ndarray, sentences: Sequence[Sequence[str]]) -> KeystrokeScores:
+    """The scores of sentences from the characters (N, K) that are saved in each; see :func:`keystrokes`."""
+    characters = np.array([sum(map(len, words)) for words in sentences], np.int64)
+    if not characters.any():
+        raise InputError(f"keystrokes: found no characters in {len(sentences)} sentences, expected words")
     if (saved > characters[:, None]).any():
         row = int(np.flatnonzero((saved > characters[:, None]).any(axis=1))[0])
         raise InputError(
             f"keystrokes: {saved[row].max()} of {characters[row]} characters of sentence {row} are saved, "
             "expected predictions of the words of the sentence, each once"
         )
-    return _scores(saved, characters)
-
-
-def _scores(saved: np.ndarray, characters: np.ndarray) -> KeystrokeScores:
-    """The scores from the saved characters (N, K) and the characters (N,) of the sentences."""
     percent: list[list[float | None]] = [
         [
             100 * row[k] / count if count else None

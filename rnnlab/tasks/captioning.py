@@ -49,6 +49,7 @@ from rnnlab.tasks.rewards import cider_d_reward
 from rnnlab.tasks.search import decode
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint, SelfCritical, validation_loss
+from rnnlab.training.distributed import ALONE, Communicator, by_rank_0, in_shares
 
 TOKENIZERS = {
     "ptb": "PTB, the protocol of the COCO evaluation",
@@ -194,7 +195,7 @@ class Captioning(Task):
         return Combined(Ensemble(models, average=average, num_arrays=inputs.num_arrays), inputs, data)
 
     def epoch_scores(
-        self, config: Config, data: CaptionData
+        self, config: Config, data: CaptionData, communicator: Communicator = ALONE
     ) -> Callable[[CaptioningRNN], dict[str, float]] | None:
         """See :meth:`Task.epoch_scores`. Captions are split by the simple tokenizer."""
         metrics = config.evaluation.each_epoch
@@ -208,12 +209,20 @@ class Captioning(Task):
 
         def scores(model: CaptioningRNN) -> dict[str, float]:
             captions = decode(
-                model, images.model_inputs, config.decoding, rng=config.training.seed, first=count
+                model,
+                images.model_inputs,
+                config.decoding,
+                rng=config.training.seed,
+                first=count,
+                communicator=communicator,
             )
-            scored = score_captions(
-                written(captions, data), images.references[:count], tokenize=tokenize, metrics=metrics
+            sentences, references = written(captions, data), images.references[:count]
+            scored = by_rank_0(
+                communicator,
+                lambda: score_captions(sentences, references, tokenize=tokenize, metrics=metrics),
             )
-            return validation_loss(model, by_examples, config.training.batch_size) | scored.corpus
+            loss = validation_loss(model, by_examples, config.training.batch_size, communicator=communicator)
+            return loss | scored.corpus
 
         return scores
 
@@ -233,6 +242,7 @@ class Captioning(Task):
         *,
         decoding: DecodingConfig | None = None,
         evaluation: EvaluationConfig | None = None,
+        communicator: Communicator = ALONE,
     ) -> Evaluation:
         """Caption a split and score the captions against its references.
 
@@ -250,16 +260,20 @@ class Captioning(Task):
         CAPTION_SCORERS.require()
         decoding, evaluation = decoding or config.decoding, evaluation or config.evaluation
         if evaluation.tokenizer == "ptb":
-            check_java('evaluation.tokenizer = "ptb"')
+            by_rank_0(communicator, lambda: check_java('evaluation.tokenizer = "ptb"'))
         images, training = data.split(split), config.training
         count = limited(evaluation.max_images, images.num_images)
-        captions_perplexity = _perplexity(data, model, split, count, _batch_size(config))
-        captions = decode(model, images.model_inputs, decoding, rng=training.seed, first=count)
+        captions_perplexity = _perplexity(data, model, split, count, _batch_size(config), communicator)
+        captions = decode(
+            model,
+            images.model_inputs,
+            decoding,
+            rng=training.seed,
+            first=count,
+            communicator=communicator,
+        )
         sentences = written(captions, data)
         references = images.references[:count]
-        tokenizer: Callable[[str], Sequence[str]] = tokenize
-        if evaluation.tokenizer == "ptb":
-            tokenizer = ptb_tokenizer([*sentences, *chain.from_iterable(references)])
         return Evaluation(
             split,
             images.names[:count],
@@ -267,7 +281,7 @@ class Captioning(Task):
             sentences,
             references,
             captions_perplexity,
-            score_captions(sentences, references, tokenize=tokenizer, metrics=evaluation.metrics),
+            by_rank_0(communicator, lambda: _scores(sentences, references, evaluation)),
             evaluation.tokenizer,
         )
 
@@ -303,7 +317,24 @@ def written(captions: Sequence[Sequence[Hypothesis]], data: CaptionData | Captio
     return [data.vocabulary.decode(best.tokens) for best, *_ in captions]
 
 
-def _perplexity(data: CaptionData, model: CaptioningRNN, split: str, count: int, size: int) -> float:
+def _scores(
+    sentences: Sequence[str], references: Sequence[Sequence[str]], evaluation: EvaluationConfig
+) -> CaptionScores:
+    """The scores of captions by the tokenizer and the metrics of a recipe's table [evaluation]."""
+    tokenizer: Callable[[str], Sequence[str]] = tokenize
+    if evaluation.tokenizer == "ptb":
+        tokenizer = ptb_tokenizer([*sentences, *chain.from_iterable(references)])
+    return score_captions(sentences, references, tokenize=tokenizer, metrics=evaluation.metrics)
+
+
+def _perplexity(
+    data: CaptionData,
+    model: CaptioningRNN,
+    split: str,
+    count: int,
+    size: int,
+    communicator: Communicator,
+) -> float:
     """The perplexity of the captions of the first ``count`` images of a split."""
     captions = np.flatnonzero(data.split(split).image_idxs < count)
     if not captions.size:
@@ -311,5 +342,5 @@ def _perplexity(data: CaptionData, model: CaptioningRNN, split: str, count: int,
             f"max_images: found no captions of the first {count} images of {split}, expected at least one"
         )
     batches = np.split(captions, range(size, captions.size, size))
-    totals = [model.nll(*data.batch(split, indices)) for indices in batches]
+    totals = in_shares(communicator, batches, lambda indices: model.nll(*data.batch(split, indices)))
     return perplexity(sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals))

@@ -20,6 +20,7 @@ from rnnlab.recipes.recipe import ClassificationConfig, ClassificationEvaluation
 from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_splits
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint
+from rnnlab.training.distributed import ALONE, Communicator, in_shares
 
 
 @dataclass(frozen=True)
@@ -101,12 +102,15 @@ class Classification(Task):
         return Combined(model, members[0].inputs, members[0].data)
 
     def epoch_scores(
-        self, config: ClassificationConfig, data: PixelData
+        self, config: ClassificationConfig, data: PixelData, communicator: Communicator = ALONE
     ) -> Callable[[SequenceClassifier], dict[str, float]]:
         """See :meth:`Task.epoch_scores`: loss and accuracy of the split ``val``."""
 
         def scores(model: SequenceClassifier) -> dict[str, float]:
-            found = self.evaluate(config, data, model, "val", evaluation=ClassificationEvaluationConfig())
+            everything = ClassificationEvaluationConfig()
+            found = self.evaluate(
+                config, data, model, "val", evaluation=everything, communicator=communicator
+            )
             return {"val_loss": found.loss, "val_accuracy": found.accuracy}
 
         return scores
@@ -119,6 +123,7 @@ class Classification(Task):
         split: str,
         *,
         evaluation: ClassificationEvaluationConfig | None = None,
+        communicator: Communicator = ALONE,
     ) -> Evaluation:
         """Classify a split and compare with its labels.
 
@@ -131,13 +136,17 @@ class Classification(Task):
         """
         evaluation, size = evaluation or config.evaluation, config.training.batch_size
         indices = np.arange(limited(evaluation.max_images, len(data.split(split))))
-        predictions, nats = np.empty(len(indices), np.int64), 0.0
-        for rows in np.split(indices, range(size, len(indices), size)):
+
+        def classified(rows: np.ndarray) -> tuple[np.ndarray, float]:
             x, labels = data.batch(split, rows)
             scores = model.scores(x)
             scores = ops_for(scores).asnumpy(scores)
-            predictions[rows] = scores.argmax(axis=1)
-            nats += softmax_loss(scores, labels, divisor=1.0)[0]
+            return scores.argmax(axis=1), softmax_loss(scores, labels, divisor=1.0)[0]
+
+        batches = np.split(indices, range(size, len(indices), size))
+        of_batches = in_shares(communicator, batches, classified)
+        predictions = np.concatenate([classes for classes, _ in of_batches])
+        nats = sum(nats for _, nats in of_batches)
         labels = data.split(split).labels[indices]
         return Evaluation(
             split,

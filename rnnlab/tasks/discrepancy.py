@@ -15,6 +15,7 @@ from rnnlab.metrics import mean_centroid_distance, pointwise_distance
 from rnnlab.models import CaptioningRNN, Seq2Seq
 from rnnlab.recipes.recipe import Config, TranslationConfig
 from rnnlab.tasks.search import decode
+from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.types import Array
 
 
@@ -45,6 +46,7 @@ def discrepancy(
     split: str,
     *,
     first: int | None = None,
+    communicator: Communicator = ALONE,
 ) -> Discrepancy:
     """Compare the teacher-forced last states of a split with those of greedy decoding, both without dropout.
 
@@ -59,6 +61,8 @@ def discrepancy(
     split : str
     first : int, optional
         Only the first images or pairs.
+    communicator : Communicator
+        Ranks that share the work. All of them return the same.
 
     Raises
     ------
@@ -71,13 +75,15 @@ def discrepancy(
     if not indices.size:
         raise InputError(f"discrepancy: {split} is empty, expected at least one sentence")
     options = replace(config.decoding, method="greedy", n_best=1)
-    size, teacher_forced, free_running = config.training.batch_size, [], []
-    for some in np.split(indices, range(size, indices.size, size)):
+
+    def states(some: np.ndarray) -> tuple[Array, Array]:
         source, sentences = data.batch(split, some)
         found = [best for best, *_ in decode(model, source, options)]
-        teacher_forced.append(model.last_states(source, sentences))
-        free_running.append(model.last_states(source, _sentences(model, found)))
-    u, v = np.concatenate(teacher_forced), np.concatenate(free_running)
+        return model.last_states(source, sentences), model.last_states(source, _sentences(model, found))
+
+    size = config.training.batch_size
+    batches = np.split(indices, range(size, indices.size, size))
+    u, v = map(np.concatenate, zip(*in_shares(communicator, batches, states), strict=True))
     return Discrepancy(u, v, mean_centroid_distance(u, v), pointwise_distance(u, v))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
 from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
+from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.types import Array
 
 _ROWS = 250  # sources that are decoded together
@@ -21,6 +23,7 @@ def decode(
     rng: np.random.Generator | int = 0,
     alignments: bool = False,
     first: int | None = None,
+    communicator: Communicator = ALONE,
 ) -> list[list[Hypothesis]]:
     """Search for sentences by the options of a recipe's table ``[decoding]``.
 
@@ -36,6 +39,8 @@ def decode(
         Whether hypotheses have an ``alignment``. The model must attend to its source.
     first : int, optional
         Only the first rows of ``source``.
+    communicator : Communicator
+        Ranks that share the work. All of them return all sentences, which are those of one process.
 
     Returns
     -------
@@ -51,17 +56,18 @@ def decode(
         "forbid": [token for token in forbidden if token is not None],
         "return_alignments": alignments,
     } | {key: getattr(options, key) for key in SEARCH_KEYS[options.method]}
-    if options.method == "sample":
-        arguments["rng"] = np.random.default_rng(rng)
     searches: dict[str, Any] = {"greedy": greedy, "beam": beam_search, "sample": sample}
     search = searches[options.method]
     rows = len(source[0] if isinstance(source, tuple) else source)
     rows = rows if first is None else min(first, rows)
-    return [
-        found
-        for start in range(0, rows, _ROWS)
-        for found in search(model, rows_of(source, slice(start, min(start + _ROWS, rows))), **arguments)
-    ]
+    blocks = [slice(start, min(start + _ROWS, rows)) for start in range(0, rows, _ROWS)]
+    generators = np.random.default_rng(rng).spawn(len(blocks)) if options.method == "sample" else []
+
+    def found(block: int) -> list[list[Hypothesis]]:
+        own = {"rng": generators[block]} if generators else {}  # which rank decodes a block changes nothing
+        return search(model, rows_of(source, blocks[block]), **arguments, **own)
+
+    return list(chain.from_iterable(in_shares(communicator, range(len(blocks)), found)))
 
 
 def rows_of(source: Array, rows: slice) -> Array:

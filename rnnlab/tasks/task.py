@@ -11,6 +11,7 @@ from rnnlab.decoding.ensemble import Average
 from rnnlab.recipes.tables import SelfCriticalConfig
 from rnnlab.tasks.ensembles import Combined, Member
 from rnnlab.training import Checkpoint, SelfCritical
+from rnnlab.training.distributed import ALONE, Communicator
 
 
 class Evaluation(Protocol):
@@ -117,8 +118,12 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def epoch_scores(self, config: Any, data: Any) -> Callable[[Any], dict[str, float]] | None:
+    def epoch_scores(
+        self, config: Any, data: Any, communicator: Communicator = ALONE
+    ) -> Callable[[Any], dict[str, float]] | None:
         """The function of the model that the solver evaluates after every epoch; None for the loss alone.
+
+        The ranks of the communicator share its work.
 
         Raises
         ------
@@ -151,7 +156,8 @@ class Task(ABC):
         split : str
         **options
             Instead of the recipe's tables: ``evaluation``, and ``decoding`` if the task writes sentences.
-            A task may have further ones.
+            ``communicator``: the ranks that share the work; all of them return the same. A task may have
+            further ones.
         """
 
 

@@ -22,9 +22,9 @@ from rnnlab.metrics import (
     KeystrokeScores,
     TranslationScores,
     corpus_bleu,
-    keystrokes,
     perplexity,
 )
+from rnnlab.metrics.keystrokes import keystroke_scores, saved_characters
 from rnnlab.models import Seq2Seq
 from rnnlab.recipes.recipe import (
     DecodingConfig,
@@ -38,6 +38,7 @@ from rnnlab.tasks.ensembles import Combined, Member, check_same, check_same_spli
 from rnnlab.tasks.search import decode
 from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint, validation_loss
+from rnnlab.training.distributed import ALONE, Communicator, by_rank_0, gather_results, in_shares
 
 _SCORED_AT_ONCE = 64  # targets whose words are predicted together
 
@@ -171,7 +172,7 @@ class TranslationTask(Task):
         return Combined(model, members[0].inputs, members[0].data)
 
     def epoch_scores(
-        self, config: TranslationConfig, data: ParallelData
+        self, config: TranslationConfig, data: ParallelData, communicator: Communicator = ALONE
     ) -> Callable[[Seq2Seq], dict[str, float]] | None:
         """See :meth:`Task.epoch_scores`: BLEU of greedy translations of the split ``val``."""
         if not config.evaluation.each_epoch:
@@ -183,9 +184,10 @@ class TranslationTask(Task):
         options = replace(config.decoding, method="greedy", n_best=1)
 
         def scores(model: Seq2Seq) -> dict[str, float]:
-            found = best_words(translate(model, sources, options))
-            bleu = _bleu(data.tokenizer, found, references).corpus["BLEU"]
-            return validation_loss(model, data, config.training.batch_size) | {"BLEU": bleu}
+            found = best_words(translate(model, sources, options, communicator=communicator))
+            bleu = by_rank_0(communicator, lambda: _bleu(data.tokenizer, found, references).corpus["BLEU"])
+            loss = validation_loss(model, data, config.training.batch_size, communicator=communicator)
+            return loss | {"BLEU": bleu}
 
         return scores
 
@@ -199,6 +201,7 @@ class TranslationTask(Task):
         decoding: DecodingConfig | None = None,
         evaluation: TranslationEvaluationConfig | None = None,
         lexicon: Mapping[str, str] | None = None,
+        communicator: Communicator = ALONE,
     ) -> Evaluation:
         """Score a split, by translations of its sources or under teacher forcing.
 
@@ -206,7 +209,7 @@ class TranslationTask(Task):
 
         Parameters
         ----------
-        config, data, model, split, decoding, evaluation
+        config, data, model, split, decoding, evaluation, communicator
             As in :meth:`Task.evaluate`.
         lexicon : mapping of str to str, optional
             As in :func:`translate`.
@@ -229,12 +232,18 @@ class TranslationTask(Task):
         sources, references = pairs.source[:count], [[words] for words in pairs.target[:count]]
         translations, bleu, saved = None, None, None
         if "BLEU" in evaluation.metrics:
-            translations = translate(model, sources, decoding, lexicon=lexicon, rng=training.seed)
-            bleu = _bleu(data.tokenizer, best_words(translations), references)
+            found = translations = translate(
+                model,
+                sources,
+                decoding,
+                lexicon=lexicon,
+                rng=training.seed,
+                communicator=communicator,
+            )
+            bleu = by_rank_0(communicator, lambda: _bleu(data.tokenizer, best_words(found), references))
         if "CS-k" in evaluation.metrics:
-            words = data.vocabulary.idx_to_word
-            saved = keystrokes(_predictions(data, model, split, count), pairs.target[:count], words)
-        nll = _perplexity(data, model, split, count, training.batch_size)
+            saved = _keystrokes(data, model, split, count, communicator)
+        nll = _perplexity(data, model, split, count, training.batch_size, communicator)
         return Evaluation(split, sources, translations, references, nll, bleu, saved, data.tokenizer)
 
 
@@ -261,6 +270,7 @@ def translate(
     lexicon: Mapping[str, str] | None = None,
     alignments: bool = False,
     rng: np.random.Generator | int = 0,
+    communicator: Communicator = ALONE,
 ) -> list[list[Translation]]:
     """Translate sentences by the options of a recipe's table ``[decoding]``.
 
@@ -280,6 +290,8 @@ def translate(
         each word of the source and its <END>. With a lexicon they always have one.
     rng : numpy Generator or seed
         For ``method = "sample"``.
+    communicator : Communicator
+        Ranks that share the work, as of :func:`~rnnlab.tasks.search.decode`.
 
     Returns
     -------
@@ -301,7 +313,12 @@ def translate(
     if not order:
         return translations
     found = decode(
-        model, pad([rows[k] for k in order]), options, alignments=alignments or lexicon is not None, rng=rng
+        model,
+        pad([rows[k] for k in order]),
+        options,
+        alignments=alignments or lexicon is not None,
+        rng=rng,
+        communicator=communicator,
     )
     for k, hypotheses in zip(order, found, strict=True):
         translations[k] = [
@@ -358,19 +375,32 @@ def _vocabulary(word_to_idx: Mapping[str, int]) -> Vocabulary:
     return Vocabulary(sorted(word_to_idx, key=word_to_idx.__getitem__))
 
 
-def _perplexity(data: ParallelData, model: Seq2Seq, split: str, count: int, size: int) -> float:
+def _perplexity(
+    data: ParallelData, model: Seq2Seq, split: str, count: int, size: int, communicator: Communicator
+) -> float:
     """The perplexity of the first ``count`` targets of a split (Xia et al. 2017, eq. 13)."""
     batches = np.split(np.arange(count), range(size, count, size))
-    totals = [model.nll(*data.batch(split, indices)) for indices in batches]
+    totals = in_shares(communicator, batches, lambda indices: model.nll(*data.batch(split, indices)))
     return perplexity(sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals))
 
 
-def _predictions(data: ParallelData, model: Any, split: str, count: int) -> Iterator[Prediction]:
-    """The distributions of the words of the first ``count`` targets of a split, with its rows."""
-    lengths = data.split(split).target_rows.lengths(slice(count))
-    for indices in np.split(
-        np.argsort(lengths, kind="stable"), range(_SCORED_AT_ONCE, count, _SCORED_AT_ONCE)
-    ):
+def _keystrokes(
+    data: ParallelData, model: Any, split: str, count: int, communicator: Communicator
+) -> KeystrokeScores:
+    """CS-k of the first ``count`` targets of a split; each rank predicts the words of some batches."""
+    pairs, words = data.split(split), data.vocabulary.idx_to_word
+    by_length = np.argsort(pairs.target_rows.lengths(slice(count)), kind="stable")
+    batches = np.split(by_length, range(_SCORED_AT_ONCE, count, _SCORED_AT_ONCE))
+    own = batches[communicator.rank :: communicator.size]
+    saved = saved_characters(_predictions(data, model, split, own), count, words)
+    return keystroke_scores(np.sum(gather_results(communicator, saved), axis=0), pairs.target[:count])
+
+
+def _predictions(
+    data: ParallelData, model: Any, split: str, batches: Sequence[np.ndarray]
+) -> Iterator[Prediction]:
+    """The distributions of the words of some batches of a split, with its rows."""
+    for indices in batches:
         source, target = data.batch(split, indices)
         for predicted in teacher_forced(model, source, target, null_token=model.null_token):
             yield predicted._replace(rows=indices[predicted.rows])

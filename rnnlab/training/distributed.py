@@ -2,6 +2,7 @@
 
 Every rank has the whole model and computes the gradient of its rows of each batch. The gradients are summed,
 and every rank makes the same update. So parameters are the same on all ranks, to the last bit.
+Where a split is scored or decoded, each rank does some of its batches, and all ranks get all results.
 
 The sum of K arrays is computed in the order of the ranks, whatever the size of the arrays and the MPI
 library: rank r receives the r-th piece of every rank's array, adds the pieces in order, and all ranks gather
@@ -15,19 +16,23 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from hashlib import blake2b
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError, RnnlabError
 from rnnlab.parameters import Parameters
 from rnnlab.training.interrupt import Interrupted
+from rnnlab.training.watchdog import Wait, Watchdog
 
+Item = TypeVar("Item")
 Value = TypeVar("Value")
+
+TIMEOUT = 1800.0  # seconds that a rank waits for the others: scores of rank 0 by Java may take minutes
 
 # The number of processes, as launchers tell it: Open MPI; MPICH, Intel MPI and srun --mpi=pmi2; srun.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -95,6 +100,9 @@ class OneProcess:
         """Nothing."""
 
 
+ALONE = OneProcess()
+
+
 class MPICommunicator:
     """The :class:`Communicator` of an MPI job.
 
@@ -104,11 +112,14 @@ class MPICommunicator:
     Parameters
     ----------
     communicator : mpi4py.MPI.Comm
+    timeout : float
+        Seconds. A rank that waits longer for the others in one exchange shows an error and ends the job.
     """
 
-    def __init__(self, communicator: Any) -> None:
+    def __init__(self, communicator: Any, timeout: float = TIMEOUT) -> None:
         self._mpi = communicator
         self.rank, self.size = communicator.rank, communicator.size
+        self._watchdog = Watchdog(timeout, self._end_waiting)
         show = sys.excepthook
 
         def show_and_abort(
@@ -122,22 +133,26 @@ class MPICommunicator:
 
     def gather(self, value: Value) -> list[Value]:
         """See :meth:`Communicator.gather`."""
-        return self._mpi.allgather(value)
+        with self._watchdog.over("gather"):
+            return self._mpi.allgather(value)
 
     def sum(self, array: np.ndarray) -> None:
         """See :meth:`Communicator.sum`."""
         bounds = np.arange(self.size + 1) * array.size // self.size
         layout = np.diff(bounds), bounds[:-1]
         pieces = np.empty((self.size, layout[0][self.rank]), array.dtype)
-        self._mpi.Alltoallv([array, layout], [pieces, pieces.shape[1]])
+        with self._watchdog.over("sum"):
+            self._mpi.Alltoallv([array, layout], [pieces, pieces.shape[1]])
         total = pieces[0]
         for piece in pieces[1:]:
             total += piece
-        self._mpi.Allgatherv(total, [array, layout])
+        with self._watchdog.over("sum"):
+            self._mpi.Allgatherv(total, [array, layout])
 
     def share(self, array: np.ndarray) -> None:
         """See :meth:`Communicator.share`."""
-        self._mpi.Bcast(array)
+        with self._watchdog.over("share"):
+            self._mpi.Bcast(array)
 
     def begin_abort(self) -> None:
         """See :meth:`Communicator.begin_abort`: the other ranks wait, and rank 0 ends them meanwhile."""
@@ -150,13 +165,27 @@ class MPICommunicator:
         sys.stderr.flush()
         self._mpi.Abort(status)
 
+    def _end_waiting(self, wait: Wait) -> None:
+        """Show in which exchange this rank waits, and end the job."""
+        caller = wait.caller(__file__)
+        self.begin_abort()
+        print(
+            f"rnnlab: rank {self.rank} of {self.size} has waited {self._watchdog.limit:g} s for the others "
+            f"in the exchange {wait.exchange}, called by {caller}: a rank hangs or is much slower; the job "
+            "ends, and the last checkpoint remains. --mpi-timeout sets the limit",
+            file=sys.stderr,
+        )
+        self.abort(1)
 
-def communicator_of(given: Any) -> Communicator:
-    """The communicator that the argument of the solver stands for.
+
+def communicator_of(given: Any, timeout: float = TIMEOUT) -> Communicator:
+    """The communicator that an argument ``communicator`` stands for.
 
     Parameters
     ----------
     given : None, mpi4py.MPI.Comm or Communicator
+    timeout : float
+        Of :class:`MPICommunicator`, where it is one of mpi4py.
 
     Raises
     ------
@@ -164,24 +193,26 @@ def communicator_of(given: Any) -> Communicator:
         If it is none of these.
     """
     if given is None:
-        return OneProcess()
+        return ALONE
     if hasattr(given, "Alltoallv"):
-        return OneProcess() if given.size == 1 else MPICommunicator(given)
+        return ALONE if given.size == 1 else MPICommunicator(given, timeout)
     if all(hasattr(given, name) for name in ("rank", "size", "gather", "sum", "share")):
         return given
     raise InputTypeError(
-        f"Solver: communicator is of type {type(given).__name__}, expected a communicator of mpi4py, such as "
+        f"communicator is of type {type(given).__name__}, expected a communicator of mpi4py, such as "
         "MPI.COMM_WORLD"
     )
 
 
-def world(wanted: bool = False) -> Communicator:
+def world(wanted: bool = False, timeout: float = TIMEOUT) -> Communicator:
     """The communicator of all processes that mpirun or srun started; of one if there was no such launcher.
 
     Parameters
     ----------
     wanted : bool
         Whether to ask MPI even where no variable of a launcher is found.
+    timeout : float
+        Of :class:`MPICommunicator`.
 
     Raises
     ------
@@ -193,14 +224,14 @@ def world(wanted: bool = False) -> Communicator:
     sizes = (os.environ.get(name, "") for name in _SIZES)
     launched = next((int(size) for size in sizes if size.isdecimal()), 1)
     if launched == 1 and not wanted:
-        return OneProcess()
+        return ALONE
     found = _mpi().COMM_WORLD
     if found.size < launched:
         raise InputError(
             f"the launcher has started {launched} processes, and MPI finds {found.size}: mpi4py uses another "
             "MPI than the launcher; use the mpirun of the same installation, or srun --mpi=pmix"
         )
-    return communicator_of(found)
+    return communicator_of(found, timeout)
 
 
 def _mpi() -> Any:
@@ -258,8 +289,51 @@ def gather_results(communicator: Communicator, value: Value) -> list[Value]:
     """
     values = communicator.gather(value)
     if any(isinstance(each, _Interruption) for each in values):
-        raise _InterruptedElsewhere
+        raise Interrupted
     return values
+
+
+def in_shares(
+    communicator: Communicator, items: Sequence[Item], work: Callable[[Item], Value]
+) -> list[Value]:
+    """The results of work on each item, in order, on every rank: of K ranks, r works on items r, r + K, ...
+
+    The items, such as the batches of a split, must not depend on the number of ranks. Then the results do not
+    either, to the last bit.
+
+    Raises
+    ------
+    Interrupted
+        As :func:`gather_results`.
+    """
+    mine = slice(communicator.rank, None, communicator.size)
+    results: list[Any] = [None] * len(items)
+    own = [work(item) for item in items[mine]]
+    for rank, of_rank in enumerate(gather_results(communicator, own)):
+        results[rank :: communicator.size] = of_rank
+    return results
+
+
+def by_rank_0(communicator: Communicator, work: Callable[[], Value]) -> Value:
+    """The result of work that rank 0 alone does, on every rank.
+
+    Raises
+    ------
+    RnnlabError
+        On every rank, if rank 0 raises it.
+    Interrupted
+        As :func:`gather_results`.
+    """
+    outcome: Any = None
+    if communicator.rank == 0:
+        try:
+            outcome = work()
+        except RnnlabError as error:
+            outcome = _Failure(error)
+    outcome = gather_results(communicator, outcome)[0]
+    if isinstance(outcome, _Failure):
+        raise outcome.error
+    return outcome
 
 
 def of_rank_0(communicator: Communicator, work: Callable[[], Value]) -> Value:
@@ -269,26 +343,39 @@ def of_rank_0(communicator: Communicator, work: Callable[[], Value]) -> Value:
     ----------
     communicator : Communicator
     work : callable
-        May call :func:`gather_results`, and nothing else that communicates.
+        May call :func:`gather_results`, :func:`in_shares` and :func:`by_rank_0`, and nothing else that
+        communicates.
 
     Raises
     ------
     Interrupted
         On every rank, if a signal has interrupted the work of one.
     """
+    outcome: _End | _Interruption
     try:
-        result = work()
-    except _InterruptedElsewhere:
-        raise
+        outcome = _End(work())
     except Interrupted:
-        communicator.gather(_Interruption())  # the others receive it in the call at which they arrive next
-        raise
-    return gather_results(communicator, result)[0]
+        outcome = _Interruption()
+    # Ranks that still work receive the interruption in the exchange at which they arrive next, and come here.
+    outcomes: list[Any] = communicator.gather(outcome)
+    while not all(isinstance(each, _End | _Interruption) for each in outcomes):
+        outcomes = communicator.gather(outcome)
+    if any(isinstance(each, _Interruption) for each in outcomes):
+        raise Interrupted
+    return outcomes[0].result
+
+
+class _End(NamedTuple):
+    """Gathered by a rank whose work is done."""
+
+    result: Any
 
 
 class _Interruption:
-    """Gathered instead of a value by a rank that a signal has interrupted."""
+    """Gathered instead of a value by a rank whose work was interrupted."""
 
 
-class _InterruptedElsewhere(Interrupted):
-    """A signal has interrupted another rank."""
+class _Failure(NamedTuple):
+    """Gathered instead of a value by a rank that has raised an error."""
+
+    error: RnnlabError

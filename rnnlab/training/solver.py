@@ -113,7 +113,7 @@ class Solver:
     clip_value : float, optional
         Clip every element of the gradient to [-clip_value, clip_value], before ``clip_norm``.
     evaluate : callable, optional
-        From the model to a dict of metrics, called after every epoch. The default is
+        From the model to a dict of metrics, called after every epoch, on every rank. The default is
         :func:`~rnnlab.training.validation.validation_loss` if the data have a "val" split.
     callbacks : sequence of Callback, optional
         Called at the start, after every iteration, epoch and checkpoint, and at the end, in this order:
@@ -226,7 +226,7 @@ class Solver:
         self._update = Update(model, self.options, objective, self._communicator)
         self._objective = objective
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
-        self._evaluate = evaluate or default_evaluate(data, batch_size, monitor)
+        self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, self._communicator)
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
             raise InputError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
         self._config, self._own_evaluate = as_json(config), evaluate is not None

@@ -7,31 +7,36 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rnnlab.errors import InputError
+from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.training.protocols import Data, Model
 
 Evaluate = Callable[[Any], Mapping[str, float]]
 
 
-def validation_loss(model: Model, data: Data, batch_size: int, split: str = "val") -> dict[str, float]:
+def validation_loss(
+    model: Model, data: Data, batch_size: int, split: str = "val", *, communicator: Communicator = ALONE
+) -> dict[str, float]:
     """The loss of a split in nats per token, and its perplexity, exp(loss).
+
+    The ranks of a communicator share the batches, and all of them return the same numbers.
 
     Returns
     -------
     dict
         ``{"val_loss": ..., "val_perplexity": ...}``, prefixed with the name of the split.
     """
-    nats, tokens = 0.0, 0
-    for indices in data.epoch(split, batch_size, None):
-        batch_nats, batch_tokens = model.nll(*data.batch(split, indices))
-        nats += batch_nats
-        tokens += batch_tokens
+    batches = data.epoch(split, batch_size, None)
+    totals = in_shares(communicator, batches, lambda indices: model.nll(*data.batch(split, indices)))
+    nats, tokens = sum(nats for nats, _ in totals), sum(tokens for _, tokens in totals)
     if tokens == 0:
         raise InputError(f"validation_loss: split {split!r} has no tokens")
     loss = nats / tokens
     return {f"{split}_loss": loss, f"{split}_perplexity": math.exp(loss) if loss < 700 else math.inf}
 
 
-def default_evaluate(data: Data, batch_size: int, monitor: str) -> Evaluate | None:
+def default_evaluate(
+    data: Data, batch_size: int, monitor: str, communicator: Communicator
+) -> Evaluate | None:
     """The default metrics after every epoch: the loss of the "val" split. None where there is no such split.
 
     Raises
@@ -46,4 +51,4 @@ def default_evaluate(data: Data, batch_size: int, monitor: str) -> Evaluate | No
             f"Solver: monitor is {monitor!r}, expected val_loss or val_perplexity, "
             "or the argument evaluate, a function that returns it"
         )
-    return lambda model: validation_loss(model, data, batch_size)
+    return lambda model: validation_loss(model, data, batch_size, communicator=communicator)

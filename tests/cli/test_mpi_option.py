@@ -10,14 +10,15 @@ import pytest
 
 from rnnlab import cli
 from rnnlab.cli.mpi_option import add_mpi, find_ranks
+from rnnlab.training.distributed import TIMEOUT
 
 
 def test_the_option_asks_mpi(monkeypatch):
-    monkeypatch.setattr("rnnlab.cli.mpi_option.world", lambda wanted: wanted)
+    monkeypatch.setattr("rnnlab.cli.mpi_option.world", lambda wanted, timeout: (wanted, timeout))
     parser = argparse.ArgumentParser()
     add_mpi(parser)
-    assert find_ranks(parser.parse_args(["--mpi"])) is True
-    assert find_ranks(parser.parse_args([])) is False
+    assert find_ranks(parser.parse_args(["--mpi"])) == (True, TIMEOUT)
+    assert find_ranks(parser.parse_args(["--mpi-timeout", "60"])) == (False, 60)
     assert find_ranks(argparse.Namespace()).size == 1
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -123,6 +124,18 @@ def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypa
     assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run} --device gpu:1 --graphs\n"
     assert cli.main(["train", str(recipe), "--out", str(run), *options]) == 2
     assert f"rnnlab train --resume {run} --device gpu:1 --graphs, or" in capsys.readouterr().err
+
+
+def test_several_processes_resume_as_several(recipe, run, capsys, monkeypatch):
+    interrupted = dataclasses.replace(runs.load_run(run), interrupted=True, signal=signal.SIGINT)
+    monkeypatch.setattr(runs, "train", lambda *_, **__: interrupted)
+    monkeypatch.setattr("rnnlab.cli.find_ranks", lambda options: SimpleNamespace(rank=0, size=4))
+    arguments = ["train", str(recipe), "--out", "elsewhere"]
+    assert cli.main(arguments) == 130
+    assert capsys.readouterr().out == f"Resume with: mpirun -n 4 rnnlab train --resume {run}\n"
+    assert cli.main([*arguments, "--mpi", "--mpi-timeout", "60"]) == 130
+    expected = f"mpirun -n 4 rnnlab train --resume {run} --mpi --mpi-timeout 60"
+    assert capsys.readouterr().out == f"Resume with: {expected}\n"
 
 
 # ------------------------------------------------------------------ signals, full disks

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rnnlab import runs
 from rnnlab.recipes.recipe import recipe_from_dict
@@ -49,12 +49,39 @@ def child(work: Callable[[], None]) -> int:
         os._exit(status)
 
 
-def train_on(tables: dict[str, Any], path: Path) -> None:
+def train_on(tables: dict[str, Any], path: Path, communicator: Any = None) -> None:
     """Begin the run, or resume it."""
     if runs.holds_run(path):
-        runs.resume(path, progress=False)
+        runs.resume(path, progress=False, communicator=communicator)
     else:
-        runs.train(recipe_from_dict(tables), path, progress=False)
+        runs.train(recipe_from_dict(tables), path, progress=False, communicator=communicator)
+
+
+class Training(Protocol):
+    """A run that trains elsewhere, from its beginning or its last checkpoint on."""
+
+    def kill(self, rng: random.Random) -> None:
+        """End it by SIGKILL, if it has not ended."""
+        ...
+
+    def wait(self) -> int:
+        """Its exit status when it has ended; the negative number of the signal that ended it."""
+        ...
+
+
+class Child:
+    """The :class:`Training` of a process that inherits the modules of this one."""
+
+    def __init__(self, tables: dict[str, Any], path: Path) -> None:
+        self._process = child(lambda: train_on(tables, path))
+
+    def kill(self, rng: random.Random) -> None:
+        """See :meth:`Training.kill`."""
+        os.kill(self._process, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """See :meth:`Training.wait`."""
+        return os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
 
 
 def bits(path: Path) -> tuple[Any, ...]:
@@ -71,12 +98,18 @@ def bits(path: Path) -> tuple[Any, ...]:
     return last.parameters.flat.tolist(), last.losses.tolist(), optimiser, timeless, state
 
 
-def kill_many(tables: dict[str, Any], folder: Path, count: int, seed: int) -> Kills:
+def kill_many(
+    tables: dict[str, Any],
+    folder: Path,
+    count: int,
+    seed: int,
+    start: Callable[[dict[str, Any], Path], Training] = Child,
+) -> Kills:
     """Kill at least ``count`` times, in as many runs as that takes."""
     rng, reference = random.Random(seed), folder / "reference"
     train_on(tables, folder / "first")  # in this process: children inherit its modules and kernels
-    started = time.monotonic()
-    if os.waitpid(child(lambda: train_on(tables, reference)), 0)[1]:
+    training, started = start(tables, reference), time.monotonic()
+    if training.wait():
         raise RuntimeError("the run that nobody kills has failed")
     seconds, expected = time.monotonic() - started, bits(reference)
     kills = ended = early = different = 0
@@ -84,15 +117,15 @@ def kill_many(tables: dict[str, Any], folder: Path, count: int, seed: int) -> Ki
     while kills < count:
         path, ended = folder / f"run{ended}", ended + 1
         while True:
-            process = child(lambda path=path: train_on(tables, path))
+            training = start(tables, path)
             time.sleep(rng.uniform(0, 0.7) * seconds)
-            os.kill(process, signal.SIGKILL)
-            status = os.waitpid(process, 0)[1]
-            if os.WIFSIGNALED(status):
+            training.kill(rng)
+            status = training.wait()
+            if status == -signal.SIGKILL:
                 kills += 1
                 early += not runs.holds_run(path)
                 continue
-            if os.WEXITSTATUS(status):
+            if status:
                 failed.append(f"{path.name} after {kills} kills")
             break
         different += not failed and bits(path) != expected

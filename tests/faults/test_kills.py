@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from ..training.mpirun import needs_mpi
+from .killed_ranks import Job
 from .kills import kill_many
 from .small_runs import recipes
 
@@ -32,3 +34,21 @@ def test_a_few_kills_of_each_recipe(tmp_path):
 @pytest.mark.slow
 def test_a_thousand_kills(tmp_path):
     check(tmp_path, 200)
+
+
+def check_ranks(folder, count):
+    tables = recipes(folder)["captions, dropout, zoneout"]
+    found = kill_many(tables, folder, count, seed=1, start=Job)
+    assert (found.different, found.failed) == (0, [])
+    assert found.kills >= count
+
+
+@needs_mpi
+def test_two_kills_of_ranks(tmp_path):
+    check_ranks(tmp_path, 2)
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_many_kills_of_ranks(tmp_path):
+    check_ranks(tmp_path, 50)

@@ -13,14 +13,18 @@ import numpy as np
 import pytest
 
 from rnnlab.data import ParallelData, PixelData
+from rnnlab.errors import InputError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.training import Callback, NonFiniteError, SelfCritical
+from rnnlab.training import Callback, NonFiniteError, SelfCritical, validation_loss
 from rnnlab.training.distributed import (
+    ALONE,
     DriftError,
     MPICommunicator,
     OneProcess,
+    by_rank_0,
     communicator_of,
     gather_results,
+    in_shares,
     of_rank_0,
     rank_0_prints,
     world,
@@ -181,6 +185,35 @@ def test_each_rank_reads_its_own_rows_only():
     assert tokens == pytest.approx([Captions().num_tokens(Captions().splits["train"])] * 2)
 
 
+def test_ranks_share_the_batches_of_the_validation():
+    """7 rows in batches of 2, with the loss of one process to the last bit."""
+    data = [Captions() for _ in range(3)]
+
+    def validated(communicator):
+        own = data[communicator.rank]
+        return validation_loss(captioner(**ATTENTIVE), own, 2, communicator=communicator)
+
+    assert on_ranks(3, validated) == [validation_loss(captioner(**ATTENTIVE), Captions(), 2)] * 3
+    assert [own.read for own in data] == [[("val", 2), ("val", 1)], [("val", 2)], [("val", 2)]]
+    solvers = on_ranks(2, lambda communicator: trained(attentive, communicator, num_epochs=1))
+    rows = [sum(count for split, count in solver.data.read if split == "val") for solver in solvers]
+    assert rows == [6, 1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_shares_come_back_in_order(size):
+    def squares(communicator):
+        def square(number):
+            done.append(number)
+            return number * number
+
+        return in_shares(communicator, range(4), square)
+
+    done = []
+    assert on_ranks(size, squares) == [[0, 1, 4, 9]] * size
+    assert sorted(done) == [0, 1, 2, 3]
+
+
 # ------------------------------------------------------------------ rank 0 writes, and all agree
 
 
@@ -281,6 +314,64 @@ def test_a_signal_in_one_rank_s_validation_stops_all():
         assert solver.signal == signal.SIGINT
         assert [row["val_loss"] for row in solver.history] == [2]
         assert solver.iteration == 8
+
+
+class SignalledOnArrival:
+    """A rank that a signal interrupts as it returns from an exchange, before it has seen the values."""
+
+    def __init__(self, communicator, exchange):
+        self.rank, self.size = communicator.rank, communicator.size
+        self._communicator, self._left = communicator, exchange
+
+    def gather(self, value):
+        values = self._communicator.gather(value)
+        self._left -= 1
+        if self._left == 0:
+            raise Interrupted
+        return values
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+@pytest.mark.parametrize("exchange", [1, 2, 3])
+def test_signals_at_several_ranks_leave_them_in_step(first, exchange):
+    """One rank at work and another in an exchange: mpirun passes a signal on to all."""
+
+    def work(communicator):
+        def interrupted():
+            gather_results(signalled, "one")
+            if communicator.rank == first:
+                raise Interrupted
+            gather_results(signalled, "two")
+            gather_results(signalled, "three")
+
+        is_to_be = communicator.rank == (first + 1) % 3
+        signalled = SignalledOnArrival(communicator, exchange) if is_to_be else communicator
+        with pytest.raises(Interrupted):
+            of_rank_0(communicator, interrupted)
+        return communicator.gather(communicator.rank)
+
+    assert on_ranks(3, work) == [[0, 1, 2]] * 3
+
+
+def test_rank_0_alone_works():
+    def work(communicator):
+        return by_rank_0(communicator, lambda: done.append(communicator.rank) or "scores")
+
+    done = []
+    assert on_ranks(3, work) == ["scores"] * 3
+    assert done == [0]
+    assert by_rank_0(ALONE, lambda: "scores") == "scores"
+
+
+def test_an_error_of_rank_0_is_one_of_all():
+    def work(communicator):
+        def fail():
+            raise InputError("no Java")
+
+        with pytest.raises(InputError, match="no Java"):
+            by_rank_0(communicator, fail)
+
+    on_ranks(3, work)
 
 
 def test_work_of_all_ranks_is_that_of_rank_0():

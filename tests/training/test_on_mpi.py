@@ -1,53 +1,34 @@
-"""Ranks as processes of an MPI job: the sum, a training, a rank that fails, and one that gets a signal."""
+"""Ranks as processes of an MPI job: the sum, a training, other commands, and ranks that fail, hang or get a
+signal.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-from shutil import which
+import time
 
 import numpy as np
 import pytest
 
+from rnnlab import cli
 from rnnlab.data import write_shapes
+from rnnlab.metrics import CAPTION_SCORERS
 from rnnlab.recipes.recipe import load_config
 from rnnlab.runs import resume, train
 from rnnlab.training import load_checkpoint
 
-MPIRUN = which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-pytestmark = pytest.mark.skipif(
-    find_spec("mpi4py") is None or MPIRUN is None, reason="needs the extra mpi and an MPI library"
-)
+from .mpirun import mpirun, needs_mpi
 
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = needs_mpi
+needs_scorers = pytest.mark.skipif(not CAPTION_SCORERS.installed, reason='needs the extra "eval"')
 
 
 def on_processes(count, program, *arguments):
     """Run a Python program on ranks; return its exit status, output and errors."""
-    environment = os.environ | {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PYTHONPATH": str(ROOT),
-        "MPLBACKEND": "Agg",
-    }
-    command = [
-        MPIRUN,
-        "-n",
-        str(count),
-        "--oversubscribe",
-        sys.executable,
-        "-c",
-        program,
-        *map(str, arguments),
-    ]
-    found = subprocess.run(
-        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
-    )
-    return found.returncode, found.stdout, found.stderr
+    command, options = mpirun(count, program, *arguments)
+    found = subprocess.run(command, **options, capture_output=True, timeout=240, check=False)
+    return found.returncode, found.stdout.removesuffix("\x1b[0m"), found.stderr  # mpirun adds that
 
 
 @pytest.fixture(scope="module")
@@ -117,26 +98,70 @@ def test_a_training_repeats_and_is_that_of_one_process(recipe, tmp_path):
     np.testing.assert_allclose(found.parameters.flat, expected.parameters.flat, rtol=1e-6, atol=1e-9)
 
 
-# rank 1 meets a signal or an error in its n-th batch; the rest is the command rnnlab train
+COMMANDS = """
+import json, sys
+from rnnlab import cli
+
+for command in json.loads(sys.argv[1]):
+    assert cli.main(command) == 0, command
+"""
+
+
+@needs_scorers
+def test_other_commands_print_and_write_what_one_process_does(recipe, tmp_path, capsys):
+    run = tmp_path / "run"
+    train(load_config(recipe), run, progress=False)
+    capsys.readouterr()
+
+    def commands(folder):
+        folder.mkdir()
+        return [
+            ["evaluate", str(run), "--metrics", "BLEU", "--json", str(folder / "scores.json")],
+            ["caption", str(run), "test", "--picture", str(folder / "captions.png")],
+            ["caption", str(run), "train", "--method", "sample", "--seed", "3"],
+            ["discrepancy", str(run), "--json", str(folder / "distances.json")],
+        ]
+
+    for command in commands(tmp_path / "one"):
+        assert cli.main(command) == 0
+    expected = capsys.readouterr().out
+    status, printed, errors = on_processes(2, COMMANDS, json.dumps(commands(tmp_path / "two")))
+    assert status == 0, errors
+    assert printed == expected
+    for file in ("scores.json", "distances.json", "captions.png"):
+        assert (tmp_path / "two" / file).read_bytes() == (tmp_path / "one" / file).read_bytes()
+
+
+# In its n-th batch, rank 1 meets a signal or an error, or hangs, or it meets a signal in a validation. The
+# rest is the command rnnlab train.
 COMMAND = """
-import os, signal, sys
+import os, signal, sys, time
 from mpi4py import MPI
 from rnnlab import cli
+from rnnlab.errors import InputError
 from rnnlab.models import CaptioningRNN
 
-event, recipe, out = sys.argv[1:]
-loss, calls = CaptioningRNN.loss, []
+event, recipe, out, *options = sys.argv[1:]
+loss, nll, calls = CaptioningRNN.loss, CaptioningRNN.nll, []
 
 def eventful(model, *batch, **options):
     calls.append(batch)
     if MPI.COMM_WORLD.rank == 1 and len(calls) == 8:
         if event == "error":
-            raise ValueError("rank 1 is broken")
-        os.kill(os.getpid(), signal.SIGTERM)
+            raise InputError("rank 1 is broken")
+        if event == "hang":
+            time.sleep(600)
+        if event == "signal":
+            os.kill(os.getpid(), signal.SIGTERM)
     return loss(model, *batch, **options)
 
-CaptioningRNN.loss = eventful
-sys.exit(cli.main(["train", recipe, "--out", out, "--no-progress"]))
+def signalled(model, *batch):
+    if MPI.COMM_WORLD.rank == 1 and event == "validation":
+        os.kill(os.getpid(), signal.SIGTERM)
+    return nll(model, *batch)
+
+CaptioningRNN.loss, CaptioningRNN.nll = eventful, signalled
+sys.exit(cli.main(["train", recipe, "--out", out, "--no-progress", *options]))
 """
 
 
@@ -151,6 +176,27 @@ def test_a_signal_of_one_rank_stops_all_and_one_process_resumes(recipe, tmp_path
     status, printed, _ = on_processes(2, COMMAND, "signal", recipe, tmp_path)
     assert status == 128 + 15
     assert printed.count("Interrupted after iteration 8") == 1
-    assert printed.count("Resume with: rnnlab train --resume") == 1
+    assert printed.count(f"Resume with: mpirun -n 2 rnnlab train --resume {tmp_path}\n") == 1
     assert len(load_checkpoint(tmp_path / "last.h5").losses) == 8
     assert not resume(tmp_path, progress=False).interrupted
+
+
+def test_a_signal_of_one_rank_in_a_validation_stops_all(recipe, tmp_path):
+    status, printed, errors = on_processes(2, COMMAND, "validation", recipe, tmp_path)
+    assert status == 128 + 15, errors
+    assert "Traceback" not in errors
+    assert printed.count("Interrupted after iteration") == 1
+    last = load_checkpoint(tmp_path / "last.h5")
+    assert last.history == []
+    assert last.losses.size
+    assert not resume(tmp_path, progress=False).interrupted
+
+
+def test_a_rank_that_hangs_ends_the_job(recipe, tmp_path):
+    started = time.monotonic()
+    status, _, errors = on_processes(2, COMMAND, "hang", recipe, tmp_path, "--mpi-timeout", "3")
+    assert time.monotonic() - started < 100
+    assert status == 1
+    assert "rnnlab: rank 0 of 2 has waited 3 s for the others in the exchange sum, called by " in errors
+    assert errors.count("has waited") == 1
+    assert len(load_checkpoint(tmp_path / "last.h5").history) == 1
