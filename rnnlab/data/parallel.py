@@ -179,7 +179,7 @@ class ParallelData(SplitData[ParallelSplit]):
         chosen = self.split(split)
         return pad([chosen.source_rows[k] for k in indices]), pad([chosen.target_rows[k] for k in indices])
 
-    def lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
+    def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
         """The number of tokens of each pair of ``indices`` (N,), source and target together."""
         chosen = self.split(split)
         return np.array([len(chosen.source_rows[k]) + len(chosen.target_rows[k]) for k in indices], np.int64)
