@@ -81,9 +81,9 @@ class CaptionGroups(CaptionedImages):
         chosen = self._data.split(split)
         return chosen.features_at(chosen.image_idxs[indices[:, 0]]), chosen.captions[indices]
 
-    def lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
+    def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
         """The number of tokens that a model predicts in the captions of each image of ``indices`` (N, S)."""
-        return self._data.lengths(split, indices).sum(axis=1)
+        return self._data.row_lengths(split, indices).sum(axis=1)
 
     @staticmethod
     def num_examples(batch: tuple[Any, np.ndarray]) -> int:

@@ -167,7 +167,7 @@ class CaptionData(SplitData[CaptionSplit]):
         chosen = self.split(split)
         return chosen.features_at(chosen.image_idxs[indices]), chosen.captions[indices]
 
-    def lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
+    def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
         """The number of tokens that a model predicts in each caption of ``indices`` (N,)."""
         return np.count_nonzero(self.split(split).captions[indices][..., 1:] != NULL, axis=-1)
 

@@ -180,7 +180,7 @@ class ParallelData(SplitData[ParallelSplit]):
         chosen, rows = self.split(split), np.asarray(indices, np.intp)
         return chosen.source_rows.padded(rows), chosen.target_rows.padded(rows)
 
-    def lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
+    def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:
         """The number of tokens of each pair of ``indices`` (N,), source and target together."""
         chosen = self.split(split)
         return chosen.source_rows.lengths(indices) + chosen.target_rows.lengths(indices)

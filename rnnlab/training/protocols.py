@@ -86,7 +86,7 @@ class Data(Protocol):
     ``num_examples(batch)``, the number that the loss is averaged over. Both ``loss`` and ``nll`` of the model
     then take such batches.
 
-    Data may have ``lengths(split, indices)``, the number of tokens of each row (N,), those of its source
+    Data may have ``row_lengths(split, indices)``, the number of tokens of each row (N,), those of its source
     included: batches are split into parts with about the same number. Without it, parts have as many rows.
     """
 

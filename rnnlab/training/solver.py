@@ -59,7 +59,7 @@ class Solver:
         Has ``splits``, ``epoch(split, batch_size, rng)``, ``batch(split, indices)`` and
         ``num_tokens(batch)``. A "train" split is required; a "val" split is validated on after every epoch.
         Where a row of a batch is several examples, it also has ``num_examples(batch)``. It may have
-        ``lengths(split, indices)``, by which parts of a batch are balanced.
+        ``row_lengths(split, indices)``, by which parts of a batch are balanced.
     objective : Objective, optional
         Makes the batches of the loss from those of the data, by the model itself:
         :class:`~rnnlab.training.SelfCritical`. If left out, the loss is that of the data.
@@ -450,7 +450,7 @@ class Solver:
     def _prepare(self, indices: Array) -> Prepared:
         """The parts of a batch that this rank computes, in the form that the update takes."""
         data: Any = self.data
-        lengths = data.lengths("train", indices) if hasattr(data, "lengths") else np.ones(len(indices), int)
+        lengths = getattr(data, "row_lengths", lambda split, rows: np.ones(len(rows), int))("train", indices)
         rows_of_parts = self._update.rows_of_parts(lengths)
         parts = {number: data.batch("train", indices[rows]) for number, rows in rows_of_parts.items()}
         num_tokens = (lambda batch: 0) if self._objective else data.num_tokens  # not yet sampled

@@ -63,7 +63,7 @@ class Captions:
             rng.shuffle(order)
         return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
 
-    def lengths(self, split, indices):
+    def row_lengths(self, split, indices):
         return np.count_nonzero(self.splits[split][1][indices], axis=1)
 
     def batch(self, split, indices):
