@@ -73,7 +73,7 @@ def test_the_fingerprint_is_of_all_rows():
 
 
 def test_lengths_are_those_of_source_and_target():
-    np.testing.assert_array_equal(ParallelData(PAIRS).lengths("train", np.array([2, 0])), [5 + 4, 3 + 3])
+    np.testing.assert_array_equal(ParallelData(PAIRS).row_lengths("train", np.array([2, 0])), [5 + 4, 3 + 3])
 
 
 def test_references_are_the_words_as_they_were():
