@@ -18,7 +18,13 @@ from typing import Any
 import numpy as np
 
 from rnnlab.course.notebook_cells import BEGIN_SOLUTION, END_SOLUTION, CourseNotebook, TaggedCell, cleared
-from rnnlab.course.source_notebook import NUM_SEEDS, check_arguments, last_check, without_links
+from rnnlab.course.source_notebook import (
+    NUM_SEEDS,
+    check_arguments,
+    last_check,
+    without_links,
+    without_self_study,
+)
 from rnnlab.errors import InputError
 
 __all__ = ["otter_exercise", "otter_notebook", "otter_tests"]
@@ -203,7 +209,7 @@ def _cleaned(cell: Mapping[str, Any]) -> Cell:
     if made["cell_type"] == "code":
         made |= {"outputs": [], "execution_count": None}
     elif made["cell_type"] == "markdown":
-        made["source"] = _lines(without_links("".join(cell["source"])))
+        made["source"] = _lines(without_links(without_self_study("".join(cell["source"]))))
     return made
 
 

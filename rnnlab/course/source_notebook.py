@@ -27,11 +27,16 @@ __all__ = [
     "with_hidden_test",
     "without_hidden_tests",
     "without_links",
+    "without_self_study",
 ]
 
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 NUM_SEEDS = 3  # a hidden test repeats its check with so many seeds
 
+_BEGIN_SELF_STUDY, _END_SELF_STUDY = "<!-- self-study -->", "<!-- end of self-study -->"
+_SELF_STUDY = re.compile(
+    rf"{_BEGIN_SELF_STUDY}.*?{_END_SELF_STUDY}(?:(?<=\n{_END_SELF_STUDY})\n+)?", re.DOTALL
+)  # the end marker, where it is a line of its own, with the blank line below it
 _LINK = re.compile(r"\[([^\]\n]+)\]\(([^)\s]+)\)")
 
 
@@ -52,7 +57,8 @@ def source_notebook(
     Returns
     -------
     dict
-        A copy without outputs. Its tests have hidden tests, and its links lead to no other file.
+        A copy without outputs. Its tests have hidden tests, its links lead to no other file, and what is for
+        self-study is left out.
 
     Raises
     ------
@@ -70,7 +76,7 @@ def source_notebook(
                 where = f"{tags.path}, cell {tests[index].grade_id}"
                 text = with_hidden_test(text, seeds, where=where)
         elif cell["cell_type"] == "markdown":
-            text = without_links(text)
+            text = without_links(without_self_study(text))
         cell["source"] = text.splitlines(keepends=True)
     return made
 
@@ -139,6 +145,17 @@ def check_arguments(call: ast.Call) -> list[str]:
 def without_hidden_tests(source: str) -> str:
     """A test as students see it."""
     return re.sub(rf"(?ms)^{BEGIN_HIDDEN}$.*?^{END_HIDDEN}$\n?", "", source)
+
+
+def without_self_study(text: str) -> str:
+    """Markdown without what is for readers of the repository, such as where solutions are.
+
+    Examples
+    --------
+    >>> without_self_study("Write it.<!-- self-study --> Or delete it.<!-- end of self-study -->")
+    'Write it.'
+    """
+    return _SELF_STUDY.sub("", text)
 
 
 def without_links(text: str) -> str:

@@ -82,8 +82,10 @@ def test_nothing_is_given_away(path, course):
     assert not [cell for cell in released if cell.get("attachments")]
     texts = [file.read_text("utf8") for file in folder.iterdir() if file.suffix != ".ipynb"]
     everything = "\n".join([*texts, *(source for *_, source in cells(folder / path.name))])
-    given_away = "<details>|An answer|SOLUTION|HIDDEN TESTS|hidden_check|hidden_seed|own=True"
+    given_away = "<details>|An answer|SOLUTION|HIDDEN TESTS|hidden_check|hidden_seed|own=True|self-study"
     assert not re.findall(given_away, everything)
+    (_, _, opening), *_ = cells(folder / path.name)
+    assert not re.findall(r"rnnlab/(plain|layers)|already", opening)  # where solutions are
     notebook = read_notebook(path)
     for answer in notebook.answers:
         text = re.sub(r"</?details>|<summary>.*</summary>", "", answer.source)

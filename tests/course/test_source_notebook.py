@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from rnnlab.course.notebook_cells import read_notebook
-from rnnlab.course.source_notebook import NUM_SEEDS, source_notebook, with_hidden_test, without_links
+from rnnlab.course.source_notebook import (
+    NUM_SEEDS,
+    source_notebook,
+    with_hidden_test,
+    without_links,
+    without_self_study,
+)
 
 from . import small_notebook
 
@@ -52,6 +58,22 @@ def test_cells_that_have_no_check(source, message):
 )
 def test_links(text, expected):
     assert without_links(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a<!-- self-study -->; b<!-- end of self-study -->. c", "a. c"),
+        ("a\n\n<!-- self-study -->\n\nb\n\n<!-- end of self-study -->\n\n| c |", "a\n\n| c |"),
+        ("a<!-- self-study --> b\n  c<!-- end of self-study -->\n- d", "a\n- d"),
+        (
+            "<!-- self-study -->a<!-- end of self-study --> b <!-- self-study -->c<!-- end of self-study -->",
+            " b ",
+        ),
+    ],
+)
+def test_self_study_is_left_out(text, expected):
+    assert without_self_study(text) == expected
 
 
 def test_a_notebook(tmp_path):

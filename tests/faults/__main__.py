@@ -1,62 +1,125 @@
 """Faults of long runs: kills at random moments, damaged files, and memory that must not grow.
 
-``python -m tests.faults`` does all of it at full length, in an hour on one core, and prints the tables of
-docs/reliability.md. ``--share 0.01`` does a hundredth.
+``python -m tests.faults`` does all of it at full length, in an hour and a half on one core, and prints the
+tables. ``--report`` also writes them into docs/reliability.md. ``--share 0.01`` does a hundredth.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
 import tempfile
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, redirect_stdout
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
+from ..training.mpirun import lacks_mpi
 from .formats import formats
-from .kills import kill_many
+from .killed_ranks import Job
+from .kills import Child, kill_many
 from .mutations import OUTCOMES, damage_many
 from .small_runs import recipes
 from .soak import soak
 
-_KILLS, _FILES, _STEPS = 1_000, 100_000, 100_000
+_KILLS, _RANK_KILLS, _FILES, _STEPS = 1_000, 50, 100_000, 100_000
+_PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+_MARKED = re.compile(r"(?<=<!-- counts -->\n).*(?=<!-- end of counts -->)", re.DOTALL)
+
+
+def kills(tables: dict[str, dict[str, Any]], folder: Path, share: float) -> Iterator[str]:
+    """A row for each recipe, and one for two ranks."""
+    yield from head("recipe", "kills", "runs", "before a checkpoint", "other bits", "failed")
+    works = [(recipe, table, Child, _KILLS / len(tables)) for recipe, table in tables.items()]
+    recipe, table = next(iter(tables.items()))
+    if lacks_mpi:
+        print("no row for two ranks: it needs the extra mpi and an MPI library", file=sys.stderr)
+    else:
+        works.append((f"{recipe}, one of two ranks", table, Job, _RANK_KILLS))
+    for number, (name, each, start, count) in enumerate(works):
+        (where := folder / f"runs{number}").mkdir()
+        with redirect_stdout(io.StringIO()), without_pictures():
+            found = kill_many(each, where, shared(count, share), seed=number, start=start)
+        yield row(name, *found[:4], len(found.failed))
+        for failure in found.failed:
+            print(f"{name}: {failure}", file=sys.stderr)
+
+
+def damaged_files(table: dict[str, Any], folder: Path, share: float) -> Iterator[str]:
+    """A row for each format."""
+    columns = [*OUTCOMES.values(), "no end after 5 s", "crash"]
+    yield from head("format", *columns)
+    with redirect_stdout(io.StringIO()), without_pictures():
+        files = formats(folder, table)
+    for name, each in files.items():
+        with without_pictures():
+            found = damage_many(each, shared(_FILES / len(files), share), seed=1)
+        yield row(name, *(found.counts[column] for column in columns))
+        for kind, example in found.examples.items():
+            print(f"{name}: {kind}: {example}", file=sys.stderr)
+
+
+def steps(table: dict[str, Any], folder: Path, share: float) -> Iterator[str]:
+    """Three rows: soon after the beginning, in the middle, and at the end."""
+    yield from head("steps", "MB", "open files", "threads")
+    with redirect_stdout(io.StringIO()):
+        seen = soak(table, folder, max(40, shared(_STEPS, share)))
+    for used in (seen[5], seen[len(seen) // 2], seen[-1]):
+        yield row(f"{used.steps:,}", f"{used.megabytes:.0f}", used.files, used.threads)
+
+
+def without_pictures() -> AbstractContextManager[object]:
+    """A context in which runs draw no pictures, which take most of the time of short ones."""
+    return patch("rnnlab.training.run_directory.RunDirectory.plot")
+
+
+def head(*columns: str) -> list[str]:
+    """The first lines of a table."""
+    return [row(*columns), "|---" * len(columns) + "|"]
+
+
+def row(*cells: object) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def shared(count: float, share: float) -> int:
+    """A share of a count, at least 1."""
+    return max(1, round(share * count))
 
 
 def main() -> int:
-    """Run all, and print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("--share", type=float, default=1.0, help="of the full numbers")
-    share = parser.parse_args().share
-    with tempfile.TemporaryDirectory() as name, patch("rnnlab.training.run_directory.RunDirectory.plot"):
+    """Run all, print the tables, and write them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.faults",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--share", type=float, default=1.0, help="of the full numbers (1)")
+    parser.add_argument("--report", action="store_true", help="write the tables into docs/reliability.md")
+    options = parser.parse_args()
+    written = []
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tables = recipes(folder)
-        print(
-            "| recipe | kills | runs | before a checkpoint | other bits | failed |\n|---|---|---|---|---|---|"
-        )
-        for number, (recipe, table) in enumerate(tables.items()):
-            (where := folder / f"runs{number}").mkdir()
-            with redirect_stdout(io.StringIO()):
-                kills = kill_many(table, where, max(1, round(share * _KILLS / len(tables))), seed=number)
-            print(f"| {recipe} | {' | '.join(map(str, kills[:4]))} | {len(kills.failed)} |", flush=True)
         first = next(iter(tables.values()))
-        with redirect_stdout(io.StringIO()):
-            files = formats(folder, first)
-        columns = [*OUTCOMES.values(), "no end after 5 s", "crash"]
-        print(f"\n| format | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
-        for format_name, each in files.items():
-            found = damage_many(each, max(1, round(share * _FILES / len(files))), seed=1)
-            print(
-                f"| {format_name} | {' | '.join(str(found.counts[column]) for column in columns)} |",
-                flush=True,
-            )
-            for kind, example in found.examples.items():
-                print(f"{format_name}: {kind}: {example}", file=sys.stderr)
-        with redirect_stdout(io.StringIO()):
-            seen = soak(first, folder, max(40, round(share * _STEPS)))
-        print("\n| steps | MB | open files | threads |\n|---|---|---|---|")
-        for used in (seen[5], seen[len(seen) // 2], seen[-1]):
-            print(f"| {used.steps:,} | {used.megabytes:.0f} | {used.files} | {used.threads} |")
+        for lines in (
+            kills(tables, folder, options.share),
+            damaged_files(first, folder, options.share),
+            steps(first, folder, options.share),
+        ):
+            written.append([])
+            for line in lines:
+                print(line, flush=True)
+                written[-1].append(line)
+            print()
+    if options.report:
+        text = "\n\n".join("\n".join(lines) for lines in written)
+        page = _PAGE.read_text(encoding="utf-8")
+        _PAGE.write_text(_MARKED.sub(lambda _: f"{text}\n", page), encoding="utf-8")
     return 0
 
 

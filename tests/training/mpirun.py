@@ -14,9 +14,8 @@ import pytest
 _MPIRUN = which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 _ROOT = Path(__file__).resolve().parents[2]
 
-needs_mpi = pytest.mark.skipif(
-    find_spec("mpi4py") is None or _MPIRUN is None, reason="needs the extra mpi and an MPI library"
-)
+lacks_mpi = find_spec("mpi4py") is None or _MPIRUN is None
+needs_mpi = pytest.mark.skipif(lacks_mpi, reason="needs the extra mpi and an MPI library")
 
 
 def mpirun(count: int, program: str, *arguments: object) -> tuple[list[str], dict[str, Any]]:
