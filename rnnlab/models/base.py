@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from rnnlab.errors import InputError
 from rnnlab.layers.checks import check_probability, check_real, check_weight
 from rnnlab.layers.recurrent.regularisation import Regularisation
+from rnnlab.models.parts.initialisation import Initialisation, initialise
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.ops import device_of, ops_for, ops_on
 from rnnlab.options import Stored, check_options
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array
+from rnnlab.types import Array, Shapes
 
 BatchSize = tuple[int, int]  # numbers of examples and of tokens
 
@@ -92,6 +94,7 @@ class Model:
     """
 
     _options: dict[str, Any]
+    _check_shapes: Callable[[Shapes], None] = staticmethod(lambda shapes: None)
     params: Parameters
     last_terms: Mapping[str, Any] = MappingProxyType({})
 
@@ -139,9 +142,41 @@ class Model:
             check(f"{type(self).__name__}.{function}", name, getattr(self, name))
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], *, rng: np.random.Generator | int = 0) -> Self:
-        """A model with newly initialised parameters from the result of :meth:`config`."""
-        return cls(**config, rng=rng)  # type: ignore[call-arg]
+    def from_config(
+        cls,
+        config: Mapping[str, Any],
+        *,
+        rng: np.random.Generator | int = 0,
+        check_shapes: Callable[[Shapes], None] | None = None,
+    ) -> Self:
+        """A model with newly initialised parameters from the result of :meth:`config`.
+
+        Parameters
+        ----------
+        config : mapping
+        rng : numpy Generator or seed
+        check_shapes : callable, optional
+            Called with the shapes of the parameters before they are allocated. It may raise an error.
+        """
+        model = cls.__new__(cls)
+        if check_shapes is not None:
+            model._check_shapes = check_shapes
+        model.__init__(**config, rng=rng)  # type: ignore[misc]
+        return model
+
+    def _initialise(
+        self,
+        shapes: Shapes,
+        dtype: DTypeLike,
+        kind: Initialisation,
+        *,
+        scale: float,
+        rng: np.random.Generator | int,
+    ) -> None:
+        """Make :attr:`params`."""
+        self._check_shapes(shapes)
+        self.params = Parameters(shapes, dtype)
+        initialise(self.params, kind, scale=scale, rng=np.random.default_rng(rng))
 
     def to(self, device: str) -> Self:
         """Move the parameters to a device, in place: "cpu", "gpu" (the first), or "gpu:N".

@@ -24,7 +24,7 @@ from rnnlab.layers.recurrent.packing import real_lengths
 from rnnlab.models.base import BatchSize, Model, RegularisationOptions, arguments_of, averaging_size
 from rnnlab.models.input_gradients import ClassificationGradients
 from rnnlab.models.parts.encoders import Random
-from rnnlab.models.parts.initialisation import initialise, set_forget_bias
+from rnnlab.models.parts.initialisation import set_forget_bias
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
 from rnnlab.models.parts.reconstruction import check_reconstructor, decoder_reconstructor
 from rnnlab.models.parts.recurrent_layer import Recurrence, StackedLayers
@@ -139,8 +139,8 @@ class SequenceClassifier(Model):
         self.layers = StackedLayers(recurrence, input_dim, hidden_dim, num_layers)
         output = {"W_class": (hidden_dim, num_classes), "b_class": (num_classes,)}
         arnet = {} if self.reconstructor is None else self.reconstructor.shapes()
-        self.params = Parameters(self.layers.shapes() | output | arnet, dtype)
-        initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
+        shapes = self.layers.shapes() | output | arnet
+        self._initialise(shapes, dtype, initialisation, scale=init_scale, rng=rng)
         set_forget_bias("SequenceClassifier", self.params, recurrence.cell, forget_bias)
         self.to(device)
 

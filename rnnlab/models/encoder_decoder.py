@@ -28,7 +28,6 @@ from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.discriminator import Discriminator, check_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
 from rnnlab.models.parts.encoders import Random, Source
-from rnnlab.models.parts.initialisation import initialise
 from rnnlab.models.parts.output_loss import OutputLoss
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor, check_reconstructor
@@ -126,8 +125,7 @@ class EncoderDecoder(Inference):
         for part in (*parts, discriminator):
             if part is not None:
                 shapes |= part.shapes()
-        self.params = Parameters(shapes, dtype)
-        initialise(self.params, initialisation, scale=init_scale, rng=np.random.default_rng(rng))
+        self._initialise(shapes, dtype, initialisation, scale=init_scale, rng=rng)
         self.to(device)
 
     # ------------------------------------------------------------------ training

@@ -33,9 +33,11 @@ import rnnlab
 from rnnlab import models
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_hdf5
+from rnnlab.models.base import Model
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.training.run_directory import checkpoint_of
+from rnnlab.types import Shapes
 
 PathLike = str | os.PathLike[str]
 
@@ -216,8 +218,13 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
     name = described.get("class")
     if name not in classes:
         raise CheckpointError(path, "model: class", repr(name), f"one of {', '.join(classes)}")
+    # before memory is allocated: a damaged size could ask for all of it
+    check = {"check_shapes": lambda shapes: check_shapes(path, parameters.shapes, shapes)}
     try:
-        model = classes[name].from_config(described["config"])
+        made: Any = classes[name]
+        model = made.from_config(described["config"], **(check if issubclass(made, Model) else {}))
+    except CheckpointError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             path, "model: config", f"{type(error).__name__}: {error}", f"a {name}"
@@ -240,21 +247,21 @@ def load_parameters(path: PathLike, model: Any) -> None:
 
 
 def _assign(path: PathLike, source: Parameters, target: Parameters) -> None:
-    check_shapes(path, source, target)
+    check_shapes(path, source.shapes, target.shapes)
     for name in target:
         target[name] = source[name]
 
 
-def check_shapes(path: PathLike, source: Parameters, target: Parameters) -> None:
-    """Raise CheckpointError unless ``source`` has the names and shapes of ``target``."""
-    for name, shape in target.shapes.items():
-        if name not in source.shapes:
-            raise CheckpointError(path, "parameters", ", ".join(source.shapes), f"one called {name}")
-        if source.shapes[name] != shape:
-            raise CheckpointError(path, f"parameters: {name}", f"shape {source.shapes[name]}", f"{shape}")
-    for name in source.shapes:
-        if name not in target.shapes:
-            raise CheckpointError(path, "parameters", name, f"only {', '.join(target.shapes)}")
+def check_shapes(path: PathLike, found: Shapes, expected: Shapes) -> None:
+    """Raise CheckpointError unless the parameters of a checkpoint have the names and shapes of a model's."""
+    for name, shape in expected.items():
+        if name not in found:
+            raise CheckpointError(path, "parameters", ", ".join(found), f"one called {name}")
+        if found[name] != shape:
+            raise CheckpointError(path, f"parameters: {name}", f"shape {found[name]}", f"{shape}")
+    for name in found:
+        if name not in expected:
+            raise CheckpointError(path, "parameters", name, f"only {', '.join(expected)}")
 
 
 @contextmanager

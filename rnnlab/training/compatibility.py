@@ -45,7 +45,7 @@ def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
         raise CheckpointError(
             path, f"model: {name}", shortened(found), f"{shortened(expected)}, as the model given"
         )
-    check_shapes(path, checkpoint.parameters, model.params)
+    check_shapes(path, checkpoint.parameters.shapes, model.params.shapes)
     if checkpoint.parameters.dtype != model.params.dtype:
         raise CheckpointError(path, "parameters", checkpoint.parameters.dtype, model.params.dtype)
 

@@ -154,6 +154,23 @@ def test_load_model_of_an_unknown_class(path):
         load_model(path)
 
 
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        ("hidden_dim", r"parameters: W_proj: found shape \(2, 4\), expected \(2, 1000000\)"),
+        ("wordvec_dim", r"parameters: W_embed: found shape \(4, 3\), expected \(4, 1000000\)"),
+    ],
+)
+def test_the_shapes_are_compared_before_memory_is_allocated(tmp_path, size, message):
+    words = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "dog"])}
+    model = CaptioningRNN(words, input_dim=2, wordvec_dim=3, hidden_dim=4)
+    described = describe_model(model)
+    described["config"][size] = 1_000_000
+    save_checkpoint(tmp_path / "m.h5", Checkpoint(parameters=model.params, model=described))
+    with pytest.raises(CheckpointError, match=message):
+        load_model(tmp_path / "m.h5")
+
+
 def test_load_model_with_a_config_of_another_version(path, make_model):
     edit(path, "model", {"class": "LinearModel", "config": {"inputs": 5, "depth": 3}})
     with pytest.raises(CheckpointError, match="last.h5: model: config: found TypeError.*depth"):
