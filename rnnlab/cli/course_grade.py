@@ -80,6 +80,6 @@ def _grade(options: argparse.Namespace) -> int:
             print(f"{mark.student}  {mark.assignment}  {each.kind}: {each.text}")
     for other in others:
         print(f"not marked: {other}")
-    students = {mark.student for mark in marks}
-    print(f"Marked {len(marks)} notebooks of {len(students)} students. Seed {secret}.")
+    marked, students = sum(not mark.problem for mark in marks), {mark.student for mark in marks}
+    print(f"Marked {marked} of {len(marks)} notebooks of {len(students)} students. Seed {secret}.")
     return 0

@@ -253,7 +253,7 @@ def _write_problem(feedback: Path, mark: SubmissionMark) -> None:
     """A page for a submission that could not be marked."""
     path = feedback / _page(mark)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = f"<p>0 of {mark.most:g} points: {html.escape(mark.problem)}.</p>"
+    text = f"<p>0 of {mark.max_points:g} points: {html.escape(mark.problem)}.</p>"
     _write_html(path, f"{mark.assignment}, {mark.student}", text)
 
 
@@ -266,7 +266,7 @@ def _write_index(feedback: Path, marks: Sequence[SubmissionMark]) -> None:
             html.escape(mark.student),
             link,
             f"{mark.points:g}",
-            f"{mark.most:g}",
+            f"{mark.max_points:g}",
             html.escape(mark.problem),
         ]
         rows.append("<tr>" + "".join(f"<td>{cell}" for cell in cells))

@@ -117,7 +117,7 @@ def _received(value: Any) -> Any:
         return type(value.type_name, (), {})()  # an error names its type
     if isinstance(value, dict):
         return {key: _received(each) for key, each in value.items()}
-    return tuple(map(_received, value)) if isinstance(value, tuple) else value
+    return tuple(map(_received, value)) if isinstance(value, tuple | list) else value
 
 
 def _write_back(given: Any, after: Any) -> None:

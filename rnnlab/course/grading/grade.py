@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from rnnlab.course.grading.marker import Marker, most_points
+from rnnlab.course.grading.marker import Marker, max_points_of
 from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
 from rnnlab.course.grading.process import Limits, StudentProcess
 from rnnlab.course.grading.submission import BadSubmission, helpers, read_submission
@@ -134,7 +134,7 @@ def grade_submission(file: SubmittedFile, *, limits: Limits, secret: str) -> Sub
     except Exception as error:  # what nobody has thought of must not end the marking of the others
         problem = f"it could not be marked, {type(error).__name__}: {error}"
     names = [cell.subject for cell in source.exercises]
-    unmarked = [FunctionMark(name, most_points(source, name)) for name in names]
+    unmarked = [FunctionMark(name, max_points_of(source, name)) for name in names]
     unanswered = {cell.grade_id: False for cell in source.answers}
     return SubmissionMark(file.student, file.assignment, unmarked, unanswered, problem=problem)
 

@@ -13,11 +13,11 @@ from rnnlab.course.exercises import exercise as exercise_of
 from rnnlab.course.grading.functions import RemoteFunction
 from rnnlab.course.grading.marks import FunctionMark
 from rnnlab.course.grading.process import StudentProcess
-from rnnlab.course.grading.submission import Submission, library_functions, parsed
+from rnnlab.course.grading.submission import Submission, library_functions, parsed, solution
 from rnnlab.course.grading.suspicions import Suspicion, is_numeric
 from rnnlab.course.notebook_cells import CourseNotebook
 
-__all__ = ["Marker", "most_points"]
+__all__ = ["Marker", "max_points_of"]
 
 Given = Mapping[str, Callable[..., Any]]
 
@@ -26,7 +26,8 @@ class Marker:
     """Marks the functions of one submission, in the order of the notebook.
 
     ``rnn_backward`` calls ``rnn_step_backward``, and is wrong if that one is. Such a function is marked once
-    more with the right one in its place, and has the better mark.
+    more with the right one in its place, and has the better mark. Of equal ones it has the second, whose
+    report is about this function alone.
 
     Parameters
     ----------
@@ -49,9 +50,9 @@ class Marker:
     def mark(self, name: str) -> FunctionMark:
         """Mark a function."""
         mark = self._mark(name, self._library)
-        if mark.points < mark.most:
+        if mark.points < mark.max_points:
             helped = self._mark_with_help(name)
-            mark = mark if helped is None or helped.points <= mark.points else helped
+            mark = mark if helped is None or helped.points < mark.points else helped
             self._wrong.add(name)
         return mark
 
@@ -71,7 +72,7 @@ class Marker:
         return replace(mark, text=f"With the right {' and '.join(wrong)} in the place of yours:\n{mark.text}")
 
     def _mark(self, name: str, given: Given) -> FunctionMark:
-        exercise, mark = exercise_of(name), FunctionMark(name, most_points(self._source, name))
+        exercise, mark = exercise_of(name), FunctionMark(name, max_points_of(self._source, name))
         if name not in self._submission.exercises:
             return replace(mark, text=f"{name} is not handed in.")
         if name not in self._process.functions:
@@ -106,15 +107,17 @@ class Marker:
     def _mark_without_forward(
         self, mark: FunctionMark, exercise: Exercise, backward: RemoteFunction
     ) -> FunctionMark:
-        """The mark of a backward whose forward has no result: with the cache of the right forward."""
-        report = examine(exercise.name, None, backward, seed=self._seed)
+        """The mark of a backward whose forward has no result: with the cache of the solution's forward."""
+        forward = solution(self._source, exercise.functions[0])
+        report = examine(exercise.name, forward, backward, seed=self._seed)
+        report.errors = {name: error for name, error in report.errors.items() if name in exercise.gradients}
         if not report.errors:
             return replace(mark, text=f"{mark.name} cannot be checked until {exercise.functions[0]} works.")
         marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
         return replace(marked, text=f"With the cache of the right {exercise.functions[0]}:\n{marked.text}")
 
 
-def most_points(source: CourseNotebook, function: str) -> float:
+def max_points_of(source: CourseNotebook, function: str) -> float:
     """The points of a right function: those of its test."""
     return next((cell.points for cell in source.tests if cell.subject == function), 0.0)
 
@@ -132,7 +135,7 @@ def _marked(
     writes = any("writes into" in problem for problem in report.problems)
     right = max(sum(results.values()) - writes, 0)
     report.functions = (mark.name,)
-    points = mark.most * right / len(expected)
+    points = mark.max_points * right / len(expected)
     return replace(mark, points=points, results=results, text=str(report), suspicions=suspicions)
 
 

@@ -22,7 +22,7 @@ class FunctionMark:
     Attributes
     ----------
     name : str
-    most : float
+    max_points : float
         The points of a right function.
     points : float
     results : mapping of str to bool
@@ -34,7 +34,7 @@ class FunctionMark:
     """
 
     name: str
-    most: float
+    max_points: float
     points: float = 0.0
     results: Mapping[str, bool] = field(default_factory=dict)
     text: str = ""
@@ -70,15 +70,15 @@ class SubmissionMark:
         return sum(each.points for each in self.functions)
 
     @property
-    def most(self) -> float:
+    def max_points(self) -> float:
         """The points of a submission without mistakes."""
-        return sum(each.most for each in self.functions)
+        return sum(each.max_points for each in self.functions)
 
     def __str__(self) -> str:
         kinds = ", ".join(dict.fromkeys(each.kind for each in self.suspicions))
         notes = [f"   cannot be marked: {self.problem}"] if self.problem else []
         notes += [f"   look at: {kinds}"] if kinds else []
-        return "".join([f"{self.student}  {self.assignment}  {self.points:g} of {self.most:g}", *notes])
+        return "".join([f"{self.student}  {self.assignment}  {self.points:g} of {self.max_points:g}", *notes])
 
 
 def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> None:
@@ -86,12 +86,14 @@ def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> 
     names = list(dict.fromkeys(each.name for mark in marks for each in mark.functions))
     with atomic_write(path) as temporary, open(temporary, "w", newline="", encoding="utf8") as file:
         rows = csv.writer(file)
-        rows.writerow(["student", "assignment", "points", "most", *names, "answers", "look_at", "problem"])
+        rows.writerow(
+            ["student", "assignment", "points", "max_points", *names, "answers", "look_at", "problem"]
+        )
         for mark in marks:
             points = {each.name: f"{each.points:g}" for each in mark.functions}
             kinds = "; ".join(dict.fromkeys(each.kind for each in mark.suspicions))
             answered = f"{sum(mark.answers.values())} of {len(mark.answers)}"
-            cells = [mark.student, mark.assignment, f"{mark.points:g}", f"{mark.most:g}"]
+            cells = [mark.student, mark.assignment, f"{mark.points:g}", f"{mark.max_points:g}"]
             cells += [*(points.get(name, "") for name in names), answered, kinds, mark.problem]
             rows.writerow(map(_harmless, cells))
 
@@ -108,7 +110,7 @@ def _plain(mark: SubmissionMark) -> dict[str, Any]:
         "student": mark.student,
         "assignment": mark.assignment,
         "points": mark.points,
-        "most": mark.most,
+        "max_points": mark.max_points,
         "problem": mark.problem,
         "functions": [_plain_function(each) for each in mark.functions],
         "answers": dict(mark.answers),
@@ -120,7 +122,7 @@ def _plain_function(mark: FunctionMark) -> dict[str, Any]:
     return {
         "name": mark.name,
         "points": mark.points,
-        "most": mark.most,
+        "max_points": mark.max_points,
         "results": dict(mark.results),
         "text": mark.text,
     }

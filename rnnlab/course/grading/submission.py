@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ __all__ = [
     "library_functions",
     "parsed",
     "read_submission",
+    "solution",
 ]
 
 
@@ -136,6 +138,22 @@ def library_functions(source: CourseNotebook) -> dict[str, Callable[..., Any]]:
         for name in exercise.functions
         if name in imported - own
     }
+
+
+def solution(source: CourseNotebook, name: str) -> Callable[..., Any] | None:
+    """A function of the solutions; None if it does not stand alone.
+
+    What it returns, such as a cache, has the form that its docstring describes. It calls the other solutions
+    and what the notebook imports.
+    """
+    given = [each for text in helpers(source).values() for each in parsed(text).body]
+    imports = [each for each in given if isinstance(each, ast.Import | ast.ImportFrom)]
+    solutions = [each for cell in source.exercises for each in parsed(cell.source).body]
+    namespace: dict[str, Any] = {}
+    for statement in [*imports, *solutions]:
+        with suppress(ImportError, NameError):
+            exec(compile(ast.Module([statement], []), str(source.path), "exec"), namespace)
+    return namespace.get(name)
 
 
 def plain_python(text: str) -> str:

@@ -46,7 +46,7 @@ def graded(source: Path, content: Any, tmp_path: Path, secret: str = "s") -> Sub
 
 
 def points(mark: SubmissionMark) -> dict[str, float]:
-    return {each.name: each.points for each in mark.functions if each.points != each.most}
+    return {each.name: each.points for each in mark.functions if each.points != each.max_points}
 
 
 def kinds(mark: SubmissionMark) -> set[str]:

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="students' proce
 def test_right(source: Path, tmp_path: Path) -> None:
     for secret in ("a", "b", "c"):
         mark = graded(source, submission(), tmp_path, secret)
-        assert (mark.points, mark.most, mark.problem) == (ALL, ALL, "")
+        assert (mark.points, mark.max_points, mark.problem) == (ALL, ALL, "")
         assert not mark.suspicions
         assert mark.answers == {"answer_1": True}
 
@@ -82,7 +82,7 @@ def test_no_notebook(source: Path, tmp_path: Path, content: str) -> None:
     path = tmp_path / "rnn.ipynb"
     path.write_bytes(content.encode("utf8", "surrogatepass"))
     mark = grade_submission(SubmittedFile("ada", "rnn", path, source), limits=LIMITS, secret="s")
-    assert (mark.points, mark.most) == (0, ALL)
+    assert (mark.points, mark.max_points) == (0, ALL)
     assert mark.problem.startswith("rnn.ipynb is not a notebook")
 
 
@@ -144,7 +144,7 @@ def test_every_student_has_a_mark_for_every_assignment(source: Path, tmp_path: P
     assert [mark.problem for mark in marks] == [
         f"the folder one is not handed in{instead}" for instead in (", but One", ", but one.ipynb", "")
     ]
-    assert [(mark.points, mark.most) for mark in marks] == [(0, ALL)] * 3
+    assert [(mark.points, mark.max_points) for mark in marks] == [(0, ALL)] * 3
 
 
 def test_nothing_to_mark(source: Path, tmp_path: Path) -> None:

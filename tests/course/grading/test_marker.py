@@ -27,9 +27,9 @@ def test_wrong_sequence_with_wrong_step(source: Path, tmp_path: Path) -> None:
     backward = SOLUTIONS["rnn_backward"].replace("dh[:, t] + dh_t", "dh[:, t]")
     mark = graded(source, submission(rnn_step_backward=PARTLY, rnn_backward=backward), tmp_path)
     assert set(points(mark)) == {"rnn_step_backward", "rnn_backward"}
-    assert (
-        points(mark)["rnn_backward"] == 0
-    )  # each gradient depends on the step after it, but those of one step
+    assert points(mark)["rnn_backward"] == 0  # each gradient depends on the step after it
+    assert "With the right rnn_step_backward in the place of yours" in text_of(mark, "rnn_backward")
+    assert "dh_t" in text_of(mark, "rnn_backward")
 
 
 def test_write_into_the_callers_array_costs_a_result(source: Path, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def rnn_step_forward(x, prev_h, Wx, Wh, b):
 
 
 def test_a_right_backward_of_a_forward_without_result(source: Path, tmp_path: Path) -> None:
-    """It is marked with the cache of the right forward, if its own has the same form."""
+    """It is marked with the cache of the solution's forward, if its own has the same form."""
     mark = graded(source, submission(rnn_step_forward=FORWARD_WITHOUT_RESULT), tmp_path)
     assert points(mark)["rnn_step_forward"] == 0
     assert "rnn_step_backward" not in points(mark)
@@ -129,6 +129,25 @@ def test_a_right_backward_of_a_forward_without_result(source: Path, tmp_path: Pa
         source, submission(rnn_step_forward=FORWARD_WITHOUT_RESULT, rnn_step_backward=other), tmp_path
     )
     assert "cannot be checked until rnn_step_forward works" in text_of(mark, "rnn_step_backward")
+
+
+def test_a_cache_that_is_a_list(tmp_path: Path) -> None:
+    """The form of the cache is that of the notebook's solution, which may be another one than rnnlab's."""
+    caches = {"h, (x, h0, Wx, Wh, caches)": "h, caches", "x, h0, Wx, Wh, caches = cache": ""}
+    caches |= {"dx, dh_t =": "caches = cache.copy()\n    x, h0, Wx, Wh, _ = caches[0]\n    dx, dh_t ="}
+    caches |= {"np.zeros(x.shape)": "np.zeros((len(x), len(caches), x.shape[1]))"}
+    of_list = dict(SOLUTIONS)
+    for name in ("rnn_forward", "rnn_backward"):
+        for old, new in caches.items():
+            of_list[name] = of_list[name].replace(old, new)
+    path = write(tmp_path / "source.ipynb", cells(of_list))
+    own = submission(
+        rnn_forward="def rnn_forward(x, h0, Wx, Wh, b):\n    while True: pass",
+        **{"rnn_backward": of_list["rnn_backward"]},
+    )
+    mark = graded(path, own, tmp_path)
+    assert points(mark) == {"rnn_forward": 0}
+    assert "With the cache of the right rnn_forward" in text_of(mark, "rnn_backward")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_sums_and_text() -> None:
     mark = SubmissionMark(
         "ada", "rnn", functions, suspicions=[Suspicion("refused", "x"), Suspicion("refused", "y")]
     )
-    assert (mark.points, mark.most) == (6.5, 7)
+    assert (mark.points, mark.max_points) == (6.5, 7)
     assert str(mark) == "ada  rnn  6.5 of 7   look at: refused"
 
 

@@ -1,4 +1,4 @@
-"""Values as bytes: numbers, strings, NumPy arrays, and tuples and dicts of them. Nothing else, and no code.
+"""Values as bytes: numbers, strings, NumPy arrays; tuples, lists and dicts of them. Nothing else, no code.
 
 A frame is the length of its header, the length of its arrays, the header in JSON, and the arrays' bytes.
 """
@@ -93,7 +93,7 @@ def _encoded(value: Any, arrays: list[bytes]) -> Any:
     if isinstance(value, dict):
         return {"dict": [[str(key), _encoded(each, arrays)] for key, each in value.items()]}
     if isinstance(value, tuple | list):
-        return {"tuple": [_encoded(each, arrays) for each in value]}
+        return {"list" if isinstance(value, list) else "tuple": [_encoded(each, arrays) for each in value]}
     is_array = isinstance(value, np.ndarray | np.generic)
     return {"foreign": f"array of dtype {value.dtype}" if is_array else type(value).__name__}
 
@@ -118,6 +118,8 @@ def _decoded(tree: Any, buffer: memoryview) -> Any:
             return {str(key): decode(each) for key, each in content}
         if kind == "tuple":
             return tuple(decode(each) for each in content)
+        if kind == "list":
+            return [decode(each) for each in content]
         if kind != "array":
             raise ValueError(f"unknown kind {kind!r}")
         name, shape, length = content
