@@ -220,7 +220,15 @@ def test_the_browser_is_opened_on_request(serve, run, monkeypatch, capsys):
 def test_the_command_serves_until_it_is_interrupted(letters):
     """It connects to no machine, and says nothing when it ends."""
     command = [sys.executable, "-c", WATCHED, "serve", str(letters / "run0"), "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # the tests may run where it is ignored
+    )
     try:
         words = process.stdout.readline().split()
         assert words[:3] == ["Serving", str(letters / "run0"), "at"]

@@ -132,7 +132,7 @@ def test_other_parameters(package):
     change(package / "classifiers" / "rnn.py", '"b_vocab": np.zeros(V)', '"b_voc": np.zeros(V)')
     found = problems(check_folder(package.parent))
     assert (
-        "ValueError: params has W_proj, b_proj, W_embed, Wx, Wh, b, W_vocab, b_voc, expected"
+        "InputError: params has W_proj, b_proj, W_embed, Wx, Wh, b, W_vocab, b_voc, expected"
         in (found["CaptioningRNN.sample, rnn"])
     )
 

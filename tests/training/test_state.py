@@ -104,7 +104,7 @@ def test_saved_and_loaded(state, model, data):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"order": {"batch": -3}}, r"solver: found ValueError\('order: epoch 0, batch -3 of 7'\)"),
+        ({"order": {"batch": -3}}, r"solver: found InputError\('order: epoch 0, batch -3 of 7'\)"),
         ({"order": {"batch": 8}}, "order: epoch 0, batch 8 of 7"),
         ({"order": {"batch": "2"}}, "solver: found TypeError"),
         ({"order": {"epoch": -1}}, "order: epoch -1, batch 2 of 7"),
@@ -116,7 +116,7 @@ def test_saved_and_loaded(state, model, data):
             {"order": {"batch": 5}},
             "losses: found 2 losses and 0 epochs in the history, expected 5 losses and 0",
         ),
-        ({"order": {"generator": {"bit_generator": "MT19937"}}}, "solver: found ValueError"),
+        ({"order": {"generator": {"bit_generator": "MT19937"}}}, "solver: found InputError"),
         ({"losses": [3.0]}, "losses: found 1 losses and 0 epochs in the history, expected 2 losses"),
     ],
 )
