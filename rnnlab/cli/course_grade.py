@@ -77,9 +77,9 @@ def _grade(options: argparse.Namespace) -> int:
         print(f"Wrote {write_feedback(options.submitted.parent, marks, jobs=jobs)}.")
     for mark in marks:
         for each in mark.suspicions:
-            print(f"{mark.student}  {mark.assignment}  {each.kind}: {each.text}")
+            print(f"{mark.student}  {mark.assignment}  {each}")
     for other in others:
         print(f"not marked: {other}")
     marked, students = sum(not mark.problem for mark in marks), {mark.student for mark in marks}
-    print(f"Marked {marked} of {len(marks)} notebooks of {len(students)} students. Seed {secret}.")
+    print(f"Notebooks marked: {marked} of {len(marks)}. Students: {len(students)}. Seed: {secret}.")
     return 0

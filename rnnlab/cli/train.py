@@ -166,6 +166,6 @@ def _show_captions(run: Run, options: argparse.Namespace) -> None:
 
 
 def _say_how_to_score(run: Run, library: Library, options: argparse.Namespace) -> None:
-    print(f'\nScores need the extra "{library.extra}": pip install -e ".[{library.extra}]", then')
+    print(f'\nScores need the extra "{library.extra}": pip install "rnnlab[{library.extra}]", then')
     split = run.config.evaluation.split
     print(f"rnnlab evaluate {run.directory} --split {split}{device_words(options)}")

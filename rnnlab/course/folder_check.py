@@ -104,21 +104,25 @@ def check_folder(folder: str | os.PathLike[str]) -> FolderReport:
     Parameters
     ----------
     folder : path
-        Holds the package ``cs231n`` that :func:`rnnlab.course.assignment_files.write_assignment` wrote.
+        Holds the package ``cs231n`` that :func:`rnnlab.course.assignment_files.write_assignment` wrote, or is
+        that package.
 
     Raises
     ------
     FileNotFoundError
         If there is no ``cs231n/rnn_layers.py`` or no ``cs231n/classifiers/rnn.py``.
     """
+    folder = Path(folder)
+    if folder.name == PACKAGE and not (folder / PACKAGE).exists():
+        folder = folder.absolute().parent
     for name in (_LAYERS, _MODEL):
-        path = Path(folder) / PACKAGE / f"{name.replace('.', '/')}.py"
+        path = folder / PACKAGE / f"{name.replace('.', '/')}.py"
         if not path.is_file():
             raise FileNotFoundError(
                 f"{path} does not exist, expected the folder that `rnnlab course cs231n DIR` has written"
             )
     # what the student's code prints is not part of the table
-    with _importable(Path(folder)), contextlib.redirect_stdout(sys.stderr):
+    with _importable(folder), contextlib.redirect_stdout(sys.stderr):
         rows = [*_layer_rows(), *_model_rows()]
     return FolderReport(tuple(rows))
 

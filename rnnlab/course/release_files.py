@@ -96,10 +96,14 @@ def check_wheel(wheel: Path) -> None:
 
     Raises
     ------
-    ValueError
-        If it is another file.
+    FileNotFoundError, ValueError
+        If it does not exist, or is another file.
     """
     expected = f"rnnlab-{rnnlab.__version__}-py3-none-any.whl"
+    if not wheel.exists():
+        raise FileNotFoundError(
+            f"wheel is {wheel}, which does not exist: `pip wheel --no-deps .` writes {expected}"
+        )
     if wheel.name != expected or not zipfile.is_zipfile(wheel):
         raise InputError(
             f"wheel is {wheel}, expected a file {expected}, as `pip wheel --no-deps .` writes it"

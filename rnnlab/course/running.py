@@ -143,14 +143,17 @@ def _contents(names: Sequence[str], values: Sequence[Any]) -> dict[str, Array]:
 
 def raised(function: str, error: Exception) -> str:
     """An exception, with the line of the student's code that raised it."""
-    if isinstance(error, NotImplementedError):
-        return f"{function} is not implemented yet"
     if isinstance(error, FunctionStopped):
         return f"{function} {error}"
     here = str(Path(__file__).parent)
     frames = [
         each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(here)
     ]
+    if isinstance(error, NotImplementedError):
+        missing = frames[-1].name if frames else ""
+        if missing.isidentifier() and missing != function.rpartition(".")[2]:
+            return f"{function} calls {missing}, which is not implemented yet"
+        return f"{function} is not implemented yet"
     own = [each for each in frames if "site-packages" not in each.filename] or frames
     place = ""
     if own:
@@ -162,6 +165,9 @@ def raised(function: str, error: Exception) -> str:
 def _in_sizes(shape: tuple[int, ...], draw: Draw) -> str:
     """A shape in the letters of the sizes where they fit, and in numbers."""
     letters = {size: letter for letter, size in draw.sizes.items()}
+    N, T = draw.sizes.get("N"), draw.sizes.get("T")
+    if N and T:
+        letters.setdefault(N * T, "NT")
     letters |= {
         factor * size: f"{factor}{letter}"
         for letter, size in draw.sizes.items()
@@ -186,6 +192,8 @@ def _hint(array: Array, shape: tuple[int, ...], draw: Draw) -> str:
         return ": its axes are in another order, see np.transpose"
     if array.size == np.prod(shape):
         return ": it has the right number of elements, reshape it"
+    if array.ndim == len(shape) == 1:
+        return ": is it summed over the wrong axis?"
     return ""
 
 

@@ -217,7 +217,7 @@ class LazyFeatures:
         finite = np.isfinite(block)
         if not finite.all():
             row = start + int(np.argwhere(~finite)[0, 0])
-            raise mismatch(self._where, f"NaN or infinity in row {row}", "finite numbers of 32 bits")
+            raise mismatch(self._where, f"NaN or infinity in row {row}", "finite numbers")
         if self._scaling is not None:
             block -= self._scaling[0]
             block /= self._scaling[1]

@@ -147,7 +147,7 @@ class CaptionSplit:
             finite = np.isfinite(values).reshape(len(features), -1).all(axis=1)
             if not finite.all():
                 row = int(np.argmin(finite))
-                raise mismatch(where, f"NaN or infinity in row {row}", "finite numbers of 32 bits")
+                raise mismatch(where, f"NaN or infinity in row {row}", "finite numbers")
 
     def _check_range(self, name: str, stop: int, what: str, of: str) -> None:
         array = getattr(self, name)

@@ -38,6 +38,7 @@ def test_a_right_folder(package):
     assert lines[0].split() == ["function", "points", "what", "is", "wrong"]
     assert [line.split() for line in lines[1:3]] == [["rnn_step_forward", "1"], ["rnn_step_backward", "1"]]
     assert lines[-1].split() == ["all", "17", "of", "17"]
+    assert check_folder(package).passed  # the package itself will do
 
 
 def test_what_is_to_be_written_is_not_implemented_yet(tmp_path):

@@ -80,6 +80,8 @@ def test_a_file_that_is_no_wheel(tmp_path, name):
     (tmp_path / name).write_text("text")
     with pytest.raises(ValueError, match=f"expected a file rnnlab-{re.escape(rnnlab.__version__)}-py3"):
         check_wheel(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match="which does not exist"):
+        check_wheel(tmp_path / "absent.whl")
 
 
 def test_licences():

@@ -67,6 +67,14 @@ def test_writes_into_arguments_and_caches() -> None:
 
 def test_exceptions_in_words() -> None:
     assert raised("f", NotImplementedError("TODO")) == "f is not implemented yet"
+
+    def backward():
+        raise NotImplementedError
+
+    for function, said in (("Model.loss", "Model.loss calls backward, which"), ("a.backward", "a.backward")):
+        with pytest.raises(NotImplementedError) as caught:
+            backward()
+        assert raised(function, caught.value) == f"{said} is not implemented yet"
     assert raised("f", FunctionStopped("has no result after 5 s")) == "f has no result after 5 s"
     assert raised("f", ValueError("bad")) == "f raises ValueError: bad"
 
@@ -78,6 +86,12 @@ def test_exceptions_in_words() -> None:
         ("rnn_step", lambda found: {"db": found["db"][None]}, "as from keepdims=True"),
         ("rnn", lambda found: {"dx": found["dx"].transpose(1, 0, 2)}, "its axes are in another order"),
         ("temporal_affine", lambda found: {"dw": found["dw"].ravel()}, "reshape it"),
+        (
+            "temporal_affine",
+            lambda found: {"db": np.zeros(found["dx"].shape[0] * found["dx"].shape[1])},
+            "db has shape (NT,) = ",
+        ),
+        ("temporal_affine", lambda found: {"db": found["dx"][0, :, 0]}, "summed over the wrong axis?"),
     ],
 )
 def test_hints_of_wrong_shapes(exercise: str, change: Any, hint: str) -> None:

@@ -179,7 +179,7 @@ BAD = {
         FEATURES,
         replaced("features", lambda values: values.astype(float) + 1e300),
         ValueError,
-        "features: found NaN or infinity in row 0, expected finite numbers of 32 bits",
+        "features: found NaN or infinity in row 0, expected finite numbers",
     ),
     "features too few": (
         FEATURES,

@@ -116,7 +116,7 @@ def test_saved_and_loaded(state, model, data):
             {"order": {"batch": 5}},
             "losses: found 2 losses and 0 epochs in the history, expected 5 losses and 0",
         ),
-        ({"order": {"generator": {"bit_generator": "MT19937"}}}, "solver: found InputError"),
+        ({"order": {"generator": {"bit_generator": "MT19937"}}}, "solver: found ValueError"),
         ({"losses": [3.0]}, "losses: found 1 losses and 0 epochs in the history, expected 2 losses"),
     ],
 )

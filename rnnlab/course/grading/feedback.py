@@ -212,10 +212,15 @@ def _feedback() -> Any:
     from traitlets import List
 
     class Shown(NbGraderPreprocessor):
-        """The test cells as students have seen them; raw cells, which could be of any format, are empty."""
+        """The test cells as students have seen them, without nbgrader's number of points.
+
+        Raw cells, which could be of any format, are empty.
+        """
 
         def preprocess_cell(self, cell: Any, resources: Any, _: int) -> tuple[Any, Any]:
             cell.source = "" if cell.cell_type == "raw" else without_hidden_tests(cell.source)
+            if _grade_id(cell).startswith("test_"):
+                cell.outputs = [each for each in cell.outputs if each.output_type == "stream"]
             return cell, resources
 
     class PageExporter(HTMLExporter):
@@ -246,7 +251,7 @@ def _grade_id(cell: Any) -> str:
 def _title(grade_id: str) -> str:
     """The function of a test, or the question of an answer."""
     kind, _, subject = grade_id.partition("_")
-    return f"Question {subject}" if kind == "answer" else subject
+    return f"Question {subject}, marked by hand" if kind == "answer" else subject
 
 
 def _write_problem(feedback: Path, mark: SubmissionMark) -> None:
@@ -259,7 +264,7 @@ def _write_problem(feedback: Path, mark: SubmissionMark) -> None:
 
 def _write_index(feedback: Path, marks: Sequence[SubmissionMark]) -> None:
     """A table of all submissions for the teacher, with their points and pages."""
-    rows = ["<tr><th>student<th>assignment<th>points<th>of<th>problem"]
+    rows = ["<tr><th>student<th>assignment<th>points<th>of<th>look at<th>problem"]
     for mark in marks:
         link = f'<a href="{quote(_page(mark).as_posix())}">{html.escape(mark.assignment)}</a>'
         cells = [
@@ -267,6 +272,7 @@ def _write_index(feedback: Path, marks: Sequence[SubmissionMark]) -> None:
             link,
             f"{mark.points:g}",
             f"{mark.max_points:g}",
+            html.escape("; ".join(map(str, mark.suspicions))),
             html.escape(mark.problem),
         ]
         rows.append("<tr>" + "".join(f"<td>{cell}" for cell in cells))

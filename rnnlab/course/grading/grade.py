@@ -56,9 +56,13 @@ def find_submissions(submitted: Path, sources: Path) -> tuple[list[SubmittedFile
 
     Raises
     ------
-    ValueError
-        If the folder holds no submission of an assignment in ``sources``.
+    FileNotFoundError, ValueError
+        If there is no such folder, or it holds no submission of an assignment in ``sources``.
     """
+    if not submitted.is_dir():
+        raise FileNotFoundError(f"{submitted} is no folder, expected the folder `submitted` of a course")
+    if (submitted / "submitted").is_dir():
+        raise InputError(f"{submitted} is a course, expected its folder {submitted / 'submitted'}")
     notebooks = {path.parent.name: path for path in sorted(sources.glob("*/*.ipynb"))}
     if not notebooks:
         raise InputError(

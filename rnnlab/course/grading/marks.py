@@ -91,10 +91,10 @@ def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> 
         )
         for mark in marks:
             points = {each.name: f"{each.points:g}" for each in mark.functions}
-            kinds = "; ".join(dict.fromkeys(each.kind for each in mark.suspicions))
+            look_at = "; ".join(map(str, mark.suspicions))
             answered = f"{sum(mark.answers.values())} of {len(mark.answers)}"
             cells = [mark.student, mark.assignment, f"{mark.points:g}", f"{mark.max_points:g}"]
-            cells += [*(points.get(name, "") for name in names), answered, kinds, mark.problem]
+            cells += [*(points.get(name, "") for name in names), answered, look_at, mark.problem]
             rows.writerow(map(_harmless, cells))
 
 

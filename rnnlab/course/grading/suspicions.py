@@ -45,6 +45,9 @@ class Suspicion(NamedTuple):
     kind: str
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
 
 # ---------------------------------------------------------------- in the code
 

@@ -52,14 +52,14 @@ def test_points_pages_and_scripts(course: Path) -> None:
     assert "found this" in page(course, "ben")
     assert "Test cell" not in page(course, "ben")
     assert '<a href="#test_rnn_backward">rnn_backward</a> (Score: 5.0 / 5.0)' in page(course, "ben")
-    assert '<a href="#answer_1">Question 1</a> (Score: 0.0 / 2.0)' in page(course, "ben")
+    assert '<a href="#answer_1">Question 1, marked by hand</a> (Score: 0.0 / 2.0)' in page(course, "ben")
     assert "<details>" in page(course, "ben")
     assert "HIDDEN TESTS" not in page(course, "ben")
     assert "&lt;b&gt;1_rnn.ipynb is not a notebook&lt;/b&gt;" in page(course, "cleo")
     assert "<script>alert(1)" not in page(course, "ada")
     assert "onerror=" not in page(course, "ada").replace("onerror=alert(1)&gt;", "")
     index = (feedback / "index.html").read_text("utf8")
-    assert '<td>ada<td><a href="ada/1_rnn/1_rnn.html">1_rnn</a><td>7<td>14<td>\n' in index
+    assert '<td>ada<td><a href="ada/1_rnn/1_rnn.html">1_rnn</a><td>7<td>14<td><td>\n' in index
     assert "<td>cleo" in index
     assert "<td>&lt;b&gt;1_rnn.ipynb is not a notebook&lt;/b&gt;" in index
 
