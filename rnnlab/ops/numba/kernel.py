@@ -319,17 +319,14 @@ def _announce(folder: Path | None) -> None:
     names = [each.cache_name(*version) for each in _KERNELS for version in each.versions()]
     cached = [path.name for path in folder.glob("*.nbi")] if folder and folder.is_dir() else []
     missing = sum(not any(name in file for file in cached) for name in names)
-    work = f"{missing} of {len(names)} still to come, 1 to 3 seconds each"
+    work = "compiling kernels as they are needed, 1 to 3 seconds each"
     if folder:
         notice = (
-            f"compiling kernels as they are needed and saving them: {work}; rnnlab kernels --warm-up "
-            f"compiles all of them now, in about {max(1, round(missing / 30))} min"
+            f"{work}, and saving them: a first training waits for 10 to 20. rnnlab kernels --warm-up compiles "
+            f"all {missing} that are missing now, in about {max(1, round(missing / 30))} min"
         )
     else:
-        notice = (
-            f"compiling kernels as they are needed: {work}; they cannot be saved: "
-            "set NUMBA_CACHE_DIR to a folder that can be written"
-        )
+        notice = f"{work}; they cannot be saved: set NUMBA_CACHE_DIR to a folder that can be written"
     print(f"rnnlab: {notice}", file=sys.stderr, flush=True)
 
 
