@@ -322,8 +322,8 @@ def _announce(folder: Path | None) -> None:
     work = "compiling kernels as they are needed, 1 to 3 seconds each"
     if folder:
         notice = (
-            f"{work}, and saving them: a first training waits for 10 to 20. rnnlab kernels --warm-up compiles "
-            f"all {missing} that are missing now, in about {max(1, round(missing / 30))} min"
+            f"{work}, and saving them: a first training waits for 10 to 20. rnnlab kernels --warm-up "
+            f"compiles all {missing} that are missing now, in about {max(1, round(missing / 30))} min"
         )
     else:
         notice = f"{work}; they cannot be saved: set NUMBA_CACHE_DIR to a folder that can be written"

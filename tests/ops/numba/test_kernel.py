@@ -108,8 +108,9 @@ def test_the_first_use_says_once_what_takes_so_long(capsys, cache, monkeypatch):
     doubled(np.float64, first)
     message = capsys.readouterr().err
     assert re.fullmatch(
-        r"rnnlab: compiling kernels as they are needed, 1 to 3 seconds each, and saving them: a first training "
-        r"waits for 10 to 20\. rnnlab kernels --warm-up compiles all 2 that are missing now, in about 1 min\n",
+        r"rnnlab: compiling kernels as they are needed, 1 to 3 seconds each, and saving them: a first "
+        r"training waits for 10 to 20\. rnnlab kernels --warm-up compiles all 2 that are missing now, in "
+        r"about 1 min\n",
         message,
     )
     assert str(cache) not in message  # no path of a machine in the outputs of a notebook
