@@ -34,7 +34,7 @@ from rnnlab.tasks.discrepancy import Discrepancy
 from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
 from rnnlab.training import Callback, Checkpoint, Solver, load_checkpoint, load_model, warm_start
 from rnnlab.training.compatibility import check_data
-from rnnlab.training.distributed import communicator_of, rank_0_prints
+from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
 from rnnlab.training.previous import or_previous
 from rnnlab.training.run_directory import checkpoint_of, holds_run
 from rnnlab.training.step import check_device_of_graphs, check_ranks
@@ -198,11 +198,12 @@ def resume(
 
 def _how(progress: bool, device: str, graphs: bool, communicator: Any) -> dict[str, Any]:
     """The arguments of every solver that are not saved with a run."""
+    ranks = communicator_of(communicator)
     return {
         "progress": progress,
-        "device": device,
+        "device": device_of_rank(ranks, device),
         "graphs": graphs,
-        "communicator": communicator_of(communicator),
+        "communicator": ranks,
     }
 
 
@@ -275,7 +276,7 @@ def _check_how(how: Mapping[str, Any], stages: Sequence[Stage]) -> None:
         check_device_of_graphs(how["device"])
     if how["communicator"].size > 1:
         objective = "self_critical" if any(stage.self_critical is not None for stage in stages) else None
-        check_ranks(how["communicator"].size, how["device"], objective)
+        check_ranks(how["communicator"].size, how["graphs"], objective)
 
 
 def with_epochs(config: Recipe, num_epochs: int) -> Recipe:

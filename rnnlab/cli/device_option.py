@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from rnnlab.training.distributed import device_of_rank
+
 _DEFAULT = "cpu"
 
 
@@ -12,6 +14,17 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", default=_DEFAULT, metavar="cpu|gpu|gpu:N", help="where to compute; a GPU needs CuPy"
     )
+
+
+def device_here(options: argparse.Namespace) -> str:
+    """The device of this process: the ranks of a machine take its GPUs in turn.
+
+    Raises
+    ------
+    ImportError
+        As :func:`rnnlab.training.distributed.device_of_rank`.
+    """
+    return device_of_rank(options.communicator, options.device)
 
 
 def device_words(options: argparse.Namespace) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rnnlab import plots, runs
 from rnnlab.cli.arguments import check_outputs, positive_integer
-from rnnlab.cli.device_option import add_device
+from rnnlab.cli.device_option import add_device, device_here
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.reporting.discrepancy import discrepancy_table, states_picture, write_discrepancy
 
@@ -41,7 +41,7 @@ def _discrepancy(options: argparse.Namespace) -> int:
     check_outputs(options, "json", "picture")
     if options.picture:
         plots.require_tsne()
-    run = runs.load_run(options.run_directory, device=options.device)
+    run = runs.load_run(options.run_directory, device=device_here(options))
     ranks = options.communicator
     found = runs.discrepancy(run, options.split, first=options.first, communicator=ranks)
     if ranks.rank:

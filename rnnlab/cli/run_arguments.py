@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from rnnlab.cli.device_option import device_here
 from rnnlab.decoding.ensemble import AVERAGES
 from rnnlab.decoding.search import attends
 from rnnlab.ensembles import load_ensemble
@@ -35,7 +36,7 @@ def open_runs(directories: Sequence[str], options: argparse.Namespace, *, with_d
     if options.average and len(directories) == 1:
         raise InputError("--average is given, but there is one run: it is for several")
     average = options.average or AVERAGES[0]
-    return load_ensemble(directories, with_data=with_data, device=options.device, average=average)
+    return load_ensemble(directories, with_data=with_data, device=device_here(options), average=average)
 
 
 def check_attends(run: Run, option: str, source: str) -> None:

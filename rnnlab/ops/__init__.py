@@ -47,6 +47,7 @@ __all__ = [
     "describe_gpu",
     "device_of",
     "gpu_training",
+    "num_gpus",
     "ops_for",
     "ops_on",
     "release_memory",
@@ -128,6 +129,18 @@ def describe_gpu() -> str:
 def gpu_training() -> ModuleType:
     """The functions that a solver needs on a GPU only, :mod:`rnnlab.ops.cuda.training`."""
     return importlib.import_module("rnnlab.ops.cuda.training")
+
+
+def num_gpus() -> int:
+    """The number of GPUs of this machine.
+
+    Raises
+    ------
+    ImportError
+        If CuPy is missing or finds no driver.
+    """
+    ops_on("gpu")
+    return int(importlib.import_module("rnnlab.ops.cuda.devices").count())
 
 
 def release_memory() -> int:

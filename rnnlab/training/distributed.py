@@ -13,6 +13,7 @@ This is the only module that imports mpi4py, and only where there is a communica
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError, RnnlabError
+from rnnlab.ops import num_gpus, ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.training.interrupt import Interrupted
 from rnnlab.training.watchdog import Wait, Watchdog
@@ -52,10 +54,17 @@ class Communicator(Protocol):
         The number of this process, from 0.
     size : int
         The number of processes.
+    local_rank : int
+        The number of this process among those of its machine.
     """
 
     rank: int
     size: int
+
+    @property
+    def local_rank(self) -> int:
+        """See the class."""
+        ...
 
     def gather(self, value: Value) -> list[Value]:
         """The values of all ranks, in order, on every rank."""
@@ -82,6 +91,7 @@ class OneProcess:
     """The :class:`Communicator` of a process that trains alone."""
 
     rank, size = 0, 1
+    local_rank = 0
 
     def gather(self, value: Value) -> list[Value]:
         """The value."""
@@ -130,6 +140,14 @@ class MPICommunicator:
             self.abort(1)
 
         sys.excepthook = show_and_abort
+
+    @functools.cached_property
+    def local_rank(self) -> int:
+        """See :class:`Communicator`. All ranks have to ask for it."""
+        machine = self._mpi.Split_type(_mpi().COMM_TYPE_SHARED)
+        found = int(machine.rank)
+        machine.Free()
+        return found
 
     def gather(self, value: Value) -> list[Value]:
         """See :meth:`Communicator.gather`."""
@@ -258,6 +276,39 @@ def rank_0_prints(communicator: Communicator) -> Iterator[None]:
         yield
 
 
+def device_of_rank(communicator: Communicator, device: str) -> str:
+    """The device of this rank: the ranks of a machine take its GPUs in turn if the device is "gpu".
+
+    Raises
+    ------
+    ImportError
+        If it is, and CuPy is missing or finds no driver.
+    """
+    if communicator.size == 1 or device != "gpu":
+        return device
+    return f"gpu:{communicator.local_rank % num_gpus()}"
+
+
+def sum_of_ranks(communicator: Communicator, array: Any) -> None:
+    """:meth:`Communicator.sum` of an array on any device. That of a GPU travels through the host."""
+    _through_the_host(communicator, array, communicator.sum)
+
+
+def share_of_rank_0(communicator: Communicator, array: Any) -> None:
+    """:meth:`Communicator.share` of an array on any device."""
+    _through_the_host(communicator, array, communicator.share)
+
+
+def _through_the_host(communicator: Communicator, array: Any, exchange: Callable[[np.ndarray], None]) -> None:
+    if communicator.size == 1:
+        return
+    ops = ops_for(array)
+    on_host = ops.asnumpy(array)  # NumPy's arrays are there already
+    exchange(on_host)
+    if on_host is not array:
+        array[...] = ops.asarray(on_host)
+
+
 def check_same(communicator: Communicator, params: Parameters, when: str) -> None:
     """Compare the parameters of all ranks by a checksum.
 
@@ -268,7 +319,7 @@ def check_same(communicator: Communicator, params: Parameters, when: str) -> Non
     """
     if communicator.size == 1:
         return
-    flat: Any = params.flat  # an array has the buffer protocol
+    flat: Any = ops_for(params.flat).asnumpy(params.flat)  # an array has the buffer protocol
     checksum = blake2b(flat, digest_size=16).digest()
     first, *others = communicator.gather(checksum)
     drifted = [str(rank) for rank, other in enumerate(others, 1) if other != first]

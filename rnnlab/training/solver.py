@@ -30,7 +30,13 @@ from rnnlab.ops import ops_for
 from rnnlab.options import Count, Mode, Natural, NotNegative, Positive, UpdateRuleName
 from rnnlab.training.callbacks.callback import Callback, check_callbacks
 from rnnlab.training.checkpointing import InDirectory, InMemory, OnRank0, Storage
-from rnnlab.training.distributed import check_same, communicator_of, of_rank_0
+from rnnlab.training.distributed import (
+    check_same,
+    communicator_of,
+    device_of_rank,
+    of_rank_0,
+    share_of_rank_0,
+)
 from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.interrupt import Interrupt, Interrupted
 from rnnlab.training.monitor import Monitor
@@ -66,10 +72,11 @@ class Solver:
     communicator : mpi4py.MPI.Comm, optional
         The processes that train together, such as ``MPI.COMM_WORLD``, each with a solver of the same
         arguments: see the page Several machines of the guide. Rank 0 alone calls callbacks, prints and
-        writes. Not with an objective or on a GPU.
+        writes. Not with an objective or graphs.
     device : str, optional
         Where to train: "cpu", "gpu" or "gpu:N". The model is moved there and stays there. The model's own
-        device if left out. Checkpoints are the same files on every device.
+        device if left out. With "gpu" the ranks of a machine take its GPUs in turn. Checkpoints are the same
+        files on every device.
     update_rule : str
         The update rule: a built-in one, a registered one (:func:`~rnnlab.training.register_update_rule`), or
         "package.module:Object".
@@ -211,11 +218,11 @@ class Solver:
         check_interface("model", model, ("params", "loss", "config"))
         check_interface("data", data, ("splits", "epoch", "batch", "num_tokens"))
         self.options = Options.of(Solver, locals())
+        self._communicator = communicator_of(communicator)
         if device is not None:
             check_interface("model", model, ("to",))
-            model.to(device)  # type: ignore[attr-defined]
+            model.to(device_of_rank(self._communicator, device))  # type: ignore[attr-defined]
         self.model, self.data = model, data
-        self._communicator = communicator_of(communicator)
         self._is_first = self._communicator.rank == 0
         self.callbacks = check_callbacks(callbacks) if self._is_first else []
         self.interrupted = self.stop_requested = False
@@ -530,7 +537,7 @@ class Solver:
         self._storage.show(at_the_end=True)
         if not self.interrupted and self.options.restore_best and self.monitor.best_epoch is not None:
             self._storage.restore_best()
-            self._communicator.share(self.model.params.flat)
+            share_of_rank_0(self._communicator, self.model.params.flat)
 
     def _save(self) -> None:
         """Write the checkpoint to resume from."""

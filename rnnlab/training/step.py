@@ -12,7 +12,7 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import device_of, ops_on
 from rnnlab.training.accumulation import balanced, parts_of
-from rnnlab.training.distributed import Communicator, OneProcess
+from rnnlab.training.distributed import Communicator, OneProcess, sum_of_ranks
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.optim import make_update_rule, runs_on_device
@@ -71,10 +71,12 @@ def check_graphs(model: Model, options: Options) -> None:
         raise InputTypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")
 
 
-def check_ranks(size: int, device: str, objective: str | None) -> None:
-    """Raise ValueError if several ranks cannot train on a device, or for the objective of this name."""
-    if device != "cpu":
-        raise InputError(f"communicator has {size} ranks, and device is {device}: they train on CPUs only")
+def check_ranks(size: int, graphs: bool, objective: str | None) -> None:
+    """Raise ValueError if several ranks cannot train in CUDA graphs, or for the objective of this name."""
+    if graphs:
+        raise InputError(
+            f"communicator has {size} ranks, and graphs is true: a graph holds the whole step of one process"
+        )
     if objective is not None:
         raise InputError(
             f"communicator has {size} ranks, and the objective is {objective}: train for it in one process"
@@ -120,7 +122,7 @@ class Update:
     ------
     ValueError
         If ``trains`` or ``weight_decay`` has a pattern that matches no parameter, or there are several ranks
-        and a GPU or an objective.
+        and CUDA graphs or an objective.
     TypeError
         If scheduled sampling is set and the model's loss takes no ``sampling``, or there are several parts
         and it takes no ``part_of``.
@@ -143,7 +145,7 @@ class Update:
             check_objective(model, options, objective)
         if communicator.size > 1:
             name = None if objective is None else objective.config()["name"]
-            check_ranks(communicator.size, device_of(model.params.flat), name)
+            check_ranks(communicator.size, options.graphs, name)
             _check_takes(model, "part_of", f"communicator has {communicator.size} ranks")
         self._model, self._options, self._objective = model, options, objective
         self.grads = model.params.zeros_like()
@@ -325,8 +327,10 @@ class Update:
             self._with_terms(self._model.loss(*part.arrays, rng=rng, **part.options, **options)[0])
             for part, rng in zip(batch.parts, generators, strict=True)
         )
-        self._communicator.sum(self.grads.flat)
-        return _added(self._communicator.gather(own))
+        if self._communicator.size == 1:
+            return own
+        sum_of_ranks(self._communicator, self.grads.flat)
+        return _added(self._communicator.gather(_as_floats(*own)))
 
     @property
     def _in_parts(self) -> bool:
@@ -350,6 +354,11 @@ class Update:
     def _noise(self, rng: np.random.Generator) -> np.random.Generator | None:
         """The generator, None if the objective asks for a loss without dropout."""
         return rng if self._objective is None or self._objective.dropout else None
+
+
+def _as_floats(loss: Any, terms: Terms) -> tuple[float | None, Terms]:
+    """A loss and its terms, which may be on a GPU, as floats."""
+    return None if loss is None else float(loss), {name: float(term) for name, term in terms.items()}
 
 
 def _added(losses: Iterable[tuple[Any, Terms]]) -> tuple[Any, Terms]:

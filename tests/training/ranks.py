@@ -21,7 +21,8 @@ class ThreadCommunicator:
     """A communicator of threads; counts its calls."""
 
     def __init__(self, rank, shared):
-        self.rank, self.size = rank, len(shared.values)
+        self.rank = self.local_rank = rank
+        self.size = len(shared.values)
         self._shared, self.calls = shared, []
 
     def gather(self, value):

@@ -15,6 +15,7 @@ import pytest
 from rnnlab.data import ParallelData, PixelData
 from rnnlab.errors import InputError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
+from rnnlab.ops import device_of
 from rnnlab.training import Callback, NonFiniteError, SelfCritical, validation_loss
 from rnnlab.training.distributed import (
     ALONE,
@@ -23,6 +24,7 @@ from rnnlab.training.distributed import (
     OneProcess,
     by_rank_0,
     communicator_of,
+    device_of_rank,
     gather_results,
     in_shares,
     of_rank_0,
@@ -157,6 +159,27 @@ def test_ranks_train_as_one_process_with_as_many_parts(make):
     for other in solvers[1:]:
         assert other.loss_history == solvers[0].loss_history
         np.testing.assert_array_equal(other.model.params.flat, solvers[0].model.params.flat)
+
+
+@pytest.mark.parametrize("make", [attentive, translator, classifier])
+def test_ranks_train_on_a_gpu_as_on_cpus(make, simulated):
+    """The stand-in has one GPU, which they share."""
+    solvers = on_ranks(3, lambda communicator: trained(make, communicator, device="gpu"))
+    assert [device_of(solver.model.params.flat) for solver in solvers] == ["gpu:0"] * 3
+    for solver in solvers:
+        assert solver.loss_history == solvers[0].loss_history
+        solver.model.to("cpu")
+        np.testing.assert_array_equal(solver.model.params.flat, solvers[0].model.params.flat)
+    assert_same(solvers[0], on_ranks(3, lambda communicator: trained(make, communicator))[0])
+
+
+def test_the_device_of_a_rank(monkeypatch):
+    monkeypatch.setattr("rnnlab.training.distributed.num_gpus", lambda: 2)
+    ranks = [SimpleNamespace(rank=rank, size=5, local_rank=rank % 3) for rank in range(5)]
+    assert [device_of_rank(each, "gpu") for each in ranks] == ["gpu:0", "gpu:1", "gpu:0", "gpu:0", "gpu:1"]
+    assert [device_of_rank(each, "gpu:1") for each in ranks[:2]] == ["gpu:1", "gpu:1"]
+    assert device_of_rank(ranks[1], "cpu") == "cpu"
+    assert device_of_rank(ALONE, "gpu") == "gpu"
 
 
 def test_each_rank_accumulates():
@@ -443,8 +466,8 @@ def test_what_several_ranks_cannot_train(make_model, data, simulated):
         TypeError, match="communicator has 2 ranks, but the loss of this LinearModel takes no"
     ):
         Solver(make_model(), data, communicator=two)
-    with pytest.raises(ValueError, match="communicator has 2 ranks, and device is gpu:0: they train on CPUs"):
-        Solver(captioner(), Captions(), device="gpu", communicator=two)
+    with pytest.raises(ValueError, match="communicator has 2 ranks, and graphs is true: a graph holds"):
+        Solver(captioner(), Captions(), device="gpu:0", graphs=True, communicator=two)
     objective = SelfCritical(lambda *sentences: 0, samples=2)
     with pytest.raises(ValueError, match="2 ranks, and the objective is self_critical: train for it in one"):
         Solver(captioner(), Captions(), objective=objective, communicator=two)

@@ -98,6 +98,35 @@ def test_a_training_repeats_and_is_that_of_one_process(recipe, tmp_path):
     np.testing.assert_allclose(found.parameters.flat, expected.parameters.flat, rtol=1e-6, atol=1e-9)
 
 
+ON_A_GPU = """
+import sys
+from rnnlab import runs
+from rnnlab.ops import device_of
+from rnnlab.recipes.recipe import load_config
+from rnnlab.training.distributed import world
+from tests.simulated_cupy import install
+
+ranks = world()
+with install.installed():
+    run = runs.train(load_config(sys.argv[1]), sys.argv[2], communicator=ranks, device="gpu", progress=False)
+    devices, local = ranks.gather(device_of(run.model.params.flat)), ranks.gather(ranks.local_rank)
+    if ranks.rank == 0:
+        print(f"devices: {devices}, local ranks: {local}")
+"""
+
+
+def test_a_training_on_a_gpu(recipe, tmp_path, simulated):
+    status, printed, errors = on_processes(2, ON_A_GPU, recipe, tmp_path / "gpu")
+    assert status == 0, errors
+    assert "devices: ['gpu:0', 'gpu:0']" in printed
+    assert "local ranks: [0, 1]" in printed
+    whole = tmp_path / "whole"
+    train(load_config(recipe, ["training.accumulate=2"]), whole, progress=False)
+    found, expected = (load_checkpoint(path / "last.h5") for path in (tmp_path / "gpu", whole))
+    np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-9)
+    np.testing.assert_allclose(found.parameters.flat, expected.parameters.flat, rtol=1e-6, atol=1e-9)
+
+
 COMMANDS = """
 import json, sys
 from rnnlab import cli

@@ -6,7 +6,7 @@ import cupy as cp
 
 from rnnlab.errors import InputError, NotInstalledError
 
-__all__ = ["describe", "use"]
+__all__ = ["count", "describe", "use"]
 
 
 def use(number: int, name: str) -> None:
@@ -20,11 +20,11 @@ def use(number: int, name: str) -> None:
         If there is no GPU of that number.
     """
     try:
-        count = _count()
+        found = count()
     except ImportError as error:
         raise NotInstalledError(f"device is {name!r}, but {error}") from None
-    if number >= count:
-        raise InputError(f"device is {name!r}, but there are {count} GPUs, numbered from 0")
+    if number >= found:
+        raise InputError(f"device is {name!r}, but there are {found} GPUs, numbered from 0")
     cp.cuda.Device(number).use()
 
 
@@ -36,14 +36,21 @@ def describe() -> str:
     ImportError
         If CuPy finds no GPU.
     """
-    if not _count():
+    if not count():
         raise NotInstalledError("CuPy finds no GPU")
     properties = cp.cuda.runtime.getDeviceProperties(cp.cuda.runtime.getDevice())
     memory = properties["totalGlobalMem"] / 2**30
     return f"{properties['name'].decode()}, {memory:.1f} GiB, CuPy {cp.__version__}"
 
 
-def _count() -> int:
+def count() -> int:
+    """The number of GPUs of this machine.
+
+    Raises
+    ------
+    ImportError
+        If CuPy finds no driver, or one that is too old.
+    """
     try:
         return cp.cuda.runtime.getDeviceCount()
     except cp.cuda.runtime.CUDARuntimeError as error:
