@@ -286,7 +286,7 @@ def device_of_rank(communicator: Communicator, device: str) -> str:
     """
     if communicator.size == 1 or device != "gpu":
         return device
-    return f"gpu:{communicator.local_rank % num_gpus()}"
+    return f"gpu:{communicator.local_rank % max(num_gpus(), 1)}"
 
 
 def sum_of_ranks(communicator: Communicator, array: Any) -> None:
