@@ -2,7 +2,9 @@
 
 Two ranks share a batch of 64 captions, at the sizes of the recipes ``flickr8k_lstm`` and
 ``flickr8k_soft_attention``. Beside them are one rank, and four ranks, which share the processors if there are
-fewer. The steps are those of the solver: computation, sum of the gradients, messages, Adam.
+fewer. The steps are those of the solver: computation, sum of the gradients, messages, Adam. The gradients of
+the output layer and of the decoder travel during the rest of the backward pass; the cases "all at the end"
+send them after it, and the difference is the part of the exchange that is hidden.
 
 The model of a step of K ranks with n rows each, and P parameters:
 
@@ -46,6 +48,7 @@ class Work(NamedTuple):
     kind: Literal["step", "rows", "sum", "gather"]
     model: str = ""  # of a step, or of rows: a name of MODELS
     count: int = 0  # rows of each rank, which does not exchange anything, or numbers to sum
+    at_the_end: bool = False  # whether a step sends all gradients after the backward pass
 
 
 SUITES: dict[str, Any] = {"captioning": captioning, "attention": attention}
@@ -53,6 +56,7 @@ MODELS = {name: next(iter(suite.CASES.values())) for name, suite in SUITES.items
 BATCH = 64
 CASES = {
     **{f"{name}, {BATCH} rows": Work("step", name) for name in MODELS},
+    **{f"{name}, {BATCH} rows, all at the end": Work("step", name, at_the_end=True) for name in MODELS},
     **{f"{name}, {rows} rows alone": Work("rows", name, rows) for name in MODELS for rows in (16, 32, 64)},
     **{f"sum of {count:,}": Work("sum", count=count) for count in (1_000, 30_000, 1_000_000, 5_000_000)},
     "gather": Work("gather"),
@@ -109,15 +113,17 @@ def work_of(ranks: Any, work: Work) -> Callable[[], object]:
         return lambda: ranks.gather((1.5, {}))
     if work.kind == "sum":
         array = np.zeros(work.count, np.float32)
-        return lambda: ranks.sum(array)
+        return lambda: (ranks.begin_sum(array), ranks.end_sums())
     suite, sizes = SUITES[work.model], MODELS[work.model]
     batch, model = suite.batch(sizes), suite.model(sizes, suite.weights(sizes))
     if work.kind == "rows":
         return step(model, tuple(array[: work.count] for array in batch), ALONE)
-    return step(model, batch, ranks)
+    return step(model, batch, ranks, at_the_end=work.at_the_end)
 
 
-def step(model: Any, batch: tuple[Array, ...], ranks: Any) -> Callable[[], float]:
+def step(
+    model: Any, batch: tuple[Array, ...], ranks: Any, *, at_the_end: bool = False
+) -> Callable[[], float]:
     """A step of the solver on this rank's rows of a batch; returns the loss."""
     from rnnlab.training import Solver
     from rnnlab.training.state import TrainingState
@@ -126,6 +132,8 @@ def step(model: Any, batch: tuple[Array, ...], ranks: Any) -> Callable[[], float
     data = OneBatch(batch)
     options = Solver(model, data, communicator=ranks, verbose=False, print_every=1).options
     update, state = Update(model, options, None, ranks), TrainingState(options, data)
+    if at_the_end:
+        update.grads.on_complete = None
     rows = update.rows_of_parts(np.count_nonzero(batch[-1], axis=1))
     parts = {number: tuple(array[some] for array in batch) for number, some in rows.items()}
     prepared = update.prepared(
@@ -184,8 +192,11 @@ def conclude(results: Sequence[Result]) -> list[Row]:
     times = {case: sides[OURS] for case, sides in measured.items()}
     models = {name: fitted(times, name, num_parameters(name)) for name in MODELS}
     steps = {name: measured[f"{name}, {BATCH} rows"] for name in MODELS}
+    at_the_end = {name: measured[f"{name}, {BATCH} rows, all at the end"][OURS] for name in MODELS}
     _draw(models, steps)
-    return [row for name, model in models.items() for row in _rows(name, model, steps[name])]
+    return [
+        row for name, model in models.items() for row in _rows(name, model, steps[name], at_the_end[name])
+    ]
 
 
 def num_parameters(name: str) -> int:
@@ -193,7 +204,7 @@ def num_parameters(name: str) -> int:
     return sum(weight.size for weight in SUITES[name].weights(MODELS[name]).values())
 
 
-def _rows(name: str, model: StepTimes, measured: Mapping[str, float]) -> list[Row]:
+def _rows(name: str, model: StepTimes, measured: Mapping[str, float], at_the_end: float) -> list[Row]:
     def row(case: str, unit: str, ours: float, rival: str, theirs: float) -> Row:
         return Row("distributed", f"{name}: {case}", unit, ours, rival, theirs, theirs / ours, None)
 
@@ -202,6 +213,7 @@ def _rows(name: str, model: StepTimes, measured: Mapping[str, float]) -> list[Ro
     found = [
         row("efficiency of 2 ranks", "", one / two / 2, "model", expected / 2),
         row("exchange of 2 ranks", "ms", model.exchange(2), "step", two),
+        row("step of 2 ranks, exchange hidden", "ms", two, "all at the end", at_the_end),
     ]
     found += [
         row(

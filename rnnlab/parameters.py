@@ -7,7 +7,7 @@ is one pass, an all-reduce is one call and a checkpoint is one data set with an 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from math import prod
 from typing import Any
 
@@ -29,6 +29,11 @@ class Parameters(MutableMapping[str, Array]):
         Of every array.
     flat : 1-D array, optional
         The buffer to make the views of, zeros if left out.
+
+    Attributes
+    ----------
+    on_complete : callable or None
+        What :meth:`complete` calls.
 
     Raises
     ------
@@ -63,6 +68,7 @@ class Parameters(MutableMapping[str, Array]):
                 f"expected ({size},) and {np.dtype(dtype)}"
             )
         self.flat = flat
+        self.on_complete: Callable[[Collection[str]], None] | None = None
         self._views = {
             name: flat[start:stop].reshape(shape)
             for (name, shape), start, stop in zip(
@@ -135,6 +141,14 @@ class Parameters(MutableMapping[str, Array]):
         size = self[name].size
         start = self._offsets[list(self.shapes).index(name)]
         return slice(start, start + size)
+
+    def complete(self, names: Collection[str]) -> None:
+        """Say that nothing more is added to these gradients, so that they can be sent to other processes.
+
+        A model may call it in its backward pass, and need not.
+        """
+        if self.on_complete is not None:
+            self.on_complete(names)
 
     def name_at(self, index: int) -> str:
         """The name of the parameter that ``flat[index]`` belongs to.

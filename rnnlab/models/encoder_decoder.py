@@ -177,9 +177,11 @@ class EncoderDecoder(Inference):
         words, embedded = self.embedding.forward(params, forced.inputs, rng=rng, checked=forced.is_padded)
         decoded, cache = self.decoder.forward(params, words, source, forced.lengths, rng)
         loss, ddecoded, dscored = self._score(decoded, words, source, forced, scales, grads, rng)
+        _complete(grads, self.output, self.reconstructor)
         del decoded  # so that the backward can reuse its memory
         dhidden = self._ops.empty(ddecoded.hidden.shape, self.dtype) if with_inputs else None
         dwords, dsource = self.decoder.backward(ddecoded, cache, grads, whole_dh=dhidden)
+        _complete(grads, self.decoder)
         if dscored is not None:
             dwords += dscored
         dwords = self.embedding.backward(dwords, embedded, grads)
@@ -311,3 +313,8 @@ class EncoderDecoder(Inference):
             loss += self._weighted("reconstruction", term, scales.share)
             dhidden += dstates
         return loss, Decoded(dhidden, dcontexts, dweights, dfirst), dwords
+
+
+def _complete(grads: Parameters, *parts: Any) -> None:
+    """Say that the gradients of some parts of a model are complete."""
+    grads.complete([name for part in parts if part is not None for name in part.shapes()])

@@ -70,8 +70,16 @@ class Communicator(Protocol):
         """The values of all ranks, in order, on every rank."""
         ...
 
-    def sum(self, array: np.ndarray) -> None:
-        """Replace an array (P,) by the sum of all ranks' arrays, added in the order of the ranks."""
+    def begin_sum(self, array: np.ndarray) -> None:
+        """Begin to replace an array (P,) by the sum of all ranks' arrays, added in the order of the ranks.
+
+        Until :meth:`end_sums` the array must not be read or written. All ranks begin the same sums in the
+        same order.
+        """
+        ...
+
+    def end_sums(self) -> None:
+        """Wait for the sums that have begun."""
         ...
 
     def share(self, array: np.ndarray) -> None:
@@ -97,7 +105,10 @@ class OneProcess:
         """The value."""
         return [value]
 
-    def sum(self, array: np.ndarray) -> None:
+    def begin_sum(self, array: np.ndarray) -> None:
+        """Nothing."""
+
+    def end_sums(self) -> None:
         """Nothing."""
 
     def share(self, array: np.ndarray) -> None:
@@ -111,6 +122,14 @@ class OneProcess:
 
 
 ALONE = OneProcess()
+
+
+class _Collecting(NamedTuple):
+    """A sum whose numbers are on their way."""
+
+    arrival: Any  # the request
+    pieces: np.ndarray  # (K, P / K), this rank's piece of each rank's array
+    place: list[Any]  # for the sum
 
 
 class MPICommunicator:
@@ -130,6 +149,8 @@ class MPICommunicator:
         self._mpi = communicator
         self.rank, self.size = communicator.rank, communicator.size
         self._watchdog = Watchdog(timeout, self._end_waiting)
+        self._collecting: _Collecting | None = None
+        self._sending: list[Any] = []  # requests, which hold their arrays
         show = sys.excepthook
 
         def show_and_abort(
@@ -154,18 +175,34 @@ class MPICommunicator:
         with self._watchdog.over("gather"):
             return self._mpi.allgather(value)
 
-    def sum(self, array: np.ndarray) -> None:
-        """See :meth:`Communicator.sum`."""
+    def begin_sum(self, array: np.ndarray) -> None:
+        """See :meth:`Communicator.begin_sum`: each rank adds up its piece, and sends the total to all."""
+        self._send_total()
         bounds = np.arange(self.size + 1) * array.size // self.size
         layout = np.diff(bounds), bounds[:-1]
         pieces = np.empty((self.size, layout[0][self.rank]), array.dtype)
+        arrival = self._mpi.Ialltoallv([array, layout], [pieces, pieces.shape[1]])
+        self._collecting = _Collecting(arrival, pieces, [array, layout])
+
+    def _send_total(self) -> None:
+        """Add up the pieces of the sum that began last, and send the total; all ranks do so in one order."""
+        if self._collecting is None:
+            return
+        arrival, pieces, place = self._collecting
         with self._watchdog.over("sum"):
-            self._mpi.Alltoallv([array, layout], [pieces, pieces.shape[1]])
+            arrival.Wait()
         total = pieces[0]
         for piece in pieces[1:]:
             total += piece
+        self._sending.append(self._mpi.Iallgatherv(total, place))
+        self._collecting = None
+
+    def end_sums(self) -> None:
+        """See :meth:`Communicator.end_sums`."""
+        self._send_total()
         with self._watchdog.over("sum"):
-            self._mpi.Allgatherv(total, [array, layout])
+            while self._sending:
+                self._sending.pop(0).Wait()
 
     def share(self, array: np.ndarray) -> None:
         """See :meth:`Communicator.share`."""
@@ -214,7 +251,7 @@ def communicator_of(given: Any, timeout: float = TIMEOUT) -> Communicator:
         return ALONE
     if hasattr(given, "Alltoallv"):
         return ALONE if given.size == 1 else MPICommunicator(given, timeout)
-    if all(hasattr(given, name) for name in ("rank", "size", "gather", "sum", "share")):
+    if all(hasattr(given, name) for name in ("rank", "size", "gather", "begin_sum", "end_sums", "share")):
         return given
     raise InputTypeError(
         f"communicator is of type {type(given).__name__}, expected a communicator of mpi4py, such as "
@@ -289,22 +326,13 @@ def device_of_rank(communicator: Communicator, device: str) -> str:
     return f"gpu:{communicator.local_rank % max(num_gpus(), 1)}"
 
 
-def sum_of_ranks(communicator: Communicator, array: Any) -> None:
-    """:meth:`Communicator.sum` of an array on any device. That of a GPU travels through the host."""
-    _through_the_host(communicator, array, communicator.sum)
-
-
 def share_of_rank_0(communicator: Communicator, array: Any) -> None:
-    """:meth:`Communicator.share` of an array on any device."""
-    _through_the_host(communicator, array, communicator.share)
-
-
-def _through_the_host(communicator: Communicator, array: Any, exchange: Callable[[np.ndarray], None]) -> None:
+    """:meth:`Communicator.share` of an array on any device. That of a GPU travels through the host."""
     if communicator.size == 1:
         return
     ops = ops_for(array)
     on_host = ops.asnumpy(array)  # NumPy's arrays are there already
-    exchange(on_host)
+    communicator.share(on_host)
     if on_host is not array:
         array[...] = ops.asarray(on_host)
 

@@ -12,9 +12,10 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import device_of, ops_on
 from rnnlab.training.accumulation import balanced, parts_of
-from rnnlab.training.distributed import Communicator, OneProcess, sum_of_ranks
+from rnnlab.training.distributed import Communicator, OneProcess
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
+from rnnlab.training.gradient_sum import GradientSum
 from rnnlab.training.optim import make_update_rule, runs_on_device
 from rnnlab.training.options import Options
 from rnnlab.training.protocols import Array, Model, Objective
@@ -149,6 +150,7 @@ class Update:
             _check_takes(model, "part_of", f"communicator has {communicator.size} ranks")
         self._model, self._options, self._objective = model, options, objective
         self.grads = model.params.zeros_like()
+        self._sum = GradientSum(communicator, self.grads)
         self._monitor = gradient_monitor(model.params, options)
         self._graphs: StepGraphs | None = None
         self._graphs_of: tuple[Any, ...] = ()
@@ -251,7 +253,8 @@ class Update:
             examples, tokens = (sum(of_ranks) for of_ranks in zip(*sizes, strict=True))
             batch = batch._replace(examples=examples, tokens=tokens)
             if batch.padded is None:
-                self._apply(*self._gradient(batch, state), state)
+                all_have_rows = all(rows for rows, _ in sizes)
+                self._apply(*self._gradient(batch, state, all_have_rows), state)
             else:
                 self._in_a_graph(batch.padded, state)
         except MemoryError as error:
@@ -314,7 +317,7 @@ class Update:
             + ("; graphs take memory of their own, which graphs=False saves" * self._options.graphs)
         )
 
-    def _gradient(self, batch: Prepared, state: TrainingState) -> tuple[Any, Terms]:
+    def _gradient(self, batch: Prepared, state: TrainingState, all_have_rows: bool) -> tuple[Any, Terms]:
         """Compute the gradient of a batch, on all ranks and in parts; return loss and terms."""
         options: dict[str, Any] = {"grads": self.grads}
         if state.sampling is not None:
@@ -322,14 +325,15 @@ class Update:
         if self._in_parts:
             options["part_of"] = (batch.examples, batch.tokens)
             self.grads.flat[...] = 0
-        generators = self._generators(batch.parts, state)
-        own = _added(
-            self._with_terms(self._model.loss(*part.arrays, rng=rng, **part.options, **options)[0])
-            for part, rng in zip(batch.parts, generators, strict=True)
-        )
+        losses = []
+        for part, rng in zip(batch.parts, self._generators(batch.parts, state), strict=True):
+            self._sum.is_last_part = all_have_rows and part is batch.parts[-1]
+            loss = self._model.loss(*part.arrays, rng=rng, **part.options, **options)[0]
+            losses.append(self._with_terms(loss))
+        own = _added(losses)
         if self._communicator.size == 1:
             return own
-        sum_of_ranks(self._communicator, self.grads.flat)
+        self._sum.end()
         return _added(self._communicator.gather(_as_floats(*own)))
 
     @property

@@ -6,6 +6,7 @@ import pytest
 from benchmarks import captioning, distributed
 from benchmarks.distributed import CASES, SIDES, StepTimes, Work
 from benchmarks.turns import Result
+from rnnlab.training import gradient_sum
 from rnnlab.training.distributed import ALONE
 from tests.training.ranks import on_ranks
 
@@ -56,25 +57,31 @@ def test_the_rows_and_the_picture(results, tmp_path):
     efficiency = rows["captioning: efficiency of 2 ranks"]
     assert efficiency.ours == pytest.approx(TRUE.step(1, 64) / TRUE.step(2, 32) / 2)
     assert efficiency.ratio == pytest.approx(1)
+    assert rows["attention: step of 2 ranks, exchange hidden"].ratio == pytest.approx(1)
     for ranks in ("1 rank", "2 ranks", "4 ranks"):
         assert rows[f"attention: {ranks}, 64 rows in all"].ratio == pytest.approx(1)
     assert rows["attention: model, 1,000 ranks of 64 rows"].ours == pytest.approx(TRUE.step(1000, 64))
     assert (tmp_path / "distributed.png").stat().st_size > 0
 
 
-def test_the_step_of_ranks_is_that_of_one(monkeypatch):
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_the_step_of_ranks_is_that_of_one(at_the_end, monkeypatch):
+    monkeypatch.setattr(gradient_sum, "_SMALLEST", 1)
     sizes = captioning.Sizes(N=5, T=9, D=6, W=4, H=8, V=30, mean=5, spread=2, least=2, most=8)
     monkeypatch.setattr(captioning, "DROPOUT", dict.fromkeys(captioning.DROPOUT, 0.0))
     monkeypatch.setitem(distributed.MODELS, "captioning", sizes)
 
     def losses(ranks):
-        taken = distributed.work_of(ranks, Work("step", "captioning"))
+        taken = distributed.work_of(ranks, Work("step", "captioning", at_the_end=at_the_end))
+        sums.append(ranks)
         return [taken() for _ in range(10)]
 
+    sums = []
     expected = losses(ALONE)
     assert expected[-1] < expected[0]
     for found in on_ranks(2, losses):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert [ranks.calls.count("sum") > 10 for ranks in sums[1:]] == [not at_the_end] * 2
 
 
 def test_a_suite_that_lacks_something_is_left_out(monkeypatch, capsys):

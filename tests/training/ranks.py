@@ -29,12 +29,15 @@ class ThreadCommunicator:
         self.calls.append("gather")
         return self._exchange(value)
 
-    def sum(self, array):
+    def begin_sum(self, array):
         self.calls.append("sum")
         arrays = self._exchange(array.copy())
         array[...] = arrays[0]
         for other in arrays[1:]:
             array += other
+
+    def end_sums(self):
+        self.calls.append("end")
 
     def share(self, array):
         self.calls.append("share")

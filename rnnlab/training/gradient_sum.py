@@ -1,0 +1,80 @@
+"""The sum of the gradients of all ranks, in pieces that travel while the rest of the backward pass runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import numpy as np
+
+from rnnlab.ops import ops_for
+from rnnlab.parameters import Parameters
+from rnnlab.training.distributed import Communicator
+
+_SMALLEST = 1 << 16  # numbers; smaller pieces wait for the rest
+
+
+class GradientSum:
+    """Sums a gradient over the ranks.
+
+    Parameters
+    ----------
+    communicator : Communicator
+    grads : Parameters
+        The gradient of this rank. What its :meth:`~rnnlab.Parameters.complete` names is sent at once while
+        :attr:`is_last_part` is true.
+
+    Attributes
+    ----------
+    is_last_part : bool
+        Whether the backward pass that runs is the last one of this step, and every rank has one.
+    """
+
+    def __init__(self, communicator: Communicator, grads: Parameters) -> None:
+        self._communicator, self._grads = communicator, grads
+        self._begun: list[slice] = []
+        self.is_last_part = False
+        if communicator.size > 1:
+            grads.on_complete = self._begin
+
+    def _begin(self, names: Collection[str]) -> None:
+        """Begin the sums of complete gradients, if it is worth while."""
+        flat = self._grads.flat
+        if self.is_last_part and isinstance(flat, np.ndarray):
+            for piece in _merged(map(self._grads.place, names)):
+                if piece.stop - piece.start >= _SMALLEST:
+                    self._communicator.begin_sum(flat[piece])
+                    self._begun.append(piece)
+
+    def end(self) -> None:
+        """Sum the rest, and wait for all sums."""
+        flat, self.is_last_part = self._grads.flat, False
+        ops = ops_for(flat)
+        on_host = ops.asnumpy(flat)  # NumPy's arrays are there already
+        for piece in _between(self._begun, flat.size):
+            self._communicator.begin_sum(on_host[piece])
+        self._communicator.end_sums()
+        self._begun.clear()
+        if on_host is not flat:
+            flat[...] = ops.asarray(on_host)
+
+
+def _merged(places: Iterable[slice]) -> Iterator[slice]:
+    """The places, in order, those that touch as one."""
+    start = stop = 0
+    for place in sorted(places, key=lambda place: place.start):
+        if place.start > stop:
+            if stop > start:
+                yield slice(start, stop)
+            start = place.start
+        stop = place.stop
+    if stop > start:
+        yield slice(start, stop)
+
+
+def _between(places: Iterable[slice], size: int) -> Iterator[slice]:
+    """What lies between some places, up to a size."""
+    start = 0
+    for place in [*_merged(places), slice(size, size)]:
+        if place.start > start:
+            yield slice(start, place.start)
+        start = place.stop
