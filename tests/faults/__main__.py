@@ -1,7 +1,8 @@
 """Faults of long runs: kills at random moments, damaged files, and memory that must not grow.
 
 ``python -m tests.faults`` does all of it at full length, in an hour and a half on one core, and prints the
-tables. ``--report`` also writes them into docs/reliability.md. ``--share 0.01`` does a hundredth.
+tables. ``--only files`` makes one of them. ``--report`` also writes them into
+docs/reliability.md. ``--share 0.01`` does a hundredth.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from .soak import soak
 
 _KILLS, _RANK_KILLS, _FILES, _STEPS = 1_000, 50, 100_000, 100_000
 _PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-_MARKED = re.compile(r"(?<=<!-- counts -->\n).*(?=<!-- end of counts -->)", re.DOTALL)
 
 
 def kills(tables: dict[str, dict[str, Any]], folder: Path, share: float) -> Iterator[str]:
@@ -91,35 +91,44 @@ def shared(count: float, share: float) -> int:
     return max(1, round(share * count))
 
 
+TABLES = {
+    "kills": kills,
+    "files": lambda tables, *rest: damaged_files(next(iter(tables.values())), *rest),
+    "steps": lambda tables, *rest: steps(next(iter(tables.values())), *rest),
+}
+
+
+def write(name: str, lines: list[str]) -> None:
+    """Write a table between its two marks in the page."""
+    marked = re.compile(f"(?<=<!-- {name} -->\n).*(?=<!-- end of {name} -->)", re.DOTALL)
+    page = _PAGE.read_text(encoding="utf-8")
+    assert marked.search(page), f"{_PAGE} has no marks of {name}"
+    text = "\n".join(lines)
+    _PAGE.write_text(marked.sub(lambda _: f"{text}\n", page), encoding="utf-8")
+
+
 def main() -> int:
-    """Run all, print the tables, and write them."""
+    """Make the tables, print them, and write them."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.faults",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--only", nargs="+", choices=TABLES, default=[*TABLES], help="the tables (all)")
     parser.add_argument("--share", type=float, default=1.0, help="of the full numbers (1)")
     parser.add_argument("--report", action="store_true", help="write the tables into docs/reliability.md")
     options = parser.parse_args()
-    written = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         tables = recipes(folder)
-        first = next(iter(tables.values()))
-        for lines in (
-            kills(tables, folder, options.share),
-            damaged_files(first, folder, options.share),
-            steps(first, folder, options.share),
-        ):
-            written.append([])
-            for line in lines:
+        for name in options.only:
+            lines = []
+            for line in TABLES[name](tables, folder, options.share):
                 print(line, flush=True)
-                written[-1].append(line)
+                lines.append(line)
             print()
-    if options.report:
-        text = "\n\n".join("\n".join(lines) for lines in written)
-        page = _PAGE.read_text(encoding="utf-8")
-        _PAGE.write_text(_MARKED.sub(lambda _: f"{text}\n", page), encoding="utf-8")
+            if options.report:
+                write(name, lines)
     return 0
 
 
