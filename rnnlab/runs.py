@@ -117,7 +117,7 @@ def train(
     start = stages[0].training.warm_start
     checkpoint = None if start is None else _start_of(Path(start))
     how = _how(progress, device, graphs, communicator)
-    _check_how(how, stages)
+    _check_how(how)
     config.callbacks.callbacks()  # an extra that is missing is an error before the data are read
     data = open_data(config.data)
     _check_split(config, data)
@@ -189,7 +189,7 @@ def resume(
     if num_epochs is not None and left[0].is_last:
         changes["num_epochs"] = num_epochs
     how = _how(progress, device, graphs, communicator)
-    _check_how(how, left)
+    _check_how(how)
     config.callbacks.callbacks()
     run = Run(path, config, _open_data_of_run(config), None)
     with rank_0_prints(how["communicator"]):
@@ -269,14 +269,12 @@ def _inputs(config: Recipe, checkpoint: Path) -> Any:
     return task_of(config).inputs(config, load_checkpoint(checkpoint))
 
 
-def _check_how(how: Mapping[str, Any], stages: Sequence[Stage]) -> None:
+def _check_how(how: Mapping[str, Any]) -> None:
     """Check a device, graphs on it, and several ranks, before the data are read."""
     ops_on(how["device"])
     if how["graphs"]:
         check_device_of_graphs(how["device"])
-    if how["communicator"].size > 1:
-        objective = "self_critical" if any(stage.self_critical is not None for stage in stages) else None
-        check_ranks(how["communicator"].size, how["graphs"], objective)
+    check_ranks(how["communicator"].size, how["graphs"])
 
 
 def with_epochs(config: Recipe, num_epochs: int) -> Recipe:

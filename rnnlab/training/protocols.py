@@ -47,7 +47,10 @@ class Model(Protocol):
 
 
 class Rollout(NamedTuple):
-    """A batch that an objective has made by the model itself."""
+    """A batch, or a part of one, that an objective has made by the model itself.
+
+    Its ``sentence_weights`` are for a mean over sentences, whatever the model's ``loss_average``.
+    """
 
     arrays: tuple[Any, ...]  # arguments of the model's loss, with as many rows as the batch of the data
     options: Mapping[str, Array]  # keyword arguments of the loss, with as many rows

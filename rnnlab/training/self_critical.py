@@ -148,8 +148,6 @@ class SelfCritical:
             found = self._sentences(model, [each for row in best for each in row])
             baselines = np.broadcast_to(self._rewards(sources, *found)[:, None], rewards.shape)
         advantages = rewards - baselines
-        if model.loss_average == "token":  # the mean over tokens becomes one over sentences
-            advantages = advantages * lengths.mean()
         start = np.full((len(tokens), 1), model.start_token)
         return Rollout(
             (inputs, np.hstack([start, tokens]).reshape(*rewards.shape, -1)),

@@ -72,7 +72,7 @@ class Solver:
     communicator : mpi4py.MPI.Comm, optional
         The processes that train together, such as ``MPI.COMM_WORLD``, each with a solver of the same
         arguments: see the page Several machines of the guide. Rank 0 alone calls callbacks, prints and
-        writes. Not with an objective or graphs.
+        writes. Not with graphs.
     device : str, optional
         Where to train: "cpu", "gpu" or "gpu:N". The model is moved there and stays there. The model's own
         device if left out. With "gpu" the ranks of a machine take its GPUs in turn. Checkpoints are the same
@@ -232,7 +232,7 @@ class Solver:
         self._state = TrainingState(self.options, data, schedule if callable(schedule) else None)
         self._update = Update(model, self.options, objective, self._communicator)
         self._objective = objective
-        self._averages_tokens = getattr(model, "loss_average", "batch") == "token"
+        self._averages_tokens = getattr(model, "loss_average", "batch") == "token" and objective is None
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, self._communicator)
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
             raise InputError("Solver: patience and a plateau schedule need a 'val' split or evaluate")

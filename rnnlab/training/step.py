@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import device_of, ops_on
-from rnnlab.training.accumulation import balanced, parts_of
+from rnnlab.training.accumulation import balanced
 from rnnlab.training.distributed import Communicator, OneProcess
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
@@ -72,15 +72,11 @@ def check_graphs(model: Model, options: Options) -> None:
         raise InputTypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")
 
 
-def check_ranks(size: int, graphs: bool, objective: str | None) -> None:
-    """Raise ValueError if several ranks cannot train in CUDA graphs, or for the objective of this name."""
-    if graphs:
+def check_ranks(size: int, graphs: bool) -> None:
+    """Raise ValueError if several ranks cannot train in CUDA graphs."""
+    if size > 1 and graphs:
         raise InputError(
             f"communicator has {size} ranks, and graphs is true: a graph holds the whole step of one process"
-        )
-    if objective is not None:
-        raise InputError(
-            f"communicator has {size} ranks, and the objective is {objective}: train for it in one process"
         )
 
 
@@ -123,7 +119,7 @@ class Update:
     ------
     ValueError
         If ``trains`` or ``weight_decay`` has a pattern that matches no parameter, or there are several ranks
-        and CUDA graphs or an objective.
+        and CUDA graphs.
     TypeError
         If scheduled sampling is set and the model's loss takes no ``sampling``, or there are several parts
         and it takes no ``part_of``.
@@ -145,8 +141,7 @@ class Update:
         if objective is not None:
             check_objective(model, options, objective)
         if communicator.size > 1:
-            name = None if objective is None else objective.config()["name"]
-            check_ranks(communicator.size, options.graphs, name)
+            check_ranks(communicator.size, options.graphs)
             _check_takes(model, "part_of", f"communicator has {communicator.size} ranks")
         self._model, self._options, self._objective = model, options, objective
         self.grads = model.params.zeros_like()
@@ -175,10 +170,8 @@ class Update:
         lengths : (N,) integers
             The number of tokens of each row.
         """
-        here, accumulate = self._communicator, self._options.accumulate
-        if self._objective is not None:  # which samples for the whole batch, before it is split
-            accumulate = 1
-        parts = balanced(lengths, here.size * accumulate)
+        here = self._communicator
+        parts = balanced(lengths, here.size * self._options.accumulate)
         first, end = (len(parts) * rank // here.size for rank in (here.rank, here.rank + 1))
         return {number: parts[number] for number in range(first, end)}
 
@@ -222,15 +215,37 @@ class Update:
         return batch._replace(padded=[model.prefetch_padded(part) for part in padded])
 
     def _rolled_out(self, batch: Prepared, rng: np.random.Generator) -> Prepared:
-        """The batch that the objective makes of one of the data, split into parts."""
+        """What the objective makes of the parts of a batch of the data."""
         assert self._objective is not None
-        (whole,) = batch.parts
-        arrays, options, examples, tokens, means = self._objective(self._model, whole.arrays, rng)
-        parts = [
-            Part(number, part[: len(arrays)], dict(zip(options, part[len(arrays) :], strict=True)))
-            for number, part in enumerate(parts_of((*arrays, *options.values()), self._options.accumulate))
+        rollouts = [
+            (part.number, self._objective(self._model, part.arrays, own))
+            for part, own in zip(batch.parts, self._generators(batch.parts, rng), strict=True)
         ]
-        return self._padded(Prepared(parts, examples, tokens, means=means))
+        return Prepared(
+            [Part(number, made.arrays, made.options) for number, made in rollouts],
+            sum(made.examples for _, made in rollouts),
+            sum(made.tokens for _, made in rollouts),
+            means=_mean((made.examples, made.means) for _, made in rollouts),
+        )
+
+    def _of_all_ranks(self, batch: Prepared) -> tuple[Prepared, bool]:
+        """A batch with the sizes and the means of all ranks', and whether each of them has rows."""
+        ranks = self._communicator.gather((batch.examples, batch.tokens, batch.means))
+        examples, tokens, _ = zip(*ranks, strict=True)
+        means = _mean((rows, means) for rows, _, means in ranks)
+        return batch._replace(examples=sum(examples), tokens=sum(tokens), means=means), all(examples)
+
+    def _averaged_over_sentences(self, batch: Prepared) -> Prepared:
+        """A batch of the objective, whose loss is a mean over sentences, for a model's mean over tokens."""
+        if getattr(self._model, "loss_average", "batch") != "token":
+            return batch
+        factor, parts = batch.tokens / batch.examples, []
+        for part in batch.parts:
+            options = dict(part.options)
+            if "sentence_weights" in options:
+                options["sentence_weights"] = options["sentence_weights"] * factor
+            parts.append(part._replace(options=options))
+        return batch._replace(parts=parts)
 
     def __call__(self, batch: Prepared, state: TrainingState) -> Prepared:
         """Update by a batch. Returns it, with its numbers of examples and tokens on all ranks.
@@ -249,11 +264,10 @@ class Update:
         try:
             if self._objective is not None:
                 batch = self._rolled_out(batch, state.rng)
-            sizes = self._communicator.gather((batch.examples, batch.tokens))
-            examples, tokens = (sum(of_ranks) for of_ranks in zip(*sizes, strict=True))
-            batch = batch._replace(examples=examples, tokens=tokens)
+            batch, all_have_rows = self._of_all_ranks(batch)
+            if self._objective is not None:
+                batch = self._padded(self._averaged_over_sentences(batch))
             if batch.padded is None:
-                all_have_rows = all(rows for rows, _ in sizes)
                 self._apply(*self._gradient(batch, state, all_have_rows), state)
             else:
                 self._in_a_graph(batch.padded, state)
@@ -325,8 +339,11 @@ class Update:
         if self._in_parts:
             options["part_of"] = (batch.examples, batch.tokens)
             self.grads.flat[...] = 0
-        losses = []
-        for part, rng in zip(batch.parts, self._generators(batch.parts, state), strict=True):
+        losses: list[tuple[Any, Terms]] = []
+        generators: Sequence[Any] = [None] * len(batch.parts)
+        if (noise := self._noise(state.rng)) is not None:
+            generators = self._generators(batch.parts, noise)
+        for part, rng in zip(batch.parts, generators, strict=True):
             self._sum.is_last_part = all_have_rows and part is batch.parts[-1]
             loss = self._model.loss(*part.arrays, rng=rng, **part.options, **options)[0]
             losses.append(self._with_terms(loss))
@@ -341,16 +358,13 @@ class Update:
         """Whether the loss is computed for parts of a batch."""
         return self._options.accumulate > 1 or self._communicator.size > 1
 
-    def _generators(
-        self, parts: Sequence[Part], state: TrainingState
-    ) -> Sequence[np.random.Generator | None]:
-        """The generators of dropout of some parts of a batch.
+    def _generators(self, parts: Sequence[Part], rng: np.random.Generator) -> Sequence[np.random.Generator]:
+        """The generators of some parts of a batch, from that of the run.
 
         The whole batch has the generator of the run. Each part has one of its own, which depends on that and
         on the number of the part, so that it does not matter which rank computes it.
         """
-        rng = self._noise(state.rng)
-        if rng is None or not self._in_parts:
+        if not self._in_parts:
             return [rng for _ in parts]
         seed = int(rng.integers(2**63))
         return [np.random.default_rng([seed, part.number]) for part in parts]
@@ -375,3 +389,13 @@ def _added(losses: Iterable[tuple[Any, Terms]]) -> tuple[Any, Terms]:
         for name, term in some.items():
             terms[name] = terms[name] + term if name in terms else term
     return total, terms
+
+
+def _mean(parts: Iterable[tuple[int, Mapping[str, float]]]) -> Mapping[str, float]:
+    """The means over a batch, from those over its parts with their numbers of examples."""
+    own = [(examples, means) for examples, means in parts if examples]
+    if len(own) == 1:
+        return own[0][1]
+    total = sum(examples for examples, _ in own)
+    names = dict.fromkeys(name for _, means in own for name in means)
+    return {name: sum(examples * means[name] for examples, means in own) / total for name in names}
