@@ -2,9 +2,9 @@
 
 Two ranks share a batch of 64 captions, at the sizes of the recipes ``flickr8k_lstm`` and
 ``flickr8k_soft_attention``. Beside them are one rank, and four ranks, which share the processors if there are
-fewer. The steps are those of the solver: computation, sum of the gradients, messages, Adam. The gradients of
-the output layer and of the decoder travel during the rest of the backward pass; the cases "all at the end"
-send them after it, and the difference is the part of the exchange that is hidden.
+fewer. The steps are those of the solver: computation, sum of the gradients, messages, Adam. Most gradients
+are sent during the backward pass; the cases "all at the end" send them after it, and the difference is the
+part of the exchange that is hidden.
 
 The model of a step of K ranks with n rows each, and P parameters:
 
@@ -13,10 +13,10 @@ The model of a step of K ranks with n rows each, and P parameters:
     G(K) = 3 g log2 K                                     three gathers of a few numbers, in a tree
     t(K, n) = T(n) + S(K) + G(K)
 
-The latency a and the time b of a number are those of a line through sums of several sizes on two ranks, and
-g is a gather there. So the network of the model is the memory of this machine: a real one has a larger a and
-b. Ranks that share a processor take turns, so four of them on two take 2 t. The picture is
-``benchmarks/distributed.png``.
+The model hides nothing of the exchange. The latency a and the time b of a number are those of a line through
+sums of several sizes on two ranks, and g is a gather there. So the network of the model is the memory of this
+machine: a real one has a larger a and b. Ranks that share a processor take turns, so four of them on two take
+2 t. The picture is ``benchmarks/distributed.png``.
 
 As root, Open MPI needs OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.
 """
@@ -213,7 +213,7 @@ def _rows(name: str, model: StepTimes, measured: Mapping[str, float], at_the_end
     found = [
         row("efficiency of 2 ranks", "", one / two / 2, "model", expected / 2),
         row("exchange of 2 ranks", "ms", model.exchange(2), "step", two),
-        row("step of 2 ranks, exchange hidden", "ms", two, "all at the end", at_the_end),
+        row("2 ranks, gradients sent early", "ms", two, "all at the end", at_the_end),
     ]
     found += [
         row(

@@ -33,7 +33,7 @@ class Parameters(MutableMapping[str, Array]):
     Attributes
     ----------
     on_complete : callable or None
-        What :meth:`complete` calls.
+        Called by :meth:`complete`, with the names.
 
     Raises
     ------
@@ -143,9 +143,9 @@ class Parameters(MutableMapping[str, Array]):
         return slice(start, start + size)
 
     def complete(self, names: Collection[str]) -> None:
-        """Say that nothing more is added to these gradients, so that they can be sent to other processes.
+        """Say that these gradients are complete: nothing reads or writes them until the step is over.
 
-        A model may call it in its backward pass, and need not.
+        A backward pass says so at most once of a name, and in the same order whatever the batch.
         """
         if self.on_complete is not None:
             self.on_complete(names)

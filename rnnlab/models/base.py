@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -21,6 +21,7 @@ from rnnlab.parameters import Parameters
 from rnnlab.types import Array, Shapes
 
 BatchSize = tuple[int, int]  # numbers of examples and of tokens
+Loss = TypeVar("Loss", bound=Callable[..., Any])
 
 # The constructors' argument ``regularisation``. Recipes and checkpoints store a table of its options.
 RegularisationOptions: TypeAlias = Annotated[
@@ -79,6 +80,16 @@ def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
         )
     check_options(model.__name__, model, options)
     return options
+
+
+def announces_gradients(loss: Loss) -> Loss:
+    """Mark a ``loss`` whose backward pass calls :meth:`Parameters.complete <rnnlab.Parameters.complete>`.
+
+    Several machines then exchange these gradients before the pass is over. The ``loss`` of a subclass, which
+    may add to a gradient afterwards, is not marked.
+    """
+    loss.announces_gradients = True  # type: ignore[attr-defined]
+    return loss
 
 
 class Model:

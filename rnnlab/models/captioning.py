@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from rnnlab import decoding
-from rnnlab.models.base import BatchSize, RegularisationOptions, ReviewerChoice, arguments_of
+from rnnlab.models.base import (
+    BatchSize,
+    RegularisationOptions,
+    ReviewerChoice,
+    announces_gradients,
+    arguments_of,
+)
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.input_gradients import CaptioningGradients
 from rnnlab.models.parts.captioning import (
@@ -235,6 +241,7 @@ class CaptioningRNN(EncoderDecoder):
 
     # ------------------------------------------------------------------ training
 
+    @announces_gradients
     def loss(
         self,
         features: Features,

@@ -12,6 +12,7 @@ A subclass chooses the parts and checks the inputs of its encoder.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -121,10 +122,17 @@ class EncoderDecoder(Inference):
         )
         self.discriminative, self.discriminator = discriminative, discriminator
         shapes: dict[str, tuple[int, ...]] = {}
+        owners: Counter[str] = Counter()
         parts = (encoder, reviewer, embedding, decoder, output, reconstructor, encoder_reconstructor)
         for part in (*parts, discriminator):
             if part is not None:
                 shapes |= part.shapes()
+                owners.update(part.shapes().keys())
+        # Those whose gradients are complete once these parts' are: a weight that parts share is not.
+        self._after_score, self._after_decoder, self._after_embedding = (
+            [name for part in done if part is not None for name in part.shapes() if owners[name] == 1]
+            for done in ((output, reconstructor), (decoder,), (embedding,))
+        )
         self._initialise(shapes, dtype, initialisation, scale=init_scale, rng=rng)
         self.to(device)
 
@@ -177,14 +185,15 @@ class EncoderDecoder(Inference):
         words, embedded = self.embedding.forward(params, forced.inputs, rng=rng, checked=forced.is_padded)
         decoded, cache = self.decoder.forward(params, words, source, forced.lengths, rng)
         loss, ddecoded, dscored = self._score(decoded, words, source, forced, scales, grads, rng)
-        _complete(grads, self.output, self.reconstructor)
+        grads.complete(self._after_score)
         del decoded  # so that the backward can reuse its memory
         dhidden = self._ops.empty(ddecoded.hidden.shape, self.dtype) if with_inputs else None
         dwords, dsource = self.decoder.backward(ddecoded, cache, grads, whole_dh=dhidden)
-        _complete(grads, self.decoder)
+        grads.complete(self._after_decoder)
         if dscored is not None:
             dwords += dscored
         dwords = self.embedding.backward(dwords, embedded, grads)
+        grads.complete(self._after_embedding)
         dthoughts: Sequence[Array | None] = [None] * len(thoughts)
         if self.discriminative:
             term, drepeated = check_discriminator(self).loss(
@@ -313,8 +322,3 @@ class EncoderDecoder(Inference):
             loss += self._weighted("reconstruction", term, scales.share)
             dhidden += dstates
         return loss, Decoded(dhidden, dcontexts, dweights, dfirst), dwords
-
-
-def _complete(grads: Parameters, *parts: Any) -> None:
-    """Say that the gradients of some parts of a model are complete."""
-    grads.complete([name for part in parts if part is not None for name in part.shapes()])

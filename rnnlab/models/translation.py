@@ -15,7 +15,13 @@ import numpy as np
 
 from rnnlab.errors import InputError
 from rnnlab.layers.checks import as_tokens
-from rnnlab.models.base import BatchSize, RegularisationOptions, ReviewerChoice, arguments_of
+from rnnlab.models.base import (
+    BatchSize,
+    RegularisationOptions,
+    ReviewerChoice,
+    announces_gradients,
+    arguments_of,
+)
 from rnnlab.models.encoder_decoder import EncoderDecoder
 from rnnlab.models.input_gradients import TranslationGradients
 from rnnlab.models.parts.discriminator import build_discriminator
@@ -220,6 +226,7 @@ class Seq2Seq(EncoderDecoder):
         words = f"{len(self.source_word_to_idx):,} to {len(self.word_to_idx):,} words"
         return f"Seq2Seq({options}; {words}, {self.params.flat.size:,} {self.dtype} parameters)"
 
+    @announces_gradients
     def loss(
         self,
         source: Array,

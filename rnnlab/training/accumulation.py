@@ -9,29 +9,7 @@ process with K A parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
-
-from rnnlab.errors import InputError
-
-Batch = tuple[Any, ...]
-
-
-def num_examples(batch: Batch) -> int:
-    """The number of examples in a batch, which is the length of each of its arrays.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, or there is no array.
-    """
-    lengths = {len(array) for array in _arrays(batch)}
-    if len(lengths) != 1:
-        found = ", ".join(map(str, sorted(lengths))) or "none"
-        raise InputError(f"the lengths of the arrays of a batch are {found}, expected one, of its examples")
-    return lengths.pop()
 
 
 def balanced(lengths: np.ndarray, count: int) -> list[slice]:
@@ -56,41 +34,3 @@ def balanced(lengths: np.ndarray, count: int) -> list[slice]:
     for part, end in enumerate(ends, 1):
         bounds.append(min(max(int(end), bounds[-1] + 1), N - (count - part)))
     return [slice(*each) for each in zip(bounds, [*bounds[1:], N], strict=True)]
-
-
-def parts_of(batch: Batch, count: int) -> list[Batch]:
-    """Split a batch into ``count`` parts of about equal size, in order; at most one part per example.
-
-    Parameters
-    ----------
-    batch : tuple
-        Arrays whose rows are examples, None, and tuples of these.
-    count : int
-        The number of parts.
-
-    Returns
-    -------
-    list of tuple
-        Each with the structure of the batch; its arrays are views.
-
-    Raises
-    ------
-    ValueError
-        As :func:`num_examples`.
-    """
-    rows_of_parts = balanced(np.ones(num_examples(batch), np.int64), count)
-    return [_rows(batch, rows) for rows in rows_of_parts]
-
-
-def _arrays(batch: Batch) -> Iterator[Any]:
-    for entry in batch:
-        if isinstance(entry, tuple):
-            yield from _arrays(entry)
-        elif entry is not None:
-            yield entry
-
-
-def _rows(entry: Any, rows: slice) -> Any:
-    if isinstance(entry, tuple):
-        return tuple(_rows(each, rows) for each in entry)
-    return None if entry is None else entry[rows]

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from hashlib import blake2b
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -39,6 +40,7 @@ TIMEOUT = 1800.0  # seconds that a rank waits for the others: scores of rank 0 b
 # The number of processes, as launchers tell it: Open MPI; MPICH, Intel MPI and srun --mpi=pmi2; srun.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 _SECONDS_OF_RANK_0 = 3.0  # to show an error that all ranks have
+_EXCHANGES = (__file__, str(Path(__file__).with_name("gradient_sum.py")))  # files
 
 
 class DriftError(RnnlabError, RuntimeError):
@@ -222,7 +224,7 @@ class MPICommunicator:
 
     def _end_waiting(self, wait: Wait) -> None:
         """Show in which exchange this rank waits, and end the job."""
-        caller = wait.caller(__file__)
+        caller = wait.caller(_EXCHANGES)
         self.begin_abort()
         print(
             f"rnnlab: rank {self.rank} of {self.size} has waited {self._watchdog.limit:g} s for the others "

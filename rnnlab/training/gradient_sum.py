@@ -10,7 +10,7 @@ from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.training.distributed import Communicator
 
-_SMALLEST = 1 << 16  # numbers; smaller pieces wait for the rest
+_SMALLEST = 1 << 16  # numbers; messages of fewer cost more than they hide
 
 
 class GradientSum:
@@ -20,34 +20,34 @@ class GradientSum:
     ----------
     communicator : Communicator
     grads : Parameters
-        The gradient of this rank. What its :meth:`~rnnlab.Parameters.complete` names is sent at once while
-        :attr:`is_last_part` is true.
+        The gradient of this rank.
 
     Attributes
     ----------
-    is_last_part : bool
-        Whether the backward pass that runs is the last one of this step, and every rank has one.
+    may_begin : bool
+        Whether to begin the sums of gradients as soon as they are complete: in the last backward pass of a
+        step, and if all ranks have one.
     """
 
     def __init__(self, communicator: Communicator, grads: Parameters) -> None:
         self._communicator, self._grads = communicator, grads
         self._begun: list[slice] = []
-        self.is_last_part = False
-        if communicator.size > 1:
-            grads.on_complete = self._begin
+        self.may_begin = False
+        grads.on_complete = self._begin
 
     def _begin(self, names: Collection[str]) -> None:
-        """Begin the sums of complete gradients, if it is worth while."""
+        """Begin the sums of complete gradients. Those on a GPU and small ones wait for the rest."""
         flat = self._grads.flat
-        if self.is_last_part and isinstance(flat, np.ndarray):
-            for piece in _merged(map(self._grads.place, names)):
-                if piece.stop - piece.start >= _SMALLEST:
-                    self._communicator.begin_sum(flat[piece])
-                    self._begun.append(piece)
+        if not self.may_begin or not isinstance(flat, np.ndarray):
+            return
+        for piece in _merged(map(self._grads.place, names)):
+            if piece.stop - piece.start >= _SMALLEST:
+                self._communicator.begin_sum(flat[piece])
+                self._begun.append(piece)
 
     def end(self) -> None:
         """Sum the rest, and wait for all sums."""
-        flat, self.is_last_part = self._grads.flat, False
+        flat, self.may_begin = self._grads.flat, False
         ops = ops_for(flat)
         on_host = ops.asnumpy(flat)  # NumPy's arrays are there already
         for piece in _between(self._begun, flat.size):

@@ -47,16 +47,17 @@ class Model(Protocol):
 
 
 class Rollout(NamedTuple):
-    """A batch, or a part of one, that an objective has made by the model itself.
+    """What an objective has made of a batch or a part of one, by the model itself.
 
-    Its ``sentence_weights`` are for a mean over sentences, whatever the model's ``loss_average``.
+    The loss is the mean over the sentences, weighted by ``sentence_weights``, also where the model's own
+    ``loss_average`` is "token".
     """
 
-    arrays: tuple[Any, ...]  # arguments of the model's loss, with as many rows as the batch of the data
-    options: Mapping[str, Array]  # keyword arguments of the loss, with as many rows
-    examples: int  # number of sentences, over which the loss is averaged
+    arrays: tuple[Any, ...]  # arguments of the model's loss
+    options: Mapping[str, Array]  # keyword arguments of the loss, ``sentence_weights`` among them
+    examples: int  # number of sentences
     tokens: int  # number of target tokens
-    means: Mapping[str, float]  # columns of the history, averaged over the iterations of an epoch
+    means: Mapping[str, float]  # columns of the history: means over sentences, the same names in each rollout
 
 
 class Objective(Protocol):
@@ -78,7 +79,10 @@ class Objective(Protocol):
         ...
 
     def __call__(self, model: Any, batch: tuple[Array, ...], rng: np.random.Generator) -> Rollout:
-        """From a batch of the data to the batch of the loss, by the model as it is at this iteration."""
+        """From rows of a batch of the data to those of the loss, by the model as it is at this iteration.
+
+        It is called once for each part of a batch (``accumulate``), and on each rank for its own parts.
+        """
         ...
 
 

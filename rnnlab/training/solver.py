@@ -6,7 +6,7 @@ for each epoch                                order.py, seeded and resumable
         norm, check, clipping                 gradient_monitor.py, clipping.py, nonfinite.py
         update rule times schedule            optim.py, schedules.py, weight_decay.py, frozen_parameters.py
         or all three as a CUDA graph          step_graphs.py
-        summed over several machines          distributed.py
+        summed over several machines          gradient_sum.py, distributed.py
     validation                                validation.py, monitor.py
     history, checkpoints, loss curve          checkpointing.py, run_directory.py, checkpoint.py
 at each of these                              callbacks
@@ -107,9 +107,9 @@ class Solver:
     accumulate : int
         Compute the gradient of a batch in this many parts, one after another, for a single update. The loss
         and the gradient are the same up to rounding, with the activations of one part in memory. Each part
-        is read by ``data.batch``, and draws dropout from a generator of its own, so that the masks differ
-        from those of the whole batch. More than 1 needs a ``model.loss`` that takes ``part_of``; a batch of
-        fewer examples has as many parts as examples.
+        is read by ``data.batch``, and draws dropout, and the samples of an objective, from a generator of its
+        own, so that these differ from those of the whole batch. More than 1 needs a ``model.loss`` that takes
+        ``part_of``; a batch of fewer examples has as many parts as examples.
     graphs : bool
         On a GPU, launch each step as a CUDA graph, captured at the second batch of a shape
         (:mod:`rnnlab.training.step_graphs`), which leaves the CPU next to idle. Sequences are padded to

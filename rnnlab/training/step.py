@@ -140,12 +140,15 @@ class Update:
             _check_takes(model, "part_of", f"accumulate is {options.accumulate}")
         if objective is not None:
             check_objective(model, options, objective)
+        check_ranks(communicator.size, options.graphs)
         if communicator.size > 1:
-            check_ranks(communicator.size, options.graphs)
             _check_takes(model, "part_of", f"communicator has {communicator.size} ranks")
         self._model, self._options, self._objective = model, options, objective
         self.grads = model.params.zeros_like()
-        self._sum = GradientSum(communicator, self.grads)
+        self._sum: GradientSum | None = None
+        if communicator.size > 1:
+            self._sum = GradientSum(communicator, self.grads)
+        self._announces = getattr(model.loss, "announces_gradients", False)
         self._monitor = gradient_monitor(model.params, options)
         self._graphs: StepGraphs | None = None
         self._graphs_of: tuple[Any, ...] = ()
@@ -221,6 +224,10 @@ class Update:
             (part.number, self._objective(self._model, part.arrays, own))
             for part, own in zip(batch.parts, self._generators(batch.parts, rng), strict=True)
         ]
+        if any("sentence_weights" not in made.options for _, made in rollouts):
+            raise InputError(
+                f"the objective {type(self._objective).__name__} returned options without sentence_weights"
+            )
         return Prepared(
             [Part(number, made.arrays, made.options) for number, made in rollouts],
             sum(made.examples for _, made in rollouts),
@@ -229,22 +236,20 @@ class Update:
         )
 
     def _of_all_ranks(self, batch: Prepared) -> tuple[Prepared, bool]:
-        """A batch with the sizes and the means of all ranks', and whether each of them has rows."""
+        """The batch with its sizes and means over all ranks, and whether every rank has rows."""
         ranks = self._communicator.gather((batch.examples, batch.tokens, batch.means))
         examples, tokens, _ = zip(*ranks, strict=True)
         means = _mean((rows, means) for rows, _, means in ranks)
         return batch._replace(examples=sum(examples), tokens=sum(tokens), means=means), all(examples)
 
     def _averaged_over_sentences(self, batch: Prepared) -> Prepared:
-        """A batch of the objective, whose loss is a mean over sentences, for a model's mean over tokens."""
+        """Scale the weights of sentences so that a model that divides by tokens computes a mean over them."""
         if getattr(self._model, "loss_average", "batch") != "token":
             return batch
         factor, parts = batch.tokens / batch.examples, []
         for part in batch.parts:
-            options = dict(part.options)
-            if "sentence_weights" in options:
-                options["sentence_weights"] = options["sentence_weights"] * factor
-            parts.append(part._replace(options=options))
+            weights = {"sentence_weights": part.options["sentence_weights"] * factor}
+            parts.append(part._replace(options={**part.options, **weights}))
         return batch._replace(parts=parts)
 
     def __call__(self, batch: Prepared, state: TrainingState) -> Prepared:
@@ -327,7 +332,7 @@ class Update:
             f"iteration {state.iteration + 1}: out of memory: {error}; parameters, gradients and the update "
             f"rule's state are {slots * flat.nbytes / 1e6:,.0f} MB, and the batch has {batch.examples} "
             f"examples and {batch.tokens} tokens, in {self._options.accumulate} parts: a smaller batch_size "
-            "needs less, and a larger accumulate makes the same gradient in more parts"
+            "needs less, and a larger accumulate computes the gradient in more parts"
             + ("; graphs take memory of their own, which graphs=False saves" * self._options.graphs)
         )
 
@@ -340,15 +345,15 @@ class Update:
             options["part_of"] = (batch.examples, batch.tokens)
             self.grads.flat[...] = 0
         losses: list[tuple[Any, Terms]] = []
-        generators: Sequence[Any] = [None] * len(batch.parts)
-        if (noise := self._noise(state.rng)) is not None:
-            generators = self._generators(batch.parts, noise)
+        noise = self._noise(state.rng)
+        generators = [None] * len(batch.parts) if noise is None else self._generators(batch.parts, noise)
         for part, rng in zip(batch.parts, generators, strict=True):
-            self._sum.is_last_part = all_have_rows and part is batch.parts[-1]
+            if self._sum is not None:
+                self._sum.may_begin = self._announces and all_have_rows and part is batch.parts[-1]
             loss = self._model.loss(*part.arrays, rng=rng, **part.options, **options)[0]
             losses.append(self._with_terms(loss))
         own = _added(losses)
-        if self._communicator.size == 1:
+        if self._sum is None:
             return own
         self._sum.end()
         return _added(self._communicator.gather(_as_floats(*own)))
@@ -393,9 +398,9 @@ def _added(losses: Iterable[tuple[Any, Terms]]) -> tuple[Any, Terms]:
 
 def _mean(parts: Iterable[tuple[int, Mapping[str, float]]]) -> Mapping[str, float]:
     """The means over a batch, from those over its parts with their numbers of examples."""
-    own = [(examples, means) for examples, means in parts if examples]
-    if len(own) == 1:
-        return own[0][1]
-    total = sum(examples for examples, _ in own)
-    names = dict.fromkeys(name for _, means in own for name in means)
-    return {name: sum(examples * means[name] for examples, means in own) / total for name in names}
+    parts = [(examples, means) for examples, means in parts if examples]
+    if len(parts) == 1:
+        return parts[0][1]
+    total = sum(examples for examples, _ in parts)
+    names = parts[0][1] if parts else ()
+    return {name: sum(examples * means[name] for examples, means in parts) / total for name in names}

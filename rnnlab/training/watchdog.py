@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from itertools import dropwhile
 from pathlib import Path
@@ -29,11 +29,11 @@ class Wait:
     def __init__(self, exchange: str) -> None:
         self.exchange, self._thread = exchange, threading.get_ident()
 
-    def caller(self, file: str) -> str:
-        """The function that called one of a file to exchange something, with its own file and line."""
+    def caller(self, files: Collection[str]) -> str:
+        """The function that called one of some files to exchange something, with its own file and line."""
         frames = reversed(traceback.extract_stack(sys._current_frames()[self._thread]))
-        own = dropwhile(lambda frame: frame.filename != file, frames)
-        caller = next((frame for frame in own if frame.filename != file), None)
+        own = dropwhile(lambda frame: frame.filename not in files, frames)
+        caller = next((frame for frame in own if frame.filename not in files), None)
         if caller is None:
             return "a function that has just gone on"
         return f"{caller.name} ({Path(caller.filename).name}, line {caller.lineno})"

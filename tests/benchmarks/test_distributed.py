@@ -57,7 +57,7 @@ def test_the_rows_and_the_picture(results, tmp_path):
     efficiency = rows["captioning: efficiency of 2 ranks"]
     assert efficiency.ours == pytest.approx(TRUE.step(1, 64) / TRUE.step(2, 32) / 2)
     assert efficiency.ratio == pytest.approx(1)
-    assert rows["attention: step of 2 ranks, exchange hidden"].ratio == pytest.approx(1)
+    assert rows["attention: 2 ranks, gradients sent early"].ratio == pytest.approx(1)
     for ranks in ("1 rank", "2 ranks", "4 ranks"):
         assert rows[f"attention: {ranks}, 64 rows in all"].ratio == pytest.approx(1)
     assert rows["attention: model, 1,000 ranks of 64 rows"].ours == pytest.approx(TRUE.step(1000, 64))

@@ -1,8 +1,8 @@
 """Faults of long runs: kills at random moments, damaged files, and memory that must not grow.
 
 ``python -m tests.faults`` does all of it at full length, in an hour and a half on one core, and prints the
-tables. ``--only files`` makes one of them. ``--report`` also writes them into
-docs/reliability.md. ``--share 0.01`` does a hundredth.
+tables. ``--only files steps`` makes these. ``--report`` also writes them into docs/reliability.md.
+``--share 0.01`` does a hundredth.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _KILLS, _RANK_KILLS, _FILES, _STEPS = 1_000, 50, 100_000, 100_000
 _PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 
 
-def kills(tables: dict[str, dict[str, Any]], folder: Path, share: float) -> Iterator[str]:
+def kills(recipe_tables: dict[str, dict[str, Any]], folder: Path, share: float) -> Iterator[str]:
     """A row for each recipe, and one for two ranks."""
     yield from head("recipe", "kills", "runs", "before a checkpoint", "other bits", "failed")
-    works = [(recipe, table, Child, _KILLS / len(tables)) for recipe, table in tables.items()]
-    recipe, table = next(iter(tables.items()))
+    works = [(recipe, table, Child, _KILLS / len(recipe_tables)) for recipe, table in recipe_tables.items()]
+    recipe, table = next(iter(recipe_tables.items()))
     if lacks_mpi:
         print("no row for two ranks: it needs the extra mpi and an MPI library", file=sys.stderr)
     else:
@@ -93,8 +93,8 @@ def shared(count: float, share: float) -> int:
 
 TABLES = {
     "kills": kills,
-    "files": lambda tables, *rest: damaged_files(next(iter(tables.values())), *rest),
-    "steps": lambda tables, *rest: steps(next(iter(tables.values())), *rest),
+    "files": lambda recipe_tables, *rest: damaged_files(next(iter(recipe_tables.values())), *rest),
+    "steps": lambda recipe_tables, *rest: steps(next(iter(recipe_tables.values())), *rest),
 }
 
 
@@ -120,10 +120,10 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        tables = recipes(folder)
+        recipe_tables = recipes(folder)
         for name in options.only:
             lines = []
-            for line in TABLES[name](tables, folder, options.share):
+            for line in TABLES[name](recipe_tables, folder, options.share):
                 print(line, flush=True)
                 lines.append(line)
             print()

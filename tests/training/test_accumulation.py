@@ -8,36 +8,15 @@ import pytest
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.recipes.recipe import load_config
 from rnnlab.training import load_checkpoint
-from rnnlab.training.accumulation import balanced, num_examples, parts_of
+from rnnlab.training.accumulation import balanced
 from rnnlab.training.solver import Solver
+
+from .parts import parts_of
 
 WORDS = {word: index for index, word in enumerate(["<NULL>", "<START>", "<END>", "a", "b", "c", "d"])}
 N, L, D, G, W, H = 11, 3, 4, 5, 3, 4
 
 # ------------------------------------------------------------------ parts
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 100])
-def test_parts_are_the_batch_in_order(count):
-    x, regions, vectors = np.arange(14).reshape(7, 2), np.zeros((7, 3, 2)), np.arange(7)
-    parts = parts_of((x, (regions, (vectors, None)), None), count)
-    sizes = [num_examples(part) for part in parts]
-    assert len(parts) == min(count, 7)
-    assert max(sizes) - min(sizes) <= 1
-    np.testing.assert_array_equal(np.concatenate([part[0] for part in parts]), x)
-    np.testing.assert_array_equal(np.concatenate([part[1][1][0] for part in parts]), vectors)
-    for part in parts:
-        assert np.shares_memory(part[1][0], regions)
-        assert part[1][1][1] is None
-        assert part[2] is None
-
-
-@pytest.mark.parametrize(
-    ("batch", "found"), [((np.zeros(3), (np.zeros(2), None)), "2, 3"), ((None, ()), "none")]
-)
-def test_arrays_without_one_length(batch, found):
-    with pytest.raises(ValueError, match=f"the lengths of the arrays of a batch are {found}, expected one"):
-        parts_of(batch, 2)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +122,7 @@ def tokens_of(batch):
 
 
 def accumulated(model, batch, count, rng=None):
-    grads, part_of = model.params.zeros_like(), (num_examples(batch), tokens_of(batch))
+    grads, part_of = model.params.zeros_like(), (len(batch[1]), tokens_of(batch))
     parts = parts_of(batch, count)
     return sum(model.loss(*part, rng=rng, grads=grads, part_of=part_of)[0] for part in parts), grads
 

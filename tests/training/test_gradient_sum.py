@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnlab.models import Seq2Seq
+from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.models.parts.output import LinearOutput
 from rnnlab.parameters import Parameters
 from rnnlab.training import gradient_sum
 from rnnlab.training.gradient_sum import GradientSum
 
 from .ranks import on_ranks
 from .test_distributed import (
+    WORDS,
     arnet,
     assert_same,
     attentive,
@@ -58,7 +60,9 @@ def test_what_a_model_calls_complete_is_complete(make):
     grads.on_complete = remember
     rng = np.random.default_rng(3)
     model.loss(*data.batch("train", np.arange(6)), grads=grads, rng=rng)
-    assert ("W_vocab" in found) == (make is not classifier)
+    parts = (getattr(model, name, None) for name in ("output", "reconstructor", "decoder", "embedding"))
+    names = [name for part in parts if part is not None for name in part.shapes()]
+    assert set(found) == (set() if make is classifier else set(names))
     for name, complete in found.items():
         np.testing.assert_array_equal(complete, grads[name])
         assert complete.any(), name
@@ -86,6 +90,35 @@ def test_ranks_without_rows_begin_no_sum_early(monkeypatch):
     assert_same(solvers[0], trained(arnet, batch_size=2, accumulate=3))
 
 
+def test_a_loss_that_adds_to_the_gradient_afterwards(monkeypatch):
+    """The penalty of a user's own model reaches the sum."""
+
+    class Penalised(CaptioningRNN):
+        def loss(self, *batch, **options):
+            loss, grads = super().loss(*batch, **options)
+            grads["W_vocab"] += 0.1 * self.params["W_vocab"] / 3
+            return loss, grads
+
+    def make():
+        _, data, _ = attentive()
+        return Penalised(WORDS, 4, 3, 4, attention="additive", dtype=np.float64, rng=2), data, {}
+
+    monkeypatch.setattr(gradient_sum, "_SMALLEST", 1)
+    solvers = on_ranks(3, lambda communicator: trained(make, communicator, num_epochs=1, batch_size=19))
+    assert_same(solvers[0], trained(make, num_epochs=1, batch_size=19, accumulate=3))
+
+
+def test_a_weight_that_parts_share_is_not_called_complete(monkeypatch):
+    shapes = LinearOutput.shapes
+    monkeypatch.setattr(LinearOutput, "shapes", lambda self: shapes(self) | {"W_embed": (len(WORDS), 3)})
+    model, data, _ = attentive()
+    names, grads = [], model.params.zeros_like()
+    grads.on_complete = names.extend
+    model.loss(*data.batch("train", np.arange(6)), grads=grads)
+    assert "W_vocab" in names
+    assert "W_embed" not in names
+
+
 class Noting:
     """A communicator of two ranks with the same gradient, which notes what is sent."""
 
@@ -109,7 +142,7 @@ def test_each_number_is_summed_once(sizes, data):
     noting = Noting()
     total = GradientSum(noting, grads)
     for _ in range(2):
-        total.is_last_part = data.draw(st.booleans())
+        total.may_begin = data.draw(st.booleans())
         order = data.draw(st.permutations(list(grads)))
         cuts = sorted(data.draw(st.sets(st.integers(0, len(order)))))
         with pytest.MonkeyPatch.context() as patch:
@@ -126,7 +159,7 @@ def test_each_number_is_summed_once(sizes, data):
 def test_small_pieces_wait_for_the_rest():
     grads, noting = Parameters({"a": (10,), "W": (gradient_sum._SMALLEST,), "b": (10,)}), Noting()
     total = GradientSum(noting, grads)
-    total.is_last_part = True
+    total.may_begin = True
     grads.complete(["a"])
     grads.complete(["W"])
     assert noting.sent == [gradient_sum._SMALLEST]

@@ -11,6 +11,7 @@ from scipy import stats
 from rnnlab.decoding import Hypothesis, greedy
 from rnnlab.models import CaptioningRNN, Seq2Seq
 from rnnlab.training import NonFiniteError, SelfCritical, Solver, load_checkpoint, self_critical
+from rnnlab.training.protocols import Rollout
 
 from .test_resume import Killed, assert_same_run
 
@@ -77,7 +78,12 @@ def hypothesis_of(sentence):
 
 def loss_of(objective, model, batch, rng):
     rollout = objective(model, batch, rng)
-    return model.loss(*rollout.arrays, **rollout.options)
+    tokens = rollout.tokens if model.loss_average == "token" else rollout.examples
+    options = {
+        **rollout.options,
+        "sentence_weights": rollout.options["sentence_weights"] * tokens / rollout.examples,
+    }
+    return model.loss(*rollout.arrays, **options)
 
 
 def test_probabilities_sum_to_one():
@@ -321,21 +327,60 @@ def test_a_run_resumes_with_its_own_objective_only(tmp_path):
             Solver.resume(tmp_path, captioner(), Images(), objective=objective, num_epochs=5)
 
 
-def test_parts_make_the_update_of_the_whole():
-    models = []
-    for accumulate in (1, 4):
-        model = captioner(loss_average="token")
-        solver_of(model, accumulate=accumulate, num_epochs=2).train()
-        models.append(model.params.flat)
-    np.testing.assert_allclose(models[1], models[0], rtol=1e-9)
+class Fixed:
+    """An objective that draws nothing: two sentences of 1 to 3 words for each image, always the same."""
+
+    dropout = False
+
+    def config(self):
+        return {"name": "fixed"}
+
+    def check(self, model):
+        pass
+
+    def __call__(self, model, batch, rng):
+        features, images = batch
+        lengths = 1 + np.column_stack([images, images + 1]) % 3
+        tokens = np.full((*lengths.shape, 4), START)
+        tokens[..., 1:] = np.where(np.arange(3) < lengths[..., None], 3 + images[:, None, None] % 2, 0)
+        weights = np.cos(images[:, None] + [0.0, 1.0])
+        options = {"sentence_weights": weights, "sentence_lengths": lengths}
+        means = {"weight": weights.mean()}
+        return Rollout((features, tokens), options, lengths.size, int(lengths.sum()), means)
+
+
+@pytest.mark.parametrize("average", ["batch", "token"])
+def test_parts_make_the_update_of_the_whole(average):
+    """Also where the parts have different numbers of sentences and tokens."""
+    solvers = []
+    for accumulate in (1, 3):
+        solver = solver_of(captioner(loss_average=average), objective=Fixed(), accumulate=accumulate)
+        solver.train()
+        solvers.append(solver)
+    one, other = solvers
+    np.testing.assert_allclose(other.model.params.flat, one.model.params.flat, rtol=1e-9)
+    for row, expected in zip(other.history, one.history, strict=True):
+        for name in ("train_loss", "train_loss_per_token", "weight"):
+            assert row[name] == pytest.approx(expected[name], rel=1e-9), name
+
+
+def test_an_objective_without_weights_of_sentences():
+    class Unweighted(Fixed):
+        def __call__(self, model, batch, rng):
+            return super().__call__(model, batch, rng)._replace(options={})
+
+    with pytest.raises(
+        ValueError, match="the objective Unweighted returned options without sentence_weights"
+    ):
+        solver_of(captioner(), objective=Unweighted()).train()
 
 
 @pytest.mark.parametrize("options", [{}, {"attention": "additive", "global_dim": 4}])
 def test_the_same_training_on_a_device(options, device):
     on_cpu, on_device, in_graphs = (captioner(**options) for _ in range(3))
     solvers = [
-        solver_of(on_cpu, Images(**options)),
-        solver_of(on_device, Images(**options), device="gpu"),
+        solver_of(on_cpu, Images(**options), accumulate=2),
+        solver_of(on_device, Images(**options), device="gpu", accumulate=2),
         solver_of(in_graphs, Images(**options), device="gpu", graphs=True, accumulate=2),
     ]
     for solver in solvers:

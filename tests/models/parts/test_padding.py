@@ -9,8 +9,8 @@ from rnnlab.gradcheck.model_cases import model_cases
 from rnnlab.models import Seq2Seq
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import gpu_training, ops_for
-from rnnlab.training.accumulation import parts_of
 
+from ...training.parts import parts_of
 from ..toys import batch, build
 
 CASES = {name: case for name, *case in model_cases(np.random.default_rng(0))}

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from rnnlab.training import Callback, SelfCritical, Solver, load_checkpoint
-from rnnlab.training.accumulation import parts_of
 from rnnlab.training.callbacks.callback import EVENTS
 from rnnlab.training.nonfinite import NonFiniteError
 
@@ -163,7 +162,6 @@ def test_one_step_for_all_parts_of_an_accumulated_batch(make_model, data):
             grads.flat[...] = found.flat * share + (0 if part_of is None else grads.flat)
             return loss * share, grads
 
-    assert len(parts_of(data.batch("train", np.arange(20)), 3)) == 3
     whole = gradients(InParts(), data)
     parts = gradients(InParts(), data, accumulate=3)
     assert len(whole) == len(parts) == 6
