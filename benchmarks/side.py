@@ -1,7 +1,8 @@
 """A side's own process, ``python -m benchmarks.side SUITE SIDE CASE DEVICE``; ``turns`` starts it.
 
-It prepares, runs the work a few times, says "ready", and then, whenever it reads a line, measures the work
-again and answers with the number. It imports almost nothing, because a suite may time imports.
+It prepares, runs the work a few times, says "ready", and then, whenever it reads "go", measures the work
+again and answers with the number. It ends at "end", since mpirun does not always pass on the end of its input.
+It imports almost nothing, because a suite may time imports.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def main(name: str, side: str, case: str, device: str) -> None:
     for _ in range(0 if getattr(suite, "FRESH", False) else getattr(suite, "WARM_UP", 3)):
         work()
     print("ready", flush=True)
-    for _ in sys.stdin:
+    for line in sys.stdin:
+        if line == "end\n":
+            break
         print(measure(work), flush=True)
 
 

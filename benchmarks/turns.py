@@ -103,7 +103,7 @@ def _started(commands: dict[str, list[str]]) -> Iterator[dict[str, subprocess.Po
         yield processes
     finally:
         for process in processes.values():
-            process.communicate()
+            process.communicate("end\n")
 
 
 def _launcher(name: str, side: str) -> list[str]:
