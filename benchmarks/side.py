@@ -1,8 +1,8 @@
 """A side's own process, ``python -m benchmarks.side SUITE SIDE CASE DEVICE``; ``turns`` starts it.
 
 It prepares, runs the work a few times, says "ready", and then, whenever it reads "go", measures the work
-again and answers with the number. It ends at "end", since mpirun does not always pass on the end of its input.
-It imports almost nothing, because a suite may time imports.
+again and answers with the number. It ends at "end", since mpirun does not always pass on the end of the
+input. It imports almost nothing, because a suite may time imports.
 """
 
 from __future__ import annotations
