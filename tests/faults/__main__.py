@@ -1,6 +1,6 @@
 """Faults of long runs: kills at random moments, damaged files, and memory that must not grow.
 
-``python -m tests.faults`` does all of it at full length, in an hour and a half on one core, and prints the
+``python -m tests.faults`` does all of it at full length, in half an hour on one core, and prints the
 tables. ``--only files steps`` makes these. ``--report`` also writes them into docs/reliability.md.
 ``--share 0.01`` does a hundredth.
 """
