@@ -1,7 +1,7 @@
 """Parameters: named arrays that are views of one contiguous buffer.
 
 Because a model's parameters (and its gradients) are one flat array, clipping is one norm, an optimiser step
-is one pass, an all-reduce is one call and a checkpoint is one data set with an index.
+is one pass, a sum over machines needs few messages and a checkpoint is one data set with an index.
 """
 
 from __future__ import annotations

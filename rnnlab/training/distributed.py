@@ -328,15 +328,14 @@ def device_of_rank(communicator: Communicator, device: str) -> str:
     return f"gpu:{communicator.local_rank % max(num_gpus(), 1)}"
 
 
-def share_of_rank_0(communicator: Communicator, array: Any) -> None:
-    """:meth:`Communicator.share` of an array on any device. That of a GPU travels through the host."""
-    if communicator.size == 1:
-        return
+@contextmanager
+def on_host(array: Any) -> Iterator[np.ndarray]:
+    """A context with an array in the memory of the host, which is copied back to its device at the end."""
     ops = ops_for(array)
-    on_host = ops.asnumpy(array)  # NumPy's arrays are there already
-    communicator.share(on_host)
-    if on_host is not array:
-        array[...] = ops.asarray(on_host)
+    found = ops.asnumpy(array)  # NumPy's arrays are there already
+    yield found
+    if found is not array:
+        array[...] = ops.asarray(found)
 
 
 def check_same(communicator: Communicator, params: Parameters, when: str) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
-from rnnlab.training.distributed import Communicator
+from rnnlab.training.distributed import Communicator, on_host
 
 _SMALLEST = 1 << 16  # numbers; messages of fewer cost more than they hide
 
@@ -47,15 +46,12 @@ class GradientSum:
 
     def end(self) -> None:
         """Sum the rest, and wait for all sums."""
-        flat, self.may_begin = self._grads.flat, False
-        ops = ops_for(flat)
-        on_host = ops.asnumpy(flat)  # NumPy's arrays are there already
-        for piece in _between(self._begun, flat.size):
-            self._communicator.begin_sum(on_host[piece])
-        self._communicator.end_sums()
+        self.may_begin = False
+        with on_host(self._grads.flat) as flat:
+            for piece in _between(self._begun, flat.size):
+                self._communicator.begin_sum(flat[piece])
+            self._communicator.end_sums()
         self._begun.clear()
-        if on_host is not flat:
-            flat[...] = ops.asarray(on_host)
 
 
 def _merged(places: Iterable[slice]) -> Iterator[slice]:

@@ -35,7 +35,7 @@ from rnnlab.training.distributed import (
     communicator_of,
     device_of_rank,
     of_rank_0,
-    share_of_rank_0,
+    on_host,
 )
 from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.interrupt import Interrupt, Interrupted
@@ -537,7 +537,8 @@ class Solver:
         self._storage.show(at_the_end=True)
         if not self.interrupted and self.options.restore_best and self.monitor.best_epoch is not None:
             self._storage.restore_best()
-            share_of_rank_0(self._communicator, self.model.params.flat)
+            with on_host(self.model.params.flat) as flat:
+                self._communicator.share(flat)
 
     def _save(self) -> None:
         """Write the checkpoint to resume from."""

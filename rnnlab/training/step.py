@@ -145,9 +145,7 @@ class Update:
             _check_takes(model, "part_of", f"communicator has {communicator.size} ranks")
         self._model, self._options, self._objective = model, options, objective
         self.grads = model.params.zeros_like()
-        self._sum: GradientSum | None = None
-        if communicator.size > 1:
-            self._sum = GradientSum(communicator, self.grads)
+        self._sum = GradientSum(communicator, self.grads) if communicator.size > 1 else None
         self._announces = getattr(model.loss, "announces_gradients", False)
         self._monitor = gradient_monitor(model.params, options)
         self._graphs: StepGraphs | None = None
@@ -397,10 +395,22 @@ def _added(losses: Iterable[tuple[Any, Terms]]) -> tuple[Any, Terms]:
 
 
 def _mean(parts: Iterable[tuple[int, Mapping[str, float]]]) -> Mapping[str, float]:
-    """The means over a batch, from those over its parts with their numbers of examples."""
+    """The means over a batch, from those over its parts with their numbers of examples.
+
+    Raises
+    ------
+    ValueError
+        If the parts have means of different names.
+    """
     parts = [(examples, means) for examples, means in parts if examples]
     if len(parts) == 1:
         return parts[0][1]
     total = sum(examples for examples, _ in parts)
-    names = parts[0][1] if parts else ()
+    names = parts[0][1] if parts else {}
+    for _, means in parts:
+        if means.keys() != names.keys():
+            raise InputError(
+                f"the objective returned means {sorted(means)} for one part of a batch and {sorted(names)} "
+                "for another, expected the same names"
+            )
     return {name: sum(examples * means[name] for examples, means in parts) / total for name in names}

@@ -364,6 +364,17 @@ def test_parts_make_the_update_of_the_whole(average):
             assert row[name] == pytest.approx(expected[name], rel=1e-9), name
 
 
+def test_an_objective_whose_means_differ_in_name():
+    class Moody(Fixed):
+        def __call__(self, model, batch, rng):
+            return super().__call__(model, batch, rng)._replace(means={f"mean{batch[1][0]}": 1.0})
+
+    with pytest.raises(
+        ValueError, match=r"the objective returned means \['mean\d+'\] for one part of a batch"
+    ):
+        solver_of(captioner(), objective=Moody(), accumulate=3).train()
+
+
 def test_an_objective_without_weights_of_sentences():
     class Unweighted(Fixed):
         def __call__(self, model, batch, rng):
