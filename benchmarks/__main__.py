@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks import gpu, table
+from benchmarks import compare, gpu, table
 from benchmarks.gpu import Plan
 from benchmarks.table import Row
 from benchmarks.turns import Result, measure, use_threads
@@ -70,6 +70,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of each side (all processors)")
     parser.add_argument("--json", metavar="FILE", help="write the table and all measurements")
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
+    parser.add_argument(
+        "--compare", metavar="OLD.json", help="at the end, what has changed since --json wrote this file"
+    )
     options = parser.parse_args(arguments)
     for name in options.names:
         if name not in SUITES:
@@ -80,6 +83,10 @@ def main(arguments: list[str] | None = None) -> int:
         if getattr(options, name) < 1:
             parser.error(f"--{name} is {getattr(options, name)}, expected at least 1")
 
+    try:
+        before = None if options.compare is None else compare.read(options.compare)
+    except ValueError as error:
+        parser.error(f"--compare: {error}")
     use_threads(options.threads)
     if options.device == "gpu" and (lacking := gpu.lacking()):
         print(f"python -m benchmarks: {lacking}", file=sys.stderr)
@@ -95,15 +102,16 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         print(table.head(name, markdown=options.markdown), flush=True)
         results += _run(name, suite, options, rows)
+    report = {
+        "about": about,
+        "rows": [row.as_dict() for row in rows],
+        "results": [result._asdict() for result in results],
+    }
     if options.json:
-        report = {
-            "about": about,
-            "rows": [row.as_dict() for row in rows],
-            "results": [result._asdict() for result in results],
-        }
         Path(options.json).write_text(json.dumps(report, indent=1) + "\n")
-    missed = sum(row.met is False for row in rows)
-    print(f"\n{sum(row.target is not None for row in rows)} targets, {missed} missed")
+    print(table.summary(rows, markdown=options.markdown))
+    if before is not None:
+        print(compare.changes(before, report, markdown=options.markdown))
     return 0
 
 

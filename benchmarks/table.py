@@ -60,19 +60,35 @@ COLUMNS = ("case", OURS, "beside", "ratio", "target", "met")
 _WIDTHS = (52, 12, 28, 8, 18, 4)
 
 
-def line(cells: Iterable[str], *, markdown: bool) -> str:
+def line(cells: Iterable[str], *, markdown: bool, widths: Sequence[int] = _WIDTHS) -> str:
     """A line of the table."""
     if markdown:
         return f"| {' | '.join(cells)} |"
-    return "".join(cell.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=True)).rstrip()
+    return "".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def head(suite: str, *, markdown: bool) -> str:
-    """What stands above the rows of a suite."""
+def head(
+    title: str, *, markdown: bool, columns: Sequence[str] = COLUMNS, widths: Sequence[int] = _WIDTHS
+) -> str:
+    """What stands above the rows of a suite, or of another table, whose first column has its title."""
     if markdown:
-        rule = "|---" * len(COLUMNS) + "|"
-        return f"\n### {suite}\n\n{line(COLUMNS, markdown=True)}\n{rule}"
-    return "\n" + line((suite, *COLUMNS[1:]), markdown=False)
+        rule = "|---" * len(columns) + "|"
+        return f"\n### {title}\n\n{line(columns, markdown=True)}\n{rule}"
+    return "\n" + line((title, *columns[1:]), markdown=False, widths=widths)
+
+
+def summary(rows: Sequence[Row], *, markdown: bool) -> str:
+    """All rows that have a target, in one table, and how many of them miss it."""
+    columns, widths = ("work", "beside", "ratio", "target", "met"), (68, 20, 8, 18, 4)
+    aimed = [row for row in rows if row.met is not None]
+    lines = [head("summary", markdown=markdown, columns=columns, widths=widths)] if aimed else []
+    for row in aimed:
+        _, ours, _, ratio, target, met = row.cells()
+        reached = ours if isinstance(row.target, AtMost) else ratio
+        cells = (f"{row.suite}: {row.case}", row.rival, reached, target, met)
+        lines.append(line(cells, markdown=markdown, widths=widths))
+    missed = sum(not row.met for row in aimed)
+    return "\n".join([*lines, f"\n{len(aimed)} targets, {missed} missed"])
 
 
 def rows(result: Result, targets: Mapping[str, float | None]) -> list[Row]:

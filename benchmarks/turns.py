@@ -29,6 +29,7 @@ import importlib
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import median
@@ -45,6 +46,7 @@ class Result(NamedTuple):
     case: str
     unit: str
     measured: dict[str, float]  # over the rounds, by side: the minimum, on a GPU the median
+    rounds: dict[str, list[float]]  # what that is the minimum or median of
 
     def best(self, name: str) -> tuple[str, float]:
         """The side whose number is the least among those whose names start with this word, and the number."""
@@ -66,13 +68,14 @@ def measure(name: str, case: str, sides: Sequence[str], *, rounds: int, device: 
     take_turns = _fresh_turns if getattr(suite, "FRESH", False) else _turns
     times = take_turns({side: [name, side, case, device] for side in sides}, rounds)
     typical = median if device == "gpu" else min
-    measured = {side: typical([time[side] for time in times]) for side in sides}
-    return Result(name, case, getattr(suite, "UNIT", "ms"), measured)
+    by_side = {side: [time[side] for time in times] for side in sides}
+    measured = {side: typical(values) for side, values in by_side.items()}
+    return Result(name, case, getattr(suite, "UNIT", "ms"), measured, by_side)
 
 
 def _turns(commands: dict[str, list[str]], rounds: int) -> list[dict[str, float]]:
     with _started(commands) as processes:
-        return [{side: _turn(process) for side, process in processes.items()} for _ in range(rounds)]
+        return [{side: process.turn() for side, process in processes.items()} for _ in range(rounds)]
 
 
 def _fresh_turns(commands: dict[str, list[str]], rounds: int) -> list[dict[str, float]]:
@@ -81,44 +84,60 @@ def _fresh_turns(commands: dict[str, list[str]], rounds: int) -> list[dict[str, 
         times.append({})
         for side, command in commands.items():
             with _started({side: command}) as processes:
-                times[-1][side] = _turn(processes[side])
+                times[-1][side] = processes[side].turn()
     return times[1:]  # the first may have read files from the disk, and compiled
 
 
 @contextmanager
-def _started(commands: dict[str, list[str]]) -> Iterator[dict[str, subprocess.Popen[str]]]:
+def _started(commands: dict[str, list[str]]) -> Iterator[dict[str, Process]]:
     """The processes, when all of them are ready."""
-    processes = {
-        side: subprocess.Popen(
-            [*_launcher(*command[:2]), sys.executable, "-m", "benchmarks.side", *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for side, command in commands.items()
-    }
+    processes = {side: Process(command) for side, command in commands.items()}
     try:
         for process in processes.values():
-            _answer(process)
+            process.answer()
         yield processes
     finally:
         for process in processes.values():
-            process.communicate("end\n")
+            process.end()
+
+
+class Process:
+    """A side's own process. What it writes to standard error is shown if it ends early, and else dropped."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._command = [*_launcher(*command[:2]), sys.executable, "-m", "benchmarks.side", *command]
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - a pipe would have to be read
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
+        )
+
+    def turn(self) -> float:
+        """Let the side measure once."""
+        self._process.stdin.write("go\n")  # type: ignore[union-attr]
+        self._process.stdin.flush()  # type: ignore[union-attr]
+        return float(self.answer())
+
+    def answer(self) -> str:
+        """The next line that it writes.
+
+        Raises
+        ------
+        RuntimeError
+            If there is none.
+        """
+        line = self._process.stdout.readline()  # type: ignore[union-attr]
+        if not line:
+            self._process.wait()
+            self._errors.seek(0)
+            raise RuntimeError(f"{' '.join(self._command)} ended early:\n{self._errors.read()}")
+        return line
+
+    def end(self) -> None:
+        """Let it end, and wait for that."""
+        self._process.communicate("end\n")
+        self._errors.close()
 
 
 def _launcher(name: str, side: str) -> list[str]:
     suite = importlib.import_module(f"benchmarks.{name}")
     return suite.launcher(side) if hasattr(suite, "launcher") else []
-
-
-def _turn(process: subprocess.Popen[str]) -> float:
-    process.stdin.write("go\n")  # type: ignore[union-attr]
-    process.stdin.flush()  # type: ignore[union-attr]
-    return float(_answer(process))
-
-
-def _answer(process: subprocess.Popen[str]) -> str:
-    line = process.stdout.readline()  # type: ignore[union-attr]
-    if not line:
-        raise RuntimeError(f"{' '.join(map(str, process.args))} ended early")  # type: ignore[arg-type]
-    return line

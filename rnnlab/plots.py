@@ -28,6 +28,7 @@ _LABELS = {
     "val_accuracy": "validation accuracy",
 }
 _BLUE, _ORANGE, _GREY, _INK = "#2a6f97", "#d1603d", "#9aa5ad", "#2b2d33"
+_BINS = 1000  # of a long line, more than a picture has columns for it
 _COLORS = (_BLUE, _ORANGE, "#5b8c5a", "#8a5a9e", "#b08d3c")  # of several models
 
 
@@ -407,8 +408,18 @@ def _draw_losses(axes: Axes, places: Array, losses: Array, label: str | None = N
     if few:
         axes.plot(places, losses, color=_BLUE, linewidth=0.8, marker=".", label=label)
     else:
-        axes.plot(places, losses, color=_BLUE, linewidth=0.8, alpha=0.3)
-        axes.plot(places, _smooth(losses), color=_BLUE, linewidth=1.8, label=label)
+        some = np.linspace(0, losses.size - 1, min(losses.size, 2 * _BINS)).round().astype(int)
+        axes.plot(*_extremes(places, losses), color=_BLUE, linewidth=0.8, alpha=0.3)
+        axes.plot(places[some], _smooth(losses)[some], color=_BLUE, linewidth=1.8, label=label)
+
+
+def _extremes(places: Array, values: Array) -> tuple[Array, Array]:
+    """The least and the largest of every few neighbours: as a picture, the same line with fewer points."""
+    if values.size <= 2 * _BINS:
+        return places, values
+    first = np.arange(_BINS) * values.size // _BINS
+    least, largest = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
+    return np.repeat(places[first], 2), np.stack([least, largest], axis=1).ravel()
 
 
 def _draw_metric(axes: Axes, values: Mapping[int, float], label: str | None = None) -> None:

@@ -33,6 +33,20 @@ def test_few_losses_are_not_smoothed(count):
     assert len(line.get_ydata()) == count
 
 
+def test_a_long_line_has_fewer_points_and_the_same_extremes():
+    losses = np.random.default_rng(0).standard_normal(100_003)
+    losses[[0, 70_000, -1]] = -9.0, 12.0, 11.0
+    (axes,) = plots.loss_curve(losses).axes
+    raw, smooth = axes.lines
+    assert len(raw.get_ydata()) == len(smooth.get_ydata()) == 2000
+    assert (raw.get_ydata().min(), raw.get_ydata().max()) == (-9.0, 12.0)
+    peak = raw.get_xdata()[raw.get_ydata().argmax()]
+    assert abs(peak - 70_001) <= 101
+    assert raw.get_ydata()[-1] == 11.0
+    assert (smooth.get_xdata()[0], smooth.get_xdata()[-1]) == (1, 100_003)
+    assert (np.diff(raw.get_xdata()) >= 0).all()
+
+
 @pytest.fixture
 def history():
     """Three epochs of 100 iterations with 10, 10 and 8 tokens in an example."""

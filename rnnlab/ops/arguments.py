@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -30,6 +31,7 @@ from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.types import Array
 
 __all__ = ["PRIMITIVES", "Argument", "Declaration", "checked"]
+_form = operator.attrgetter("shape", "dtype")
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _ARGUMENT = re.compile(r"(\w+)(!?) \(([^)]*)\)(?: (-1|0)\.\.(\w+))?( float64)?(?: = (\w+))?")
 _AXIS = re.compile(r"(\d*)(\w+)")
@@ -76,7 +78,6 @@ class Declaration:
     def __init__(self, text: str) -> None:
         self.arguments = tuple(map(_parse, text.split("; ")))
         numbered = tuple(enumerate(self.arguments))
-        self._floats = tuple(k for k, argument in numbered if not argument.size and not argument.wide)
         self._written = tuple(k for k, argument in numbered if argument.written)
         self._pairs = tuple(
             (i, j, a.may_be == b.name or b.may_be == a.name)
@@ -87,7 +88,7 @@ class Declaration:
         self._indices = tuple(
             (k, argument.lowest, *self.place(argument.size)) for k, argument in numbered if argument.size
         )
-        self._fitting: set[tuple[Any, ...]] = set()  # shapes of past calls
+        self._fitting: set[tuple[Any, ...]] = set()  # shapes and dtypes of past calls
 
     def place(self, letter: str) -> tuple[int, int]:
         """The number of an array and the axis whose size a letter is."""
@@ -129,14 +130,12 @@ class Declaration:
             All of the declaration, in its order.
         """
         try:
-            shapes = tuple([array.shape for array in arrays])
+            forms = tuple(map(_form, arrays))
             owners = [id(array if array.base is None else array.base) for array in arrays]
-            dtype = arrays[self._floats[0]].dtype
-            dtypes = all([arrays[k].dtype is dtype for k in self._floats])
             writeable = all([arrays[k].flags.writeable for k in self._written])
         except AttributeError:
             return False
-        if shapes not in self._fitting or not dtypes or not writeable or dtype not in _FLOATS:
+        if not writeable or forms not in self._fitting:
             return False
         if len(set(owners)) < len(owners):
             for i, j, may_be in self._pairs:
@@ -146,17 +145,15 @@ class Declaration:
                     return False
         for k, lowest, place, axis in self._indices:
             array = arrays[k]
-            if array.dtype.kind not in "iu":
-                return False
-            if array.size and not (array.max() < shapes[place][axis] and (lowest or array.min() >= 0)):
+            if array.size and not (array.max() < arrays[place].shape[axis] and (lowest or array.min() >= 0)):
                 return False
         return True
 
     def remember(self, arrays: tuple[Any, ...]) -> None:
-        """Note that the shapes of these arrays fit, for :meth:`fits`."""
+        """Note that the shapes and dtypes of these arrays fit, for :meth:`fits`."""
         if len(self._fitting) >= 4096:
             self._fitting.clear()
-        self._fitting.add(tuple([array.shape for array in arrays]))
+        self._fitting.add(tuple(map(_form, arrays)))
 
     def _check_dtypes(self, function: str, present: list[Argument], arrays: Mapping[str, Any]) -> None:
         first = None
@@ -213,10 +210,11 @@ def checked(function: _Function) -> _Function:
     positions = {key: place for place, key in enumerate(signature.parameters)}
     places = [positions[argument.name] for argument in declaration.arguments]
     count = max(places) + 1
+    arrays_of = operator.itemgetter(*places) if len(places) > 1 else lambda arguments: (arguments[places[0]],)
 
     @functools.wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
-        arrays = tuple([arguments[place] for place in places]) if len(arguments) >= count else ()
+        arrays = arrays_of(arguments) if len(arguments) >= count else ()
         if not arrays or not declaration.fits(arrays):
             declaration.check(name, signature.bind(*arguments, **options).arguments)
             if arrays and all(isinstance(array, np.ndarray) for array in arrays):

@@ -31,7 +31,7 @@ def results(monkeypatch, tmp_path):
     monkeypatch.setattr(distributed, "num_parameters", lambda name: TRUE.parameters)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     return [
-        Result("distributed", case, "ms", {side: time_of(side, work) for side in SIDES})
+        Result("distributed", case, "ms", {side: time_of(side, work) for side in SIDES}, {})
         for case, work in CASES.items()
     ]
 

@@ -190,7 +190,8 @@ def test_the_command_measures_the_cases_for_a_gpu(monkeypatch, capsys):
 
     def measure(name, case, sides, *, rounds, device):
         measured.append((name, case, device))
-        return turns.Result(name, case, "ms", {side: 2.0 if side == "rnnlab" else 5.0 for side in sides})
+        rounds = {side: [2.0 if side == "rnnlab" else 5.0] for side in sides}
+        return turns.Result(name, case, "ms", {side: values[0] for side, values in rounds.items()}, rounds)
 
     monkeypatch.setattr(turns, "THREADS", ())
     monkeypatch.setattr(gpu, "lacking", lambda: "")

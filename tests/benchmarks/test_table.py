@@ -11,7 +11,8 @@ from benchmarks import scaling, table
 from benchmarks.table import AtMost, Row
 from benchmarks.turns import Result
 
-RESULT = Result("lstm", "N=1", "ms", {"rnnlab": 10.0, "torch": 13.0, "torch packed": 12.0, "sgemm": 8.0})
+MEASURED = {"rnnlab": 10.0, "torch": 13.0, "torch packed": 12.0, "sgemm": 8.0}
+RESULT = Result("lstm", "N=1", "ms", MEASURED, {side: [value] for side, value in MEASURED.items()})
 
 
 @pytest.mark.parametrize("name", command.SUITES)
@@ -82,6 +83,17 @@ def test_means():
     assert (first.met, second.met) == (False, True)
 
 
+def test_the_summary_has_the_rows_with_targets():
+    rows = [*table.rows(RESULT, {"torch": 1.3, "sgemm": None}), *table.rows(RESULT, {"sgemm": AtMost(11)})]
+    assert table.summary(rows, markdown=True).splitlines()[-4:] == [
+        "| lstm: N=1 | torch packed | 1.20 | 1.30 | NO |",
+        "| lstm: N=1 | sgemm | 10.0 ms | at most 11.0 ms | yes |",
+        "",
+        "2 targets, 1 missed",
+    ]
+    assert table.summary([], markdown=False).strip() == "0 targets, 0 missed"
+
+
 def test_a_line_in_markdown():
     (row,) = table.rows(RESULT, {"torch": 1.2})
     assert (
@@ -95,7 +107,8 @@ def test_slopes(tmp_path, monkeypatch):
     results = []
     for case in scaling.CASES:
         size = float(case.partition("=")[2])
-        results.append(Result("scaling", case, "ms", {"rnnlab": 1e-3 * size**1.2, "torch": 1e-3 * size**1.1}))
+        measured = {"rnnlab": 1e-3 * size**1.2, "torch": 1e-3 * size**1.1}
+        results.append(Result("scaling", case, "ms", measured, {}))
     rows = scaling.conclude(results)
     assert [row.case for row in rows] == [f"slope over {axis}" for axis in "NTHV"]
     assert [row.ours for row in rows] == pytest.approx([1.2] * 4)

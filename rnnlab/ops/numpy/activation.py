@@ -8,12 +8,11 @@ from rnnlab.types import Array
 
 
 def sigmoid(x: Array, out: Array | None = None) -> Array:
-    # Written as a tanh: it cannot overflow, and NumPy's tanh is vectorised.
-    out = np.multiply(x, 0.5, out=out)
-    np.tanh(out, out=out)
-    out *= 0.5
-    out += 0.5
-    return out
+    out = np.negative(x, out=out)
+    with np.errstate(over="ignore", under="ignore"):  # 1 / (1 + inf) is 0, as it should be
+        np.exp(out, out=out)
+    out += 1
+    return np.reciprocal(out, out=out)
 
 
 def tanh(x: Array, out: Array | None = None) -> Array:

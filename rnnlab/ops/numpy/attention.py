@@ -15,7 +15,10 @@ from rnnlab.types import Array
 def additive_attention_forward(
     query: Array, keys: Array, v: Array, memory: Array, slots: Array, weights: Array, context: Array
 ) -> None:
-    _attend(_hidden(query, keys, slots) @ v, memory, slots, weights, context)
+    missing = _missing(slots)
+    hidden = _hidden(query, keys, slots, missing)
+    scores = (hidden.reshape(-1, len(v)) @ v).reshape(slots.shape)
+    _attend(scores, memory, slots, missing, weights, context)
 
 
 @checked
@@ -32,23 +35,25 @@ def additive_attention_backward(
     dkeys: Array,
     dv: Array,
 ) -> None:
-    _scores_gradient(dcontext, memory, slots, weights, dscores)
-    hidden = _hidden(query, keys, slots)
+    missing = _missing(slots)
+    _scores_gradient(dcontext, memory, slots, missing, weights, dscores)
+    hidden = _hidden(query, keys, slots, missing)
     dv += np.matmul(dscores[:, None], hidden)[:, 0]
     np.multiply(hidden, hidden, out=hidden)
     np.subtract(1, hidden, out=hidden)
     hidden *= v
     hidden *= dscores[:, :, None]
-    dquery += hidden.sum(axis=1)
-    _add_at(dkeys, slots, hidden)
+    dquery += np.matmul(np.ones((1, slots.shape[1]), v.dtype), hidden)[:, 0]  # a sum, as a product
+    _add_at(dkeys, slots, missing, hidden)
 
 
 @checked
 def dot_attention_forward(
     query: Array, keys: Array, memory: Array, slots: Array, weights: Array, context: Array
 ) -> None:
-    scores = np.matmul(_rows_at(keys, slots), query[:, :, None])[:, :, 0]
-    _attend(scores, memory, slots, weights, context)
+    missing = _missing(slots)
+    scores = np.matmul(_rows_at(keys, slots, missing), query[:, :, None])[:, :, 0]
+    _attend(scores, memory, slots, missing, weights, context)
 
 
 @checked
@@ -63,61 +68,75 @@ def dot_attention_backward(
     dquery: Array,
     dkeys: Array,
 ) -> None:
-    _scores_gradient(dcontext, memory, slots, weights, dscores)
-    dquery += np.matmul(dscores[:, None], _rows_at(keys, slots))[:, 0]
-    _add_at(dkeys, slots, dscores[:, :, None] * query[:, None])
+    missing = _missing(slots)
+    _scores_gradient(dcontext, memory, slots, missing, weights, dscores)
+    dquery += np.matmul(dscores[:, None], _rows_at(keys, slots, missing))[:, 0]
+    _add_at(dkeys, slots, missing, dscores[:, :, None] * query[:, None])
 
 
 @checked
 def attention_memory_gradient(dcontext: Array, weights: Array, slots: Array, dmemory: Array) -> None:
-    _add_at(dmemory, slots, weights[:, :, None] * dcontext[:, None])
+    _add_at(dmemory, slots, _missing(slots), weights[:, :, None] * dcontext[:, None])
 
 
-def _hidden(query: Array, keys: Array, slots: Array) -> Array:
+def _missing(slots: Array) -> Array | None:
+    """Which slots name no row, (n, L); None if all do."""
+    missing = slots < 0
+    return missing if missing.any() else None
+
+
+def _hidden(query: Array, keys: Array, slots: Array, missing: Array | None) -> Array:
     """tanh(query + key), (n, L, A)."""
-    hidden = _rows_at(keys, slots)
+    hidden = _rows_at(keys, slots, missing)
     hidden += query[:, None]
     return np.tanh(hidden, out=hidden)
 
 
-def _attend(scores: Array, memory: Array, slots: Array, weights: Array, context: Array) -> None:
+def _attend(
+    scores: Array, memory: Array, slots: Array, missing: Array | None, weights: Array, context: Array
+) -> None:
     """Write the softmax of the scores over the existing slots, and the memory's sum by these weights."""
-    missing = slots < 0
-    empty = missing.all(axis=1, keepdims=True)
-    scores[missing] = -np.inf
-    scores -= np.where(empty, 0, scores.max(axis=1, keepdims=True, initial=-np.inf))
-    np.exp(scores, out=scores)
-    scores[missing] = 0
-    np.divide(scores, scores.sum(axis=1, keepdims=True) + empty, out=weights)
-    weights[missing] = 0  # also where a score is NaN
-    np.matmul(weights[:, None], _rows_at(memory, slots), out=context[:, None])
+    if missing is None:
+        scores -= scores.max(axis=1, keepdims=True, initial=-np.inf)
+        np.exp(scores, out=scores)
+        np.divide(scores, scores.sum(axis=1, keepdims=True), out=weights)
+    else:
+        empty = missing.all(axis=1, keepdims=True)
+        scores[missing] = -np.inf
+        scores -= np.where(empty, 0, scores.max(axis=1, keepdims=True))
+        np.exp(scores, out=scores)
+        np.divide(scores, scores.sum(axis=1, keepdims=True) + empty, out=weights)
+        weights[missing] = 0  # also where a score is NaN
+    np.matmul(weights[:, None], _rows_at(memory, slots, missing), out=context[:, None])
 
 
-def _scores_gradient(dcontext: Array, memory: Array, slots: Array, weights: Array, dscores: Array) -> None:
+def _scores_gradient(
+    dcontext: Array, memory: Array, slots: Array, missing: Array | None, weights: Array, dscores: Array
+) -> None:
     """Turn the gradient of the weights, in ``dscores``, and of the context into that of the scores."""
-    missing = slots < 0
-    dscores[missing] = 0
-    dscores += np.matmul(_rows_at(memory, slots), dcontext[:, :, None])[:, :, 0]
+    if missing is not None:
+        dscores[missing] = 0
+    dscores += np.matmul(_rows_at(memory, slots, missing), dcontext[:, :, None])[:, :, 0]
     dscores *= weights
     dscores -= weights * dscores.sum(axis=1, keepdims=True)
-    dscores[missing] = 0
+    if missing is not None:
+        dscores[missing] = 0
 
 
-def _rows_at(rows: Array, slots: Array) -> Array:
+def _rows_at(rows: Array, slots: Array, missing: Array | None) -> Array:
     """The rows listed in ``slots``, (n, L, columns), zero where the slot is -1."""
-    missing = slots < 0
     if not rows.shape[0]:
         return np.zeros((*slots.shape, rows.shape[1]), rows.dtype)
-    out = rows[slots]
-    if missing.any():
+    out = rows.take(slots, axis=0, mode="clip")
+    if missing is not None:
         out[missing] = 0
     return out
 
 
-def _add_at(rows: Array, slots: Array, values: Array) -> None:
+def _add_at(rows: Array, slots: Array, missing: Array | None, values: Array) -> None:
     """Add values (n, L, columns) to the rows listed in ``slots``, each of which occurs once."""
-    real = slots >= 0
-    if real.all():
+    if missing is None:
         rows[slots] += values
     else:
+        real = ~missing
         rows[slots[real]] += values[real]
