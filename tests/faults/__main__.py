@@ -66,7 +66,9 @@ def steps(table: dict[str, Any], folder: Path, share: float) -> Iterator[str]:
     """Three rows: soon after the beginning, in the middle, and at the end."""
     yield from head("steps", "MB", "open files", "threads")
     with redirect_stdout(io.StringIO()):
-        seen = soak(table, folder, max(40, shared(_STEPS, share)))
+        seen = soak(table, folder, wanted := max(40, shared(_STEPS, share)))
+    if seen[-1].steps < 0.9 * wanted:
+        raise SystemExit(f"stopped after {seen[-1].steps:,} of {wanted:,} steps")
     for used in (seen[5], seen[len(seen) // 2], seen[-1]):
         yield row(f"{used.steps:,}", f"{used.megabytes:.0f}", used.files, used.threads)
 

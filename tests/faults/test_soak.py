@@ -25,4 +25,4 @@ def test_hundreds_of_steps(tmp_path):
 
 @pytest.mark.slow
 def test_a_hundred_thousand_steps(tmp_path):
-    check(tmp_path, 100_000, megabytes=40)
+    check(tmp_path, 100_000, megabytes=20)

@@ -57,9 +57,9 @@ def copy_line(context, like, source, target):
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
         vector, itemsize = _vector(context.get_value_type(signature.args[0].dtype))
-        sources, targets = (_registers(b, vector, address) for address in arguments[1:])
+        sources, targets = (_registers(b, address) for address in arguments[1:])
         for source, target in zip(sources, targets, strict=True):
-            b.store(b.load(source, align=itemsize), target, align=itemsize)
+            b.store(b.load(source, align=itemsize, typ=vector), target, align=itemsize)
         return context.get_dummy_value()
 
     return types.void(like, types.uintp, types.uintp), generate
@@ -75,9 +75,9 @@ def transpose_square(context, like, source, source_step, target, target_step):
         lanes = range(vector.count)
 
         def line(address: Any, step: Any, index: int) -> Any:
-            return b.inttoptr(b.add(address, b.mul(step, _int64(index))), vector.as_pointer())
+            return _pointer(b, b.add(address, b.mul(step, _int64(index))))
 
-        lines = [b.load(line(source, source_step, index), align=itemsize) for index in lanes]
+        lines = [b.load(line(source, source_step, index), align=itemsize, typ=vector) for index in lanes]
         part = vector.count // 2
         while part:
             low = [lane if not lane & part else vector.count + lane - part for lane in lanes]
@@ -107,13 +107,13 @@ def _add_up(
 
     def tile_at(address: Any, step: Any) -> list[Any]:
         starts = (b.add(address, b.mul(step, _int64(row))) for row in range(count))
-        return [place for start in starts for place in _registers(b, vector, start)]
+        return [place for start in starts for place in _registers(b, start)]
 
     entry = b.block
     given, loop, end = (b.append_basic_block(name) for name in ("given", "loop", "end"))
     b.cbranch(b.icmp_unsigned("==", first, _int64(0)), loop, given)
     b.position_at_end(given)
-    starts = [b.load(place, align=itemsize) for place in tile_at(first, first_step)]
+    starts = [b.load(place, align=itemsize, typ=vector) for place in tile_at(first, first_step)]
     b.branch(loop)
 
     b.position_at_end(loop)
@@ -125,10 +125,10 @@ def _add_up(
         total.add_incoming(ir.Constant(vector, None), entry)
         total.add_incoming(start, given)
     line = b.add(w, b.mul(k, _int64(REGISTERS * VECTOR)))
-    weights = [b.load(place, align=itemsize) for place in _registers(b, vector, line)]
+    weights = [b.load(place, align=itemsize, typ=vector) for place in _registers(b, line)]
     added = []
     for row, address in enumerate(rows):
-        number = b.load(b.inttoptr(b.add(address, b.mul(k, _int64(itemsize))), real.as_pointer()))
+        number = b.load(_pointer(b, b.add(address, b.mul(k, _int64(itemsize)))), typ=real)
         number = b.insert_element(ir.Constant(vector, ir.Undefined), number, _int32(0))
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
         everywhere = b.shuffle_vector(number, ir.Constant(vector, ir.Undefined), zeros)
@@ -154,10 +154,14 @@ def _vector(real: Any) -> tuple[Any, int]:
     return ir.VectorType(real, VECTOR // itemsize), itemsize
 
 
-def _registers(b: ir.IRBuilder, vector: Any, address: Any) -> list[Any]:
+def _registers(b: ir.IRBuilder, address: Any) -> list[Any]:
     """Where the registers of a line lie."""
-    places = (b.add(address, _int64(register * VECTOR)) for register in range(REGISTERS))
-    return [b.inttoptr(place, vector.as_pointer()) for place in places]
+    return [_pointer(b, b.add(address, _int64(register * VECTOR))) for register in range(REGISTERS)]
+
+
+def _pointer(b: ir.IRBuilder, address: Any) -> Any:
+    """An address as a pointer, which has no type of its own: what loads from it says which."""
+    return b.inttoptr(address, ir.PointerType())
 
 
 def _multiply_add(module: ir.Module, vector: Any) -> Any:

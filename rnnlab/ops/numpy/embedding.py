@@ -11,11 +11,11 @@ from rnnlab.types import Array
 
 @checked
 def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
-    # A product with a sparse matrix of ones: np.add.at is many times slower.
+    # A product with a sparse matrix of ones, a row for each word that occurs: np.add.at is many times slower.
     M = tokens.shape[0]
     if M:
-        one_hot = sparse.csr_array(
-            (np.ones(M, dout.dtype), (tokens, np.arange(M))), shape=(int(tokens.max()) + 1, M)
-        )
-        rows = one_hot @ dout
-        dW[: rows.shape[0]] += rows
+        order = tokens.argsort(kind="stable")
+        ordered = tokens[order]
+        first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        ones = sparse.csr_array((np.ones(M, dout.dtype), order, np.append(first, M)), shape=(first.size, M))
+        dW[ordered[first]] += ones @ dout
