@@ -51,6 +51,7 @@ __all__ = [
     "ops_for",
     "ops_on",
     "release_memory",
+    "unchecked",
     "warm_up",
 ]
 
@@ -79,6 +80,20 @@ def ops_for(*arrays: Any) -> Primitives:
         raise InputTypeError("expected arrays of one library, got NumPy and CuPy arrays together")
     kinds = sorted({f"{type(array).__module__}.{type(array).__name__}" for array in arrays})
     raise InputTypeError(f"expected NumPy or CuPy arrays, got {', '.join(kinds)}")
+
+
+def unchecked(ops: Primitives) -> Primitives:
+    """The primitives without checks of their arguments, for steps on arrays that a layer has checked or made.
+
+    In a loop over small arrays NumPy's primitives would spend a tenth of the time on checks. Compiled kernels
+    check in compiled code, and always.
+    """
+    return _unchecked_numpy() if ops is numpy_ops else ops
+
+
+@functools.cache
+def _unchecked_numpy() -> Primitives:
+    return cast(Primitives, importlib.import_module("rnnlab.ops.numpy.unchecked").primitives())
 
 
 def ops_on(device: str) -> Primitives:

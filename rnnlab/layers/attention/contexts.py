@@ -26,7 +26,7 @@ from rnnlab.layers.checks import check_gradient, check_shapes, ops_of
 from rnnlab.layers.parameters import select_params
 from rnnlab.layers.recurrent.cell import Cell
 from rnnlab.layers.recurrent.packing import Packing
-from rnnlab.ops import ops_for
+from rnnlab.ops import ops_for, unchecked
 from rnnlab.options import AttentionScore
 from rnnlab.types import Array, State
 
@@ -118,7 +118,7 @@ class Context:
     """One attention and the weight of its context, prepacked for many steps."""
 
     def __init__(self, name: str, attends: Attends, params: Params, like: Array) -> None:
-        self._ops, self._score, self._grows = ops_for(like), attends.score, name == "target"
+        self._ops, self._score, self._grows = unchecked(ops_for(like)), attends.score, name == "target"
         self._params = {own: params[f"{name}_{own}"] for own in SCORES[attends.score]}
         self._selector: Selector | None = None
         if name == "source" and attends.selector:
@@ -239,7 +239,7 @@ class ContextBackward:
         packing: Packing,
         grads: Params,
     ) -> None:
-        ops = self._ops = ops_for(W)
+        ops = self._ops = unchecked(ops_for(W))
         self._name, self._attention, self._grads = name, attention, grads
         self._own = {own: grads[f"{name}_{own}"] for own in attention.params}
         self._to_context = ops.prepacked(W.T)
@@ -276,7 +276,7 @@ class ContextBackward:
     def add_gradients(self, rows: slice, h: Array, da: Array) -> None:
         """Add the gradients of the weights of contexts and queries, for the queries h of some rows."""
         context = self._attention.workspace.context[rows]
-        self._ops.matmul_add(context.T, da, self._grads[WEIGHTS[self._name]])
+        ops_for(da).matmul_add(context.T, da, self._grads[WEIGHTS[self._name]])
         self._backward.add_query_gradient(rows, h, self._own)
         if self._attention.selector is not None:
             dw, db = self._grads["selector_w"], self._grads["selector_b"]

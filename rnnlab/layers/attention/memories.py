@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rnnlab.layers.attention.scores import SourceRows
-from rnnlab.ops import ops_for
+from rnnlab.ops import ops_for, unchecked
 from rnnlab.types import Array
 
 
@@ -47,7 +47,7 @@ def attend(
         Written.
     gates : (N, G)
     """
-    ops, Wm, N, (J, A) = ops_for(h), params["Wm"], len(h), params["v"].shape
+    ops, Wm, N, (J, A) = unchecked(ops_for(h)), params["Wm"], len(h), params["v"].shape
     projected, queries = ops.empty((N, J * A), h.dtype), ops.empty((J, N, A), h.dtype)
     ops.matmul_into(h, params["Wq"], projected)
     queries[...] = projected.reshape(N, J, A).swapaxes(0, 1)
@@ -90,27 +90,28 @@ def attend_backward(
     """
     memories, all_keys, weights, queries, contexts = cache
     ops, (J, N, A), Wm = ops_for(da), queries.shape, params["Wm"]
+    of_step = unchecked(ops)  # for all but the parameters' gradients
     dcontexts, dprojected = ops.empty(contexts.shape, da.dtype), ops.empty((N, J * A), da.dtype)
-    ops.matmul_into(da, params["Wz"].T, dcontexts)
+    of_step.matmul_into(da, params["Wz"].T, dcontexts)
     ops.matmul_add(contexts.T, da, grads["Wz"])
     dqueries, dv = (ops.zeros(queries.shape, da.dtype) for _ in range(2))
     for j, (memory, part) in enumerate(zip(memories, _parts(memories), strict=True)):
         rows, slots, drow = memory.rows, memory.slots, drows[j]
         dcontext, dkeys = ops.empty((N, rows.shape[1]), da.dtype), ops.zeros(all_keys[j].shape, da.dtype)
         dcontext[...] = dcontexts[:, part]
-        ops.additive_attention_backward(
+        of_step.additive_attention_backward(
             dcontext, queries[j], all_keys[j], params["v"][j], rows, slots, weights[j],
             ops.zeros(slots.shape, da.dtype), dqueries[j], dkeys, dv[j],
         )  # fmt: skip
         ops.matmul_add(rows.T, dkeys, grads["Wm"][part])
         ops.add_column_sums(dkeys, grads["bm"][j])
         if drow is not None:
-            ops.matmul_add(dkeys, Wm[part].T, drow)
-            ops.attention_memory_gradient(dcontext, weights[j], slots, drow)
+            of_step.matmul_add(dkeys, Wm[part].T, drow)
+            of_step.attention_memory_gradient(dcontext, weights[j], slots, drow)
     grads["v"][...] += dv.sum(axis=1)
     dprojected.reshape(N, J, A)[...] = dqueries.swapaxes(0, 1)
     ops.matmul_add(h.T, dprojected, grads["Wq"])
-    ops.matmul_add(dprojected, params["Wq"].T, dh)
+    of_step.matmul_add(dprojected, params["Wq"].T, dh)
 
 
 def _parts(memories: Sequence[SourceRows]) -> Iterator[slice]:

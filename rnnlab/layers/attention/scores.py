@@ -21,7 +21,7 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import as_mask
-from rnnlab.ops import ops_for
+from rnnlab.ops import ops_for, unchecked
 from rnnlab.options import AttentionScore
 from rnnlab.types import Array
 
@@ -105,7 +105,7 @@ class Attention:
         reused: bool,
         like: Array,
     ) -> None:
-        self._ops = ops_for(like)
+        self._ops = unchecked(ops_for(like))
         self._selector = selector
         self._v = params["v"] if score == "additive" else None
         if self._v is not None:
@@ -138,7 +138,7 @@ class AttentionBackward:
     """
 
     def __init__(self, cache: AttentionCache, *, reused: bool) -> None:
-        ops = self._ops = ops_for(cache.memory)
+        ops = self._ops = unchecked(ops_for(cache.memory))
         self._cache = cache
         workspace, dtype = cache.workspace, cache.memory.dtype
         self.dkeys = ops.zeros(cache.keys.shape, dtype)
@@ -178,7 +178,7 @@ class AttentionBackward:
     def add_query_gradient(self, rows: slice, h: Array, grads: dict[str, Array]) -> None:
         """Add the gradient of Wq, for the queries h of some rows of the workspace."""
         if self._cache.workspace.query is not None:
-            self._ops.matmul_add(h.T, self.dquery[rows], grads["Wq"])
+            ops_for(h).matmul_add(h.T, self.dquery[rows], grads["Wq"])
 
     def add_selector_gradients(self, rows: slice, h: Array, dw: Array, db: Array) -> None:
         """Add the selector's gradients, for the queries h of some rows of the workspace."""
@@ -197,7 +197,7 @@ class Keys:
     def __init__(
         self, score: AttentionScore, params: Mapping[str, Array], *, reused: bool, like: Array
     ) -> None:
-        self._ops, self._score = ops_for(like), score
+        self._ops, self._score = unchecked(ops_for(like)), score
         self._pack = self._ops.prepacked if reused else _unchanged
         self._b = params.get("b")
         self._w = {"additive": params.get("Wm"), "dot": None, "bilinear": params.get("W")}[score]
@@ -236,11 +236,12 @@ class Keys:
 
     def add_gradients(self, memory: Array, dkeys: Array, grads: dict[str, Array]) -> None:
         """Add the gradients of Wm and b, or of W."""
+        ops = ops_for(memory)
         if self._score == "additive":
-            self._ops.matmul_add(memory.T, dkeys, grads["Wm"])
-            self._ops.add_column_sums(dkeys, grads["b"])
+            ops.matmul_add(memory.T, dkeys, grads["Wm"])
+            ops.add_column_sums(dkeys, grads["b"])
         elif self._score == "bilinear":
-            self._ops.matmul_add(dkeys.T, memory, grads["W"])
+            ops.matmul_add(dkeys.T, memory, grads["W"])
 
 
 class SourceRows(NamedTuple):

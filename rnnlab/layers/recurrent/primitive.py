@@ -71,4 +71,4 @@ class RecurrentProduct:
 
     def add_gradient(self, read: Array, da: Array, dWh: Array) -> None:
         """dWh += read^T da, of many steps."""
-        self._ops.matmul_add(read.T, da, dWh)
+        ops_for(da).matmul_add(read.T, da, dWh)

@@ -25,8 +25,9 @@ from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Params, Step, cell_for
 from rnnlab.layers.recurrent.functional import FunctionalCell
 from rnnlab.layers.recurrent.packing import Chunk, Packing, as_rows
+from rnnlab.layers.recurrent.primitive import PrimitiveCell
 from rnnlab.layers.recurrent.regularisation import UNREGULARISED, Draws, Random, Regularisation
-from rnnlab.ops import StepMasks, ops_for
+from rnnlab.ops import StepMasks, ops_for, unchecked
 from rnnlab.types import Array, State
 
 
@@ -93,7 +94,8 @@ class CellRun:
         ops = ops_for(h0)
         recurrent = {name: params[name] for name in cell.recurrent_shapes(h0.shape[1])}
         read = draws.dropped(ops, recurrent)
-        self.prepared = cell.prepare(ops, read) or FunctionalCell(cell, ops, read)
+        of_steps = unchecked(ops) if isinstance(cell, PrimitiveCell) else ops
+        self.prepared = cell.prepare(of_steps, read) or FunctionalCell(cell, ops, read)
         self._masks, self._state_mask = draws.step_masks(), draws.state_mask(ops, h0)
         self._splits_read = cell.carries_h or self._masks is not None
         if self._state_mask is not None:

@@ -1,0 +1,32 @@
+"""The primitives on NumPy without checks of their arguments: see :func:`rnnlab.ops.unchecked`."""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType, SimpleNamespace
+
+from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.lstm_steps import lstm_step_by_step
+from rnnlab.ops.numpy import cells, masks, products
+from rnnlab.ops.step_masks import regularised_steps
+
+
+def primitives() -> SimpleNamespace:
+    """All of them, as attributes."""
+    of_cells, of_masks, of_products = map(_unwrapped, (cells, masks, products))
+    all_of_them = _unwrapped(numpy_ops)
+    vars(all_of_them).update(regularised_steps(of_cells, of_masks)._asdict())
+    steps = lstm_step_by_step(of_products, of_cells)
+    all_of_them.lstm_steps_forward, all_of_them.lstm_steps_backward = steps
+    return all_of_them
+
+
+def _unwrapped(module: ModuleType) -> SimpleNamespace:
+    """What a module has, each function as it is beneath its decorators."""
+    return SimpleNamespace(
+        **{
+            name: inspect.unwrap(value) if inspect.isfunction(value) else value
+            for name, value in vars(module).items()
+            if not name.startswith("_")
+        }
+    )
