@@ -29,6 +29,7 @@ SUITES = (
     "lstm",
     "cells",
     "captioning",
+    "plain_numpy",
     "decoding",
     "attention",
     "translation",

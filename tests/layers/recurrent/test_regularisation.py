@@ -168,7 +168,7 @@ def test_the_candidate_has_a_mask_a_step(rng):
     """With the update gate shut, h_t is m_t * g_t."""
     N, T, H = 3, 5, 200
     inputs = SIMPLIFIED_GRU.inputs(rng, N, T, 2, H)
-    inputs["b"][:H] = -200
+    inputs["b"][:H] = -1000  # whose sigmoid is zero
     regularisation = Regularisation(recurrent_dropout=0.25, recurrent_dropout_on="candidate")
     _, _, cache = run(SIMPLIFIED_GRU, inputs, regularisation)
     h, g = cache.states[0].reshape(T + 1, N, H)[1:], cache.gates[:, H:].reshape(T, N, H)

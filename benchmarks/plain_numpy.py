@@ -1,0 +1,19 @@
+"""A training step of ``captioning`` without the compiled kernels, the extra ``fast``: rnnlab on NumPy alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from benchmarks import captioning
+from benchmarks.captioning import Sizes
+
+CASES = captioning.CASES
+SIDES = ("rnnlab", "torch", "torch packed")
+TARGETS = dict.fromkeys(CASES, {"torch": 1.0})
+
+
+def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], object]:
+    """The step of one side, which returns its loss."""
+    os.environ["RNNLAB_OPS"] = "numpy"  # before the first step, which chooses
+    return captioning.prepare(side, sizes, device)
