@@ -1,4 +1,4 @@
-"""A training step of ``captioning`` without the compiled kernels, the extra ``fast``: rnnlab on NumPy alone."""
+"""A training step of ``captioning`` without the compiled kernels of the extra ``fast``, on NumPy alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.captioning import Sizes
 
 CASES = captioning.CASES
 SIDES = ("rnnlab", "torch", "torch packed")
-TARGETS = dict.fromkeys(CASES, {"torch": 1.0})
+TARGETS = {case: {"torch": 1.0} for case in CASES}
 
 
 def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], object]:
