@@ -18,7 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError, RnnlabError
-from rnnlab.ops import num_gpus, ops_for
+from rnnlab.ops import gpu_training, num_gpus, ops_for
 from rnnlab.parameters import Parameters
 from rnnlab.training.interrupt import Interrupted
 from rnnlab.training.watchdog import Wait, Watchdog
@@ -84,6 +84,10 @@ class Communicator(Protocol):
         """Wait for the sums that have begun."""
         ...
 
+    def watch(self, exchange: str) -> AbstractContextManager[Any]:
+        """A context in which this rank waits for the others without this object's help."""
+        ...
+
     def share(self, array: np.ndarray) -> None:
         """Replace an array by that of rank 0."""
         ...
@@ -112,6 +116,10 @@ class OneProcess:
 
     def end_sums(self) -> None:
         """Nothing."""
+
+    def watch(self, exchange: str) -> AbstractContextManager[Any]:
+        """Nothing."""
+        return nullcontext()
 
     def share(self, array: np.ndarray) -> None:
         """Nothing."""
@@ -205,6 +213,10 @@ class MPICommunicator:
         with self._watchdog.over("sum"):
             while self._sending:
                 self._sending.pop(0).Wait()
+
+    def watch(self, exchange: str) -> AbstractContextManager[Any]:
+        """See :meth:`Communicator.watch`: the job ends after the time limit."""
+        return self._watchdog.over(exchange)
 
     def share(self, array: np.ndarray) -> None:
         """See :meth:`Communicator.share`."""
@@ -336,6 +348,22 @@ def on_host(array: Any) -> Iterator[np.ndarray]:
     yield found
     if found is not array:
         array[...] = ops.asarray(found)
+
+
+def sum_on_gpus(communicator: Communicator, array: Any) -> Callable[[Any], None] | None:
+    """What sums such an array of all ranks from GPU to GPU; None where that goes through the hosts' memory.
+
+    The arrays have to be on GPUs, one for each rank, and each rank has to find NCCL.
+    """
+    if communicator.size == 1 or isinstance(array, np.ndarray):
+        return None
+    nccl = gpu_training()
+    places = communicator.gather(nccl.place())
+    if None in places or len(set(places)) < len(places):
+        return None
+    identity = communicator.gather(nccl.new_identity() if communicator.rank == 0 else None)[0]
+    with communicator.watch("sum"):
+        return nccl.NCCLSum(identity, communicator.rank, communicator.size)
 
 
 def check_same(communicator: Communicator, params: Parameters, when: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 import numpy as np
 
 from rnnlab.parameters import Parameters
-from rnnlab.training.distributed import Communicator, on_host
+from rnnlab.training.distributed import Communicator, on_host, sum_on_gpus
 
 _SMALLEST = 1 << 16  # numbers; messages of fewer cost more than they hide
 
@@ -31,6 +31,7 @@ class GradientSum:
     def __init__(self, communicator: Communicator, grads: Parameters) -> None:
         self._communicator, self._grads = communicator, grads
         self._begun: list[slice] = []
+        self._sum_on_gpus = sum_on_gpus(communicator, grads.flat)
         self.may_begin = False
         grads.on_complete = self._begin
 
@@ -47,6 +48,10 @@ class GradientSum:
     def end(self) -> None:
         """Sum the rest, and wait for all sums."""
         self.may_begin = False
+        if self._sum_on_gpus is not None:
+            with self._communicator.watch("sum"):
+                self._sum_on_gpus(self._grads.flat)
+            return
         with on_host(self._grads.flat) as flat:
             for piece in _between(self._begun, flat.size):
                 self._communicator.begin_sum(flat[piece])

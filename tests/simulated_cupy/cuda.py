@@ -189,6 +189,10 @@ class Device:
         _synchronise_device()
 
     @property
+    def pci_bus_id(self) -> str:
+        return f"0000:00:{self.id:02x}.0"
+
+    @property
     def mem_info(self) -> tuple[int, int]:
         total = TOTAL_MEMORY if limit is None else limit
         return total - _taken(), total
@@ -371,6 +375,7 @@ runtime = SimpleNamespace(
     streamCaptureModeThreadLocal=1,
     streamCaptureModeRelaxed=2,
 )
+nccl = SimpleNamespace(available=False)
 driver = SimpleNamespace(CUDADriverError=CUDADriverError)
 compiler = SimpleNamespace(CompileException=CompileException)
 memory = SimpleNamespace(

@@ -131,6 +131,47 @@ def test_a_training_on_a_gpu(recipe, tmp_path, simulated):
     np.testing.assert_allclose(found.parameters.flat, expected.parameters.flat, rtol=1e-6, atol=1e-9)
 
 
+FROM_GPU_TO_GPU = """
+import sys
+import numpy as np
+from rnnlab import ops, runs
+from rnnlab.recipes.recipe import load_config
+from rnnlab.training.distributed import sum_on_gpus, world
+from tests.simulated_cupy import install, nccl
+
+ranks = world()
+config, out = load_config(sys.argv[1]), sys.argv[2]
+arrays = [np.random.default_rng(rank).standard_normal(100_001) for rank in range(3)]
+with install.installed() as cupy:
+    cupy.cuda.nccl = nccl
+    on_gpu = cupy.asarray(arrays[ranks.rank])
+    assert sum_on_gpus(ranks, arrays[0]) is None
+    assert sum_on_gpus(ranks, on_gpu) is None  # the ranks share the stand-in's only GPU
+    through_host = runs.train(config, out + "/1", communicator=ranks, device="gpu", progress=False)
+    assert not nccl.moved
+    ops.gpu_training().place = lambda: ("here", str(ranks.rank))
+    for size in (1, 2, 3, 1000, 100_001):
+        for dtype in ("float32", "float64"):
+            pieces = [array[:size].astype(dtype) for array in arrays]
+            array = cupy.asarray(pieces[ranks.rank])
+            sum_on_gpus(ranks, array)(array)
+            np.testing.assert_array_equal(array.get(), (pieces[0] + pieces[1]) + pieces[2])
+    nccl.moved.clear()
+    run = runs.train(config, out + "/2", communicator=ranks, device="gpu", progress=False)
+    assert nccl.moved
+    np.testing.assert_array_equal(run.model.params.flat.get(), through_host.model.params.flat.get())
+    ops.gpu_training().place = lambda: ("here", "1") if ranks.rank else None
+    assert sum_on_gpus(ranks, on_gpu) is None  # rank 0 has no NCCL
+    print("done")
+"""
+
+
+def test_sums_from_gpu_to_gpu_have_the_bits_of_those_through_the_hosts(recipe, tmp_path, simulated):
+    status, printed, errors = on_processes(3, FROM_GPU_TO_GPU, recipe, tmp_path)
+    assert status == 0, errors
+    assert printed.count("done") == 3
+
+
 COMMANDS = """
 import json, sys
 from rnnlab import cli

@@ -1,4 +1,4 @@
-"""What a solver uses on a GPU alone: a log on the device, graphs of whole steps, and batches in use."""
+"""What a solver uses on a GPU alone: a log on the device, graphs of whole steps, batches in use, and NCCL."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import numpy as np
 from rnnlab.errors import InputError
 from rnnlab.ops.cuda.graphs import AHEAD, Graph, GraphMemory
 from rnnlab.ops.cuda.launch import check_contiguous, launch
+from rnnlab.ops.cuda.nccl import NCCLSum, new_identity, place
 from rnnlab.types import Array
 
-__all__ = ["GradientLog", "Graph", "GraphMemory", "InUse"]
+__all__ = ["GradientLog", "Graph", "GraphMemory", "InUse", "NCCLSum", "new_identity", "place"]
 
 
 _TERMS = 8  # the most names in a log
