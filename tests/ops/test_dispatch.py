@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 import rnnlab.ops
-from rnnlab.ops import StepMasks, describe, ops_for, unchecked
+from rnnlab.ops import describe, ops_for, unchecked
 from rnnlab.ops import numpy as numpy_ops
-from rnnlab.ops.arguments import Declaration
 
 
 def foreign(library, name):
@@ -38,36 +37,6 @@ def test_the_reference_on_demand(choose):
     assert ops_for(np.zeros(2)) is numpy_ops
     assert describe() == f"NumPy {np.__version__} (RNNLAB_OPS asks for it)"
     assert rnnlab.ops.warm_up() == 0
-
-
-def test_primitives_without_checks():
-    """All that the checked ones have; the same numbers, and no error where a shape does not fit."""
-    plain = unchecked(numpy_ops)
-    assert plain is unchecked(numpy_ops)
-    assert all(hasattr(plain, name) for name in numpy_ops.__all__)
-    rng = np.random.default_rng(0)
-    x, w = rng.standard_normal((3, 4)), rng.standard_normal((4, 2))
-    outs = [np.ones((3, 2)) for _ in range(2)]
-    for ops, out in zip((numpy_ops, plain), outs, strict=True):
-        ops.matmul_add(x, w, out)
-    np.testing.assert_array_equal(*outs)
-    plain.matmul_add(x[0], w, outs[0])  # NumPy broadcasts the row
-    with pytest.raises(ValueError, match="matmul_add: x has shape"):
-        numpy_ops.matmul_add(x[0], w, outs[0])
-
-
-def test_steps_without_checks_have_none_inside(monkeypatch):
-    def unexpected(self, *arguments):
-        raise AssertionError("checked")
-
-    rng = np.random.default_rng(0)
-    gates, (prev_c, c, tanh_c, h) = rng.standard_normal((3, 8)), rng.standard_normal((4, 3, 2))
-    masks = StepMasks(dropout=0.5, zoneout=(0.1, 0.1), seeds=[1, 2, 3], start=0)
-    plain = unchecked(numpy_ops)
-    monkeypatch.setattr(Declaration, "fits", unexpected)
-    plain.lstm_regularised_forward(gates, h.copy(), prev_c, c, tanh_c, h, masks)
-    with pytest.raises(AssertionError, match="checked"):
-        numpy_ops.lstm_regularised_forward(gates, h.copy(), prev_c, c, tanh_c, h, masks)
 
 
 def test_compiled_primitives_keep_their_checks():
