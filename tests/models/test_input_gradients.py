@@ -8,7 +8,7 @@ import pytest
 from rnnlab.gradcheck.numeric import projected_check
 from rnnlab.layers.attention.contexts import ContextBackward
 from rnnlab.models.parts import embedding
-from rnnlab.ops import ops_for
+from rnnlab.ops import ops_for, unchecked
 
 from ..layers.shifted import shift_states
 from . import test_classification as classification
@@ -283,7 +283,7 @@ def test_regions_get_no_gradient_that_is_not_asked_for(rng, monkeypatch):
 def test_steps_run_at_once_where_they_are_not_asked_for(rng, monkeypatch):
     model, given = build(cell_type="lstm"), batch(rng)
     chunks = []
-    ops = ops_for(model.params.flat)
+    ops = unchecked(ops_for(model.params.flat))
     backward = ops.lstm_steps_backward
     monkeypatch.setattr(ops, "lstm_steps_backward", lambda *given: (chunks.append(1), backward(*given)))
     model.loss(*given)
