@@ -66,6 +66,10 @@ class StudentEmbedding(WordEmbedding):
         words, dropped = dropout_forward(words.reshape(*tokens.shape, -1), self.dropout, rng=rng)
         return words, (looked_up, dropped)
 
+    def look_up(self, params: Parameters, tokens: Array) -> tuple[Array, None]:
+        """See :class:`WordEmbedding`; a cache of the student's is of no use to a decoder."""
+        return self.forward(params, tokens)[0], None
+
     def backward(self, dwords: Array, cache: Any, grads: Parameters) -> Array:
         """See :class:`WordEmbedding`."""
         looked_up, dropped = cache
@@ -122,7 +126,11 @@ class StudentLayer(RecurrentLayer):
         return dx, (dh0.copy(),)
 
     def decoding_step(self, params: Params, like: Array) -> Any:
-        """See :class:`RecurrentLayer`."""
+        """See :class:`RecurrentLayer`. The student's functions always multiply."""
+        step = self._students_step(params)
+        return lambda x, state, words=None: step(x, state)
+
+    def _students_step(self, params: Params) -> Any:
         weights = _weights(params)
         if self._step in self._functions:
             step = self._functions[self._step]

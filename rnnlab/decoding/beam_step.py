@@ -34,7 +34,7 @@ def beam_step(
     totals : (b, slots)
         Log-probability of each partial sentence, minus infinity in an empty slot.
     log_probs : (b, slots, V)
-        Of the next token. Overwritten.
+        Of the next token.
     K : int
         The size of the beam.
     end_token : int

@@ -65,7 +65,7 @@ class Constraints:
             )
 
     def apply(self, log_probs: Array, length: int, history: Array | None) -> Array:
-        """A copy of the log-probabilities in which tokens that are not allowed have minus infinity.
+        """The log-probabilities, or a copy in which tokens that are not allowed have minus infinity.
 
         Parameters
         ----------
@@ -92,12 +92,14 @@ class Constraints:
             )
         if self.forbid and self.forbid[-1] >= V:
             raise InputError(f"{self.function}: forbid holds {self.forbid[-1]}, the vocabulary has {V} words")
+        never = self.forbid + [self.end_token] * (length < self.min_length)
+        repeats = history is not None and 0 < self.no_repeat_ngram <= length
+        if not never and not repeats:
+            return log_probs
         log_probs = log_probs.copy()
-        if self.forbid:
-            log_probs[:, ops.asarray(self.forbid)] = -np.inf
-        if length < self.min_length:
-            log_probs[:, self.end_token] = -np.inf
-        if history is not None and 0 < self.no_repeat_ngram <= length:
+        if never:
+            log_probs[:, ops.asarray(never)] = -np.inf
+        if repeats:
             rows, words = repeated(history, self.no_repeat_ngram)
             log_probs[ops.asarray(rows), ops.asarray(words)] = -np.inf
         return log_probs

@@ -167,8 +167,8 @@ class Inference(Model):
 
     def read(self, state: Any, tokens: Array) -> tuple[OutputInputs, Any]:
         """Read one token per row, (N,). Return the output layer's inputs and the next state."""
-        words, _ = self.embedding.forward(self.params, tokens)
-        decoded, state = self.decoder.advance(words, state)
+        words, looked_up = self.embedding.look_up(self.params, tokens)
+        decoded, state = self.decoder.advance(words, state, looked_up)
         return OutputInputs(decoded.hidden, decoded.contexts, words), state
 
     def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:

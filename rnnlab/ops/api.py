@@ -123,7 +123,7 @@ class Primitives(Protocol):
         """The columns and values (n, count) of the largest scores of each row (n, V), largest first.
 
         Of equal scores the first comes first; NaN counts as the largest. If V < count, the values beyond V
-        are minus infinity. ``scores`` is overwritten.
+        are minus infinity. The column of a value of minus infinity is 0.
         """
 
     def max_pool(self, x: Array, values: Array) -> Array:

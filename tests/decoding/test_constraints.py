@@ -27,15 +27,14 @@ def constraints(model, **options):
     return Constraints("test", model, **given | options)
 
 
-def test_the_log_probabilities_are_copied(rng):
+def test_the_log_probabilities_are_not_changed(rng):
     log_probs = rng.standard_normal((2, 4))
     kept = log_probs.copy()
     out = constraints(TableModel.random(rng), forbid=(0, 3, 3), min_length=2).apply(log_probs, 1, None)
     np.testing.assert_array_equal(log_probs, kept)
     kept[:, [0, 3, END]] = -np.inf
     np.testing.assert_array_equal(out, kept)
-    out = constraints(TableModel.random(rng)).apply(log_probs, 1, None)
-    assert not np.shares_memory(out, log_probs)
+    assert constraints(TableModel.random(rng)).apply(log_probs, 1, None) is log_probs
 
 
 @given(seeds, st.integers(1, 4), st.integers(0, 9))

@@ -24,6 +24,7 @@ from rnnlab.layers.attention.contexts import Attends, Context, Params, check_inp
 from rnnlab.layers.attention.own_states import StateMemory
 from rnnlab.layers.attention.scores import SourceRows
 from rnnlab.layers.checks import check_shapes
+from rnnlab.layers.embedding import WordEmbeddingCache
 from rnnlab.layers.recurrent.cell import Cell, cell_for
 from rnnlab.layers.recurrent.decoding import RecurrentStep
 from rnnlab.layers.recurrent.regularisation import Regularisation
@@ -91,7 +92,9 @@ def attentive_start(
     return state, origins, slots, history, None, _Decoder(recurrence, contexts, rows, keys)
 
 
-def attentive_step(x: Array, state: DecodingState) -> tuple[Array, Array, dict[str, Array], DecodingState]:
+def attentive_step(
+    x: Array, state: DecodingState, words: WordEmbeddingCache | None = None
+) -> tuple[Array, Array, dict[str, Array], DecodingState]:
     """One step.
 
     Parameters
@@ -99,6 +102,9 @@ def attentive_step(x: Array, state: DecodingState) -> tuple[Array, Array, dict[s
     x : (n, D)
     state : tuple
         From :func:`attentive_start` or an earlier step. It is not changed, and may be used again.
+    words : WordEmbeddingCache, optional
+        Of :func:`~rnnlab.layers.embedding.word_embedding_forward` for the tokens (n,), if it gave x: with the
+        same matrix in each step. Their products with Wx may then be looked up in a table.
 
     Returns
     -------
@@ -142,7 +148,7 @@ def attentive_step(x: Array, state: DecodingState) -> tuple[Array, Array, dict[s
             None if each is None else each[copies] for each in (gates, context, slots, history)
         )
         weights = {name: each[copies] for name, each in weights.items()}
-    after = recurrence.add_input(x, gates, recurrent)
+    after = recurrence.add_input(x, gates, recurrent, words)
     return after[0], context, weights, (after, np.arange(n), slots, history, past, decoder)
 
 

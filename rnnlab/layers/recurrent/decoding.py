@@ -1,12 +1,20 @@
-"""One step of a cell after another, for decoding: weights are prepacked once, nothing is saved."""
+"""One step of a cell after another, for decoding: weights are prepacked once, nothing is saved.
+
+A search reads the same words again and again. Once it has read many, the products ``x Wx + b`` of all words
+are computed, and a step looks them up.
+"""
 
 from __future__ import annotations
 
+from rnnlab.layers.embedding import WordEmbeddingCache
 from rnnlab.layers.recurrent.cell import Cell, Params
 from rnnlab.layers.recurrent.regularisation import UNREGULARISED, Draws, Regularisation
 from rnnlab.layers.recurrent.sequence import CellRun
 from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
+
+_WORDS = 8  # that a sentence has at least, as a rule: so many steps of all rows are still to come
+_LARGEST_TABLE = 1 << 27  # bytes
 
 
 class RecurrentStep:
@@ -29,18 +37,44 @@ class RecurrentStep:
         self._ops, self.Wx, self._b = ops_for(like), params["Wx"], params["b"]
         self._from_x = self._ops.prepacked(self.Wx)
         self._run = CellRun(cell, Draws.of(regularisation, None, self._ops), params, like)
+        self._num_read = 0  # word vectors
+        self._table: Array | None = None  # (V, G), the products of all words
 
-    def __call__(self, x: Array, state: State) -> State:
-        """Input x (n, D) and the state before the step, arrays (n, H), to the state after it."""
-        gates = self._ops.empty((x.shape[0], self.Wx.shape[1]), x.dtype)
-        self._ops.affine_into(x, self._from_x, self._b, gates)
-        return self._step(gates, state)
+    def __call__(self, x: Array, state: State, words: WordEmbeddingCache | None = None) -> State:
+        """Input x (n, D) and the state before the step, arrays (n, H), to the state after it.
 
-    def add_input(self, x: Array, gates: Array, state: State) -> State:
+        If the inputs are word vectors, ``words`` may hold their tokens (n,) and the matrix (V, D) of all word
+        vectors, which is the same in each call.
+        """
+        return self._step(self._products(x, words), state)
+
+    def add_input(
+        self, x: Array, gates: Array, state: State, words: WordEmbeddingCache | None = None
+    ) -> State:
         """The same where ``gates`` (n, G) hold the products of contexts; they are overwritten."""
-        self._ops.matmul_add(x, self._from_x, gates)
-        gates += self._b
+        gates += self._products(x, words)
         return self._step(gates, state)
+
+    def _products(self, x: Array, words: WordEmbeddingCache | None) -> Array:
+        """Of inputs (n, D) with Wx, and b: (n, G)."""
+        products = self._ops.empty((x.shape[0], self.Wx.shape[1]), x.dtype)
+        if words is not None and self._has_table(words):
+            self._ops.take(self._table, words.x, products)
+        else:
+            self._ops.affine_into(x, self._from_x, self._b, products)
+        return products
+
+    def _has_table(self, words: WordEmbeddingCache) -> bool:
+        """Whether there are products of all words. They are computed where that will be the lesser work."""
+        if self._table is None:
+            n, (V, G) = words.x.size, (words.W.shape[0], self.Wx.shape[1])
+            self._num_read += n
+            pays = self._num_read + _WORDS * n >= V
+            if pays and V * G * self.Wx.dtype.itemsize <= _LARGEST_TABLE:
+                table = self._ops.empty((V, G), self.Wx.dtype)
+                self._ops.affine_into(words.W, self._from_x, self._b, table)
+                self._table = table
+        return self._table is not None
 
     def _step(self, gates: Array, state: State) -> State:
         n = gates.shape[0]

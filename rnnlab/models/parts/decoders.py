@@ -14,7 +14,8 @@ of a part, each decoder has ``start`` and ``advance`` for decoding, which run th
     decoder.backward(ddecoded, cache, grads)        -> dwords, dsource
         whole_dh=array        is overwritten with the whole gradient of each hidden state, (N, T, H)
     decoder.start(params, source)                   -> state
-    decoder.advance(words, state)                   -> decoded, state          of one step
+    decoder.advance(words, state, looked_up)        -> decoded, state          of one step
+        looked_up=cache       of the embedding that looked the words up: it lets steps look up products, too
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
+from rnnlab.layers.embedding import WordEmbeddingCache
 from rnnlab.models.parts.encoders import Random, Source
 from rnnlab.models.parts.recurrent_layer import Params, Recurrence, RecurrentLayer
 from rnnlab.ops import ops_for
@@ -80,10 +82,14 @@ class RecurrentDecoder:
         """The decoding state before the first word: recurrent state, image, and the layer's step."""
         return source.state, source.image, self.layer.decoding_step(params, source.state[0])
 
-    def advance(self, words: Array, state: DecodingState) -> tuple[Decoded, DecodingState]:
+    def advance(
+        self, words: Array, state: DecodingState, looked_up: WordEmbeddingCache | None = None
+    ) -> tuple[Decoded, DecodingState]:
         """Words (N, W) to hidden states (N, H) and the decoding state after them."""
         recurrent, image, step = state
-        recurrent = step(_with_image(words, image), recurrent)
+        if image is not None:
+            words, looked_up = _with_image(words, image), None
+        recurrent = step(words, recurrent, looked_up)
         return Decoded(recurrent[0]), (recurrent, image, step)
 
 
@@ -169,10 +175,12 @@ class FactoredDecoder:
             self.second.start(params.scope("layer2_"), source._replace(state=above)),
         )
 
-    def advance(self, words: Array, state: DecodingState) -> tuple[Decoded, DecodingState]:
+    def advance(
+        self, words: Array, state: DecodingState, looked_up: WordEmbeddingCache | None = None
+    ) -> tuple[Decoded, DecodingState]:
         """Words (N, W) to the second layer's hidden states (N, H) and the decoding state after them."""
         below, above = state
-        decoded, below = self.first.advance(words, below)
+        decoded, below = self.first.advance(words, below, looked_up)
         decoded, above = self.second.advance(decoded.hidden, above)
         return decoded, (below, above)
 
@@ -280,9 +288,11 @@ class AttentiveDecoder:
             return {"memory": None}
         return {"memory": source.memory, "memory_mask": source.mask}
 
-    def advance(self, words: Array, state: Any) -> tuple[Decoded, Any]:
+    def advance(
+        self, words: Array, state: Any, looked_up: WordEmbeddingCache | None = None
+    ) -> tuple[Decoded, Any]:
         """Words (N, W) to hidden states, contexts and the decoding state after them."""
-        hidden, contexts, weights, after = attentive_step(words, state[0])
+        hidden, contexts, weights, after = attentive_step(words, state[0], looked_up)
         alignment, over_source = state[2], weights.get("source")
         if alignment is not None:
             over_source = ops_for(words).matmul(weights["source"][:, None], alignment)[:, 0]

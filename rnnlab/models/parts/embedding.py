@@ -10,6 +10,7 @@ from rnnlab.layers import (
     word_embedding_backward,
     word_embedding_forward,
 )
+from rnnlab.layers.embedding import WordEmbeddingCache
 from rnnlab.models.parts.encoders import Random
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array, Shapes
@@ -44,6 +45,10 @@ class WordEmbedding:
         words, looked_up = word_embedding_forward(tokens, params[self._name], checked=checked)
         words, dropped = dropout_forward(words, self.dropout, rng=rng)
         return words, (looked_up, dropped)
+
+    def look_up(self, params: Parameters, tokens: Array) -> tuple[Array, WordEmbeddingCache | None]:
+        """Tokens (N,) to word vectors (N, W) without dropout, for a decoder's step, which needs both."""
+        return word_embedding_forward(tokens, params[self._name])
 
     def backward(self, dwords: Array, cache: Any, grads: Parameters) -> Array:
         """Add the gradient of the matrix; return that of the word vectors before dropout, (N, T, W)."""

@@ -36,5 +36,5 @@ def top(scores: Array, count: int) -> tuple[Array, Array]:
     check_contiguous(scores)
     n, V = scores.shape
     columns, values = cp.empty((n, count), np.int64), cp.empty((n, count), scores.dtype)
-    by_rows("top", n, V, scores, scores, columns, values, n, V, count, workspace=3 * THREADS)
+    by_rows("top", n, V, scores, scores.copy(), columns, values, n, V, count, workspace=3 * THREADS)
     return columns, values

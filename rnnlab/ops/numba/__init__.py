@@ -81,6 +81,7 @@ from rnnlab.ops.numba.regularised import (
 from rnnlab.ops.numba.scores import (
     log_softmax,
     softmax_cross_entropy,
+    top,
 )
 from rnnlab.ops.numpy.activation import (
     sigmoid,
@@ -106,9 +107,6 @@ from rnnlab.ops.numpy.optim import (
 )
 from rnnlab.ops.numpy.products import (
     add_column_sums,
-)
-from rnnlab.ops.numpy.scores import (
-    top,
 )
 
 __all__ = [

@@ -6,6 +6,7 @@ transposed in registers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from llvmlite import binding, ir
@@ -13,18 +14,31 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["REGISTERS", "ROWS", "VECTOR", "copy_line", "sum_up", "transpose_square"]
+__all__ = ["REGISTERS", "ROWS", "VECTOR", "copy_line", "sum_up", "tile_of", "transpose_square"]
 
-_FEATURES = binding.get_host_cpu_features()
-# Bytes of a vector register, and how many of them hold the columns of a tile: six rows' sums take 24 of 32
-# registers with AVX-512, and 12 of 16 with AVX2. Without either the compiler keeps some of them in memory.
-if _FEATURES.get("avx512f"):
-    VECTOR, REGISTERS = 64, 4
-elif _FEATURES.get("avx2"):
-    VECTOR, REGISTERS = 32, 2
-else:
-    VECTOR, REGISTERS = 16, 4
 ROWS = 6  # of a tile, at most
+
+
+def tile_of(triple: str, features: Mapping[str, bool]) -> tuple[int, int]:
+    """Bytes of a vector register, and how many of them hold the columns of a tile.
+
+    The sums of six rows take 24 of 32 registers with AVX-512 or NEON, and 12 of 16 on other processors.
+
+    Parameters
+    ----------
+    triple : str
+        The processor and its system, as LLVM names them.
+    features : mapping of str to bool
+        What the processor has.
+    """
+    if not triple.startswith(("x86_64", "i686")):
+        return 16, 4
+    if features.get("avx512f"):
+        return 64, 4
+    return (32 if features.get("avx") else 16), 2
+
+
+VECTOR, REGISTERS = tile_of(binding.get_process_triple(), binding.get_host_cpu_features())
 
 
 @intrinsic

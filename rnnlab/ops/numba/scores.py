@@ -1,4 +1,4 @@
-"""Scores of classes as kernels: softmax."""
+"""Scores of classes as kernels: softmax, and the largest scores."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum
 from rnnlab.ops.numba.memory import empty, empty_like
 from rnnlab.types import Array
+
+_BLOCK = 64  # scores that are passed over at once if none is among the largest
 
 
 @primitive
@@ -33,6 +35,15 @@ def log_softmax(scores: Array) -> Array:
     out = empty_like(scores)
     _log_softmax(scores, out)
     return out
+
+
+@primitive
+def top(scores: Array, count: int) -> tuple[Array, Array]:
+    """The columns and values (n, count) of the largest scores of each row, largest first."""
+    columns = np.zeros((scores.shape[0], count), np.int64)
+    values = empty((scores.shape[0], count), scores.dtype)
+    _top(scores, columns, values)
+    return columns, values
 
 
 @kernel(
@@ -78,7 +89,45 @@ def _log_softmax(scores, out):
             y[j] = (x[j] - most) - log_total
 
 
+@kernel(
+    "T[:,::1], int64[:,::1], T[:,::1]",
+    arguments="scores (n, V); columns! (n, K) 0..V; values! (n, K)",
+    parallel_from=1 << 16,
+)
+def _top(scores, columns, values):
+    V, K = scores.shape[1], values.shape[1]
+    for row in prange(scores.shape[0] if K else 0):
+        x, best, where = scores[row], values[row], columns[row]
+        best[:] = -np.inf
+        for start in range(0, V, _BLOCK):
+            if not _some_exceed(x[start : start + _BLOCK], best[K - 1]):
+                continue
+            for j in range(start, min(V, start + _BLOCK)):
+                rank = K  # of the score among the best; behind its equals
+                while rank > 0 and _exceeds(x[j], best[rank - 1]):
+                    rank -= 1
+                for k in range(K - 1, rank, -1):
+                    best[k], where[k] = best[k - 1], where[k - 1]
+                if rank < K:
+                    best[rank], where[rank] = x[j], j
+
+
 # ---------------------------------------------------------------- of one row
+
+
+@inlined
+def _exceeds(score, other):
+    """Whether it is larger, as NaN is larger than all numbers."""
+    return score > other or (score != score and other == other)
+
+
+@inlined
+def _some_exceed(x, least):
+    """Whether one is larger than the least, or NaN; without branches, so that it is vectorised."""
+    some = False
+    for j in range(x.size):
+        some |= not (x[j] <= least)
+    return some
 
 
 @inlined

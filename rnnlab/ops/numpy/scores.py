@@ -45,7 +45,7 @@ def log_softmax(scores: Array) -> Array:
 
 @checked
 def top(scores: Array, count: int) -> tuple[Array, Array]:
-    rows = np.arange(scores.shape[0])
+    scores, rows = scores.copy(), np.arange(scores.shape[0])
     columns, values = np.empty((rows.size, count), np.int64), np.empty((rows.size, count), scores.dtype)
     for rank in range(count):  # few passes; a partition is not faster, and picks any of several equals
         best = scores.argmax(axis=1)

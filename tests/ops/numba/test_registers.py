@@ -1,5 +1,7 @@
 """Tiles of products and transposed squares in vector registers, each in a kernel of its own."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,10 @@ pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
 import numba
+from llvmlite import binding, ir
 
-from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
+from rnnlab.ops.numba import registers
+from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, tile_of, transpose_square
 
 from .compare import every_dtype
 
@@ -70,3 +74,44 @@ def test_a_square(dtype, normal):
     transposed(source, wide)
     np.testing.assert_array_equal(wide[:, :lanes], source[:, :lanes].T)
     assert not wide[:, lanes:].any()
+
+
+PROCESSORS = {  # triple, features, the instruction that ends a multiplication, a place on the stack
+    "neoverse-n1": ("aarch64-unknown-linux-gnu", [], r"\bfmla", r"\[sp"),
+    "apple-m1": ("arm64-apple-macosx", [], r"\bfmla", r"\[sp"),
+    "sapphirerapids": ("x86_64-unknown-linux-gnu", ["avx", "avx2", "avx512f"], r"\bvfmadd", r"%r[sb]p"),
+    "haswell": ("x86_64-unknown-linux-gnu", ["avx", "avx2"], r"\bvfmadd", r"%r[sb]p"),
+    "sandybridge": ("x86_64-unknown-linux-gnu", ["avx"], r"\bvaddp", r"%r[sb]p"),
+    "x86-64": ("x86_64-unknown-linux-gnu", [], r"\baddp", r"%r[sb]p"),
+}
+
+
+@pytest.mark.parametrize("real", [ir.FloatType(), ir.DoubleType()], ids=str)
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_every_processor_keeps_the_sums_in_registers(processor, real, monkeypatch):
+    """Machine code for processors that this one need not be."""
+    triple, features, multiplication, stack = PROCESSORS[processor]
+    vector, columns = tile_of(triple, dict.fromkeys(features, True))
+    monkeypatch.setattr(registers, "VECTOR", vector)
+    monkeypatch.setattr(registers, "REGISTERS", columns)
+    blocks = re.split(r"^[.\w]+:", machine_code(triple, processor, real), flags=re.MULTILINE)
+    loop = max(blocks, key=lambda block: len(re.findall(multiplication, block)))
+    loop = re.split(r"\n\t(?:b|j)\.?[a-z]{1,2}\b", loop)[0]  # to the branch back
+    assert len(re.findall(multiplication, loop)) == ROWS * columns
+    assert not re.search(stack, loop), loop
+
+
+def machine_code(triple, processor, real):
+    module = ir.Module()
+    module.triple = triple
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 8), "tile")
+    builder = ir.IRBuilder(function.append_basic_block())
+    registers._add_up(builder, real, ROWS, *function.args)
+    builder.ret_void()
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    machine = binding.Target.from_triple(triple).create_target_machine(cpu=processor, opt=3)
+    parsed = binding.parse_assembly(str(module))
+    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=3))
+    builder.getModulePassManager().run(parsed, builder)
+    return machine.emit_assembly(parsed)

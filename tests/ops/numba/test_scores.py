@@ -1,4 +1,4 @@
-"""Compiled softmax and its losses against the reference."""
+"""Compiled softmax, its losses and the largest scores against the reference."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
 from rnnlab.ops import numba as numba_ops
+from rnnlab.ops import numpy as numpy_ops
 
 from ..cases import TOLERANCE
 from .compare import assert_same, assert_same_arguments, every_dtype, read_only, strided
@@ -14,6 +15,7 @@ from .compare import assert_same, assert_same_arguments, every_dtype, read_only,
 
 def test_a_kernel_has_the_arguments_of_the_reference():
     assert_same_arguments("log_softmax")
+    assert_same_arguments("top")
 
 
 @every_dtype
@@ -51,6 +53,38 @@ def test_softmax_of_strided_scores(dtype, normal):
     assert_same("softmax_cross_entropy", [scores, targets, 1.0, np.empty_like(scores), 0.1], view=strided)
     assert_same("log_softmax", [scores], view=strided)
     assert_same("log_softmax", [scores], view=read_only)
+
+
+@every_dtype
+@pytest.mark.parametrize(
+    "shape", [(5, 7, 3), (1, 1, 1), (2, 3, 4), (4, 600, 6), (40, 2541, 4), (0, 4, 2), (3, 64, 64)], ids=str
+)
+def test_top(shape, dtype, rng, normal):
+    n, V, count = shape
+    scores = normal(n, V)
+    scores[rng.random((n, V)) < 0.3] = 0.5  # equals
+    scores[rng.random((n, V)) < 0.1] = -np.inf
+    scores[1:2] = -np.inf
+    assert_same_top(scores, count)
+    scores[: n // 2, V // 2 :: 5] = np.nan
+    assert_same_top(scores, count)
+    assert_same_top(np.sort(scores, axis=1), count)
+
+
+@pytest.mark.usefixtures("lenient")
+@every_dtype
+def test_top_of_strided_scores(dtype, normal):
+    assert_same_top(normal(4, 9), 3, view=strided)
+    assert_same_top(normal(4, 9), 3, view=read_only)
+
+
+def assert_same_top(scores, count, view=np.asarray):
+    saved = scores.copy()
+    expected = numpy_ops.top(scores, count)
+    for found, right in zip(numba_ops.top(view(scores), count), expected, strict=True):
+        assert found.dtype == right.dtype
+        np.testing.assert_array_equal(found, right)
+    np.testing.assert_array_equal(scores, saved)
 
 
 @pytest.mark.parametrize("target", [-1, 9])
