@@ -128,7 +128,7 @@ class StudentLayer(RecurrentLayer):
     def decoding_step(self, params: Params, like: Array) -> Any:
         """See :class:`RecurrentLayer`. The student's functions always multiply."""
         step = self._students_step(params)
-        return lambda x, state, words=None: step(x, state)
+        return lambda x, state, looked_up=None: step(x, state)
 
     def _students_step(self, params: Params) -> Any:
         weights = _weights(params)

@@ -93,7 +93,7 @@ def attentive_start(
 
 
 def attentive_step(
-    x: Array, state: DecodingState, words: WordEmbeddingCache | None = None
+    x: Array, state: DecodingState, looked_up: WordEmbeddingCache | None = None
 ) -> tuple[Array, Array, dict[str, Array], DecodingState]:
     """One step.
 
@@ -102,7 +102,7 @@ def attentive_step(
     x : (n, D)
     state : tuple
         From :func:`attentive_start` or an earlier step. It is not changed, and may be used again.
-    words : WordEmbeddingCache, optional
+    looked_up : WordEmbeddingCache, optional
         Of :func:`~rnnlab.layers.embedding.word_embedding_forward` for the tokens (n,), if it gave x: with the
         same matrix in each step. Their products with Wx may then be looked up in a table.
 
@@ -148,7 +148,7 @@ def attentive_step(
             None if each is None else each[copies] for each in (gates, context, slots, history)
         )
         weights = {name: each[copies] for name, each in weights.items()}
-    after = recurrence.add_input(x, gates, recurrent, words)
+    after = recurrence.add_input(x, gates, recurrent, looked_up)
     return after[0], context, weights, (after, np.arange(n), slots, history, past, decoder)
 
 

@@ -13,7 +13,7 @@ from rnnlab.layers.recurrent.sequence import CellRun
 from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
 
-_WORDS = 8  # that a sentence has at least, as a rule: so many steps of all rows are still to come
+_STEPS = 8  # that are still to come, as a rule, whenever a step is made
 _LARGEST_TABLE = 1 << 27  # bytes
 
 
@@ -40,39 +40,39 @@ class RecurrentStep:
         self._num_read = 0  # word vectors
         self._table: Array | None = None  # (V, G), the products of all words
 
-    def __call__(self, x: Array, state: State, words: WordEmbeddingCache | None = None) -> State:
+    def __call__(self, x: Array, state: State, looked_up: WordEmbeddingCache | None = None) -> State:
         """Input x (n, D) and the state before the step, arrays (n, H), to the state after it.
 
-        If the inputs are word vectors, ``words`` may hold their tokens (n,) and the matrix (V, D) of all word
-        vectors, which is the same in each call.
+        If the inputs are word vectors, ``looked_up`` may hold their tokens (n,) and the matrix (V, D) of all
+        word vectors, which is the same in each call.
         """
-        return self._step(self._products(x, words), state)
+        return self._step(self._products(x, looked_up), state)
 
     def add_input(
-        self, x: Array, gates: Array, state: State, words: WordEmbeddingCache | None = None
+        self, x: Array, gates: Array, state: State, looked_up: WordEmbeddingCache | None = None
     ) -> State:
         """The same where ``gates`` (n, G) hold the products of contexts; they are overwritten."""
-        gates += self._products(x, words)
+        gates += self._products(x, looked_up)
         return self._step(gates, state)
 
-    def _products(self, x: Array, words: WordEmbeddingCache | None) -> Array:
+    def _products(self, x: Array, looked_up: WordEmbeddingCache | None) -> Array:
         """Of inputs (n, D) with Wx, and b: (n, G)."""
         products = self._ops.empty((x.shape[0], self.Wx.shape[1]), x.dtype)
-        if words is not None and self._has_table(words):
-            self._ops.take(self._table, words.x, products)
+        if looked_up is not None and self._has_table(looked_up):
+            self._ops.take(self._table, looked_up.x, products)
         else:
             self._ops.affine_into(x, self._from_x, self._b, products)
         return products
 
-    def _has_table(self, words: WordEmbeddingCache) -> bool:
+    def _has_table(self, looked_up: WordEmbeddingCache) -> bool:
         """Whether there are products of all words. They are computed where that will be the lesser work."""
         if self._table is None:
-            n, (V, G) = words.x.size, (words.W.shape[0], self.Wx.shape[1])
+            n, (V, G) = looked_up.x.size, (looked_up.W.shape[0], self.Wx.shape[1])
             self._num_read += n
-            pays = self._num_read + _WORDS * n >= V
+            pays = self._num_read + _STEPS * n >= V
             if pays and V * G * self.Wx.dtype.itemsize <= _LARGEST_TABLE:
                 table = self._ops.empty((V, G), self.Wx.dtype)
-                self._ops.affine_into(words.W, self._from_x, self._b, table)
+                self._ops.affine_into(looked_up.W, self._from_x, self._b, table)
                 self._table = table
         return self._table is not None
 

@@ -33,8 +33,8 @@ def log_softmax(scores: Array) -> Array:
 
 @checked
 def top(scores: Array, count: int) -> tuple[Array, Array]:
-    check_contiguous(scores)
     n, V = scores.shape
     columns, values = cp.empty((n, count), np.int64), cp.empty((n, count), scores.dtype)
-    by_rows("top", n, V, scores, scores.copy(), columns, values, n, V, count, workspace=3 * THREADS)
+    passed_over = scores.copy(order="C")  # the kernel removes what it has found
+    by_rows("top", n, V, scores, passed_over, columns, values, n, V, count, workspace=3 * THREADS)
     return columns, values

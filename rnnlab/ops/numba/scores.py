@@ -42,7 +42,7 @@ def top(scores: Array, count: int) -> tuple[Array, Array]:
     """The columns and values (n, count) of the largest scores of each row, largest first."""
     columns = np.zeros((scores.shape[0], count), np.int64)
     values = empty((scores.shape[0], count), scores.dtype)
-    _top(scores, columns, values)
+    _top(np.ascontiguousarray(scores), columns, values)
     return columns, values
 
 

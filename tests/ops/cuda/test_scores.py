@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from rnnlab.ops import numpy as numpy_ops
+
 from .compare import assert_same, every_dtype
 
 
@@ -38,3 +40,10 @@ def test_top(shape, ops, dtype, rng, normal):
     assert_same(ops, "top", [scores, count])
     scores[: n // 2, V // 2] = np.nan
     assert_same(ops, "top", [scores, count])
+
+
+@every_dtype
+def test_top_of_strided_scores(ops, dtype, normal):
+    scores = normal(9, 4)
+    for found, right in zip(ops.top(ops.asarray(scores).T, 3), numpy_ops.top(scores.T, 3), strict=True):
+        np.testing.assert_array_equal(ops.asnumpy(found), right)

@@ -71,10 +71,14 @@ def test_top(shape, dtype, rng, normal):
     assert_same_top(np.sort(scores, axis=1), count)
 
 
-@pytest.mark.usefixtures("lenient")
 @every_dtype
 def test_top_of_strided_scores(dtype, normal):
     assert_same_top(normal(4, 9), 3, view=strided)
+
+
+@pytest.mark.usefixtures("lenient")
+@every_dtype
+def test_top_of_scores_that_are_read_only(dtype, normal):
     assert_same_top(normal(4, 9), 3, view=read_only)
 
 
