@@ -1,0 +1,60 @@
+"""The precision of matrix products of float32.
+
+- "float32": the default.
+- "tf32": a GPU rounds the factors to 10 bits of mantissa. On the CPU it is float32.
+- "bfloat16": the factors are rounded to bfloat16, to nearest even, which leaves 7 bits.
+
+Products of two numbers, their sums and the results are float32 in each case, and so are parameters,
+activations, gradients and updates. Products of float64 do not depend on it. The environment variable
+RNNLAB_MATMUL sets it for the process, :func:`products_in` for a block of code in one thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Literal, get_args
+
+from rnnlab.errors import InputError
+
+__all__ = ["MATMUL", "Matmul", "products_in", "products_precision"]
+Matmul = Literal["float32", "tf32", "bfloat16"]
+
+
+def _checked(name: str, asked: str) -> Matmul:
+    for known in get_args(Matmul):
+        if asked == known:
+            return known
+    raise InputError(f"{name} is {asked!r}, expected 'float32', 'tf32' or 'bfloat16'")
+
+
+MATMUL: Matmul = _checked("RNNLAB_MATMUL", os.environ.get("RNNLAB_MATMUL") or "float32")  # of the process
+_of_block: ContextVar[Matmul | None] = ContextVar("products_precision", default=None)
+
+
+def products_precision() -> Matmul:
+    """The precision that products of float32 have here and now."""
+    return _of_block.get() or MATMUL
+
+
+@contextlib.contextmanager
+def products_in(matmul: Matmul) -> Iterator[None]:
+    """Compute the products of this thread in another precision.
+
+    Parameters
+    ----------
+    matmul : str
+        "float32", "tf32" or "bfloat16".
+
+    Raises
+    ------
+    ValueError
+        If it is none of these.
+    """
+    token = _of_block.set(_checked("matmul", matmul))
+    try:
+        yield
+    finally:
+        _of_block.reset(token)
