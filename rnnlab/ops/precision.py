@@ -12,6 +12,7 @@ RNNLAB_MATMUL sets it for the process, :func:`products_in` for a block of code i
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -19,7 +20,7 @@ from typing import Literal, get_args
 
 from rnnlab.errors import InputError
 
-__all__ = ["MATMUL", "Matmul", "products_in", "products_precision"]
+__all__ = ["Matmul", "products_in", "products_precision"]
 Matmul = Literal["float32", "tf32", "bfloat16"]
 
 
@@ -30,13 +31,23 @@ def _checked(name: str, asked: str) -> Matmul:
     raise InputError(f"{name} is {asked!r}, expected 'float32', 'tf32' or 'bfloat16'")
 
 
-MATMUL: Matmul = _checked("RNNLAB_MATMUL", os.environ.get("RNNLAB_MATMUL") or "float32")  # of the process
+@functools.cache
+def _of_process() -> Matmul:
+    return _checked("RNNLAB_MATMUL", os.environ.get("RNNLAB_MATMUL") or "float32")
+
+
 _of_block: ContextVar[Matmul | None] = ContextVar("products_precision", default=None)
 
 
 def products_precision() -> Matmul:
-    """The precision that products of float32 have here and now."""
-    return _of_block.get() or MATMUL
+    """The precision that products of float32 have here and now.
+
+    Raises
+    ------
+    ValueError
+        If RNNLAB_MATMUL is none of the three.
+    """
+    return _of_block.get() or _of_process()
 
 
 @contextlib.contextmanager
