@@ -9,8 +9,8 @@ A declaration lists the arrays of a function with their axes:
 - ``!``: the function writes this array. It may overlap no other array, except that it may be the very array
   that ``=`` names.
 - ``-1..R``: an array of integers from -1 to R - 1. The other arrays are float32 or float64, all of one dtype,
-  with bytes in the processor's order. ``float64`` after the axes is an array of that dtype whatever the
-  others are.
+  with bytes in the processor's order. ``float64`` or ``uint32`` after the axes is an array of that dtype
+  whatever the others are.
 
 :func:`checked` checks the arguments of a function in NumPy. Compiled kernels check theirs in compiled code
 (:mod:`rnnlab.ops.numba.guard`) and come here for the message.
@@ -33,7 +33,7 @@ from rnnlab.types import Array
 __all__ = ["PRIMITIVES", "Argument", "Declaration", "checked"]
 _form = operator.attrgetter("shape", "dtype")
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_ARGUMENT = re.compile(r"(\w+)(!?) \(([^)]*)\)(?: (-1|0)\.\.(\w+))?( float64)?(?: = (\w+))?")
+_ARGUMENT = re.compile(r"(\w+)(!?) \(([^)]*)\)(?: (-1|0)\.\.(\w+))?(?: (float64|uint32))?(?: = (\w+))?")
 _AXIS = re.compile(r"(\d*)(\w+)")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -51,8 +51,8 @@ class Argument(NamedTuple):
         Of an array of integers: the smallest index.
     size : str
         Of an array of integers: the letter that the indices are below. Empty for floating-point arrays.
-    wide : bool
-        Of a floating-point array: whether it is always float64.
+    own_dtype : str
+        The array's dtype if the others do not determine it.
     may_be : str
         The array that this one may be identical with.
     """
@@ -62,7 +62,7 @@ class Argument(NamedTuple):
     axes: tuple[tuple[int, str], ...] | None
     lowest: int
     size: str
-    wide: bool
+    own_dtype: str
     may_be: str
 
 
@@ -168,14 +168,18 @@ class Declaration:
                         f"{function}: {argument.name} has dtype {array.dtype}, expected integers"
                     )
                 continue
+            if argument.own_dtype:
+                if array.dtype != np.dtype(argument.own_dtype):
+                    raise InputTypeError(
+                        f"{function}: {argument.name} has dtype {array.dtype}, expected {argument.own_dtype}"
+                    )
+                continue
             if array.dtype not in _FLOATS:
                 order = "" if array.dtype.isnative else " in the other byte order"
                 raise InputTypeError(
                     f"{function}: {argument.name} has dtype {array.dtype.name}{order}, "
                     "expected float32 or float64; convert it with astype"
                 )
-            if argument.wide and array.dtype == np.float64:
-                continue
             first = first or (argument.name, array.dtype)
             if array.dtype != first[1]:
                 raise InputTypeError(
@@ -228,12 +232,12 @@ def _parse(text: str) -> Argument:
     found = _ARGUMENT.fullmatch(text)
     if found is None:
         raise InputError(f"{text!r} declares no argument; see rnnlab.ops.arguments")
-    name, written, axes, lowest, size, wide, may_be = found.groups()
+    name, written, axes, lowest, size, own_dtype, may_be = found.groups()
     parsed = None
     if axes != "*":
         parts = (_AXIS.fullmatch(axis) for axis in axes.rstrip(",").split(", "))
         parsed = tuple((int(part[1] or 1), part[2]) for part in parts if part)
-    return Argument(name, bool(written), parsed, int(lowest or 0), size or "", bool(wide), may_be or "")
+    return Argument(name, bool(written), parsed, int(lowest or 0), size or "", own_dtype or "", may_be or "")
 
 
 def _check_shapes(function: str, present: list[Argument], arrays: Mapping[str, Any]) -> dict[str, int]:

@@ -24,12 +24,23 @@ from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
 from rnnlab.types import Array
 
-__all__ = ["Panels", "check", "multiply"]
+__all__ = [
+    "FEW",
+    "Panels",
+    "check",
+    "contiguous",
+    "multiply",
+    "multiply_thin",
+    "row_parts_of",
+    "rows_by_piece",
+    "rows_of",
+    "writeable",
+]
 _DTYPES = tuple(map(np.dtype, DTYPES.values()))
 _DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
 _LINE = 64  # bytes: panels start on a line of the cache
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
-_FEW = 4  # rows or terms, below which packing the weight is not worth it
+FEW = 4  # rows or terms, below which packing the weight is not worth it
 
 
 class Panels:
@@ -49,9 +60,7 @@ class Panels:
                 f"got shape {w.shape}, {w.dtype}"
             )
         self.shape, self.dtype = w.shape, w.dtype.newbyteorder("=")
-        K, G = w.shape
-        self._panels = empty((-(-G // columns), K, columns), self.dtype)
-        _lay_out.run(_threads(8 * w.size) > 1, _writeable(w), self._panels)
+        self._panels = self._laid_out(writeable(w), columns)
 
     def multiply(self, x: Array, first: Array | None, out: Array) -> None:
         """out = first + x w, (n, K) -> (n, G); ``first`` is None, ``out``, or a row (1, G).
@@ -71,9 +80,20 @@ class Panels:
                 product = empty(out.shape, self.dtype)
             self.multiply(x, first, product)
             out[...] = product
-            return
+        else:
+            self._multiply(x, first, out)
+
+    def _laid_out(self, w: Array, columns: int) -> Array:
+        """The panels of a weight."""
+        K, G = w.shape
+        panels = empty((-(-G // columns), K, columns), w.dtype)
+        _lay_out.run(_threads(8 * w.size) > 1, w, panels)
+        return panels
+
+    def _multiply(self, x: Array, first: Array | None, out: Array) -> None:
+        """out = first + x w, of arrays that are checked, the rows of ``out`` contiguous."""
         threads = _threads(x.shape[0] * self._panels.size)
-        _multiply_panels.run(threads > 1, _row_by_row(x), self._panels, *_rows_of(first, out), threads, out)
+        _multiply_panels.run(threads > 1, _row_by_row(x), self._panels, *rows_of(first, out), threads, out)
 
 
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
@@ -84,24 +104,24 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
         product = empty(out.shape, out.dtype)
         multiply(x, w, None if first is None else _copy(first), product)
         out[...] = product
-    elif min(n, K) < _FEW or 2 * G < columns or out.strides[1] != out.itemsize:
-        _multiply_thin(x, w, first, out)
+    elif min(n, K) < FEW or 2 * G < columns or out.strides[1] != out.itemsize:
+        multiply_thin(x, w, first, out)
     else:
         threads = _threads(n * K * G)
         pieces = empty((threads, min(_DEPTH, K), columns), out.dtype)
-        _multiply.run(threads > 1, _row_by_row(x), _writeable(w), pieces, *_rows_of(first, out), out)
+        _multiply.run(threads > 1, _row_by_row(x), writeable(w), pieces, *rows_of(first, out), out)
 
 
-def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
+def multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
     """The same for products with few rows, terms or columns, where packing the weight is not worth it."""
     sums = out if out.flags.c_contiguous else empty(out.shape, out.dtype)
     if first is not sums:
-        sums[...] = 0 if first is None else _rows_of(first, out)[0]
+        sums[...] = 0 if first is None else rows_of(first, out)[0]
     by_columns = w.flags.f_contiguous and not w.flags.c_contiguous
     if by_columns or 2 * w.shape[1] < _columns(w.dtype):
-        _add_dots(_contiguous(x), _contiguous(w.T), sums)
+        _add_dots(contiguous(x), contiguous(w.T), sums)
     else:
-        _add_rows(_writeable(x), _contiguous(w), sums)
+        _add_rows(writeable(x), contiguous(w), sums)
     if sums is not out:
         out[...] = sums
 
@@ -134,16 +154,16 @@ def check(x: Array, w: Array | Panels, first: Array | None, out: Array) -> None:
                 raise InputError("x w: out overlaps x or w")
 
 
-def _rows_of(first: Array | None, out: Array) -> tuple[Array, int]:
+def rows_of(first: Array | None, out: Array) -> tuple[Array, int]:
     """The initial values of the sums as the kernels take them: rows and their number, 0 to start at zero."""
     if first is None:
         return out[:0], 0
-    return (out if first is out else _contiguous(first)), first.shape[0]
+    return (out if first is out else contiguous(first)), first.shape[0]
 
 
 def _row_by_row(x: Array) -> Array:
     """x with contiguous rows."""
-    x = _writeable(x)
+    x = writeable(x)
     if x.strides[1] == x.itemsize or x.shape[1] == 1:
         return x
     out = empty(x.shape, x.dtype)
@@ -151,11 +171,11 @@ def _row_by_row(x: Array) -> Array:
     return out
 
 
-def _contiguous(a: Array) -> Array:
+def contiguous(a: Array) -> Array:
     return a if a.flags.c_contiguous and _plain(a) else _copy(a)
 
 
-def _writeable(a: Array) -> Array:
+def writeable(a: Array) -> Array:
     """The same elements in an array that kernels take."""
     return a if _plain(a) else _copy(a)
 
@@ -191,7 +211,7 @@ def _columns(dtype: np.dtype) -> int:
 )
 def _multiply_panels(x, panels, first, first_rows, threads, out):
     """out = first + x w, w in panels."""
-    columns, row_parts = panels.shape[2], _row_parts(x.shape[0], panels.shape[0], threads)
+    columns, row_parts = panels.shape[2], row_parts_of(x.shape[0], panels.shape[0], threads, ROWS)
     tasks = panels.shape[0] * row_parts
     for part in prange(threads):
         edge = np.empty((ROWS, columns), out.dtype)
@@ -199,7 +219,7 @@ def _multiply_panels(x, panels, first, first_rows, threads, out):
             panel, row_part = task // row_parts, task % row_parts
             for k in range(0, x.shape[1], _DEPTH):
                 piece = panels[panel, k : k + _DEPTH]
-                _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+                rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 
 
 @kernel(
@@ -211,7 +231,7 @@ def _multiply(x, w, pieces, first, first_rows, out):
     """The same of a weight that is not packed; each thread packs into its own of the pieces."""
     threads, columns = pieces.shape[0], pieces.shape[2]
     panels = (w.shape[1] + columns - 1) // columns
-    row_parts = _row_parts(x.shape[0], panels, threads)
+    row_parts = row_parts_of(x.shape[0], panels, threads, ROWS)
     tasks = panels * row_parts
     for part in prange(threads):
         edge = np.empty((ROWS, columns), out.dtype)
@@ -220,7 +240,7 @@ def _multiply(x, w, pieces, first, first_rows, out):
             for k in range(0, x.shape[1], _DEPTH):
                 piece = pieces[part, : min(_DEPTH, x.shape[1] - k)]
                 _lay_out_piece(w, k, panel * columns, piece)
-                _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+                rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 
 
 @kernel(
@@ -283,15 +303,15 @@ _BLOCK = 64  # rows of the result that are transposed together: a few lines of t
 
 
 @inlined
-def _row_parts(rows, panels, threads):
+def row_parts_of(rows, panels, threads, tile_rows):
     """The number of parts that the rows are split into, so that all threads have work."""
     if threads == 1 or panels >= 2 * threads:
         return 1
-    return min(2 * threads, (rows + ROWS - 1) // ROWS)
+    return min(2 * threads, (rows + tile_rows - 1) // tile_rows)
 
 
 @inlined
-def _rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out):
+def rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out):
     """Add x[rows, k : k + depth] times a piece of a panel to the rows of a part, tile by tile."""
     depth, columns = piece.shape
     left, itemsize = panel * columns, out.itemsize

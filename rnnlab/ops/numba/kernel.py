@@ -109,7 +109,7 @@ def always_parallel() -> Iterator[None]:
 
 
 def kernel(
-    signature: str, *, arguments: str = "", parallel_from: int | None = None
+    signature: str, *, arguments: str = "", parallel_from: int | None = None, dtypes: str = "".join(DTYPES)
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a kernel of a function; see the module's docstring.
 
@@ -122,13 +122,15 @@ def kernel(
         empty.
     parallel_from : int, optional
         From how many elements of the first argument on all threads take part.
+    dtypes : str
+        What T may be, "f" for float32, "d" for float64.
 
     Raises
     ------
     ValueError
         If an array of the signature is not declared, or has another number of axes.
     """
-    return lambda function: Kernel(function, signature, arguments, parallel_from)
+    return lambda function: Kernel(function, signature, arguments, parallel_from, dtypes)
 
 
 class RefusedError(InputTypeError):
@@ -147,11 +149,17 @@ class Kernel:
     """
 
     def __init__(
-        self, function: Callable[..., Any], signature: str, arguments: str, parallel_from: int | None
+        self,
+        function: Callable[..., Any],
+        signature: str,
+        arguments: str,
+        parallel_from: int | None,
+        dtypes: str,
     ) -> None:
         functools.update_wrapper(self, function)
         name = function.__name__
         self.function, self.signature, self.parallel_from = function, signature, parallel_from
+        self.dtypes = dtypes
         self.declaration = Declaration(arguments) if arguments else PRIMITIVES[name]
         parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
         kinds = dict(zip(parameters, re.findall(r"\w+(?:\[[^]]*\])?", signature), strict=True))
@@ -205,7 +213,7 @@ class Kernel:
     def versions(self) -> list[tuple[str, bool]]:
         """What :meth:`version` can be asked for."""
         modes = [False] if self.parallel_from is None or _threads == 1 else [False, True]
-        return [(dtype, parallel) for dtype in DTYPES for parallel in modes]
+        return [(dtype, parallel) for dtype in self.dtypes for parallel in modes]
 
     def cache_name(self, dtype: str, parallel: bool) -> str:
         """A part of the name of the files with this version in numba's cache."""
@@ -337,11 +345,11 @@ def _digest() -> str:
     Numba looks at the file of the kernel itself, the signature and the processor that it compiles for. This
     adds the other files with functions and constants of kernels, and what depends on the processor.
     """
-    from rnnlab.ops.numba import math, registers  # import numba, which has to wait for import_numba
+    from rnnlab.ops.numba import bfloat16, math, registers  # import numba, which has to wait for import_numba
 
     folder = Path(__file__).parent
     paths = [*sorted(folder.glob("*.py")), folder.parent / "numpy" / "masks.py"]
     content = b"".join(path.read_bytes() for path in paths)
     return hashlib.sha256(
-        content + f"{registers.VECTOR} {registers.REGISTERS} {math.BOUND}".encode()
+        content + f"{registers.VECTOR} {registers.REGISTERS} {math.BOUND} {bfloat16.AMX}".encode()
     ).hexdigest()[:8]

@@ -1,8 +1,9 @@
 """Matrix products: the choice between the kernels, MKL and NumPy.
 
 The kernels of :mod:`~rnnlab.ops.numba.gemm` compute products with prepacked weights and single products. MKL,
-where it is installed and works, computes large single products on processors other than AMD's Zen. NumPy
-computes ``matmul`` of other dtypes and of arrays with more than two axes.
+where it is installed and works, computes large single products on processors other than AMD's Zen. Those of
+:mod:`~rnnlab.ops.numba.bfloat16` compute all products of rounded factors. NumPy computes ``matmul`` of other
+dtypes and of arrays with more than two axes.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import numpy as np
 from llvmlite import binding
 
 from rnnlab.errors import InputError, NotInstalledError
-from rnnlab.ops.numba import gemm
+from rnnlab.ops.numba import bfloat16, gemm
 from rnnlab.ops.numba.gemm import Panels
 from rnnlab.ops.numba.kernel import DTYPES, always_parallel, named_errors, threads
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
+from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
 from rnnlab.types import Array
 
 __all__ = [
@@ -59,6 +61,8 @@ def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
 
 def matmul(x: Array, w: Array) -> Array:
     if x.ndim != 2 or w.ndim != 2 or x.dtype != w.dtype or x.dtype.char not in DTYPES:
+        if x.dtype == w.dtype and bfloat16.rounds(x.dtype):
+            x, w = rounded_to_bfloat16(x), rounded_to_bfloat16(w)
         return np.matmul(x, w)
     if x.shape[1] != w.shape[0]:
         raise InputError(f"matmul: w has shape {w.shape}, expected (K, N) with K = {x.shape[1]} columns of x")
@@ -69,7 +73,7 @@ def matmul(x: Array, w: Array) -> Array:
 
 def prepacked(w: Array) -> Array:
     try:
-        return Panels(w)
+        return (bfloat16.RoundedPanels if bfloat16.rounds(w.dtype) else Panels)(w)
     except TypeError:
         return w
 
@@ -115,6 +119,9 @@ def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
         w.multiply(x, first, out)
         return
     gemm.check(x, w, first, out)
+    if bfloat16.rounds(out.dtype):
+        bfloat16.multiply(x, w, first, out)
+        return
     if _MKL is not None and x.shape[0] * w.size >= _LARGE and _MKL.covers(x, w, out):
         if first is not None and first is not out:
             out[...] = first

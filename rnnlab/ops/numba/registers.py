@@ -1,7 +1,8 @@
-"""The operations of :mod:`rnnlab.ops.numba.gemm` on vector registers, as LLVM instructions.
+"""The operations of matrix products on vector registers, as LLVM instructions.
 
 A tile of a product, up to six rows by the columns of a panel, is summed in registers. Square blocks are
-transposed in registers.
+transposed in registers. Numbers are rounded to bfloat16, and tiles are summed from pairs of them: 32 bits, of
+which the lower half is the first number.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["REGISTERS", "ROWS", "VECTOR", "copy_line", "sum_up", "tile_of", "transpose_square"]
+__all__ = [
+    "REGISTERS",
+    "ROWS",
+    "VECTOR",
+    "copy_line",
+    "round_line",
+    "round_lines",
+    "sum_up",
+    "tile_of",
+    "transpose_square",
+]
 
 ROWS = 6  # of a tile, at most
 
@@ -46,17 +57,19 @@ def sum_up(context, like, rows, depth, x, x_step, w, first, first_step, out, out
     """out = first + x w: 1 to 6 rows, ``depth`` numbers to add up, and the columns of a panel.
 
     x, w, first and out are addresses, a step is the bytes from a row to the next. ``first`` is 0 where the
-    sums start at zero. ``like`` is an array of the dtype.
+    sums start at zero. ``like`` is an array of the dtype of x and w; uint32 is a pair of bfloat16, which needs
+    AVX512-BF16, and the sums are float32.
     """
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
-        real = context.get_value_type(signature.args[0].dtype)
+        element = context.get_value_type(signature.args[0].dtype)
+        terms = _Pairs(b.module) if isinstance(element, ir.IntType) else _Numbers(b.module, element)
         done = b.append_basic_block("done")
         choice = b.switch(arguments[1], done)
         for count in range(1, ROWS + 1):
             b.position_at_end(b.append_basic_block(f"rows_{count}"))
             choice.add_case(_int64(count), b.block)
-            _add_up(b, real, count, *arguments[2:])
+            _add_up(b, terms, count, *arguments[2:])
             b.branch(done)
         b.position_at_end(done)
         return context.get_dummy_value()
@@ -77,6 +90,38 @@ def copy_line(context, like, source, target):
         return context.get_dummy_value()
 
     return types.void(like, types.uintp, types.uintp), generate
+
+
+@intrinsic
+def round_line(context, source, target):
+    """Round 32 float32 at one address to bfloat16 at another; to nearest even."""
+
+    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
+        given = b.load(_pointer(b, arguments[0]), align=4, typ=ir.VectorType(ir.FloatType(), 32))
+        b.store(b.fptrunc(given, ir.VectorType(_BFLOAT, 32)), _pointer(b, arguments[1]), align=4)
+        return context.get_dummy_value()
+
+    return types.void(types.uintp, types.uintp), generate
+
+
+@intrinsic
+def round_lines(context, first, second, target):
+    """Round 16 float32 at each of two addresses to bfloat16, and store them as 16 pairs."""
+
+    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
+        *sources, target = (_pointer(b, address) for address in arguments)
+        wide = ir.VectorType(ir.IntType(32), 16)
+
+        def bits(source: Any) -> Any:
+            given = b.load(source, align=4, typ=ir.VectorType(ir.FloatType(), 16))
+            rounded = b.fptrunc(given, ir.VectorType(_BFLOAT, 16))
+            return b.zext(b.bitcast(rounded, ir.VectorType(ir.IntType(16), 16)), wide)
+
+        low, high = map(bits, sources)
+        b.store(b.or_(low, b.shl(high, ir.Constant(wide, [16] * 16))), target, align=4)
+        return context.get_dummy_value()
+
+    return types.void(types.uintp, types.uintp, types.uintp), generate
 
 
 @intrinsic
@@ -110,13 +155,58 @@ def transpose_square(context, like, source, source_step, target, target_step):
     return types.void(like, types.uintp, types.int64, types.uintp, types.int64), generate
 
 
+class _BFloat(ir.Type):
+    """LLVM's bfloat, which llvmlite does not have."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _BFloat)
+
+    def __hash__(self) -> int:
+        return hash(_BFloat)
+
+
+_BFLOAT = _BFloat()
+
+
+class _Numbers:
+    """Terms of sums: the products of numbers, float or double."""
+
+    def __init__(self, module: ir.Module, real: Any) -> None:
+        self.number, self.itemsize = real, 4 if isinstance(real, ir.FloatType) else 8
+        self.sums = self.weights = ir.VectorType(real, VECTOR // self.itemsize)
+        self._add = _multiply_add(module, self.sums)
+
+    def add(self, b: ir.IRBuilder, everywhere: Any, weight: Any, total: Any) -> Any:
+        """A register of sums and the products of a register of weights and a number in all its places."""
+        return b.call(self._add, [everywhere, weight, total])
+
+
+class _Pairs:
+    """Terms of sums: a b + c d of pairs of bfloat16."""
+
+    number, itemsize = ir.IntType(32), 4
+    sums, weights = ir.VectorType(ir.FloatType(), VECTOR // 4), ir.VectorType(_BFLOAT, VECTOR // 2)
+
+    def __init__(self, module: ir.Module) -> None:
+        name = f"llvm.x86.avx512bf16.dpbf16ps.{8 * VECTOR}"
+        kind = ir.FunctionType(self.sums, [self.sums, self.weights, self.weights])
+        self._add = cgutils.get_or_insert_function(module, kind, name)
+
+    def add(self, b: ir.IRBuilder, everywhere: Any, weight: Any, total: Any) -> Any:
+        """See :class:`_Numbers`."""
+        return b.call(self._add, [total, b.bitcast(everywhere, self.weights), weight])
+
+
 def _add_up(
-    b: ir.IRBuilder, real: Any, count: int, depth: Any,
+    b: ir.IRBuilder, terms: _Numbers | _Pairs, count: int, depth: Any,
     x: Any, x_step: Any, w: Any, first: Any, first_step: Any, out: Any, out_step: Any,
 ) -> None:  # fmt: skip
     """The tile of ``count`` rows; its sums are values that the compiler keeps in registers."""
-    vector, itemsize = _vector(real)
-    lanes, multiply_add = vector.count, _multiply_add(b.module, vector)
+    vector, itemsize, lanes = terms.sums, terms.itemsize, terms.sums.count
+    numbers = ir.VectorType(terms.number, lanes)
     rows = [b.add(x, b.mul(x_step, _int64(row))) for row in range(count)]
 
     def tile_at(address: Any, step: Any) -> list[Any]:
@@ -139,17 +229,16 @@ def _add_up(
         total.add_incoming(ir.Constant(vector, None), entry)
         total.add_incoming(start, given)
     line = b.add(w, b.mul(k, _int64(REGISTERS * VECTOR)))
-    weights = [b.load(place, align=itemsize, typ=vector) for place in _registers(b, line)]
+    weights = [b.load(place, align=itemsize, typ=terms.weights) for place in _registers(b, line)]
     added = []
     for row, address in enumerate(rows):
-        number = b.load(_pointer(b, b.add(address, b.mul(k, _int64(itemsize)))), typ=real)
-        number = b.insert_element(ir.Constant(vector, ir.Undefined), number, _int32(0))
+        number = b.load(_pointer(b, b.add(address, b.mul(k, _int64(itemsize)))), typ=terms.number)
+        number = b.insert_element(ir.Constant(numbers, ir.Undefined), number, _int32(0))
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
-        everywhere = b.shuffle_vector(number, ir.Constant(vector, ir.Undefined), zeros)
+        everywhere = b.shuffle_vector(number, ir.Constant(numbers, ir.Undefined), zeros)
         own = sums[row * REGISTERS : (row + 1) * REGISTERS]
         added += [
-            b.call(multiply_add, [everywhere, weight, total])
-            for weight, total in zip(weights, own, strict=True)
+            terms.add(b, everywhere, weight, total) for weight, total in zip(weights, own, strict=True)
         ]
     following = b.add(k, _int64(1))
     k.add_incoming(following, loop)
@@ -162,10 +251,10 @@ def _add_up(
         b.store(value, place, align=itemsize)
 
 
-def _vector(real: Any) -> tuple[Any, int]:
-    """The type of a full register, and the bytes of a number."""
-    itemsize = 4 if isinstance(real, ir.FloatType) else 8
-    return ir.VectorType(real, VECTOR // itemsize), itemsize
+def _vector(number: Any) -> tuple[Any, int]:
+    """The type of a full register, and the bytes of a number: float, double, or 32 bits."""
+    itemsize = 8 if isinstance(number, ir.DoubleType) else 4
+    return ir.VectorType(number, VECTOR // itemsize), itemsize
 
 
 def _registers(b: ir.IRBuilder, address: Any) -> list[Any]:

@@ -1,0 +1,274 @@
+"""Matrix products of float32 whose factors are rounded to bfloat16; sums are float32.
+
+Current processors multiply pairs of bfloat16 along k, a b + c d, faster than single float32: those with AMX
+by tiles of 16 x 16 pairs, those with AVX512-BF16 by registers of 16 pairs. Pairs are 32 bits. The rows of x
+are rounded to rows of pairs, a weight to panels of pairs (:mod:`~rnnlab.ops.numba.gemm`), zeros beyond the
+last k, for up to 1,024 k at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import numpy as np
+from llvmlite import binding
+from numba import prange
+
+from rnnlab.ops.numba import amx, registers
+from rnnlab.ops.numba.gemm import (
+    FEW,
+    Panels,
+    contiguous,
+    multiply_thin,
+    row_parts_of,
+    rows_by_piece,
+    rows_of,
+    writeable,
+)
+from rnnlab.ops.numba.kernel import inlined, kernel, shared_by
+from rnnlab.ops.numba.memory import empty
+from rnnlab.ops.numba.registers import VECTOR, round_line, round_lines, transpose_square
+from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
+from rnnlab.ops.precision import products_precision
+from rnnlab.types import Array
+
+__all__ = ["AMX", "RoundedPanels", "missing", "multiply", "rounds"]
+
+AMX = bool(binding.get_host_cpu_features().get("amx-bf16"))
+_COLUMNS = 64  # of a panel
+_HAS_PAIRS = AMX or bool(binding.get_host_cpu_features().get("avx512bf16"))
+_VERSIONS = "f" if _HAS_PAIRS and 4 * _COLUMNS == registers.REGISTERS * VECTOR else ""
+_ROWS = amx.ROWS if AMX else registers.ROWS  # of a tile
+_BLOCK = 16  # lines and pairs that are rounded together; panels and rows have a multiple of it
+_DEPTH = 512  # pairs in a piece of a panel
+_PARALLEL_FROM = 1 << 23 if AMX else 1 << 22  # multiplications, worth waking other threads
+
+
+def rounds(dtype: np.dtype) -> bool:
+    """Whether factors of this dtype are rounded here and now."""
+    return dtype == np.float32 and products_precision() == "bfloat16" and _usable()
+
+
+@functools.cache
+def missing() -> str:
+    """What is missing to multiply bfloat16; empty if nothing is."""
+    if not _VERSIONS:
+        return "this processor has neither AMX nor AVX512-BF16"
+    return "" if not AMX or amx.permitted() else "the system does not let this process use AMX"
+
+
+@functools.cache
+def _usable() -> bool:
+    """Whether nothing is missing; else say so, once."""
+    if missing():
+        warnings.warn(f"products are computed in float32, not bfloat16: {missing()}", RuntimeWarning, stacklevel=4)
+    return not missing()
+
+
+class RoundedPanels(Panels):
+    """A prepacked weight of float32 in bfloat16."""
+
+    def _laid_out(self, w: Array, columns: int) -> Array:
+        K, G = w.shape
+        panels = empty((-(-G // columns), _pairs(K), columns), np.dtype(np.uint32))
+        _lay_out.run(shared_by(8 * w.size, _PARALLEL_FROM) > 1, w, panels)
+        return panels
+
+    def _multiply(self, x: Array, first: Array | None, out: Array) -> None:
+        threads = shared_by(x.shape[0] * 2 * self._panels.size, _PARALLEL_FROM)
+        x = writeable(x)
+        _multiply_panels.run(threads > 1, x, _rows(x), self._panels, *rows_of(first, out), threads, out)
+
+
+def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
+    """out = first + x w, of arrays that :func:`~rnnlab.ops.numba.gemm.check` has checked."""
+    (n, K), G = x.shape, w.shape[1]
+    if out.strides[1] != out.itemsize or not out.flags.aligned or not out.dtype.isnative:
+        product = empty(out.shape, np.dtype(np.float32))
+        multiply(x, w, None if first is None else contiguous(first), product)
+        out[...] = product
+    elif min(n, K) < FEW or 2 * G < _COLUMNS:
+        multiply_thin(rounded_to_bfloat16(x), rounded_to_bfloat16(w), first, out)
+    else:
+        threads = shared_by(n * K * G, _PARALLEL_FROM)
+        x, pieces = writeable(x), empty((threads, min(_DEPTH, _pairs(K)), _COLUMNS), np.dtype(np.uint32))
+        _multiply.run(threads > 1, x, _rows(x), writeable(w), pieces, *rows_of(first, out), out)
+
+
+def _pairs(K: int) -> int:
+    """The number of pairs along k, with those of zeros."""
+    return -(-K // (2 * _BLOCK)) * _BLOCK
+
+
+def _rows(x: Array) -> Array:
+    """Memory for a piece of the rounded rows of x, as many as whole tiles have."""
+    return empty((-(-x.shape[0] // 32) * 32, min(_DEPTH, _pairs(x.shape[1]))), np.dtype(np.uint32))
+
+
+# ---------------------------------------------------------------- kernels
+
+
+@kernel(
+    "T[:,:], uint32[:,::1], uint32[:,:,::1], T[:,:], int64, int64, T[:,:]",
+    arguments="x (n, K); rows! (R, D) uint32; panels (Q, P, W) uint32; first (F, G); out! (n, G) = first",
+    parallel_from=0,
+    dtypes=_VERSIONS,
+)
+def _multiply_panels(x, rows, panels, first, first_rows, threads, out):
+    """out = first + x w, w in panels."""
+    row_parts = row_parts_of(x.shape[0], panels.shape[0], threads, _ROWS)
+    tasks = panels.shape[0] * row_parts
+    for k in range(0, panels.shape[1], _DEPTH):
+        depth = min(_DEPTH, panels.shape[1] - k)
+        for part in prange(threads):
+            _round_rows(x, k, depth, part, threads, rows)
+        for part in prange(threads):
+            edge = np.empty((_ROWS, _COLUMNS), out.dtype)
+            _begin()
+            for task in range(part * tasks // threads, (part + 1) * tasks // threads):
+                panel, row_part = task // row_parts, task % row_parts
+                piece = panels[panel, k : k + depth]
+                _rows_by_pairs(rows, k > 0, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+            _end()
+
+
+@kernel(
+    "T[:,:], uint32[:,::1], T[:,:], uint32[:,:,::1], T[:,:], int64, T[:,:]",
+    arguments="x (n, K); rows! (R, D) uint32; w (K, G); pieces! (t, d, W) uint32; first (F, G); out! (n, G) = first",
+    parallel_from=0,
+    dtypes=_VERSIONS,
+)
+def _multiply(x, rows, w, pieces, first, first_rows, out):
+    """The same of a weight that is not packed; each thread packs into its own of the pieces."""
+    threads, panels = pieces.shape[0], (w.shape[1] + _COLUMNS - 1) // _COLUMNS
+    row_parts = row_parts_of(x.shape[0], panels, threads, _ROWS)
+    tasks, pairs = panels * row_parts, (x.shape[1] + 2 * _BLOCK - 1) // (2 * _BLOCK) * _BLOCK
+    for k in range(0, pairs, _DEPTH):
+        depth = min(_DEPTH, pairs - k)
+        for part in prange(threads):
+            _round_rows(x, k, depth, part, threads, rows)
+        for part in prange(threads):
+            edge = np.empty((_ROWS, _COLUMNS), out.dtype)
+            _begin()
+            for task in range(part * tasks // threads, (part + 1) * tasks // threads):
+                panel, row_part = task // row_parts, task % row_parts
+                piece = pieces[part, :depth]
+                _round_panel(w, k, panel * _COLUMNS, piece)
+                _rows_by_pairs(rows, k > 0, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+            _end()
+
+
+@kernel(
+    "T[:,:], uint32[:,:,::1]",
+    arguments="w (K, G); panels! (Q, P, W) uint32",
+    parallel_from=0,
+    dtypes=_VERSIONS,
+)
+def _lay_out(w, panels):
+    for panel in prange(panels.shape[0]):
+        _round_panel(w, 0, panel * _COLUMNS, panels[panel])
+
+
+@inlined
+def _begin():
+    if AMX:
+        amx.set_tiles()
+
+
+@inlined
+def _end():
+    if AMX:
+        amx.release_tiles()
+
+
+@inlined
+def _rows_by_pairs(rows, more, piece, panel, row_part, row_parts, first, first_rows, edge, out):
+    """Add the rows of a part times a piece of a panel, tile by tile; to what is there if there is ``more``."""
+    if more:
+        first, first_rows = out, out.shape[0]
+    if AMX:
+        _rows_by_tiles(rows, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+    else:
+        rows_by_piece(rows[: out.shape[0]], 0, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+
+
+@inlined
+def _rows_by_tiles(rows, piece, panel, row_part, row_parts, first, first_rows, edge, out):
+    """The same by AMX."""
+    left, itemsize = panel * _COLUMNS, out.itemsize
+    width, depth = min(_COLUMNS, out.shape[1] - left), piece.shape[0] // _BLOCK
+    tiles = (out.shape[0] + _ROWS - 1) // _ROWS
+    first_step = first.strides[0] if first_rows > 1 else 0
+    for tile in range(row_part * tiles // row_parts, (row_part + 1) * tiles // row_parts):
+        row = tile * _ROWS
+        count = min(_ROWS, out.shape[0] - row)
+        both = count > _ROWS // 2
+        x_at = rows.ctypes.data + row * rows.strides[0]
+        if width == _COLUMNS and count % (_ROWS // 2) == 0:
+            out_at = out.ctypes.data + row * out.strides[0] + left * itemsize
+            first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
+            amx.sum_tiles(
+                both, depth, x_at, rows.strides[0], piece.ctypes.data,
+                first_at, first_step, out_at, out.strides[0],
+            )  # fmt: skip
+            continue
+        for i in range(count if first_rows else 0):
+            for j in range(width):
+                edge[i, j] = first[row + i if first_step else 0, left + j]
+        at, step = edge.ctypes.data, edge.strides[0]
+        first_at = at if first_rows else 0
+        amx.sum_tiles(both, depth, x_at, rows.strides[0], piece.ctypes.data, first_at, step, at, step)
+        for i in range(count):
+            for j in range(width):
+                out[row + i, left + j] = edge[i, j]
+
+
+@inlined
+def _round_rows(x, k, depth, part, parts, rows):
+    """Round the numbers of a piece, in a part of the rows of x."""
+    spare, square = np.empty((_BLOCK, 2 * _BLOCK), x.dtype), np.empty((_BLOCK, _BLOCK), np.uint32)
+    blocks = (x.shape[0] + _BLOCK - 1) // _BLOCK
+    for block in range(part * blocks // parts, (part + 1) * blocks // parts):
+        top = block * _BLOCK
+        for pair in range(0, depth, _BLOCK):
+            at = rows.ctypes.data + top * rows.strides[0] + pair * rows.itemsize
+            _round_block(x, top, 2 * (k + pair), spare, square, at, rows.strides[0], False)
+
+
+@inlined
+def _round_panel(w, k, left, piece):
+    """Round the numbers of a piece of a panel."""
+    spare, square = np.empty((_BLOCK, 2 * _BLOCK), w.dtype), np.empty((_BLOCK, _BLOCK), np.uint32)
+    for pair in range(0, piece.shape[0], _BLOCK):
+        for column in range(0, min(_COLUMNS, w.shape[1] - left), _BLOCK):
+            at = piece.ctypes.data + pair * piece.strides[0] + column * piece.itemsize
+            _round_block(w.T, left + column, 2 * (k + pair), spare, square, at, piece.strides[0], True)
+
+
+@inlined
+def _round_block(m, top, left, spare, square, out, step, across):
+    """Round 16 lines of 32 numbers of m (lines, K) to pairs at an address, zeros beyond the last k.
+
+    The pairs of a line are side by side; or, if ``across``, those of one k are, and the lines are columns.
+    What is in place of lines beyond the last is not defined.
+    """
+    lines, numbers = min(_BLOCK, m.shape[0] - top), min(2 * _BLOCK, m.shape[1] - left)
+    at, down, right = m.ctypes.data + top * m.strides[0] + left * m.strides[1], m.strides[0], m.strides[1]
+    by_lines = right == m.itemsize
+    if numbers < 2 * _BLOCK or not (by_lines or (down == m.itemsize and lines == _BLOCK)):
+        spare[:] = 0
+        for i in range(lines):
+            for j in range(numbers):
+                spare[i, j] = m[top + i, left + j]
+        at, down, by_lines = spare.ctypes.data, spare.strides[0], True
+    target, target_step = (square.ctypes.data, square.strides[0]) if by_lines == across else (out, step)
+    if by_lines:
+        for i in range(lines):
+            round_line(at + i * down, target + i * target_step)
+    else:
+        for pair in range(_BLOCK):
+            even = at + 2 * pair * right
+            round_lines(even, even + right, target + pair * target_step)
+    if by_lines == across:
+        transpose_square(square, square.ctypes.data, square.strides[0], out, step)
