@@ -22,7 +22,8 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.cuda.launch import check_device, each
-from rnnlab.ops.precision import Matmul, products_precision
+from rnnlab.ops.precision import products_precision
+from rnnlab.options import MatmulName
 from rnnlab.types import Array
 
 __all__ = ["Rounded", "batched", "gemm", "handles", "rounded"]
@@ -51,7 +52,7 @@ class Rounded(NamedTuple):
 
 
 def gemm(
-    x: Array | Rounded, w: Array | Rounded, out: Array, beta: float = 0.0, matmul: Matmul | None = None
+    x: Array | Rounded, w: Array | Rounded, out: Array, beta: float = 0.0, matmul: MatmulName | None = None
 ) -> None:
     """out = x w + beta out, (M, K) (K, N) -> (M, N), all float32 or all float64.
 
@@ -100,7 +101,7 @@ def gemm(
         handle.fail("cublasGemmEx", status)
 
 
-def batched(x: Array, w: Array, matmul: Matmul | None = None) -> Array:
+def batched(x: Array, w: Array, matmul: MatmulName | None = None) -> Array:
     """The product of each pair of matrices, (B, M, K) (B, K, N) -> (B, M, N).
 
     A factor with two axes, or with B = 1, is shared by all pairs. The rest is as in :func:`gemm`.
@@ -154,7 +155,7 @@ def _dtype_of(x: Array, w: Array, *out: Array) -> str:
     raise InputTypeError(f"x w: the arrays are {names}, expected all float32 or all float64")
 
 
-def _prepared(dtype: str, matmul: Matmul, x: Array, w: Array) -> tuple[int, int, Any, Any]:
+def _prepared(dtype: str, matmul: MatmulName, x: Array, w: Array) -> tuple[int, int, Any, Any]:
     """The data type and the compute type for cuBLAS, and the factors."""
     if dtype == "d":
         return _FLOAT64, _IN_FLOAT64, x, w
