@@ -34,6 +34,7 @@ __all__ = [
     "FloatType",
     "Initialisation",
     "LossAverage",
+    "MatmulName",
     "Mode",
     "Natural",
     "NotNegative",
@@ -115,6 +116,7 @@ LossAverage: TypeAlias = Literal["batch", "token"]
 Initialisation: TypeAlias = Literal["course", "uniform"]
 FloatType: TypeAlias = Annotated[DTypeLike, Stored(Literal["float32", "float64"])]
 Mode: TypeAlias = Literal["min", "max"]
+MatmulName: TypeAlias = Literal["float32", "tf32", "bfloat16"]
 
 
 def option_annotations(constructor: Callable[..., Any]) -> dict[str, Any]:

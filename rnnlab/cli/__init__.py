@@ -51,6 +51,7 @@ from rnnlab.cli import (
 from rnnlab.cli.arguments import Parser, show_help
 from rnnlab.cli.bugs import how_to_report
 from rnnlab.cli.closed_output import quiet_when_closed
+from rnnlab.cli.device_option import products_of
 from rnnlab.cli.mpi_option import find_ranks
 from rnnlab.errors import RnnlabError
 from rnnlab.files import WriteError
@@ -82,7 +83,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     ranks: Communicator = OneProcess()
     try:
         ranks = options.communicator = find_ranks(options)
-        with rank_0_prints(ranks):
+        with rank_0_prints(ranks), products_of(options):
             return options.run(options)
     except KeyboardInterrupt:
         return _failed(options, "interrupted", _INTERRUPTED, ranks)

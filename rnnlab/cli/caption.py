@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rnnlab.cli.arguments import add_download, check_outputs
-from rnnlab.cli.device_option import add_device
+from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.encoder_options import add_encoder, check_encoder, with_encoder
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
@@ -46,6 +46,7 @@ def add(commands: Any) -> None:
     caption.set_defaults(run=_caption)
     caption.add_argument("run_directory", metavar="RUN", help=f"{RUNS_HELP}: RUN RUN ... IMAGES_OR_SPLIT")
     add_device(caption)
+    add_matmul(caption)
     add_mpi(caption)
     add_average(caption)
     caption.add_argument(

@@ -1,9 +1,13 @@
-"""The option ``--device``: where a command computes."""
+"""The options ``--device`` and ``--matmul``: where a command computes, and in which precision."""
 
 from __future__ import annotations
 
 import argparse
+from contextlib import AbstractContextManager, nullcontext
+from typing import get_args
 
+from rnnlab.ops.precision import products_in
+from rnnlab.options import MatmulName
 from rnnlab.training.distributed import device_of_rank
 
 _DEFAULT = "cpu"
@@ -14,6 +18,26 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", default=_DEFAULT, metavar="cpu|gpu|gpu:N", help="where to compute; a GPU needs CuPy"
     )
+
+
+def add_matmul(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--matmul``."""
+    parser.add_argument(
+        "--matmul",
+        choices=get_args(MatmulName),
+        help="the precision of products of float32 (default: RNNLAB_MATMUL, or float32)",
+    )
+
+
+def products_of(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """The precision of products that the option asks for, if the command has it."""
+    asked: MatmulName | None = getattr(options, "matmul", None)
+    return nullcontext() if asked is None else products_in(asked)
+
+
+def matmul_setting(options: argparse.Namespace) -> list[str]:
+    """The option as a change of a recipe, as of ``--set``, if it is given."""
+    return [] if options.matmul is None else [f"training.matmul={options.matmul}"]
 
 
 def device_here(options: argparse.Namespace) -> str:
@@ -28,5 +52,6 @@ def device_here(options: argparse.Namespace) -> str:
 
 
 def device_words(options: argparse.Namespace) -> str:
-    """The option as the user gave it, for a command that is suggested; empty for the default."""
-    return "" if options.device == _DEFAULT else f" --device {options.device}"
+    """The options as the user gave them, for a command that is suggested; empty for the defaults."""
+    device = "" if options.device == _DEFAULT else f" --device {options.device}"
+    return device if options.matmul is None else f"{device} --matmul {options.matmul}"

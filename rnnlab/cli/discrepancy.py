@@ -7,7 +7,7 @@ from typing import Any
 
 from rnnlab import plots, runs
 from rnnlab.cli.arguments import check_outputs, positive_integer
-from rnnlab.cli.device_option import add_device, device_here
+from rnnlab.cli.device_option import add_device, add_matmul, device_here
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.reporting.discrepancy import discrepancy_table, states_picture, write_discrepancy
 
@@ -23,6 +23,7 @@ def add(commands: Any) -> None:
     discrepancy.set_defaults(run=_discrepancy)
     discrepancy.add_argument("run_directory", metavar="RUN", help="a run directory")
     add_device(discrepancy)
+    add_matmul(discrepancy)
     add_mpi(discrepancy)
     discrepancy.add_argument("--split", help="a split of the data, such as val (default: the recipe's)")
     discrepancy.add_argument(

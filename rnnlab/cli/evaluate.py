@@ -12,7 +12,7 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.cli.arguments import check_outputs
-from rnnlab.cli.device_option import add_device
+from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, open_runs
 from rnnlab.cli.search_options import add_search, given_search, search_options
@@ -31,6 +31,7 @@ def add(commands: Any) -> None:
     evaluate.set_defaults(run=_evaluate)
     evaluate.add_argument("run_directories", nargs="+", metavar="RUN", help=RUNS_HELP)
     add_device(evaluate)
+    add_matmul(evaluate)
     add_mpi(evaluate)
     add_average(evaluate)
     evaluate.add_argument("--split", help="a split of the data, such as val (default: the recipe's)")

@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
 
 
 def _kernels(options: argparse.Namespace) -> int:
-    print(f"{ops.describe()}\nGPU: {ops.describe_gpu()}")
+    print(f"{ops.describe()}\n{ops.describe_products()}\nGPU: {ops.describe_gpu()}")
     if options.warm_up:
         seconds = ops.warm_up()
         print(f"Compiled the kernels in {seconds:.1f} s." if seconds else "All kernels are in the cache.")

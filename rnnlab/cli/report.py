@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.cli.arguments import natural_number, positive_integer
-from rnnlab.cli.device_option import add_device
+from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.files import check_writable
 from rnnlab.reporting.comparison import comparison_text
 from rnnlab.reporting.page.build import require_jinja, write_report
@@ -47,6 +47,7 @@ def add(commands: Any) -> None:
 def add_scores(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what is scored, and where."""
     add_device(parser)
+    add_matmul(parser)
     parser.add_argument(
         "--split", help="the split to score (default: val, or the recipe's where the data have no val)"
     )

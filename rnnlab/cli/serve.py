@@ -8,7 +8,7 @@ import webbrowser
 from typing import Any
 
 from rnnlab.cli.arguments import natural_number, positive_number
-from rnnlab.cli.device_option import add_device
+from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.encoder_options import add_encoder, check_encoder, with_encoder
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, open_runs
 from rnnlab.cli.search_options import add_beam_search, search_options
@@ -31,6 +31,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=_serve)
     parser.add_argument("run_directories", nargs="+", metavar="RUN", help=RUNS_HELP)
     add_device(parser)
+    add_matmul(parser)
     add_average(parser)
     parser.add_argument(
         "--host",

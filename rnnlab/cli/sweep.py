@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rnnlab.cli import bugs
 from rnnlab.cli.arguments import positive_integer
-from rnnlab.cli.device_option import device_words
+from rnnlab.cli.device_option import device_words, matmul_setting
 from rnnlab.cli.processes import Processes, Task
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.report import add_scores, scored
@@ -115,7 +115,8 @@ def _trials(options: argparse.Namespace) -> tuple[Path, list[Trial]]:
     for recipe, stem in zip(options.recipes, stems, strict=True):
         for point in grid(options.set):
             parts = [stem] * (several or not point.name) + [point.name] * bool(point.name)
-            trials.append(Trial(out / ",".join(parts), recipe, point.overrides))
+            overrides = (*point.overrides, *matmul_setting(options))
+            trials.append(Trial(out / ",".join(parts), recipe, overrides))
     return out, trials
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.cli.arguments import add_download, positive_integer, positive_number
-from rnnlab.cli.device_option import add_device, device_words
+from rnnlab.cli.device_option import add_device, add_matmul, device_words, matmul_setting
 from rnnlab.cli.mpi_option import add_mpi, launcher_words, mpi_words
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
@@ -53,6 +53,7 @@ def add(commands: Any) -> None:
         help="the number of epochs in all; of the last stage, if the recipe has stages",
     )
     add_device(train)
+    add_matmul(train)
     add_mpi(train)
     train.add_argument(
         "--graphs", action="store_true", help="on a GPU, launch each training step as one CUDA graph"
@@ -90,7 +91,7 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
-    config = read_recipe(options.recipe, options.set)
+    config = read_recipe(options.recipe, _changes(options))
     if options.epochs is not None:
         config = runs.with_epochs(config, options.epochs)
     out = Path(options.out or Path("runs") / Path(options.recipe).stem)
@@ -106,8 +107,13 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
 def _resumed_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
     if options.out:
         raise InputError("--out is for a new run; a resumed run has its directory")
-    changes = {"num_epochs": options.epochs, "overrides": options.set}
+    changes = {"num_epochs": options.epochs, "overrides": _changes(options)}
     return runs.resume(options.resume, callbacks=callbacks, **changes, **_how(options))
+
+
+def _changes(options: argparse.Namespace) -> list[str]:
+    """The changes of the recipe."""
+    return [*options.set, *matmul_setting(options)]
 
 
 def _how(options: argparse.Namespace) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.cli.arguments import check_outputs
-from rnnlab.cli.device_option import add_device
+from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
 from rnnlab.cli.search_options import add_search, search_options
@@ -31,6 +31,7 @@ def add(commands: Any) -> None:
     translate.set_defaults(run=_translate)
     translate.add_argument("run_directory", metavar="RUN", help=f"{RUNS_HELP}: RUN RUN ... SENTENCE ...")
     add_device(translate)
+    add_matmul(translate)
     add_mpi(translate)
     add_average(translate)
     translate.add_argument(
@@ -60,6 +61,7 @@ def add(commands: Any) -> None:
     lexicon.set_defaults(run=_lexicon)
     lexicon.add_argument("run_directory", metavar="RUN", help="a run directory")
     add_device(lexicon)
+    add_matmul(lexicon)
     lexicon.add_argument(
         "file", metavar="FILE", help="the file to write, for --lexicon of translate and evaluate"
     )

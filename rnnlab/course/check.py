@@ -16,6 +16,7 @@ from rnnlab.course.running import Runs
 from rnnlab.course.student_functions import place_of
 from rnnlab.errors import InputError
 from rnnlab.gradcheck.numeric import eval_numerical_gradient_array, relative_distance
+from rnnlab.gradcheck.precision import check_full_precision
 from rnnlab.types import Array
 
 __all__ = ["Report", "WrongFunction", "check", "examine"]
@@ -108,7 +109,8 @@ def check(
     WrongFunction
         If something is wrong. The message is the report.
     ValueError
-        If there is no exercise of this name, or no function is given.
+        If there is no exercise of this name, no function is given, or products are not computed in full
+        precision.
 
     Examples
     --------
@@ -135,6 +137,7 @@ def examine(
     own: bool = False,
 ) -> Report:
     """As :func:`check`, but print nothing and raise nothing for a wrong function."""
+    check_full_precision("check")
     exercise = exercise_of(name)
     if forward is None and backward is None:
         raise InputError(f"check of {exercise.name!r}: no function is given, expected {_expected(exercise)}")

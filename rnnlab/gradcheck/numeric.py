@@ -9,7 +9,8 @@ From the most thorough to the cheapest:
 
 :func:`check_model` checks all parameters of a model by the first and prints a table, one row per parameter.
 
-Use float64: in float32, rounding dominates the differences.
+Use float64: in float32, rounding dominates the differences. Where products are computed in reduced precision
+(:mod:`rnnlab.ops.precision`), each of them raises ValueError.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from tqdm import tqdm
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.gradcheck.precision import check_full_precision
 from rnnlab.types import Array
 
 
@@ -73,6 +75,7 @@ def eval_numerical_gradient(
     -------
     grad : array of the shape of x
     """
+    check_full_precision("eval_numerical_gradient")
     grad = np.zeros(x.shape, np.float64)
     for index in np.ndindex(*x.shape):
         grad[index] = _difference(lambda: f(x), x, index, h) / (2 * h)
@@ -99,6 +102,7 @@ def eval_numerical_gradient_array(f: Callable[[Array], Array], x: Array, df: Arr
     -------
     grad : array of the shape of x
     """
+    check_full_precision("eval_numerical_gradient_array")
     grad = np.zeros(x.shape, np.float64)
     for index in np.ndindex(*x.shape):
         difference = _difference(lambda: np.array(f(x), copy=True), x, index, h)
@@ -137,6 +141,7 @@ def grad_check_sparse(
     float
         The largest relative error.
     """
+    check_full_precision("grad_check_sparse")
     rng = np.random.default_rng(rng)
     worst = 0.0
     for _ in range(num_checks):
@@ -172,6 +177,7 @@ def projected_check(
         The difference of the two directional derivatives, divided by the norm of the gradient, which is the
         typical size of a projection; the projection itself may happen to be near zero.
     """
+    check_full_precision("projected_check")
     rng = np.random.default_rng(rng)
     direction = rng.standard_normal(x.shape)  # random signs may cancel and hide a constant error
     saved = x.copy()
@@ -243,8 +249,9 @@ def check_model(
     TypeError
         If the model's parameters are not float64.
     ValueError
-        If no parameter matches ``only``.
+        If no parameter matches ``only``, or products are not computed in full precision.
     """
+    check_full_precision("check_model")
     if model.params.dtype != np.float64:
         raise InputTypeError(
             f"check_model: the model's parameters are {model.params.dtype}, expected float64"

@@ -26,6 +26,7 @@ from rnnlab.gradcheck.numeric import (
     matching,
     relative_distance,
 )
+from rnnlab.gradcheck.precision import check_full_precision
 from rnnlab.gradcheck.recurrent_cases import cell_cases
 from rnnlab.gradcheck.side_effects import check_untouched
 from rnnlab.ops import ops_for, ops_on
@@ -96,8 +97,9 @@ def check_all(
     Raises
     ------
     ValueError
-        If no name matches ``only``.
+        If no name matches ``only``, or products are not computed in full precision.
     """
+    check_full_precision("check_all")
     ops_on(device)
     wanted = set(case_names(only, seed=seed, cell=cell))
     indices = [index for index, case in enumerate(_cases(seed, cell)) if case[0] in wanted]

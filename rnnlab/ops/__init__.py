@@ -16,8 +16,8 @@ Environment variables:
 - RNNLAB_NUM_THREADS: the number of threads on the CPU (:mod:`rnnlab.ops.threads`).
 - RNNLAB_STRICT: with "1", arrays of a layout that a compiled kernel does not take raise TypeError. Without it
   NumPy takes them, which is slower.
-- RNNLAB_MATMUL: the precision of float32 products on a GPU: "float32", the default, "tf32" or "bfloat16"
-  (:mod:`rnnlab.ops.cuda.cublas`).
+- RNNLAB_MATMUL: the precision of float32 products, "float32", the default, "tf32", which is for a GPU, or
+  "bfloat16" (:mod:`rnnlab.ops.precision`). :func:`describe_products` names that on the CPU.
 - RNNLAB_PERSISTENT: "1" runs all steps of an LSTM in one launch wherever its weight fits on the chip of the
   GPU, "0" never does. Unset, the table of :mod:`rnnlab.ops.cuda.persistent` decides.
 """
@@ -37,6 +37,7 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.api import Primitives
+from rnnlab.ops.precision import products_precision
 from rnnlab.ops.step_masks import StepMasks
 from rnnlab.ops.threads import limit_libraries
 
@@ -45,6 +46,7 @@ __all__ = [
     "StepMasks",
     "describe",
     "describe_gpu",
+    "describe_products",
     "device_of",
     "gpu_training",
     "num_gpus",
@@ -139,6 +141,16 @@ def describe_gpu() -> str:
         if getattr(error, "name", None) == "cupy":
             return f"none, CuPy is not installed: {_INSTALL_CUPY}"
         return f"none, {' '.join(str(error).split())}"
+
+
+def describe_products() -> str:
+    """The precision of float32 products of NumPy arrays here and now, in one line."""
+    asked = products_precision()
+    if asked == "bfloat16":
+        return "products of float32: bfloat16 factors (RNNLAB_MATMUL)"
+    if asked == "tf32":
+        return "products of float32: full precision (RNNLAB_MATMUL is 'tf32', which is for a GPU)"
+    return "products of float32: full precision"
 
 
 def gpu_training() -> ModuleType:

@@ -16,30 +16,30 @@ import functools
 import os
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Literal, get_args
+from typing import get_args
 
 from rnnlab.errors import InputError
+from rnnlab.options import MatmulName
 
-__all__ = ["Matmul", "products_in", "products_precision"]
-Matmul = Literal["float32", "tf32", "bfloat16"]
+__all__ = ["products_in", "products_precision"]
 
 
-def _checked(name: str, asked: str) -> Matmul:
-    for known in get_args(Matmul):
+def _checked(name: str, asked: str) -> MatmulName:
+    for known in get_args(MatmulName):
         if asked == known:
             return known
     raise InputError(f"{name} is {asked!r}, expected 'float32', 'tf32' or 'bfloat16'")
 
 
 @functools.cache
-def _of_process() -> Matmul:
+def _of_process() -> MatmulName:
     return _checked("RNNLAB_MATMUL", os.environ.get("RNNLAB_MATMUL") or "float32")
 
 
-_of_block: ContextVar[Matmul | None] = ContextVar("products_precision", default=None)
+_of_block: ContextVar[MatmulName | None] = ContextVar("products_precision", default=None)
 
 
-def products_precision() -> Matmul:
+def products_precision() -> MatmulName:
     """The precision that products of float32 have here and now.
 
     Raises
@@ -51,7 +51,7 @@ def products_precision() -> Matmul:
 
 
 @contextlib.contextmanager
-def products_in(matmul: Matmul) -> Iterator[None]:
+def products_in(matmul: MatmulName) -> Iterator[None]:
     """Compute the products of this thread in another precision.
 
     Parameters

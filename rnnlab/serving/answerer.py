@@ -10,6 +10,7 @@ from typing import TypeVar
 from rnnlab.decoding.search import attends
 from rnnlab.errors import InputError
 from rnnlab.ops import ops_on
+from rnnlab.ops.precision import products_in, products_precision
 from rnnlab.recipes.recipe import DecodingConfig
 from rnnlab.runs import Run
 
@@ -20,6 +21,8 @@ _WIDEST_BEAM = 10
 
 class Answerer:
     """A run that answers what people send, from any thread.
+
+    Its products have the precision that holds where it is made.
 
     Parameters
     ----------
@@ -45,6 +48,7 @@ class Answerer:
         self.attends = attends(run.model)
         groups = decoding.num_groups
         self.widest_beam = max(_WIDEST_BEAM // groups * groups, decoding.beam_size)
+        self._matmul = products_precision()
         # One thread: a model's workspaces are for one search at a time, and the current GPU is a thread's.
         self._thread = ThreadPoolExecutor(1, "search", ops_on, (device,))
 
@@ -59,7 +63,7 @@ class Answerer:
         if not 1 <= beam_size <= self.widest_beam:
             raise InputError(f"the beam width is {beam_size}, expected 1 to {self.widest_beam}")
         options = replace(self.decoding, method="beam", beam_size=beam_size, n_best=beam_size)
-        return self._thread.submit(act, options).result()
+        return self._thread.submit(products_in(self._matmul)(act), options).result()
 
     @property
     def about_scores(self) -> str:

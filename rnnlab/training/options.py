@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.ops.precision import products_precision
 from rnnlab.options import check_options
 from rnnlab.training.monitor import mode_of
 from rnnlab.training.optim import make_update_rule
@@ -25,6 +26,7 @@ CHANGEABLE = (
     "checkpoint_minutes",
     "accumulate",
     "graphs",
+    "matmul",
     "prefetch",
     "verbose",
     "print_every",
@@ -41,8 +43,8 @@ _NOT_OPTIONS = (
 class Options(SimpleNamespace):
     """The options of a :class:`~rnnlab.training.Solver`, an attribute for each argument of that name.
 
-    Options that ``optim_config``, the schedules and ``monitor_mode`` leave out are filled in, so that a saved
-    run does not depend on the defaults of the version that resumes it.
+    Options that ``optim_config``, the schedules, ``monitor_mode`` and ``matmul`` leave out are filled in, so
+    that a saved run does not depend on the version that resumes it, nor on its environment.
     """
 
     @classmethod
@@ -62,6 +64,7 @@ class Options(SimpleNamespace):
         options["schedule"] = own_or_made(options["schedule"]).config()
         if options["scheduled_sampling"] is not None:
             options["scheduled_sampling"] = make_sampling_schedule(options["scheduled_sampling"]).config()
+        options["matmul"] = options["matmul"] or products_precision()
         options["monitor_mode"] = mode_of(options["monitor"], options["monitor_mode"])
         return cls(**options)
 

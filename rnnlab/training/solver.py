@@ -27,7 +27,8 @@ import numpy as np
 from rnnlab.errors import InputError
 from rnnlab.files import WriteError
 from rnnlab.ops import ops_for
-from rnnlab.options import Count, Mode, Natural, NotNegative, Positive, UpdateRuleName
+from rnnlab.ops.precision import products_in
+from rnnlab.options import Count, MatmulName, Mode, Natural, NotNegative, Positive, UpdateRuleName
 from rnnlab.training.callbacks.callback import Callback, check_callbacks
 from rnnlab.training.checkpointing import InDirectory, InMemory, OnRank0, Storage
 from rnnlab.training.distributed import (
@@ -115,6 +116,10 @@ class Solver:
         (:mod:`rnnlab.training.step_graphs`), which leaves the CPU next to idle. Sequences are padded to
         multiples of 8 steps; losses and gradients are the same up to rounding, dropout draws other masks. Not
         with ``scheduled_sampling`` or an update rule that is not built in.
+    matmul : str, optional
+        Precision of matrix products of float32 in training, validation and callbacks: "float32", "tf32" or
+        "bfloat16" (:mod:`rnnlab.ops.precision`); that of the process, RNNLAB_MATMUL, if left out. It is saved
+        with the run.
     clip_norm : float, optional
         Scale a gradient of a larger Euclidean norm down to it.
     clip_value : float, optional
@@ -197,6 +202,7 @@ class Solver:
         batch_size: Count = 64,
         accumulate: Count = 1,
         graphs: bool = False,
+        matmul: MatmulName | None = None,
         clip_norm: Positive | None = None,
         clip_value: Positive | None = None,
         evaluate: Evaluate | None = None,
@@ -288,7 +294,7 @@ class Solver:
             previous one as ``former_learning_rate``.
         **changes
             New values of num_epochs, patience, restore_best, checkpoint_every, checkpoint_minutes,
-            accumulate, graphs, prefetch, verbose, print_every, progress.
+            accumulate, graphs, matmul, prefetch, verbose, print_every, progress.
 
         Raises
         ------
@@ -379,7 +385,12 @@ class Solver:
         self.stop_reason = self.signal = None
         progress = make_progress(self.options) if self._is_first else Progress()
         try:
-            with Interrupt() as interrupt, self._storage.in_use(), ExitStack() as ends:
+            with (
+                products_in(self.options.matmul),
+                Interrupt() as interrupt,
+                self._storage.in_use(),
+                ExitStack() as ends,
+            ):
                 self._storage.begin()
                 self._saved = time.monotonic()
                 self._check_ranks()

@@ -10,6 +10,7 @@ from rnnlab.gradcheck.layer_cases import layer_cases
 from rnnlab.layers import recurrent_backward, recurrent_forward
 from rnnlab.layers.attention.scores import SourceRows
 from rnnlab.ops import ops_for
+from rnnlab.ops.precision import products_in
 
 NAMES = [case.name for case in layer_cases(np.random.default_rng(0))]
 
@@ -64,10 +65,11 @@ def test_in_single_precision(name, ops):
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith(("attention_keys", "attention_step"))])
-def test_in_single_precision_with_products_in_bfloat16(name, ops, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("rnnlab.ops.cuda.cublas"), "MATMUL", "bfloat16")
+def test_in_single_precision_with_products_in_bfloat16(name, ops):
     case = case_called(name)
-    for a, e in zip(run(single(case), ops), run(case, ops_for(np.zeros(1))), strict=True):
+    with products_in("bfloat16"):
+        found = run(single(case), ops)
+    for a, e in zip(found, run(case, ops_for(np.zeros(1))), strict=True):
         assert np.asarray(a).dtype == np.float32 or np.shape(a) == ()
         assert np.linalg.norm(a - e) <= 0.05 * np.linalg.norm(e) + 1e-3
 

@@ -4,16 +4,15 @@ CuPy's own products take longer to call, copy parts of wider matrices, and canno
 graphs. Our handle has a workspace from the start, so that a product allocates nothing and the same call gives
 the same bits every time. Matrices are read in place.
 
-The environment variable RNNLAB_MATMUL sets the precision of float32 products: "float32"; "tf32", where cuBLAS
-rounds the factors to 10 bits of mantissa; or "bfloat16", where they are stored with 7. Sums and results are
-float32 in each case. float64 products do not depend on it.
+The precision of float32 products is :func:`~rnnlab.ops.precision.products_precision` at the call: with "tf32"
+cuBLAS rounds the factors to 10 bits of mantissa, with "bfloat16" they are stored with 7. A CUDA graph has the
+precision of its capture.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import threading
 import weakref
 from typing import Any, NamedTuple
@@ -23,19 +22,11 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.cuda.launch import check_device, each
+from rnnlab.ops.precision import products_precision
+from rnnlab.options import MatmulName
 from rnnlab.types import Array
 
-__all__ = ["MATMUL", "Rounded", "batched", "gemm", "handles", "rounded"]
-
-
-def _asked() -> str:
-    asked = os.environ.get("RNNLAB_MATMUL") or "float32"
-    if asked not in ("float32", "tf32", "bfloat16"):
-        raise InputError(f"RNNLAB_MATMUL is {asked!r}, expected 'float32', 'tf32' or 'bfloat16'")
-    return asked
-
-
-MATMUL = _asked()  # the precision of float32 products
+__all__ = ["Rounded", "batched", "gemm", "handles", "rounded"]
 
 # Constants of cuBLAS: data types, compute types, the choice of an algorithm, and its largest integer.
 _FLOAT32, _FLOAT64, _BFLOAT16 = 0, 1, 14
@@ -61,19 +52,20 @@ class Rounded(NamedTuple):
 
 
 def gemm(
-    x: Array | Rounded, w: Array | Rounded, out: Array, beta: float = 0.0, matmul: str | None = None
+    x: Array | Rounded, w: Array | Rounded, out: Array, beta: float = 0.0, matmul: MatmulName | None = None
 ) -> None:
     """out = x w + beta out, (M, K) (K, N) -> (M, N), all float32 or all float64.
 
     The rows or the columns of each array must be contiguous; it may be part of a wider one. With ``beta`` 0,
-    ``out`` is not read. ``matmul`` is a value of RNNLAB_MATMUL, which is its default.
+    ``out`` is not read. ``matmul`` is the precision; by default it is
+    :func:`~rnnlab.ops.precision.products_precision`.
 
     Raises
     ------
     ValueError, TypeError
         If shapes, dtypes or strides do not match.
     RuntimeError
-        If the arrays are not on the device in use, or cuBLAS fails.
+        If the arrays are not on the device in use, the device cannot multiply bfloat16, or cuBLAS fails.
     """
     if (
         not x.ndim == w.ndim == out.ndim == 2
@@ -88,11 +80,11 @@ def gemm(
     if not K:
         _scale(out, beta)
         return
-    kind, way, x, w = _prepared(dtype, matmul or MATMUL, x, w)
+    kind, way, x, w = _prepared(dtype, matmul or products_precision(), x, w)
     first, first_by_columns, first_step, _ = _place(x, "x")
     second, second_by_columns, second_step, _ = _place(w, "w")
     result, by_columns, step, _ = _place(out, "out")
-    handle, one, scale = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, beta)
+    handle, one, scale = _handle(out, kind), _scalar(dtype, 1.0), _scalar(dtype, beta)
     if by_columns:  # the layout of cuBLAS
         factors = (
             not first_by_columns, not second_by_columns, M, N, K,
@@ -109,7 +101,7 @@ def gemm(
         handle.fail("cublasGemmEx", status)
 
 
-def batched(x: Array, w: Array, matmul: str | None = None) -> Array:
+def batched(x: Array, w: Array, matmul: MatmulName | None = None) -> Array:
     """The product of each pair of matrices, (B, M, K) (B, K, N) -> (B, M, N).
 
     A factor with two axes, or with B = 1, is shared by all pairs. The rest is as in :func:`gemm`.
@@ -127,10 +119,10 @@ def batched(x: Array, w: Array, matmul: str | None = None) -> Array:
     if not K:
         out.fill(0)
         return out
-    kind, way, x, w = _prepared(dtype, matmul or MATMUL, x, w)
+    kind, way, x, w = _prepared(dtype, matmul or products_precision(), x, w)
     first, first_by_columns, first_step, first_apart = _place(x, "x")
     second, second_by_columns, second_step, second_apart = _place(w, "w")
-    handle, one, zero = _handle(out), _scalar(dtype, 1.0), _scalar(dtype, 0.0)
+    handle, one, zero = _handle(out, kind), _scalar(dtype, 1.0), _scalar(dtype, 0.0)
     status = handle.library.cublasGemmStridedBatchedEx(  # out^T = w^T x^T
         handle.pointer, second_by_columns, first_by_columns, N, M, K, ctypes.addressof(one),
         second, kind, second_step, second_apart, first, kind, first_step, first_apart,
@@ -163,7 +155,7 @@ def _dtype_of(x: Array, w: Array, *out: Array) -> str:
     raise InputTypeError(f"x w: the arrays are {names}, expected all float32 or all float64")
 
 
-def _prepared(dtype: str, matmul: str, x: Array, w: Array) -> tuple[int, int, Any, Any]:
+def _prepared(dtype: str, matmul: MatmulName, x: Array, w: Array) -> tuple[int, int, Any, Any]:
     """The data type and the compute type for cuBLAS, and the factors."""
     if dtype == "d":
         return _FLOAT64, _IN_FLOAT64, x, w
@@ -226,18 +218,13 @@ class _Handle:
 
     def __init__(self, device: int) -> None:
         self.library = _library()
-        capability = int(cp.cuda.Device(device).compute_capability)
-        if MATMUL == "bfloat16" and capability < 80:
-            raise RuntimeError(
-                f"RNNLAB_MATMUL is 'bfloat16', which needs compute capability 8.0, "
-                f"but gpu:{device} has {capability / 10}"
-            )
+        self.capability = int(cp.cuda.Device(device).compute_capability)
         pointer = ctypes.c_void_p()
         self._check("cublasCreate", self.library.cublasCreate_v2(ctypes.byref(pointer)))
         self.pointer = pointer.value
         # At exit the driver may already be unloaded.
         weakref.finalize(self, _destroy, self.library, pointer, device).atexit = False
-        self._size = (32 if capability >= 90 else 4) << 20  # bytes, as NVIDIA recommends
+        self._size = (32 if self.capability >= 90 else 4) << 20  # bytes, as NVIDIA recommends
         self._workspace = cp.cuda.alloc(self._size)
         self._stream: int | None = None
 
@@ -262,14 +249,22 @@ class _Handle:
 _local = threading.local()
 
 
-def _handle(out: Array) -> _Handle:
-    """The handle of this thread, on the current stream of the device that the result is on."""
+def _handle(out: Array, kind: int) -> _Handle:
+    """The handle of this thread, on the current stream of the device that the result is on.
+
+    ``kind`` is the data type of the factors.
+    """
     device = check_device(out, "x w")
     try:
         handle = _local.handles[device]
     except (AttributeError, KeyError):
         handle = _Handle(device)
         vars(_local).setdefault("handles", {})[device] = handle
+    if kind == _BFLOAT16 and handle.capability < 80:
+        raise RuntimeError(
+            f"products in 'bfloat16' (RNNLAB_MATMUL) need compute capability 8.0, "
+            f"but gpu:{device} has {handle.capability / 10}"
+        )
     handle.use(cp.cuda.get_current_stream().ptr)
     return handle
 

@@ -3,7 +3,8 @@
 Each launch of a graph runs the same kernels on the same memory. What differs between launches has to lie in
 that memory: the arrays that the work reads, which the caller fills, and the graph's parameters, which are the
 seeds of its masks and the numbers of its update rule. :func:`graph_seeds` and :func:`graph_numbers` register
-parameters while work is captured; :meth:`Graph.launch` sends new ones.
+parameters while work is captured; :meth:`Graph.launch` sends new ones. Products have the precision that
+:mod:`rnnlab.ops.precision` says at the capture.
 """
 
 from __future__ import annotations

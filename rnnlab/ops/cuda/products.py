@@ -8,6 +8,7 @@ import cupy as cp
 import numpy as np
 
 from rnnlab.ops.cuda import cublas
+from rnnlab.ops.precision import products_precision
 from rnnlab.types import Array
 
 
@@ -32,7 +33,7 @@ def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
 
 def prepacked(w: Array) -> Array:
     # Where products are computed in bfloat16, the weight is rounded once.
-    if cublas.MATMUL == "bfloat16" and w.dtype == np.float32:
+    if products_precision() == "bfloat16" and w.dtype == np.float32:
         return cublas.rounded(w)
     return w
 

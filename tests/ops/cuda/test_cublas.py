@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rnnlab
+from rnnlab.ops.precision import products_in
 
 from ...simulated_cupy import cublas_library
 from ..cases import TOLERANCE
@@ -158,9 +159,9 @@ def test_what_is_not_finite_goes_through(blas, device):
 
 
 @pytest.fixture(params=MODES)
-def mode(request, blas, monkeypatch):
-    monkeypatch.setattr(blas, "MATMUL", request.param)
-    return request.param
+def mode(request, blas):
+    with products_in(request.param):
+        yield request.param
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -186,13 +187,14 @@ def test_rounding(seed, mode, ops, device):
 
 
 @pytest.mark.parametrize("mode", ["tf32", "bfloat16"])
-def test_factors_are_rounded(mode, simulated, monkeypatch):
+def test_factors_are_rounded(mode, simulated):
     blas = importlib.import_module("rnnlab.ops.cuda.cublas")
-    monkeypatch.setattr(blas, "MATMUL", mode)
     for extra, saved in ((MODES[mode] / 4, False), (4 * MODES[mode], True)):
         x, one = simulated.full((1, 1), 1 + extra, np.float32), simulated.ones((1, 1), np.float32)
-        for product in (blas.batched(x[None], one), blas.batched(one[None], x)):
-            assert product.item() == (1 + extra if saved else 1)
+        with products_in(mode):
+            products = blas.batched(x[None], one), blas.batched(one[None], x)
+        assert [product.item() for product in products] == [1 + extra if saved else 1] * 2
+        assert blas.batched(x[None], one).item() == np.float32(1 + extra)
 
 
 def test_double_precision_is_never_reduced(mode, ops, device, rng):
@@ -236,16 +238,16 @@ def test_rounding_to_bfloat16(blas, device, rng):
     np.testing.assert_array_equal(np.signbit(values[~np.isnan(x)]), np.signbit(x[~np.isnan(x)]))
 
 
-def test_a_packed_weight_is_rounded_once(simulated, monkeypatch, rng):
-    blas, ops = (importlib.import_module(f"rnnlab.ops.cuda{name}") for name in (".cublas", ""))
-    monkeypatch.setattr(blas, "MATMUL", "bfloat16")
+def test_a_packed_weight_is_rounded_once(simulated, rng):
+    ops = importlib.import_module("rnnlab.ops.cuda")
     w = simulated.asarray(rng.standard_normal((4, 6)).astype(np.float32))
     x, out = simulated.ones((2, 4), np.float32), simulated.empty((2, 3), np.float32)
-    packed = ops.prepacked(w[:, :3])
-    w.fill(0)
-    simulated.launches.clear()
-    for _ in range(3):
-        ops.matmul_into(x, packed, out)
+    with products_in("bfloat16"):
+        packed = ops.prepacked(w[:, :3])
+        w.fill(0)
+        simulated.launches.clear()
+        for _ in range(3):
+            ops.matmul_into(x, packed, out)
     assert simulated.launches["to_bfloat16"] == 3  # those of x
     assert (out.get() != 0).all()
     assert packed.shape == (4, 3)
@@ -289,30 +291,30 @@ def test_the_same_bits_twice(mode, blas, device, rng):
     np.testing.assert_array_equal(results[0], results[2])
 
 
-@pytest.mark.parametrize(
-    ("asked", "last"),
-    [
-        ("", "float32"),
-        ("tf32", "tf32"),
-        ("TF32", "RNNLAB_MATMUL is 'TF32', expected 'float32', 'tf32' or 'bfloat16'"),
-    ],
-)
-def test_the_environment_variable(asked, last, simulated, monkeypatch):
-    monkeypatch.setenv("RNNLAB_MATMUL", asked)
-    if last in MODES:
-        assert importlib.import_module("rnnlab.ops.cuda.cublas").MATMUL == last
-    else:
-        with pytest.raises(ValueError, match=last):
-            importlib.import_module("rnnlab.ops.cuda")
-
-
 def test_bfloat16_on_a_device_that_has_none(simulated, monkeypatch):
     blas = importlib.import_module("rnnlab.ops.cuda.cublas")
-    monkeypatch.setattr(blas, "MATMUL", "bfloat16")
     monkeypatch.setattr(simulated.cuda.Device, "compute_capability", "75")
     x = simulated.ones((2, 2), np.float32)
-    with pytest.raises(RuntimeError, match="which needs compute capability 8.0, but gpu:0 has 7.5"):
-        blas.gemm(x, x, x.copy())
+    blas.gemm(x, x, x.copy())  # the handle is made, and fits float32
+    message = r"'bfloat16' \(RNNLAB_MATMUL\) need compute capability 8.0, but gpu:0 has 7.5"
+    with products_in("bfloat16"):
+        with pytest.raises(RuntimeError, match=message):
+            blas.gemm(x, x, x.copy())
+        blas.gemm(x.astype(float), x.astype(float), x.astype(float))
+
+
+def test_a_graph_has_the_precision_of_its_capture(simulated):
+    ops = importlib.import_module("rnnlab.ops.cuda")
+    graphs = importlib.import_module("rnnlab.ops.cuda.graphs")
+    x, one = simulated.full((1, 1), 1 + 2.0**-10, np.float32), simulated.ones((1, 1), np.float32)
+    out = simulated.zeros((1, 1), np.float32)
+    ops.matmul_into(x, one, out)
+    with products_in("bfloat16"):
+        ops.matmul_into(x, one, out)
+        graph = graphs.Graph(lambda: ops.matmul_into(x, one, out), graphs.GraphMemory())
+    out.fill(0)
+    graph.launch(np.random.default_rng(0), lambda: None)
+    assert out.get() == 1
 
 
 # ---------------------------------------------------------------- handles

@@ -10,6 +10,7 @@ from rnnlab.layers.recurrent import packing
 from rnnlab.layers.recurrent.packing import Packing
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.cuda_source import kernel_source
+from rnnlab.ops.precision import products_in
 
 from ..cases import TOLERANCE
 
@@ -212,9 +213,9 @@ def test_the_real_kernels_are_launched(simulated, ops, monkeypatch):
 
 
 def test_a_weight_in_bfloat16_is_multiplied_step_by_step(simulated, ops, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("rnnlab.ops.cuda.cublas"), "MATMUL", "bfloat16")
     forced(monkeypatch, "1")
-    forward(ops, 2, 4, T=3, dtype=np.float32)
+    with products_in("bfloat16"):
+        forward(ops, 2, 4, T=3, dtype=np.float32)
     assert simulated.launches["lstm_steps_forward"] == 0
     assert simulated.launches["lstm_forward"] == 3
 
