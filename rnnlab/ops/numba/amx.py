@@ -25,7 +25,7 @@ _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18  # of Linux
 
 
 def permitted() -> bool:
-    """Whether this processor has AMX for bfloat16, and the system lets this process use it. It asks for it."""
+    """Ask the system to let this process use AMX; whether it does, and the processor has AMX for bfloat16."""
     features = binding.get_host_cpu_features()
     if not (features.get("amx-tile") and features.get("amx-bf16") and sys.platform == "linux"):
         return False

@@ -107,7 +107,7 @@ def _attend(scores, memory, slots, weights, context):
     most, real = scores.dtype.type(-np.inf), 0
     for i in range(scores.size):
         if slots[i] >= 0:
-            most = maximum(most, scores[i])  # type: ignore[call-arg]
+            most = maximum(most, scores[i])
             real += 1
         else:
             scores[i] = -np.inf

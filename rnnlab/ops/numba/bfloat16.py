@@ -15,12 +15,12 @@ import numpy as np
 from llvmlite import binding
 from numba import prange
 
-from rnnlab.ops.numba import amx, registers
+from rnnlab.ops.numba import amx, gemm, registers
 from rnnlab.ops.numba.gemm import (
     FEW,
     Panels,
     contiguous,
-    multiply_thin,
+    plain,
     row_parts_of,
     rows_by_piece,
     rows_of,
@@ -62,7 +62,9 @@ def missing() -> str:
 def _usable() -> bool:
     """Whether nothing is missing; else say so, once."""
     if missing():
-        warnings.warn(f"products are computed in float32, not bfloat16: {missing()}", RuntimeWarning, stacklevel=4)
+        warnings.warn(
+            f"products are computed in float32, not bfloat16: {missing()}", RuntimeWarning, stacklevel=4
+        )
     return not missing()
 
 
@@ -84,12 +86,12 @@ class RoundedPanels(Panels):
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     """out = first + x w, of arrays that :func:`~rnnlab.ops.numba.gemm.check` has checked."""
     (n, K), G = x.shape, w.shape[1]
-    if out.strides[1] != out.itemsize or not out.flags.aligned or not out.dtype.isnative:
+    if min(n, K) < FEW or 2 * G < _COLUMNS:
+        gemm.multiply(rounded_to_bfloat16(x), rounded_to_bfloat16(w), first, out)
+    elif out.strides[1] != out.itemsize or not plain(out):
         product = empty(out.shape, np.dtype(np.float32))
         multiply(x, w, None if first is None else contiguous(first), product)
         out[...] = product
-    elif min(n, K) < FEW or 2 * G < _COLUMNS:
-        multiply_thin(rounded_to_bfloat16(x), rounded_to_bfloat16(w), first, out)
     else:
         threads = shared_by(n * K * G, _PARALLEL_FROM)
         x, pieces = writeable(x), empty((threads, min(_DEPTH, _pairs(K)), _COLUMNS), np.dtype(np.uint32))
@@ -135,7 +137,8 @@ def _multiply_panels(x, rows, panels, first, first_rows, threads, out):
 
 @kernel(
     "T[:,:], uint32[:,::1], T[:,:], uint32[:,:,::1], T[:,:], int64, T[:,:]",
-    arguments="x (n, K); rows! (R, D) uint32; w (K, G); pieces! (t, d, W) uint32; first (F, G); out! (n, G) = first",
+    arguments="x (n, K); rows! (R, D) uint32; w (K, G); pieces! (t, d, W) uint32; "
+    "first (F, G); out! (n, G) = first",
     parallel_from=0,
     dtypes=_VERSIONS,
 )
@@ -184,13 +187,15 @@ def _end():
 
 @inlined
 def _rows_by_pairs(rows, more, piece, panel, row_part, row_parts, first, first_rows, edge, out):
-    """Add the rows of a part times a piece of a panel, tile by tile; to what is there if there is ``more``."""
+    """Add the rows of a part times a piece of a panel; if there is ``more``, to the result so far."""
     if more:
         first, first_rows = out, out.shape[0]
     if AMX:
         _rows_by_tiles(rows, piece, panel, row_part, row_parts, first, first_rows, edge, out)
     else:
-        rows_by_piece(rows[: out.shape[0]], 0, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+        rows_by_piece(
+            rows[: out.shape[0]], 0, piece, panel, row_part, row_parts, first, first_rows, edge, out
+        )
 
 
 @inlined

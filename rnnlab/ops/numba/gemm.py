@@ -30,7 +30,7 @@ __all__ = [
     "check",
     "contiguous",
     "multiply",
-    "multiply_thin",
+    "plain",
     "row_parts_of",
     "rows_by_piece",
     "rows_of",
@@ -73,7 +73,7 @@ class Panels:
         check(x, self, first, out)
         if not out.size:
             return
-        if (out.shape[1] > 1 and out.strides[1] != out.itemsize) or not _plain(out):
+        if (out.shape[1] > 1 and out.strides[1] != out.itemsize) or not plain(out):
             if first is out:
                 first = product = _copy(out)
             else:
@@ -100,19 +100,19 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     """out = first + x w, of arrays that :func:`check` has checked."""
     (n, K), G = x.shape, w.shape[1]
     columns = _columns(out.dtype)
-    if not _plain(out):
+    if not plain(out):
         product = empty(out.shape, out.dtype)
         multiply(x, w, None if first is None else _copy(first), product)
         out[...] = product
     elif min(n, K) < FEW or 2 * G < columns or out.strides[1] != out.itemsize:
-        multiply_thin(x, w, first, out)
+        _multiply_thin(x, w, first, out)
     else:
         threads = _threads(n * K * G)
         pieces = empty((threads, min(_DEPTH, K), columns), out.dtype)
         _multiply.run(threads > 1, _row_by_row(x), writeable(w), pieces, *rows_of(first, out), out)
 
 
-def multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
+def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
     """The same for products with few rows, terms or columns, where packing the weight is not worth it."""
     sums = out if out.flags.c_contiguous else empty(out.shape, out.dtype)
     if first is not sums:
@@ -172,15 +172,15 @@ def _row_by_row(x: Array) -> Array:
 
 
 def contiguous(a: Array) -> Array:
-    return a if a.flags.c_contiguous and _plain(a) else _copy(a)
+    return a if a.flags.c_contiguous and plain(a) else _copy(a)
 
 
 def writeable(a: Array) -> Array:
     """The same elements in an array that kernels take."""
-    return a if _plain(a) else _copy(a)
+    return a if plain(a) else _copy(a)
 
 
-def _plain(a: Array) -> bool:
+def plain(a: Array) -> bool:
     """Whether an array is writeable, aligned and in the processor's byte order."""
     return a.flags.writeable and a.flags.aligned and a.dtype.isnative
 
@@ -328,7 +328,7 @@ def rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, ed
         out_at = out.ctypes.data + row * out.strides[0] + left * itemsize
         first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
         if width == columns:
-            sum_up(  # type: ignore[call-arg]
+            sum_up(
                 piece, rows, depth, x_at, x.strides[0], piece.ctypes.data,
                 first_at, first_step, out_at, out.strides[0],
             )  # fmt: skip
@@ -339,7 +339,7 @@ def rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, ed
                 for j in range(width):
                     edge[i, j] = first[row + i if first_step else 0, left + j]
         at, step = edge.ctypes.data, edge.strides[0]
-        sum_up(piece, rows, depth, x_at, x.strides[0], piece.ctypes.data, at, step, at, step)  # type: ignore[call-arg]
+        sum_up(piece, rows, depth, x_at, x.strides[0], piece.ctypes.data, at, step, at, step)
         for i in range(rows):
             for j in range(width):
                 out[row + i, left + j] = edge[i, j]
@@ -353,7 +353,7 @@ def _lay_out_piece(w, k, left, piece):
     if width == columns and w.strides[1] == w.itemsize:
         for i in range(depth):
             at = w.ctypes.data + (k + i) * w.strides[0] + left * w.itemsize
-            copy_line(piece, at, piece.ctypes.data + i * piece.strides[0])  # type: ignore[call-arg]
+            copy_line(piece, at, piece.ctypes.data + i * piece.strides[0])
         return
     _copy_transposed(w, k, left, piece[:, :width])
     for i in range(depth):
@@ -373,7 +373,7 @@ def _copy_transposed(x, top, left, out):
         for i in range(0, square_rows, lanes):
             source = x.ctypes.data + (top + i) * x.strides[0] + (left + j) * x.strides[1]
             target = out.ctypes.data + i * out.strides[0] + j * out.itemsize
-            transpose_square(out, source, x.strides[1], target, out.strides[0])  # type: ignore[call-arg]
+            transpose_square(out, source, x.strides[1], target, out.strides[0])
     for i in range(rows):
         for j in range(square_columns if i < square_rows else 0, columns):
             out[i, j] = x[top + i, left + j]

@@ -57,8 +57,8 @@ def sum_up(context, like, rows, depth, x, x_step, w, first, first_step, out, out
     """out = first + x w: 1 to 6 rows, ``depth`` numbers to add up, and the columns of a panel.
 
     x, w, first and out are addresses, a step is the bytes from a row to the next. ``first`` is 0 where the
-    sums start at zero. ``like`` is an array of the dtype of x and w; uint32 is a pair of bfloat16, which needs
-    AVX512-BF16, and the sums are float32.
+    sums start at zero. ``like`` is an array of the dtype of x and w. uint32 are pairs of bfloat16, whose sums
+    are float32; that needs AVX512-BF16.
     """
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
@@ -237,9 +237,7 @@ def _add_up(
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
         everywhere = b.shuffle_vector(number, ir.Constant(numbers, ir.Undefined), zeros)
         own = sums[row * REGISTERS : (row + 1) * REGISTERS]
-        added += [
-            terms.add(b, everywhere, weight, total) for weight, total in zip(weights, own, strict=True)
-        ]
+        added += [terms.add(b, everywhere, weight, total) for weight, total in zip(weights, own, strict=True)]
     following = b.add(k, _int64(1))
     k.add_incoming(following, loop)
     for total, value in zip(sums, added, strict=True):

@@ -134,7 +134,7 @@ def _some_exceed(x, least):
 def _largest(x):
     most = x[0]
     for j in range(x.size):
-        most = maximum(most, x[j])  # type: ignore[call-arg]
+        most = maximum(most, x[j])
     return most
 
 

@@ -17,7 +17,9 @@ import numpy as np
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.arguments import PRIMITIVES
-from rnnlab.ops.numba import kernel, products
+from rnnlab.ops.numba import bfloat16, kernel, products
+from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
+from rnnlab.ops.precision import products_in
 
 from ..cases import GATES, SCRATCH, named, run_regularised, step_masks
 from ..declared import call, made
@@ -54,6 +56,26 @@ def check_products(dtype: type) -> None:
             for weight in (w, products.prepacked(w)):
                 products.matmul_into(x_, weight, out)
                 print_checksum("matmul_into", out)
+                np.testing.assert_allclose(out, product, rtol=0, atol=1e-3, err_msg=f"{n, K, G}")
+                products.matmul_add(x_, weight, out)
+                np.testing.assert_allclose(out, 2 * product, rtol=0, atol=1e-3, err_msg=f"{n, K, G}")
+                products.affine_into(x_, weight, b, out)
+                np.testing.assert_allclose(out, product + b, rtol=0, atol=1e-3, err_msg=f"{n, K, G}")
+
+
+def check_rounded_products() -> None:
+    """The same with factors in bfloat16."""
+    if bfloat16.missing():
+        return
+    rng = np.random.default_rng(0)
+    for n, K, G in PRODUCTS:
+        x, w, b = (rng.standard_normal(shape, np.float32) for shape in ((n, K), (K, G), (G,)))
+        product = rounded_to_bfloat16(x) @ rounded_to_bfloat16(w)
+        for x_, w_ in ((x, w), (x.T.copy().T, w), (x, w.T.copy().T)):
+            for weight in (w_, products.prepacked(w_)):
+                out = np.empty((n, G), np.float32)
+                products.matmul_into(x_, weight, out)
+                print_checksum("rounded matmul_into", out)
                 np.testing.assert_allclose(out, product, rtol=0, atol=1e-3, err_msg=f"{n, K, G}")
                 products.matmul_add(x_, weight, out)
                 np.testing.assert_allclose(out, 2 * product, rtol=0, atol=1e-3, err_msg=f"{n, K, G}")
@@ -110,7 +132,7 @@ def uncovered() -> list[str]:
     return [
         each.function.__name__
         for each in kernel._KERNELS
-        if each.parallel_from is not None and ("f", True) not in each._versions
+        if each.parallel_from is not None and each.dtypes and ("f", True) not in each._versions
     ]
 
 
@@ -119,6 +141,8 @@ if __name__ == "__main__":
     serial = sys.argv[1:] == ["serial"]
     with nullcontext() if serial else kernel.always_parallel():
         check_products(np.float32)
+        with products_in("bfloat16"):
+            check_rounded_products()
         if sys.argv[1:] != ["products"]:
             check_primitives(np.float32)
             assert serial or kernel.threads() == 1 or not uncovered(), uncovered()

@@ -106,7 +106,7 @@ def machine_code(triple, processor, real):
     module.triple = triple
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)] * 8), "tile")
     builder = ir.IRBuilder(function.append_basic_block())
-    registers._add_up(builder, real, ROWS, *function.args)
+    registers._add_up(builder, registers._Numbers(module, real), ROWS, *function.args)
     builder.ret_void()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
