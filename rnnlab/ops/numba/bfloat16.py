@@ -39,10 +39,10 @@ AMX = bool(binding.get_host_cpu_features().get("amx-bf16"))
 _COLUMNS = 64  # of a panel
 _HAS_PAIRS = AMX or bool(binding.get_host_cpu_features().get("avx512bf16"))
 _VERSIONS = "f" if _HAS_PAIRS and 4 * _COLUMNS == registers.REGISTERS * VECTOR else ""
-_ROWS = amx.ROWS if AMX else registers.ROWS  # of a tile
+_ROWS = amx.ROWS if AMX else registers.ROWS  # of a tile; AMX is part of the name of a kernel in the cache
 _BLOCK = 16  # lines and pairs that are rounded together; panels and rows have a multiple of it
 _DEPTH = 512  # pairs in a piece of a panel
-_PARALLEL_FROM = 1 << 23 if AMX else 1 << 22  # multiplications, worth waking other threads
+_PARALLEL_FROM = 1 << 23  # multiplications, worth waking other threads
 
 
 def rounds(dtype: np.dtype) -> bool:
