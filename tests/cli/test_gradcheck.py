@@ -4,6 +4,7 @@ from rnnlab import cli
 from rnnlab.cli import gradcheck
 from rnnlab.cli.gradcheck import _line
 from rnnlab.gradcheck.run import Row
+from rnnlab.ops.precision import products_in
 
 
 def test_gradcheck_prints_a_row_for_each_case(capsys):
@@ -51,3 +52,9 @@ def test_the_notice_of_compiling_is_above_the_table(monkeypatch, capfd):
     notice, header, *_ = capfd.readouterr().out.splitlines()
     assert notice == "compiling"
     assert header.startswith("layer or model")
+
+
+def test_reduced_precision_is_refused(capsys):
+    with products_in("bfloat16"):
+        assert cli.main(["gradcheck", "--only", "affine", "--jobs", "1"]) == 2
+    assert "rnnlab gradcheck: check_all: gradient checks need products of full" in capsys.readouterr().err

@@ -1,6 +1,9 @@
 """``rnnlab kernels``: the description and the compilation."""
 
+import pytest
+
 from rnnlab import cli, ops
+from rnnlab.ops.precision import products_in
 
 
 def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
@@ -9,7 +12,21 @@ def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
     assert cli.main(["kernels"]) == 0
     assert not calls
     shown = capsys.readouterr().out.splitlines()
-    assert shown == [ops.describe(), f"GPU: {ops.describe_gpu()}"]
+    assert shown == [ops.describe(), ops.describe_products(), f"GPU: {ops.describe_gpu()}"]
     for said in ("Compiled the kernels in 1.2 s.", "All kernels are in the cache."):
         assert cli.main(["kernels", "--warm-up"]) == 0
         assert capsys.readouterr().out.splitlines() == [*shown, said]
+
+
+@pytest.mark.parametrize(
+    ("matmul", "line"),
+    [
+        ("float32", "products of float32: full precision"),
+        ("tf32", "products of float32: full precision (RNNLAB_MATMUL is 'tf32', which is for a GPU)"),
+        ("bfloat16", "products of float32: bfloat16 factors (RNNLAB_MATMUL)"),
+    ],
+)
+def test_the_precision_of_products_is_shown(matmul, line, capsys):
+    with products_in(matmul):
+        assert cli.main(["kernels"]) == 0
+    assert line in capsys.readouterr().out.splitlines()

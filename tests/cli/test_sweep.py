@@ -96,6 +96,16 @@ def test_a_finished_run_is_skipped_and_a_begun_one_is_resumed(recipe, run, tmp_p
     assert commands == [["train", "--resume", str(run), "--no-progress", "--device", "gpu:1"]]
 
 
+def test_all_runs_have_one_precision(recipe, run, tmp_path, commands, capsys):
+    words = ["--set", "training.seed=3", "--matmul", "bfloat16", "--out"]
+    assert sweep(recipe, *words, tmp_path) == 0
+    (command,) = commands
+    assert "training.matmul=bfloat16" in command
+    assert command[-2:] == ["--matmul", "bfloat16"]
+    assert sweep(recipe, "--matmul", "bfloat16", "--out", run.parent) == 2
+    assert "with training.matmul = none, and the sweep has bfloat16" in capsys.readouterr().err
+
+
 def test_several_recipes(recipe, tmp_path, commands, monkeypatch):
     monkeypatch.chdir(tmp_path)
     other = tmp_path / "other.toml"

@@ -119,11 +119,12 @@ def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypa
     monkeypatch.setattr(runs, "train", lambda *_, **__: interrupted)
     assert cli.main(["train", str(recipe), "--out", "elsewhere"]) == 130
     assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run}\n"
-    options = ["--device", "gpu:1", "--graphs"]
+    options = ["--device", "gpu:1", "--matmul", "bfloat16", "--graphs"]
     assert cli.main(["train", str(recipe), "--out", "elsewhere", *options]) == 130
-    assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run} --device gpu:1 --graphs\n"
+    how = "--device gpu:1 --matmul bfloat16 --graphs"
+    assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run} {how}\n"
     assert cli.main(["train", str(recipe), "--out", str(run), *options]) == 2
-    assert f"rnnlab train --resume {run} --device gpu:1 --graphs, or" in capsys.readouterr().err
+    assert f"rnnlab train --resume {run} {how}, or" in capsys.readouterr().err
 
 
 def test_several_processes_resume_as_several(recipe, run, capsys, monkeypatch):

@@ -25,6 +25,7 @@ def changes(overrides, stages=(), under_way=1):
         ([], {}),
         (["training.optim_config.learning_rate=0.1"], {"learning_rate": 0.1}),
         (["training.num_epochs = 7", "training.patience=2"], {"num_epochs": 7, "patience": 2}),
+        (["training.matmul=bfloat16"], {"matmul": "bfloat16"}),
         (["callbacks.tensorboard=true"], {}),
     ],
 )

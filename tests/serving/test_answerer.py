@@ -2,6 +2,7 @@ import threading
 
 import pytest
 
+from rnnlab.ops.precision import products_in, products_precision
 from rnnlab.recipes.recipe import DecodingConfig
 from rnnlab.serving.answerer import Answerer
 
@@ -82,6 +83,12 @@ def test_a_search_computes_on_the_device_of_the_model(monkeypatch):
     found = Answerer(Run(), DecodingConfig(), "gpu:1")
     thread = found.search(lambda options: threading.current_thread().name, 1)
     assert devices == [("gpu:1", thread)]
+
+
+def test_a_search_computes_in_the_precision_of_the_command():
+    with products_in("bfloat16"):
+        found = answerer()
+    assert found.search(lambda options: products_precision(), 1) == "bfloat16"
 
 
 def test_whether_a_model_attends():

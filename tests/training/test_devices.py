@@ -118,6 +118,17 @@ def test_kernels_of_our_own_are_launched(asked, simulated, monkeypatch):
     assert cell | others <= set(simulated.launches)
 
 
+@pytest.mark.parametrize("graphs", [False, True])
+def test_products_in_bfloat16(graphs, device):
+    data, losses = make_data(), []
+    for matmul in ("float32", "bfloat16"):
+        solver = Solver(make_model(data), data, device="gpu", graphs=graphs, matmul=matmul, **OPTIONS)
+        solver.train()
+        losses.append(solver.loss_history)
+    assert losses[0] != losses[1]
+    np.testing.assert_allclose(*losses, rtol=0.02)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("graphs", [False, True])
 def test_a_thousand_iterations_take_no_more_memory_than_a_hundred(graphs):
