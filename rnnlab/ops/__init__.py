@@ -147,7 +147,14 @@ def describe_products() -> str:
     """The precision of float32 products of NumPy arrays here and now, in one line."""
     asked = products_precision()
     if asked == "bfloat16":
-        return "products of float32: bfloat16 factors (RNNLAB_MATMUL)"
+        how = "by NumPy"
+        if _for_numpy().module is not numpy_ops:
+            from rnnlab.ops.numba import bfloat16
+
+            if lacking := bfloat16.missing():
+                return f"products of float32: full precision (RNNLAB_MATMUL is 'bfloat16', but {lacking})"
+            how = f"by {bfloat16.INSTRUCTIONS}"
+        return f"products of float32: bfloat16 factors (RNNLAB_MATMUL), {how}"
     if asked == "tf32":
         return "products of float32: full precision (RNNLAB_MATMUL is 'tf32', which is for a GPU)"
     return "products of float32: full precision"

@@ -3,6 +3,7 @@
 import pytest
 
 from rnnlab import cli, ops
+from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.precision import products_in
 
 
@@ -23,10 +24,29 @@ def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
     [
         ("float32", "products of float32: full precision"),
         ("tf32", "products of float32: full precision (RNNLAB_MATMUL is 'tf32', which is for a GPU)"),
-        ("bfloat16", "products of float32: bfloat16 factors (RNNLAB_MATMUL)"),
     ],
 )
 def test_the_precision_of_products_is_shown(matmul, line, capsys):
     with products_in(matmul):
         assert cli.main(["kernels"]) == 0
     assert line in capsys.readouterr().out.splitlines()
+
+
+def test_how_bfloat16_is_multiplied_is_shown(capsys, monkeypatch):
+    numba_ops = pytest.importorskip("rnnlab.ops.numba")
+    kernels = numba_ops.products.bfloat16
+
+    def shown(module):
+        monkeypatch.setattr(ops, "_for_numpy", lambda: ops._Choice(module, ""))
+        with products_in("bfloat16"):
+            assert cli.main(["kernels"]) == 0
+        return capsys.readouterr().out.splitlines()[1]
+
+    assert shown(numpy_ops) == "products of float32: bfloat16 factors (RNNLAB_MATMUL), by NumPy"
+    monkeypatch.setattr(kernels, "missing", lambda: "")
+    by = f"by {kernels.INSTRUCTIONS}"
+    assert shown(numba_ops) == f"products of float32: bfloat16 factors (RNNLAB_MATMUL), {by}"
+    monkeypatch.setattr(kernels, "missing", lambda: "this processor has neither")
+    assert shown(numba_ops) == (
+        "products of float32: full precision (RNNLAB_MATMUL is 'bfloat16', but this processor has neither)"
+    )

@@ -33,9 +33,10 @@ from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
 from rnnlab.ops.precision import products_precision
 from rnnlab.types import Array
 
-__all__ = ["AMX", "RoundedPanels", "missing", "multiply", "rounds"]
+__all__ = ["AMX", "INSTRUCTIONS", "RoundedPanels", "missing", "multiply", "rounds"]
 
 AMX = bool(binding.get_host_cpu_features().get("amx-bf16"))
+INSTRUCTIONS = "AMX" if AMX else "AVX512-BF16"
 _COLUMNS = 64  # of a panel
 _HAS_PAIRS = AMX or bool(binding.get_host_cpu_features().get("avx512bf16"))
 _VERSIONS = "f" if _HAS_PAIRS and 4 * _COLUMNS == registers.REGISTERS * VECTOR else ""
