@@ -2,7 +2,8 @@
 
 A tile register holds 16 lines of 64 bytes: 16 x 16 sums of float32, or 16 lines of 16 pairs of bfloat16. One
 instruction multiplies a tile of x, 16 rows by 16 pairs along k, with a tile of a panel, 16 pairs along k by
-16 columns, and adds the products to a tile of sums.
+16 columns, and adds the products to a tile of sums. The factors lie tile by tile, 1 KB each: lines that are
+a power of two apart would fall into the same few places of the first cache.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["COLUMNS", "LINE", "ROWS", "permitted", "release_tiles", "set_tiles", "sum_tiles"]
+__all__ = ["LINE", "ROWS", "TILE", "permitted", "release_tiles", "set_tiles", "sum_tiles"]
 
 LINE = 64  # bytes of a line of a tile
 _LINES = 16  # of a tile
-ROWS, COLUMNS = 2 * _LINES, 64  # that sum_tiles covers at most, and at once
+TILE = _LINES * LINE  # bytes
+ROWS = 2 * _LINES  # of sums, at most
+_PANEL_TILES = 4  # side by side in a panel
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18  # of Linux
 
 
@@ -59,10 +62,12 @@ def release_tiles(context):
 
 @intrinsic
 def sum_tiles(context, both, depth, x, x_step, w, first, first_step, out, out_step):
-    """out = first + x w: 32 rows, or 16 unless ``both``, 64 columns, and 16 ``depth`` pairs along k.
+    """out = first + x w: 32 rows and columns if ``both``, else 16 rows and 64 columns; ``depth`` tiles along k.
 
-    x, w, first and out are addresses, a step is the bytes from a row to the next. ``first`` is 0 where the
-    sums start at zero. The pairs of a panel, w, lie line by line: 64 columns of one pair, then the next.
+    x, w, first and out are addresses. The tiles of 16 rows of x lie one after the other along k, those of the
+    next 16 rows ``x_step`` bytes further. The tiles of a panel, in which w is, lie four by four: 64 columns of
+    16 pairs, then of the next 16. ``first_step`` and ``out_step`` are the bytes from a row to the next.
+    ``first`` is 0 where the sums start at zero.
     """
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
@@ -70,7 +75,6 @@ def sum_tiles(context, both, depth, x, x_step, w, first, first_step, out, out_st
         with b.if_else(both) as (of_two, of_one):
             with of_two:
                 _add_up(b, [0, 1], [0, 1], *places)
-                _add_up(b, [0, 1], [2, 3], *places)
             with of_one:
                 _add_up(b, [0], [0, 1, 2, 3], *places)
         return context.get_dummy_value()
@@ -85,8 +89,8 @@ def _add_up(
 ) -> None:  # fmt: skip
     """The sums of four tiles: their places from the top and from the left, counted in tiles."""
     sums = [(row, column) for row in down for column in across]
-    of_x, of_w = 4, 4 + len(down)  # the first registers of the other factors; those of sums are 0 to 3
-    panel_step = _int64(COLUMNS * 4)
+    of_x, of_w = 4, 4 + len(down)  # the first registers of the factors; those of sums are 0 to 3
+    line = _int64(LINE)
 
     def place(address: Any, step: Any, row: int, column: int) -> Any:
         return b.add(address, b.add(b.mul(step, _int64(row * _LINES)), _int64(column * LINE)))
@@ -99,13 +103,13 @@ def _add_up(
             for register, (row, column) in enumerate(sums):
                 _load(b, register, place(first, first_step, row, column), first_step)
     with cgutils.for_range(b, depth) as loop:
-        x_here = b.add(x, b.mul(loop.index, _int64(LINE)))
-        w_here = b.add(w, b.mul(loop.index, b.mul(panel_step, _int64(_LINES))))
+        x_here = b.add(x, b.mul(loop.index, _int64(TILE)))
+        w_here = b.add(w, b.mul(loop.index, _int64(_PANEL_TILES * TILE)))
         for register, row in enumerate(down, of_x):
-            _load(b, register, place(x_here, x_step, row, 0), x_step)
+            _load(b, register, b.add(x_here, b.mul(x_step, _int64(row))), line)
         for column_number, column in enumerate(across):
             register = of_w + column_number % (8 - of_w)
-            _load(b, register, place(w_here, panel_step, 0, column), panel_step)
+            _load(b, register, b.add(w_here, _int64(column * TILE)), line)
             for row_number in range(len(down)):
                 total = row_number * len(across) + column_number
                 _call(b, "tdpbf16ps", _int8(total), _int8(of_x + row_number), _int8(register))

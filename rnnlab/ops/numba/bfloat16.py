@@ -3,7 +3,7 @@
 Current processors multiply pairs of bfloat16 along k, a b + c d, faster than single float32: those with AMX
 by tiles of 16 x 16 pairs, those with AVX512-BF16 by registers of 16 pairs. Pairs are 32 bits. The rows of x
 are rounded to rows of pairs, a weight to panels of pairs (:mod:`~rnnlab.ops.numba.gemm`), zeros beyond the
-last k, for up to 1,024 k at a time.
+last k, for up to 512 k at a time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ _HAS_PAIRS = AMX or bool(binding.get_host_cpu_features().get("avx512bf16"))
 _VERSIONS = "f" if _HAS_PAIRS and 4 * _COLUMNS == registers.REGISTERS * VECTOR else ""
 _ROWS = amx.ROWS if AMX else registers.ROWS  # of a tile; AMX is part of the name of a kernel in the cache
 _BLOCK = 16  # lines and pairs that are rounded together; panels and rows have a multiple of it
-_DEPTH = 512  # pairs in a piece of a panel
+_DEPTH = 512  # pairs in a piece of a panel: 64 KB
+_TOGETHER = 4  # pieces that are multiplied by a block of rows before the next; the second cache holds both
+_ROW_BLOCK = 512  # rows in it
 _PARALLEL_FROM = 1 << 23  # multiplications, worth waking other threads
 
 
@@ -95,7 +97,8 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
         out[...] = product
     else:
         threads = shared_by(n * K * G, _PARALLEL_FROM)
-        x, pieces = writeable(x), empty((threads, min(_DEPTH, _pairs(K)), _COLUMNS), np.dtype(np.uint32))
+        x, sizes = writeable(x), (threads, _TOGETHER, min(_DEPTH, _pairs(K)), _COLUMNS)
+        pieces = empty(sizes, np.dtype(np.uint32))
         _multiply.run(threads > 1, x, _rows(x), writeable(w), pieces, *rows_of(first, out), out)
 
 
@@ -121,7 +124,7 @@ def _rows(x: Array) -> Array:
 def _multiply_panels(x, rows, panels, first, first_rows, threads, out):
     """out = first + x w, w in panels."""
     row_parts = row_parts_of(x.shape[0], panels.shape[0], threads, _ROWS)
-    tasks = panels.shape[0] * row_parts
+    tasks, blocks = panels.shape[0] * row_parts, _row_blocks(x.shape[0], row_parts)
     for k in range(0, panels.shape[1], _DEPTH):
         depth = min(_DEPTH, panels.shape[1] - k)
         for part in prange(threads):
@@ -129,16 +132,20 @@ def _multiply_panels(x, rows, panels, first, first_rows, threads, out):
         for part in prange(threads):
             edge = np.empty((_ROWS, _COLUMNS), out.dtype)
             _begin()
-            for task in range(part * tasks // threads, (part + 1) * tasks // threads):
-                panel, row_part = task // row_parts, task % row_parts
-                piece = panels[panel, k : k + depth]
-                _rows_by_pairs(rows, k > 0, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+            start, stop = part * tasks // threads, (part + 1) * tasks // threads
+            for block in range(blocks):
+                for task in range(start, stop):
+                    panel, row_part = task // row_parts, task % row_parts * blocks + block
+                    piece = panels[panel, k : k + depth]
+                    _rows_by_pairs(
+                        rows, k > 0, piece, panel, row_part, row_parts * blocks, first, first_rows, edge, out
+                    )
             _end()
 
 
 @kernel(
-    "T[:,:], uint32[:,::1], T[:,:], uint32[:,:,::1], T[:,:], int64, T[:,:]",
-    arguments="x (n, K); rows! (R, D) uint32; w (K, G); pieces! (t, d, W) uint32; "
+    "T[:,:], uint32[:,::1], T[:,:], uint32[:,:,:,::1], T[:,:], int64, T[:,:]",
+    arguments="x (n, K); rows! (R, D) uint32; w (K, G); pieces! (t, p, d, W) uint32; "
     "first (F, G); out! (n, G) = first",
     parallel_from=0,
     dtypes=_VERSIONS,
@@ -147,7 +154,8 @@ def _multiply(x, rows, w, pieces, first, first_rows, out):
     """The same of a weight that is not packed; each thread packs into its own of the pieces."""
     threads, panels = pieces.shape[0], (w.shape[1] + _COLUMNS - 1) // _COLUMNS
     row_parts = row_parts_of(x.shape[0], panels, threads, _ROWS)
-    tasks, pairs = panels * row_parts, (x.shape[1] + 2 * _BLOCK - 1) // (2 * _BLOCK) * _BLOCK
+    tasks, blocks = panels * row_parts, _row_blocks(x.shape[0], row_parts)
+    pairs = (x.shape[1] + 2 * _BLOCK - 1) // (2 * _BLOCK) * _BLOCK
     for k in range(0, pairs, _DEPTH):
         depth = min(_DEPTH, pairs - k)
         for part in prange(threads):
@@ -155,11 +163,26 @@ def _multiply(x, rows, w, pieces, first, first_rows, out):
         for part in prange(threads):
             edge = np.empty((_ROWS, _COLUMNS), out.dtype)
             _begin()
-            for task in range(part * tasks // threads, (part + 1) * tasks // threads):
-                panel, row_part = task // row_parts, task % row_parts
-                piece = pieces[part, :depth]
-                _round_panel(w, k, panel * _COLUMNS, piece)
-                _rows_by_pairs(rows, k > 0, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+            stop = (part + 1) * tasks // threads
+            for start in range(part * tasks // threads, stop, _TOGETHER):
+                for task in range(start, min(stop, start + _TOGETHER)):
+                    _round_panel(w, k, task // row_parts * _COLUMNS, pieces[part, task - start, :depth])
+                for block in range(blocks):
+                    for task in range(start, min(stop, start + _TOGETHER)):
+                        panel, row_part = task // row_parts, task % row_parts * blocks + block
+                        piece = pieces[part, task - start, :depth]
+                        _rows_by_pairs(
+                            rows,
+                            k > 0,
+                            piece,
+                            panel,
+                            row_part,
+                            row_parts * blocks,
+                            first,
+                            first_rows,
+                            edge,
+                            out,
+                        )
             _end()
 
 
@@ -172,6 +195,12 @@ def _multiply(x, rows, w, pieces, first, first_rows, out):
 def _lay_out(w, panels):
     for panel in prange(panels.shape[0]):
         _round_panel(w, 0, panel * _COLUMNS, panels[panel])
+
+
+@inlined
+def _row_blocks(rows, row_parts):
+    """The number of blocks that each part of the rows is split into."""
+    return (rows + _ROW_BLOCK * row_parts - 1) // (_ROW_BLOCK * row_parts)
 
 
 @inlined
@@ -201,33 +230,36 @@ def _rows_by_pairs(rows, more, piece, panel, row_part, row_parts, first, first_r
 
 @inlined
 def _rows_by_tiles(rows, piece, panel, row_part, row_parts, first, first_rows, edge, out):
-    """The same by AMX."""
-    left, itemsize = panel * _COLUMNS, out.itemsize
-    width, depth = min(_COLUMNS, out.shape[1] - left), piece.shape[0] // _BLOCK
+    """The same by AMX. A half of the columns of a piece stays in the first cache for all rows."""
+    itemsize, depth = out.itemsize, piece.shape[0] // _BLOCK
     tiles = (out.shape[0] + _ROWS - 1) // _ROWS
     first_step = first.strides[0] if first_rows > 1 else 0
     for tile in range(row_part * tiles // row_parts, (row_part + 1) * tiles // row_parts):
-        row = tile * _ROWS
-        count = min(_ROWS, out.shape[0] - row)
-        both = count > _ROWS // 2
-        x_at = rows.ctypes.data + row * rows.strides[0]
-        if width == _COLUMNS and count % (_ROWS // 2) == 0:
-            out_at = out.ctypes.data + row * out.strides[0] + left * itemsize
-            first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
-            amx.sum_tiles(
-                both, depth, x_at, rows.strides[0], piece.ctypes.data,
-                first_at, first_step, out_at, out.strides[0],
-            )  # fmt: skip
-            continue
-        for i in range(count if first_rows else 0):
-            for j in range(width):
-                edge[i, j] = first[row + i if first_step else 0, left + j]
-        at, step = edge.ctypes.data, edge.strides[0]
-        first_at = at if first_rows else 0
-        amx.sum_tiles(both, depth, x_at, rows.strides[0], piece.ctypes.data, first_at, step, at, step)
-        for i in range(count):
-            for j in range(width):
-                out[row + i, left + j] = edge[i, j]
+        for half in range(2):
+            row = tile * _ROWS
+            count = min(_ROWS, out.shape[0] - row)
+            both = count > _ROWS // 2
+            columns, right = (_COLUMNS // 2, half * _COLUMNS // 2) if both else (_COLUMNS, half * _COLUMNS)
+            left = panel * _COLUMNS + right
+            width = min(columns, out.shape[1] - left)
+            if width <= 0 or right == _COLUMNS:
+                continue
+            x_at, x_step = rows.ctypes.data + row * rows.strides[0], _BLOCK * rows.strides[0]
+            w_at = piece.ctypes.data + right // _BLOCK * amx.TILE
+            if width == columns and count % (_ROWS // 2) == 0:
+                out_at = out.ctypes.data + row * out.strides[0] + left * itemsize
+                first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
+                amx.sum_tiles(both, depth, x_at, x_step, w_at, first_at, first_step, out_at, out.strides[0])
+                continue
+            for i in range(count if first_rows else 0):
+                for j in range(width):
+                    edge[i, j] = first[row + i if first_step else 0, left + j]
+            at, step = edge.ctypes.data, edge.strides[0]
+            first_at = at if first_rows else 0
+            amx.sum_tiles(both, depth, x_at, x_step, w_at, first_at, step, at, step)
+            for i in range(count):
+                for j in range(width):
+                    out[row + i, left + j] = edge[i, j]
 
 
 @inlined
@@ -238,8 +270,9 @@ def _round_rows(x, k, depth, part, parts, rows):
     for block in range(part * blocks // parts, (part + 1) * blocks // parts):
         top = block * _BLOCK
         for pair in range(0, depth, _BLOCK):
-            at = rows.ctypes.data + top * rows.strides[0] + pair * rows.itemsize
-            _round_block(x, top, 2 * (k + pair), spare, square, at, rows.strides[0], False)
+            at = rows.ctypes.data + top * rows.strides[0] + pair * (amx.LINE if AMX else rows.itemsize)
+            step = amx.LINE if AMX else rows.strides[0]
+            _round_block(x, top, 2 * (k + pair), spare, square, at, step, False)
 
 
 @inlined
@@ -248,8 +281,9 @@ def _round_panel(w, k, left, piece):
     spare, square = np.empty((_BLOCK, 2 * _BLOCK), w.dtype), np.empty((_BLOCK, _BLOCK), np.uint32)
     for pair in range(0, piece.shape[0], _BLOCK):
         for column in range(0, min(_COLUMNS, w.shape[1] - left), _BLOCK):
-            at = piece.ctypes.data + pair * piece.strides[0] + column * piece.itemsize
-            _round_block(w.T, left + column, 2 * (k + pair), spare, square, at, piece.strides[0], True)
+            at = piece.ctypes.data + pair * piece.strides[0] + column * (amx.LINE if AMX else piece.itemsize)
+            step = amx.LINE if AMX else piece.strides[0]
+            _round_block(w.T, left + column, 2 * (k + pair), spare, square, at, step, True)
 
 
 @inlined
