@@ -10,15 +10,15 @@ H, ALIVE = 3, (4, 2, 1)  # rows at each step, longest sequence first
 N, M = ALIVE[0], sum(ALIVE)
 
 
-def steps():
+def steps(alive=ALIVE):
     """Rows of each step, and of the states before and after it: the initial ones are the first N."""
-    start, found = 0, []
-    for t, alive in enumerate(ALIVE):
-        before = 0 if t == 0 else N + start - ALIVE[t - 1]
+    N, start, found = alive[0], 0, []
+    for t, count in enumerate(alive):
+        before = 0 if t == 0 else N + start - alive[t - 1]
         found.append(
-            (slice(start, start + alive), slice(before, before + alive), slice(N + start, N + start + alive))
+            (slice(start, start + count), slice(before, before + count), slice(N + start, N + start + count))
         )
-        start += alive
+        start += count
     return tuple(found)
 
 

@@ -61,6 +61,7 @@ from rnnlab.ops.numba.optim import (
     sum_of_squares,
 )
 from rnnlab.ops.numba.products import (
+    add_column_sums,
     affine,
     affine_into,
     matmul,
@@ -104,9 +105,6 @@ from rnnlab.ops.numpy.masks import (
 from rnnlab.ops.numpy.optim import (
     decay_weights,
     first_non_finite,
-)
-from rnnlab.ops.numpy.products import (
-    add_column_sums,
 )
 
 __all__ = [

@@ -62,12 +62,12 @@ def release_tiles(context):
 
 @intrinsic
 def sum_tiles(context, both, depth, x, x_step, w, first, first_step, out, out_step):
-    """out = first + x w: 32 rows and columns if ``both``, else 16 rows and 64 columns; ``depth`` tiles along k.
+    """out = first + x w: 32 rows and columns if ``both``, else 16 rows and 64 columns.
 
-    x, w, first and out are addresses. The tiles of 16 rows of x lie one after the other along k, those of the
-    next 16 rows ``x_step`` bytes further. The tiles of a panel, in which w is, lie four by four: 64 columns of
-    16 pairs, then of the next 16. ``first_step`` and ``out_step`` are the bytes from a row to the next.
-    ``first`` is 0 where the sums start at zero.
+    x, w, first and out are addresses; ``depth`` counts tiles along k. The tiles of 16 rows of x lie one after
+    the other along k, those of the next 16 rows ``x_step`` bytes further. The tiles of a panel lie four by
+    four: 64 columns of 16 pairs, then of the next 16; w is in one. The other steps are the bytes from a row
+    to the next. ``first`` is 0 where the sums start at zero.
     """
 
     def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:

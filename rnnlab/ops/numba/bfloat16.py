@@ -10,37 +10,52 @@ from __future__ import annotations
 
 import functools
 import warnings
+from typing import Any
 
 import numpy as np
 from llvmlite import binding
 from numba import prange
 
-from rnnlab.ops.numba import amx, gemm, registers
+from rnnlab.ops.numba import amx, registers
 from rnnlab.ops.numba.gemm import (
     FEW,
     Panels,
     contiguous,
+    multiply_thin,
+    part_of,
     plain,
     row_parts_of,
     rows_by_piece,
     rows_of,
     writeable,
 )
-from rnnlab.ops.numba.kernel import inlined, kernel, shared_by
+from rnnlab.ops.numba.kernel import inlined, kernel, reduction, shared_by
 from rnnlab.ops.numba.memory import empty
-from rnnlab.ops.numba.registers import VECTOR, round_line, round_lines, transpose_square
-from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
+from rnnlab.ops.numba.registers import VECTOR, round_line, round_lines, rounded, transpose_square
 from rnnlab.ops.precision import products_precision
 from rnnlab.types import Array
 
-__all__ = ["AMX", "INSTRUCTIONS", "RoundedPanels", "missing", "multiply", "rounds"]
+__all__ = [
+    "AMX",
+    "INSTRUCTIONS",
+    "ROWS",
+    "VERSIONS",
+    "RoundedPanels",
+    "begin_tiles",
+    "end_tiles",
+    "missing",
+    "multiply",
+    "round_rows",
+    "rounds",
+    "rows_by_pairs",
+]
 
 AMX = bool(binding.get_host_cpu_features().get("amx-bf16"))
 INSTRUCTIONS = "AMX" if AMX else "AVX512-BF16"
 _COLUMNS = 64  # of a panel
 _HAS_PAIRS = AMX or bool(binding.get_host_cpu_features().get("avx512bf16"))
-_VERSIONS = "f" if _HAS_PAIRS and 4 * _COLUMNS == registers.REGISTERS * VECTOR else ""
-_ROWS = amx.ROWS if AMX else registers.ROWS  # of a tile; AMX is part of the name of a kernel in the cache
+VERSIONS = "f" if _HAS_PAIRS and 4 * _COLUMNS == registers.REGISTERS * VECTOR else ""
+ROWS = amx.ROWS if AMX else registers.ROWS  # of a tile; AMX is part of the name of a kernel in the cache
 _BLOCK = 16  # lines and pairs that are rounded together; panels and rows have a multiple of it
 _DEPTH = 512  # pairs in a piece of a panel: 64 KB
 _TOGETHER = 4  # pieces that are multiplied by a block of rows before the next; the second cache holds both
@@ -56,7 +71,7 @@ def rounds(dtype: np.dtype) -> bool:
 @functools.cache
 def missing() -> str:
     """What is missing to multiply bfloat16; empty if nothing is."""
-    if not _VERSIONS:
+    if not VERSIONS:
         return "this processor has neither AMX nor AVX512-BF16"
     return "" if not AMX or amx.permitted() else "the system does not let this process use AMX"
 
@@ -80,21 +95,26 @@ class RoundedPanels(Panels):
         _lay_out.run(shared_by(8 * w.size, _PARALLEL_FROM) > 1, w, panels)
         return panels
 
+    def rows(self, n: int, parts: int) -> Array:
+        """Memory for n rows of x, rounded, in each of some parts."""
+        return empty((parts, -(-n // 32) * 32, self.panels.shape[1]), np.dtype(np.uint32))
+
     def _multiply(self, x: Array, first: Array | None, out: Array) -> None:
-        threads = shared_by(x.shape[0] * 2 * self._panels.size, _PARALLEL_FROM)
+        threads = shared_by(x.shape[0] * 2 * self.panels.size, _PARALLEL_FROM)
         x = writeable(x)
-        _multiply_panels.run(threads > 1, x, _rows(x), self._panels, *rows_of(first, out), threads, out)
+        _multiply_panels.run(threads > 1, x, _rows(x), self.panels, *rows_of(first, out), threads, out)
 
 
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     """out = first + x w, of arrays that :func:`~rnnlab.ops.numba.gemm.check` has checked."""
     (n, K), G = x.shape, w.shape[1]
-    if min(n, K) < FEW or 2 * G < _COLUMNS:
-        gemm.multiply(rounded_to_bfloat16(x), rounded_to_bfloat16(w), first, out)
-    elif out.strides[1] != out.itemsize or not plain(out):
+    thin = min(n, K) < FEW or 2 * G < _COLUMNS
+    if not plain(out) or (out.strides[1] != out.itemsize and not thin):
         product = empty(out.shape, np.dtype(np.float32))
         multiply(x, w, None if first is None else contiguous(first), product)
         out[...] = product
+    elif thin:
+        multiply_thin(x, w, first, out, _add_rounded_dots, _add_rounded_rows)
     else:
         threads = shared_by(n * K * G, _PARALLEL_FROM)
         x, sizes = writeable(x), (threads, _TOGETHER, min(_DEPTH, _pairs(K)), _COLUMNS)
@@ -119,28 +139,28 @@ def _rows(x: Array) -> Array:
     "T[:,:], uint32[:,::1], uint32[:,:,::1], T[:,:], int64, int64, T[:,:]",
     arguments="x (n, K); rows! (R, D) uint32; panels (Q, P, W) uint32; first (F, G); out! (n, G) = first",
     parallel_from=0,
-    dtypes=_VERSIONS,
+    dtypes=VERSIONS,
 )
 def _multiply_panels(x, rows, panels, first, first_rows, threads, out):
     """out = first + x w, w in panels."""
-    row_parts = row_parts_of(x.shape[0], panels.shape[0], threads, _ROWS)
+    row_parts = row_parts_of(x.shape[0], panels.shape[0], threads, ROWS)
     tasks, blocks = panels.shape[0] * row_parts, _row_blocks(x.shape[0], row_parts)
     for k in range(0, panels.shape[1], _DEPTH):
         depth = min(_DEPTH, panels.shape[1] - k)
         for part in prange(threads):
-            _round_rows(x, k, depth, part, threads, rows)
+            round_rows(x, k, depth, part, threads, rows)
         for part in prange(threads):
-            edge = np.empty((_ROWS, _COLUMNS), out.dtype)
-            _begin()
+            edge = np.empty((ROWS, _COLUMNS), out.dtype)
+            begin_tiles()
             start, stop = part * tasks // threads, (part + 1) * tasks // threads
             for block in range(blocks):
                 for task in range(start, stop):
                     panel, row_part = task // row_parts, task % row_parts * blocks + block
-                    piece = panels[panel, k : k + depth]
-                    _rows_by_pairs(
-                        rows, k > 0, piece, panel, row_part, row_parts * blocks, first, first_rows, edge, out
-                    )
-            _end()
+                    rows_by_pairs(
+                        rows, k > 0, panels[panel, k : k + depth], panel, row_part, row_parts * blocks,
+                        first, first_rows, edge, out,
+                    )  # fmt: skip
+            end_tiles()
 
 
 @kernel(
@@ -148,21 +168,21 @@ def _multiply_panels(x, rows, panels, first, first_rows, threads, out):
     arguments="x (n, K); rows! (R, D) uint32; w (K, G); pieces! (t, p, d, W) uint32; "
     "first (F, G); out! (n, G) = first",
     parallel_from=0,
-    dtypes=_VERSIONS,
+    dtypes=VERSIONS,
 )
 def _multiply(x, rows, w, pieces, first, first_rows, out):
     """The same of a weight that is not packed; each thread packs into its own of the pieces."""
     threads, panels = pieces.shape[0], (w.shape[1] + _COLUMNS - 1) // _COLUMNS
-    row_parts = row_parts_of(x.shape[0], panels, threads, _ROWS)
+    row_parts = row_parts_of(x.shape[0], panels, threads, ROWS)
     tasks, blocks = panels * row_parts, _row_blocks(x.shape[0], row_parts)
     pairs = (x.shape[1] + 2 * _BLOCK - 1) // (2 * _BLOCK) * _BLOCK
     for k in range(0, pairs, _DEPTH):
         depth = min(_DEPTH, pairs - k)
         for part in prange(threads):
-            _round_rows(x, k, depth, part, threads, rows)
+            round_rows(x, k, depth, part, threads, rows)
         for part in prange(threads):
-            edge = np.empty((_ROWS, _COLUMNS), out.dtype)
-            _begin()
+            edge = np.empty((ROWS, _COLUMNS), out.dtype)
+            begin_tiles()
             stop = (part + 1) * tasks // threads
             for start in range(part * tasks // threads, stop, _TOGETHER):
                 for task in range(start, min(stop, start + _TOGETHER)):
@@ -171,7 +191,7 @@ def _multiply(x, rows, w, pieces, first, first_rows, out):
                     for task in range(start, min(stop, start + _TOGETHER)):
                         panel, row_part = task // row_parts, task % row_parts * blocks + block
                         piece = pieces[part, task - start, :depth]
-                        _rows_by_pairs(
+                        rows_by_pairs(
                             rows,
                             k > 0,
                             piece,
@@ -183,18 +203,60 @@ def _multiply(x, rows, w, pieces, first, first_rows, out):
                             edge,
                             out,
                         )
-            _end()
+            end_tiles()
 
 
 @kernel(
     "T[:,:], uint32[:,:,::1]",
     arguments="w (K, G); panels! (Q, P, W) uint32",
     parallel_from=0,
-    dtypes=_VERSIONS,
+    dtypes=VERSIONS,
 )
 def _lay_out(w, panels):
     for panel in prange(panels.shape[0]):
         _round_panel(w, 0, panel * _COLUMNS, panels[panel])
+
+
+@kernel(
+    "T[:,::1], T[:,::1], int64, T[:,::1]",
+    arguments="x (n, K); columns (G, K); out! (n, G)",
+    parallel_from=0,
+    dtypes=VERSIONS,
+)
+def _add_rounded_dots(x, columns, threads, out):
+    """out += x w, the columns of w one after the other."""
+    for part in prange(threads):
+        top, bottom, left, right = part_of(out, part, threads)
+        for i in range(top, bottom):
+            for j in range(left, right):
+                out[i, j] += _rounded_dot(x[i], columns[j])
+
+
+@kernel(
+    "T[:,:], T[:,::1], int64, T[:,::1]",
+    arguments="x (n, K); w (K, G); out! (n, G)",
+    parallel_from=0,
+    dtypes=VERSIONS,
+)
+def _add_rounded_rows(x, w, threads, out):
+    """out += x w, row by row of w."""
+    for part in prange(threads):
+        top, bottom, left, right = part_of(out, part, threads)
+        for i in range(top, bottom):
+            sums = out[i, left:right]
+            for k in range(w.shape[0]):
+                factor: Any = rounded(x[i, k])
+                row = w[k, left:right]
+                for j in range(sums.size):
+                    sums[j] += factor * rounded(row[j])
+
+
+@reduction
+def _rounded_dot(a, b):
+    total = a.dtype.type(0)
+    for k in range(a.size):
+        total += rounded(a[k]) * rounded(b[k])
+    return total
 
 
 @inlined
@@ -204,19 +266,19 @@ def _row_blocks(rows, row_parts):
 
 
 @inlined
-def _begin():
+def begin_tiles():
     if AMX:
         amx.set_tiles()
 
 
 @inlined
-def _end():
+def end_tiles():
     if AMX:
         amx.release_tiles()
 
 
 @inlined
-def _rows_by_pairs(rows, more, piece, panel, row_part, row_parts, first, first_rows, edge, out):
+def rows_by_pairs(rows, more, piece, panel, row_part, row_parts, first, first_rows, edge, out):
     """Add the rows of a part times a piece of a panel; if there is ``more``, to the result so far."""
     if more:
         first, first_rows = out, out.shape[0]
@@ -232,13 +294,13 @@ def _rows_by_pairs(rows, more, piece, panel, row_part, row_parts, first, first_r
 def _rows_by_tiles(rows, piece, panel, row_part, row_parts, first, first_rows, edge, out):
     """The same by AMX. A half of the columns of a piece stays in the first cache for all rows."""
     itemsize, depth = out.itemsize, piece.shape[0] // _BLOCK
-    tiles = (out.shape[0] + _ROWS - 1) // _ROWS
+    tiles = (out.shape[0] + ROWS - 1) // ROWS
     first_step = first.strides[0] if first_rows > 1 else 0
     for tile in range(row_part * tiles // row_parts, (row_part + 1) * tiles // row_parts):
         for half in range(2):
-            row = tile * _ROWS
-            count = min(_ROWS, out.shape[0] - row)
-            both = count > _ROWS // 2
+            row = tile * ROWS
+            count = min(ROWS, out.shape[0] - row)
+            both = count > ROWS // 2
             columns, right = (_COLUMNS // 2, half * _COLUMNS // 2) if both else (_COLUMNS, half * _COLUMNS)
             left = panel * _COLUMNS + right
             width = min(columns, out.shape[1] - left)
@@ -246,7 +308,7 @@ def _rows_by_tiles(rows, piece, panel, row_part, row_parts, first, first_rows, e
                 continue
             x_at, x_step = rows.ctypes.data + row * rows.strides[0], _BLOCK * rows.strides[0]
             w_at = piece.ctypes.data + right // _BLOCK * amx.TILE
-            if width == columns and count % (_ROWS // 2) == 0:
+            if width == columns and count % (ROWS // 2) == 0:
                 out_at = out.ctypes.data + row * out.strides[0] + left * itemsize
                 first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
                 amx.sum_tiles(both, depth, x_at, x_step, w_at, first_at, first_step, out_at, out.strides[0])
@@ -263,7 +325,7 @@ def _rows_by_tiles(rows, piece, panel, row_part, row_parts, first, first_rows, e
 
 
 @inlined
-def _round_rows(x, k, depth, part, parts, rows):
+def round_rows(x, k, depth, part, parts, rows):
     """Round the numbers of a piece, in a part of the rows of x."""
     spare, square = np.empty((_BLOCK, 2 * _BLOCK), x.dtype), np.empty((_BLOCK, _BLOCK), np.uint32)
     blocks = (x.shape[0] + _BLOCK - 1) // _BLOCK

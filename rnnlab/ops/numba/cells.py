@@ -41,9 +41,9 @@ def lstm_forward(gates, prev_c, c, tanh_c, h):
     """i, f, o = sigmoid(a); g = tanh(a); c = f prev_c + i g; h = o tanh(c)."""
     H = c.shape[1]
     for row in prange(c.shape[0]):
-        _sigmoid(gates[row, : 3 * H])
-        _tanh(gates[row, 3 * H :])
-        _lstm_state(gates[row], gates[row, 3 * H :], prev_c[row], c[row], tanh_c[row], h[row])
+        sigmoid_row(gates[row, : 3 * H])
+        tanh_row(gates[row, 3 * H :])
+        lstm_state_row(gates[row], gates[row, 3 * H :], prev_c[row], c[row], tanh_c[row], h[row])
 
 
 @primitive
@@ -52,10 +52,10 @@ def lstm_dropped_forward(gates, mask, prev_c, c, tanh_c, h):
     """c = f prev_c + i (mask g); h is the workspace of mask g until it is written."""
     H = c.shape[1]
     for row in prange(c.shape[0]):
-        _sigmoid(gates[row, : 3 * H])
-        _tanh(gates[row, 3 * H :])
+        sigmoid_row(gates[row, : 3 * H])
+        tanh_row(gates[row, 3 * H :])
         _multiply(mask[row], gates[row, 3 * H :], h[row])
-        _lstm_state(gates[row], h[row], prev_c[row], c[row], tanh_c[row], h[row])
+        lstm_state_row(gates[row], h[row], prev_c[row], c[row], tanh_c[row], h[row])
 
 
 @primitive
@@ -63,7 +63,7 @@ def lstm_dropped_forward(gates, mask, prev_c, c, tanh_c, h):
 def lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
     """The equations are those of :mod:`rnnlab.layers.recurrent.lstm`; dc leaves as that of c_{t-1}."""
     for row in prange(dc.shape[0]):
-        _lstm_backward(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
+        lstm_backward_row(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
 
 
 def lstm_backward_of_sum(dh, further, dc, gates, prev_c, tanh_c, da):
@@ -78,7 +78,7 @@ def lstm_dropped_backward(dh, dc, gates, mask, prev_c, tanh_c, da):
     """The same with di and dg times mask."""
     H = dc.shape[1]
     for row in prange(dc.shape[0]):
-        _lstm_backward(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
+        lstm_backward_row(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
         _scale(da[row, :H], mask[row])
         _scale(da[row, 3 * H :], mask[row])
 
@@ -89,7 +89,7 @@ def gru_gates_forward(gates, prev_h, reset_h):
     """z, r = sigmoid(a); reset_h = r prev_h."""
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
-        _sigmoid(gates[row, : 2 * H])
+        sigmoid_row(gates[row, : 2 * H])
         r, prev_h_, reset_h_ = gates[row, H : 2 * H], prev_h[row], reset_h[row]
         for j in range(H):
             reset_h_[j] = r[j] * prev_h_[j]
@@ -102,7 +102,7 @@ def gru_candidate_forward(gates, prev_h, h):
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, 2 * H :]
-        _tanh(g)
+        tanh_row(g)
         _interpolate(z, g, prev_h[row], h[row])
 
 
@@ -113,7 +113,7 @@ def gru_candidate_dropped_forward(gates, mask, prev_h, h):
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, 2 * H :]
-        _tanh(g)
+        tanh_row(g)
         _interpolate_dropped(z, g, mask[row], prev_h[row], h[row])
 
 
@@ -158,8 +158,8 @@ def simplified_gru_forward(gates, prev_h, h):
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, H:]
-        _sigmoid(z)
-        _tanh(g)
+        sigmoid_row(z)
+        tanh_row(g)
         _interpolate(z, g, prev_h[row], h[row])
 
 
@@ -170,8 +170,8 @@ def simplified_gru_dropped_forward(gates, mask, prev_h, h):
     H = prev_h.shape[1]
     for row in prange(prev_h.shape[0]):
         z, g = gates[row, :H], gates[row, H:]
-        _sigmoid(z)
-        _tanh(g)
+        sigmoid_row(z)
+        tanh_row(g)
         _interpolate_dropped(z, g, mask[row], prev_h[row], h[row])
 
 
@@ -199,13 +199,13 @@ def simplified_gru_dropped_backward(dh, gates, mask, prev_h, da):
 
 
 @inlined
-def _sigmoid(a):
+def sigmoid_row(a):
     for j in range(a.size):
         a[j] = sigmoid(a[j])
 
 
 @inlined
-def _tanh(a):
+def tanh_row(a):
     for j in range(a.size):
         a[j] = tanh(a[j])
 
@@ -223,7 +223,7 @@ def _scale(x, y):
 
 
 @pasted
-def _lstm_state(gates, g, prev_c, c, tanh_c, h):
+def lstm_state_row(gates, g, prev_c, c, tanh_c, h):
     H = c.size
     i, f, o = gates[:H], gates[H : 2 * H], gates[2 * H : 3 * H]
     for j in range(H):
@@ -235,7 +235,7 @@ def _lstm_state(gates, g, prev_c, c, tanh_c, h):
 
 
 @pasted
-def _lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
+def lstm_backward_row(dh, dc, gates, prev_c, tanh_c, da):
     H, one = dc.size, dc.dtype.type(1)
     i, f, o, g = gates[:H], gates[H : 2 * H], gates[2 * H : 3 * H], gates[3 * H :]
     di, df, do, dg = da[:H], da[H : 2 * H], da[2 * H : 3 * H], da[3 * H :]

@@ -19,17 +19,20 @@ import numpy as np
 from numba import prange
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.ops.numba.kernel import DTYPES, inlined, kernel, reduction, shared_by
+from rnnlab.ops.numba.kernel import DTYPES, Kernel, inlined, kernel, reduction, shared_by
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
 from rnnlab.types import Array
 
 __all__ = [
+    "DEPTH",
     "FEW",
     "Panels",
     "check",
     "contiguous",
     "multiply",
+    "multiply_thin",
+    "part_of",
     "plain",
     "row_parts_of",
     "rows_by_piece",
@@ -37,9 +40,10 @@ __all__ = [
     "writeable",
 ]
 _DTYPES = tuple(map(np.dtype, DTYPES.values()))
-_DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
+DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
 _LINE = 64  # bytes: panels start on a line of the cache
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
+_SHALLOW = 8  # terms that take as long as to write their sum
 FEW = 4  # rows or terms, below which packing the weight is not worth it
 
 
@@ -60,7 +64,7 @@ class Panels:
                 f"got shape {w.shape}, {w.dtype}"
             )
         self.shape, self.dtype = w.shape, w.dtype.newbyteorder("=")
-        self._panels = self._laid_out(writeable(w), columns)
+        self.panels = self._laid_out(writeable(w), columns)
 
     def multiply(self, x: Array, first: Array | None, out: Array) -> None:
         """out = first + x w, (n, K) -> (n, G); ``first`` is None, ``out``, or a row (1, G).
@@ -92,8 +96,9 @@ class Panels:
 
     def _multiply(self, x: Array, first: Array | None, out: Array) -> None:
         """out = first + x w, of arrays that are checked, the rows of ``out`` contiguous."""
-        threads = _threads(x.shape[0] * self._panels.size)
-        _multiply_panels.run(threads > 1, _row_by_row(x), self._panels, *rows_of(first, out), threads, out)
+        panels, depth, columns = self.panels.shape
+        threads = _threads(x.shape[0] * panels * max(depth, _SHALLOW) * columns)
+        _multiply_panels.run(threads > 1, _row_by_row(x), self.panels, *rows_of(first, out), threads, out)
 
 
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
@@ -105,23 +110,26 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
         multiply(x, w, None if first is None else _copy(first), product)
         out[...] = product
     elif min(n, K) < FEW or 2 * G < columns or out.strides[1] != out.itemsize:
-        _multiply_thin(x, w, first, out)
+        multiply_thin(x, w, first, out, _add_dots, _add_rows)
     else:
         threads = _threads(n * K * G)
-        pieces = empty((threads, min(_DEPTH, K), columns), out.dtype)
+        pieces = empty((threads, min(DEPTH, K), columns), out.dtype)
         _multiply.run(threads > 1, _row_by_row(x), writeable(w), pieces, *rows_of(first, out), out)
 
 
-def _multiply_thin(x: Array, w: Array, first: Array | None, out: Array) -> None:
+def multiply_thin(
+    x: Array, w: Array, first: Array | None, out: Array, add_dots: Kernel, add_rows: Kernel
+) -> None:
     """The same for products with few rows, terms or columns, where packing the weight is not worth it."""
+    threads = _threads(8 * max(x.size, w.size, out.size))
     sums = out if out.flags.c_contiguous else empty(out.shape, out.dtype)
     if first is not sums:
         sums[...] = 0 if first is None else rows_of(first, out)[0]
     by_columns = w.flags.f_contiguous and not w.flags.c_contiguous
     if by_columns or 2 * w.shape[1] < _columns(w.dtype):
-        _add_dots(contiguous(x), contiguous(w.T), sums)
+        add_dots.run(threads > 1, contiguous(x), contiguous(w.T), threads, sums)
     else:
-        _add_rows(writeable(x), contiguous(w), sums)
+        add_rows.run(threads > 1, writeable(x), contiguous(w), threads, sums)
     if sums is not out:
         out[...] = sums
 
@@ -217,8 +225,8 @@ def _multiply_panels(x, panels, first, first_rows, threads, out):
         edge = np.empty((ROWS, columns), out.dtype)
         for task in range(part * tasks // threads, (part + 1) * tasks // threads):
             panel, row_part = task // row_parts, task % row_parts
-            for k in range(0, x.shape[1], _DEPTH):
-                piece = panels[panel, k : k + _DEPTH]
+            for k in range(0, x.shape[1], DEPTH):
+                piece = panels[panel, k : k + DEPTH]
                 rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 
 
@@ -237,35 +245,50 @@ def _multiply(x, w, pieces, first, first_rows, out):
         edge = np.empty((ROWS, columns), out.dtype)
         for task in range(part * tasks // threads, (part + 1) * tasks // threads):
             panel, row_part = task // row_parts, task % row_parts
-            for k in range(0, x.shape[1], _DEPTH):
-                piece = pieces[part, : min(_DEPTH, x.shape[1] - k)]
+            for k in range(0, x.shape[1], DEPTH):
+                piece = pieces[part, : min(DEPTH, x.shape[1] - k)]
                 _lay_out_piece(w, k, panel * columns, piece)
                 rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 
 
 @kernel(
-    "T[:,::1], T[:,::1], T[:,::1]",
+    "T[:,::1], T[:,::1], int64, T[:,::1]",
     arguments="x (n, K); columns (G, K); out! (n, G)",
+    parallel_from=0,
 )
-def _add_dots(x, columns, out):
+def _add_dots(x, columns, threads, out):
     """out += x w, the columns of w one after the other."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] += _dot(x[i], columns[j])
+    for part in prange(threads):
+        top, bottom, left, right = part_of(out, part, threads)
+        for i in range(top, bottom):
+            for j in range(left, right):
+                out[i, j] += _dot(x[i], columns[j])
 
 
 @kernel(
-    "T[:,:], T[:,::1], T[:,::1]",
+    "T[:,:], T[:,::1], int64, T[:,::1]",
     arguments="x (n, K); w (K, G); out! (n, G)",
+    parallel_from=0,
 )
-def _add_rows(x, w, out):
+def _add_rows(x, w, threads, out):
     """out += x w, row by row of w."""
-    for i in range(out.shape[0]):
-        sums = out[i]
-        for k in range(w.shape[0]):
-            factor, row = x[i, k], w[k]
-            for j in range(sums.size):
-                sums[j] += factor * row[j]
+    for part in prange(threads):
+        top, bottom, left, right = part_of(out, part, threads)
+        for i in range(top, bottom):
+            sums = out[i, left:right]
+            for k in range(w.shape[0]):
+                factor, row = x[i, k], w[k, left:right]
+                for j in range(sums.size):
+                    sums[j] += factor * row[j]
+
+
+@inlined
+def part_of(out, part, parts):
+    """The rows of a matrix that are a part's, from and to, and its columns."""
+    rows, columns = out.shape
+    if rows >= parts:
+        return part * rows // parts, (part + 1) * rows // parts, 0, columns
+    return 0, rows, part * columns // parts, (part + 1) * columns // parts
 
 
 @reduction

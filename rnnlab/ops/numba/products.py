@@ -10,11 +10,20 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import binding
+from numba import prange
 
 from rnnlab.errors import InputError, NotInstalledError
 from rnnlab.ops.numba import bfloat16, gemm
 from rnnlab.ops.numba.gemm import Panels
-from rnnlab.ops.numba.kernel import DTYPES, always_parallel, named_errors, threads
+from rnnlab.ops.numba.kernel import (
+    DTYPES,
+    always_parallel,
+    kernel,
+    named_errors,
+    primitive,
+    shared_by,
+    threads,
+)
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
 from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
@@ -22,6 +31,7 @@ from rnnlab.types import Array
 
 __all__ = [
     "DESCRIPTION",
+    "add_column_sums",
     "affine",
     "affine_into",
     "matmul",
@@ -31,6 +41,7 @@ __all__ = [
     "verify",
 ]
 _LARGE = 1 << 26  # multiplications, from which on MKL is faster than the kernels
+_PARALLEL_FROM = 1 << 21  # numbers to add times 8, worth waking other threads
 
 
 def _choose() -> tuple[Mkl | None, str]:
@@ -88,8 +99,14 @@ def matmul_add(x: Array, w: Array, out: Array) -> None:
     _multiply(x, w, out, out)
 
 
+@primitive
+def add_column_sums(x: Array, out: Array) -> None:
+    threads = shared_by(8 * x.size, _PARALLEL_FROM)
+    _add_column_sums.run(threads > 1, x, threads, out)
+
+
 def verify() -> None:
-    """Multiply two small matrices and compare the product with NumPy's.
+    """Multiply two small matrices and compare the product with NumPy's, in the precision that is asked for.
 
     It tries the versions of the kernels for all threads. Machine code from a cache that does not fit this
     process shows here rather than in wrong gradients.
@@ -101,9 +118,10 @@ def verify() -> None:
     """
     rng = np.random.default_rng(0)
     x, w = (rng.standard_normal(shape, np.float32) for shape in ((50, 70), (70, 150)))
-    expected, out = np.matmul(x, w), np.empty((50, 150), np.float32)
+    factors = map(rounded_to_bfloat16, (x, w)) if bfloat16.rounds(x.dtype) else (x, w)
+    expected, out = np.matmul(*factors), np.empty((50, 150), np.float32)
     with always_parallel():
-        for weight in (w, Panels(w)):
+        for weight in (w, prepacked(w)):
             matmul_into(x, weight, out)
             matmul_add(x, weight, out)
             if not np.allclose(out, 2 * expected, rtol=1e-4, atol=1e-4):
@@ -111,6 +129,19 @@ def verify() -> None:
                     "compiled matrix products differ from NumPy's in this process; "
                     "delete the cache of compiled kernels, rnnlab/ops/numba/__pycache__ or NUMBA_CACHE_DIR"
                 )
+
+
+@kernel("T[:,:], int64, T[::1]", arguments="x (M, N); out! (N,)", parallel_from=0)
+def _add_column_sums(x, threads, out):
+    for part in prange(threads):
+        left, right = part * out.size // threads, (part + 1) * out.size // threads
+        sums = np.zeros(right - left, out.dtype)
+        for i in range(x.shape[0]):
+            row = x[i, left:right]
+            for j in range(sums.size):
+                sums[j] += row[j]
+        for j in range(sums.size):
+            out[left + j] += sums[j]
 
 
 def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "copy_line",
     "round_line",
     "round_lines",
+    "rounded",
     "sum_up",
     "tile_of",
     "transpose_square",
@@ -90,6 +91,16 @@ def copy_line(context, like, source, target):
         return context.get_dummy_value()
 
     return types.void(like, types.uintp, types.uintp), generate
+
+
+@intrinsic
+def rounded(context, x):
+    """A float32, rounded to bfloat16; to nearest even."""
+
+    def generate(context: Any, b: ir.IRBuilder, signature: Any, arguments: list[Any]) -> Any:
+        return b.fpext(b.fptrunc(arguments[0], _BFLOAT), ir.FloatType())
+
+    return types.float32(types.float32), generate
 
 
 @intrinsic

@@ -196,6 +196,19 @@ def run(script, *without):
     return done.stdout
 
 
+def test_a_process_that_asks_for_bfloat16_uses_the_kernels():
+    run(
+        "import warnings\n"
+        "import numpy as np\n"
+        "from rnnlab import ops\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    chosen = ops.ops_for(np.zeros(1))\n"
+        "assert chosen.__name__ == 'rnnlab.ops.numba', ops.describe()\n"
+        "assert all('float32, not bfloat16' in str(each.message) for each in caught), caught"
+    )
+
+
 @usable
 @pytest.mark.skipif(not bfloat16.AMX, reason="the other tests are without AMX")
 def test_products_without_amx():
@@ -228,7 +241,7 @@ def test_a_processor_that_cannot_multiply_bfloat16():
 
 def test_a_system_that_does_not_permit_amx(monkeypatch):
     monkeypatch.setattr(bfloat16, "AMX", True)
-    monkeypatch.setattr(bfloat16, "_VERSIONS", "f")
+    monkeypatch.setattr(bfloat16, "VERSIONS", "f")
     monkeypatch.setattr(bfloat16.amx, "permitted", lambda: False)
     for cached in (bfloat16.missing, bfloat16._usable):
         monkeypatch.setattr(bfloat16, cached.__name__, cached.__wrapped__)
@@ -240,4 +253,4 @@ def test_a_system_that_does_not_permit_amx(monkeypatch):
 
 
 def test_the_choice_of_kernels():
-    assert (products.bfloat16._VERSIONS == "") == ("processor" in bfloat16.missing())
+    assert (products.bfloat16.VERSIONS == "") == ("processor" in bfloat16.missing())

@@ -50,13 +50,13 @@ def test_memory_of_prepacked_weights_is_reused(rng):
     places = set()
     for _ in range(200):
         forward, backward = Panels(w), Panels(w.T)
-        places |= {forward._panels.ctypes.data, backward._panels.ctypes.data}
+        places |= {forward.panels.ctypes.data, backward.panels.ctypes.data}
     assert len(places) <= 4
 
 
 def test_memory_of_a_prepacked_weight_in_use_is_not_reused(rng):
     alive = [Panels(rng.standard_normal((80, 100)).astype(np.float32)) for _ in range(10)]
-    assert len({weights._panels.ctypes.data for weights in alive}) == 10
+    assert len({weights.panels.ctypes.data for weights in alive}) == 10
 
 
 @every_dtype

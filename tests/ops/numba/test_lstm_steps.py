@@ -8,10 +8,143 @@ pytest.importorskip("threadpoolctl")
 
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.lstm_steps import lstm_step_by_step
+from rnnlab.ops.numba import bfloat16, cells, lstm_steps, products
+from rnnlab.ops.numba.kernel import always_parallel
+from rnnlab.ops.precision import products_in
 
 from ..cases import TOLERANCE
 from ..test_lstm_steps import H, M, N, run, steps
-from .compare import every_dtype
+from .compare import every_dtype, strided
+
+ONE_BY_ONE = lstm_step_by_step(products, cells)
+AT_ONCE = lstm_steps.lstm_steps_forward, lstm_steps.lstm_steps_backward
+RAGGED = {
+    "one row": (1, 1, 1),
+    "one step": (9,),
+    "equal": (50,) * 4,
+    "ragged": (45, 45, 33, 32, 31, 17, 16, 3, 1),
+}
+
+
+class Chunk:
+    """Arrays of a chunk of steps; the first of the sequences' steps may have been in an earlier one."""
+
+    def __init__(self, alive, units, dtype, rng, earlier=0):
+        self.alive, self.steps, self.earlier = alive, steps(alive), earlier
+        N, M = alive[0], sum(alive)
+
+        def normal(*shape):
+            return rng.standard_normal(shape).astype(dtype)
+
+        self.Wh = (units**-0.5 * normal(units, 4 * units)).astype(dtype)
+        self.gates, self.tanh_c, self.dh = normal(M, 4 * units), normal(M, units), normal(M, units)
+        self.h, self.c = normal(N + M, units), normal(N + M, units)
+        self.dstate, self.dcell, self.da = normal(N, units), normal(N, units), normal(M, 4 * units)
+
+    def run(self, forward, backward, view=np.copy):
+        """What both write; the backward has the last steps alone."""
+        gates, h, c, tanh_c = map(view, (self.gates, self.h, self.c, self.tanh_c))
+        forward(gates, products.prepacked(self.Wh), h, c, tanh_c, self.steps)
+        later = self.steps[self.earlier :]
+        m = sum(self.alive[self.earlier :])
+        dh, da, dstate, dcell = map(view, (self.dh[:m], self.da[:m], self.dstate, self.dcell))
+        backward(dh, dstate, dcell, gates, c, tanh_c, da, products.prepacked(self.Wh.T), later)
+        return {"gates": gates, "h": h, "c": c, "tanh_c": tanh_c, "dstate": dstate, "dcell": dcell, "da": da}
+
+
+@pytest.fixture
+def only_at_once(monkeypatch):
+    """Steps one by one are an error."""
+    for name in ("_forward_by_steps", "_backward_by_steps"):
+        monkeypatch.setattr(lstm_steps, name, None)
+
+
+@pytest.mark.usefixtures("only_at_once")
+@every_dtype
+@pytest.mark.parametrize("units", [32, 40, 130])
+@pytest.mark.parametrize("parallel", [False, True], ids=["serial", "parallel"])
+@pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
+def test_all_steps_at_once_have_the_bits_of_one_by_one(alive, parallel, units, dtype, rng):
+    chunk = Chunk(alive, units, dtype, rng, earlier=len(alive) // 3)
+    expected = chunk.run(*ONE_BY_ONE)
+    with always_parallel() if parallel else products_in("float32"):
+        found = chunk.run(*AT_ONCE)
+    for name, array in found.items():
+        np.testing.assert_allclose(array, expected[name], rtol=0, atol=10 * np.finfo(dtype).eps, err_msg=name)
+
+
+@pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())
+@pytest.mark.usefixtures("only_at_once")
+@pytest.mark.parametrize("units", [32, 40, 130])
+@pytest.mark.parametrize("parallel", [False, True], ids=["serial", "parallel"])
+@pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
+def test_all_steps_at_once_in_bfloat16(alive, parallel, units, rng):
+    chunk = Chunk(alive, units, np.float32, rng, earlier=len(alive) // 3)
+    exact = chunk.run(*ONE_BY_ONE)
+    with products_in("bfloat16"):
+        expected = chunk.run(*ONE_BY_ONE)
+        with always_parallel() if parallel else products_in("bfloat16"):
+            found = chunk.run(*AT_ONCE)
+    for name, array in found.items():
+        # a sum in another order may be rounded to the other neighbour in bfloat16 at the next step
+        np.testing.assert_allclose(array, expected[name], rtol=0, atol=0.01, err_msg=name)
+        assert np.median(abs(array - expected[name])) < 1e-5
+    if len(alive) > 1:
+        assert abs(found["h"] - exact["h"]).max() > 1e-5
+
+
+@pytest.mark.usefixtures("lenient")
+@pytest.mark.parametrize("change", ["layout", "large weight", "weight", "order", "no steps"])
+def test_steps_that_one_kernel_cannot_run(change, rng, monkeypatch):
+    chunk, view = Chunk((5, 4, 4), 40, np.float64, rng), np.copy
+    calls = []
+    for name in ("_forward_by_steps", "_backward_by_steps"):
+        by_steps = getattr(lstm_steps, name)
+        monkeypatch.setattr(lstm_steps, name, lambda *given, by=by_steps: (calls.append(1), by(*given)))
+    if change == "layout":
+        view = strided
+    elif change == "large weight":
+        monkeypatch.setattr(lstm_steps, "threads", lambda: 2)
+        monkeypatch.setattr(lstm_steps, "_SMALL", 1000)
+    elif change == "weight":
+        monkeypatch.setattr(products, "prepacked", lambda w: w)
+    elif change == "order":  # the second step reads other states than those that the first one wrote
+        chunk.steps = (chunk.steps[0], (slice(5, 9), slice(1, 5), slice(10, 14)), chunk.steps[2])
+    else:
+        chunk.steps = ()
+    found = chunk.run(*AT_ONCE, view=view)
+    assert len(calls) == 2
+    for name, array in chunk.run(*ONE_BY_ONE).items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda given: given | {"gates": given["gates"][:, :-4]},
+        lambda given: given | {"tanh_c": given["tanh_c"].astype(np.float32)},
+        lambda given: given | {"c": given["h"]},
+        lambda given: given | {"h": given["h"][:-1]},
+        lambda given: given | {"steps": (*given["steps"], (slice(14, 18), slice(15, 19), slice(19, 23)))},
+    ],
+    ids=["shape", "dtype", "overlap", "too few states", "too many steps"],
+)
+def test_arguments_that_do_not_fit(change, rng):
+    chunk = Chunk((5, 5, 4), 40, np.float64, rng)
+    given = {name: getattr(chunk, name).copy() for name in ("gates", "h", "c", "tanh_c")} | {
+        "steps": chunk.steps
+    }
+    given = change(given)
+    with pytest.raises((ValueError, TypeError), match=r"lstm_(steps_)?forward|matmul_add"):
+        lstm_steps.lstm_steps_forward(
+            given["gates"],
+            products.prepacked(chunk.Wh),
+            given["h"],
+            given["c"],
+            given["tanh_c"],
+            given["steps"],
+        )
 
 
 @every_dtype
