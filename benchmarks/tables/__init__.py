@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.tables import arnet, beyond, code, course, lrcn, pmnist, review, target
+from benchmarks.tables import arnet, beyond, code, course, lrcn, pmnist, precision, review, target
 from benchmarks.trainings import Table
 
 TABLES: dict[str, Table] = (
@@ -17,7 +17,11 @@ TABLES: dict[str, Table] = (
     | pmnist.TABLES
     | course.TABLES
     | beyond.TABLES
+    | precision.TABLES
 )
 
 # Functions that draw a figure from results into a file. They return False if there are too few results.
-FIGURES: dict[str, Callable[[Path, Path], bool]] = {"depth": review.draw_depth}
+FIGURES: dict[str, Callable[[Path, Path], bool]] = {
+    "depth": review.draw_depth,
+    "precision": precision.draw_losses,
+}

@@ -65,7 +65,7 @@ def only_at_once(monkeypatch):
 @pytest.mark.parametrize("units", [32, 40, 130])
 @pytest.mark.parametrize("parallel", [False, True], ids=["serial", "parallel"])
 @pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
-def test_all_steps_at_once_have_the_bits_of_one_by_one(alive, parallel, units, dtype, rng):
+def test_all_steps_at_once_are_those_one_by_one(alive, parallel, units, dtype, rng):
     chunk = Chunk(alive, units, dtype, rng, earlier=len(alive) // 3)
     expected = chunk.run(*ONE_BY_ONE)
     with always_parallel() if parallel else products_in("float32"):
