@@ -17,8 +17,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["LINE", "ROWS", "TILE", "permitted", "release_tiles", "set_tiles", "sum_tiles"]
+__all__ = ["AMX", "LINE", "ROWS", "TILE", "permitted", "release_tiles", "set_tiles", "sum_tiles"]
 
+AMX = bool(binding.get_host_cpu_features().get("amx-bf16"))
 LINE = 64  # bytes of a line of a tile
 _LINES = 16  # of a tile
 TILE = _LINES * LINE  # bytes
@@ -29,8 +30,7 @@ _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18  # of Linux
 
 def permitted() -> bool:
     """Ask the system to let this process use AMX; whether it does, and the processor has AMX for bfloat16."""
-    features = binding.get_host_cpu_features()
-    if not (features.get("amx-tile") and features.get("amx-bf16") and sys.platform == "linux"):
+    if not AMX or sys.platform != "linux":
         return False
     return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0
 

@@ -17,6 +17,7 @@ from llvmlite import binding
 from numba import prange
 
 from rnnlab.ops.numba import amx, registers
+from rnnlab.ops.numba.amx import AMX
 from rnnlab.ops.numba.gemm import (
     FEW,
     Panels,
@@ -50,7 +51,6 @@ __all__ = [
     "rows_by_pairs",
 ]
 
-AMX = bool(binding.get_host_cpu_features().get("amx-bf16"))
 INSTRUCTIONS = "AMX" if AMX else "AVX512-BF16"
 _COLUMNS = 64  # of a panel
 _HAS_PAIRS = AMX or bool(binding.get_host_cpu_features().get("avx512bf16"))

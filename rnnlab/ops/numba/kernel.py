@@ -345,11 +345,11 @@ def _digest() -> str:
     Numba looks at the file of the kernel itself, the signature and the processor that it compiles for. This
     adds the other files with functions and constants of kernels, and what depends on the processor.
     """
-    from rnnlab.ops.numba import bfloat16, math, registers  # import numba, which has to wait for import_numba
+    from rnnlab.ops.numba import amx, math, registers  # import numba, which has to wait for import_numba
 
     folder = Path(__file__).parent
     paths = [*sorted(folder.glob("*.py")), folder.parent / "numpy" / "masks.py"]
     content = b"".join(path.read_bytes() for path in paths)
     return hashlib.sha256(
-        content + f"{registers.VECTOR} {registers.REGISTERS} {math.BOUND} {bfloat16.AMX}".encode()
+        content + f"{registers.VECTOR} {registers.REGISTERS} {math.BOUND} {amx.AMX}".encode()
     ).hexdigest()[:8]
