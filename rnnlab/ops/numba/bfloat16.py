@@ -12,10 +12,12 @@ import functools
 import warnings
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import binding
 from numba import prange
 
+from rnnlab.errors import InputTypeError
 from rnnlab.ops.numba import amx, registers
 from rnnlab.ops.numba.amx import AMX
 from rnnlab.ops.numba.gemm import (
@@ -28,11 +30,13 @@ from rnnlab.ops.numba.gemm import (
     row_parts_of,
     rows_by_piece,
     rows_of,
+    verify,
     writeable,
 )
 from rnnlab.ops.numba.kernel import inlined, kernel, reduction, shared_by
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.registers import VECTOR, round_line, round_lines, rounded, transpose_square
+from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
 from rnnlab.ops.precision import products_precision
 from rnnlab.types import Array
 
@@ -53,7 +57,9 @@ __all__ = [
 
 INSTRUCTIONS = "AMX" if AMX else "AVX512-BF16"
 _COLUMNS = 64  # of a panel
-_HAS_PAIRS = AMX or bool(binding.get_host_cpu_features().get("avx512bf16"))
+_config: Any = numba.config
+_OTHER_TARGET = bool(_config.CPU_NAME or _config.CPU_FEATURES)  # than this processor
+_HAS_PAIRS = bool(binding.get_host_cpu_features().get("avx512bf16")) and not _OTHER_TARGET
 VERSIONS = "f" if _HAS_PAIRS and 4 * _COLUMNS == registers.REGISTERS * VECTOR else ""
 ROWS = amx.ROWS if AMX else registers.ROWS  # of a tile; AMX is part of the name of a kernel in the cache
 _BLOCK = 16  # lines and pairs that are rounded together; panels and rows have a multiple of it
@@ -71,6 +77,8 @@ def rounds(dtype: np.dtype) -> bool:
 @functools.cache
 def missing() -> str:
     """What is missing to multiply bfloat16; empty if nothing is."""
+    if _OTHER_TARGET:
+        return "NUMBA_CPU_NAME or NUMBA_CPU_FEATURES is set"
     if not VERSIONS:
         return "this processor has neither AMX nor AVX512-BF16"
     return "" if not AMX or amx.permitted() else "the system does not let this process use AMX"
@@ -78,12 +86,14 @@ def missing() -> str:
 
 @functools.cache
 def _usable() -> bool:
-    """Whether nothing is missing; else say so, once."""
+    """Whether nothing is missing, else say so, once; and whether the products are right."""
     if missing():
         warnings.warn(
             f"products are computed in float32, not bfloat16: {missing()}", RuntimeWarning, stacklevel=4
         )
-    return not missing()
+        return False
+    verify(RoundedPanels, multiply, rounded_to_bfloat16)
+    return True
 
 
 class RoundedPanels(Panels):
@@ -94,6 +104,9 @@ class RoundedPanels(Panels):
         panels = empty((-(-G // columns), _pairs(K), columns), np.dtype(np.uint32))
         _lay_out.run(shared_by(8 * w.size, _PARALLEL_FROM) > 1, w, panels)
         return panels
+
+    def __reduce__(self) -> Any:
+        raise InputTypeError("a prepacked weight in bfloat16 cannot be saved: prepack it again")
 
     def rows(self, n: int, parts: int) -> Array:
         """Memory for n rows of x, rounded, in each of some parts."""

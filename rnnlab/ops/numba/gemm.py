@@ -15,11 +15,14 @@ of a panel at a time, which stays in its cache. Products with few rows, columns 
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 from numba import prange
 
-from rnnlab.errors import InputError, InputTypeError
-from rnnlab.ops.numba.kernel import DTYPES, Kernel, inlined, kernel, reduction, shared_by
+from rnnlab.errors import InputError, InputTypeError, NotInstalledError
+from rnnlab.ops.numba.kernel import DTYPES, Kernel, always_parallel, inlined, kernel, reduction, shared_by
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
 from rnnlab.types import Array
@@ -37,6 +40,7 @@ __all__ = [
     "row_parts_of",
     "rows_by_piece",
     "rows_of",
+    "verify",
     "writeable",
 ]
 _DTYPES = tuple(map(np.dtype, DTYPES.values()))
@@ -160,6 +164,33 @@ def check(x: Array, w: Array | Panels, first: Array | None, out: Array) -> None:
         for a in (x, w):
             if np.may_share_memory(a, out) and np.shares_memory(a, out):
                 raise InputError("x w: out overlaps x or w")
+
+
+def verify(
+    panels: type[Panels], multiply: Callable[..., None], as_factor: Callable[[Array], Array] = np.asarray
+) -> None:
+    """Multiply two small matrices and compare the product with NumPy's.
+
+    It tries the versions of the kernels for all threads. Machine code from a cache that does not fit this
+    process shows here rather than in wrong gradients.
+
+    Raises
+    ------
+    ImportError
+        If a product is wrong.
+    """
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape, np.float32) for shape in ((50, 70), (70, 150)))
+    expected, out = np.matmul(as_factor(x), as_factor(w)), np.empty((50, 150), np.float32)
+    with always_parallel():
+        for product in (functools.partial(multiply, x, w), functools.partial(panels(w).multiply, x)):
+            product(None, out)
+            product(out, out)
+            if not np.allclose(out, 2 * expected, rtol=1e-4, atol=1e-4):
+                raise NotInstalledError(
+                    "compiled matrix products differ from NumPy's in this process; "
+                    "delete the cache of compiled kernels, rnnlab/ops/numba/__pycache__ or NUMBA_CACHE_DIR"
+                )
 
 
 def rows_of(first: Array | None, out: Array) -> tuple[Array, int]:

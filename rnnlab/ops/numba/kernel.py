@@ -207,6 +207,10 @@ class Kernel:
         key = dtype, parallel
         version = self._versions.get(key)
         if version is None:
+            if dtype not in self.dtypes:
+                raise RefusedError(
+                    f"{self.function.__name__}: there is no version for {DTYPES.get(dtype, dtype)}"
+                )
             version = self._versions[key] = self._compile(dtype, parallel)
         return version
 

@@ -28,10 +28,11 @@ _forward_by_steps, _backward_by_steps = lstm_step_by_step(products, cells)
 
 
 def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Slices) -> None:
-    table = _table(Wh, steps, rows=len(gates), states=len(h), together=len(gates), sequences=len(h))
-    if table is None or not _run(
-        _lstm_steps_forward, _lstm_steps_rounded_forward, [gates, h, c, tanh_c], Wh, table
-    ):
+    arrays, (states, H) = [gates, h, c, tanh_c], h.shape
+    table = None
+    if _is_small(Wh, (H, 4 * H), gates.dtype):
+        table = _table(steps, rows=len(gates), states=states, together=len(gates), sequences=states)
+    if table is None or not _run(_lstm_steps_forward, _lstm_steps_rounded_forward, arrays, Wh, table):
         _forward_by_steps(gates, Wh, h, c, tanh_c, steps)
 
 
@@ -46,28 +47,37 @@ def lstm_steps_backward(
     to_h: Array,
     steps: Slices,
 ) -> None:
-    arrays = [dh, dstate, dcell, gates, c, tanh_c, da]
-    table = _table(to_h, steps, rows=len(gates), states=len(c), together=len(dh), sequences=len(dstate))
+    arrays, (states, H) = [dh, dstate, dcell, gates, c, tanh_c, da], c.shape
+    table = None
+    if _is_small(to_h, (4 * H, H), gates.dtype):
+        table = _table(steps, rows=len(gates), states=states, together=len(dh), sequences=len(dstate))
     if table is None or not _run(_lstm_steps_backward, _lstm_steps_rounded_backward, arrays, to_h, table):
         _backward_by_steps(*arrays, to_h, steps)
 
 
-def _table(
-    weight: Any, steps: Slices, *, rows: int, states: int, together: int, sequences: int
-) -> Array | None:
+def _is_small(weight: Any, shape: tuple[int, int], dtype: np.dtype) -> bool:
+    """Whether it is a weight in panels, of this shape, that the cache of each thread holds."""
+    if not isinstance(weight, Panels) or weight.shape != shape or weight.dtype != dtype:
+        return False
+    return threads() == 1 or weight.panels.nbytes <= _SMALL
+
+
+def _table(steps: Slices, *, rows: int, states: int, together: int, sequences: int) -> Array | None:
     """First row, first state before and after, and the number of rows of each step, (T, 4).
 
-    None if one kernel cannot run the steps: the weight is not a small one in panels, the states after a step
-    are not those before the next one, row by row, or a number is out of range.
+    None if one kernel cannot run the steps: they are not one after the other in memory, the states after a
+    step are not those before the next one, row by row, or a number is out of range.
     """
-    if not steps or not isinstance(weight, Panels) or (threads() > 1 and weight.panels.nbytes > _SMALL):
+    if not steps or any(len({each.stop - each.start for each in step}) > 1 for step in steps):
         return None
     table = np.array([(r.start, b.start, a.start, r.stop - r.start) for r, b, a in steps], np.int64)
     row, before, after, count = table.T
-    follow = np.array_equal(before[1:], after[:-1]) and np.all(np.diff(count) <= 0) and table.min() >= 0
-    inside = np.all(row + count <= rows) and np.all(np.maximum(before, after) + count <= states)
-    inside &= np.all(row >= row[0]) and np.all(row + count - row[0] <= together) and count[0] <= sequences
-    return table if follow and inside else None
+    follow = np.array_equal(before[1:], after[:-1]) and np.all(np.diff(count) <= 0)
+    apart = np.all(np.diff(row) >= count[:-1]) and np.all(np.diff(after) >= count[:-1])
+    apart &= before[0] + count[0] <= after[0]
+    inside = table.min() >= 0 and np.all(row + count <= rows) and np.all(after + count <= states)
+    inside &= np.all(row + count - row[0] <= together) and count[0] <= sequences
+    return table if follow and apart and inside else None
 
 
 def _run(full: Kernel, rounded: Kernel, arrays: list[Array], weight: Panels, table: Array) -> bool:

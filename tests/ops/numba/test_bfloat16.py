@@ -1,6 +1,7 @@
 """Products of factors that are rounded to bfloat16, by whatever instructions this processor has for them."""
 
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -79,14 +80,16 @@ def test_results_of_all_layouts(sizes, layout, rng):
     x, w, start = (rng.standard_normal(shape, np.float32) for shape in ((n, K), (K, G), (n, G)))
     for weights in (w, prepacked(w)):
         out = layout(start.copy())
-        saved = None if out.base is None else out.base.copy()
+        out[...] = 0
+        beside = None if out.base is None else out.base.copy()
+        out[...] = start
         matmul_add(x, weights, out)
         assert_sums(out, x, w, start)
         matmul_into(x, weights, out)
         assert_sums(out, x, w)
-        if saved is not None:
+        if beside is not None:
             out[...] = 0
-            assert np.count_nonzero(out.base) <= np.count_nonzero(saved)  # nothing beside it was written
+            np.testing.assert_array_equal(out.base, beside)
 
 
 @usable
@@ -183,10 +186,10 @@ binding.get_host_cpu_features = lambda kind=type(binding.get_host_cpu_features()
 """
 
 
-def run(script, *without):
+def run(script, *without, **environment):
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT % (without,) + script],
-        env=os.environ | {"RNNLAB_MATMUL": "bfloat16"},
+        env=os.environ | {"RNNLAB_MATMUL": "bfloat16"} | environment,
         capture_output=True,
         text=True,
         timeout=600,
@@ -215,7 +218,9 @@ def test_products_without_amx():
     run(
         "from tests.ops.numba import every_kernel, test_bfloat16\n"
         "assert not test_bfloat16.bfloat16.AMX and not test_bfloat16.bfloat16.missing()\n"
-        "every_kernel.check_rounded_products()",
+        "every_kernel.check_rounded_products()\n"
+        "with every_kernel.kernel.always_parallel():\n"
+        "    every_kernel.check_rounded_products()",
         "amx",
     )
 
@@ -237,6 +242,29 @@ def test_a_processor_that_cannot_multiply_bfloat16():
         "amx",
         "avx512bf16",
     )
+
+
+def test_machine_code_for_another_processor():
+    run(
+        "from rnnlab.ops.numba import bfloat16\n"
+        "assert bfloat16.missing() == 'NUMBA_CPU_NAME or NUMBA_CPU_FEATURES is set'\n"
+        "assert not bfloat16.VERSIONS",
+        NUMBA_CPU_NAME="generic",
+    )
+
+
+@usable
+def test_a_prepacked_weight_is_not_pickled(rng):
+    weights = prepacked(rng.standard_normal((40, 70), np.float32))
+    with pytest.raises(TypeError, match="cannot be saved"):
+        pickle.dumps(weights)
+
+
+@usable
+def test_machine_code_that_multiplies_wrongly(monkeypatch):
+    monkeypatch.setattr(bfloat16, "rounded_to_bfloat16", lambda a: 2 * a)
+    with pytest.raises(ImportError, match="delete the cache of compiled kernels"):
+        bfloat16._usable.__wrapped__()
 
 
 def test_a_system_that_does_not_permit_amx(monkeypatch):

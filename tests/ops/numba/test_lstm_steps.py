@@ -16,6 +16,7 @@ from rnnlab.ops.precision import products_in
 from ..cases import TOLERANCE
 from ..test_lstm_steps import H, M, N, run, steps
 from .compare import every_dtype, strided
+from .test_bfloat16 import run as run_without
 
 ONE_BY_ONE = lstm_step_by_step(products, cells)
 AT_ONCE = lstm_steps.lstm_steps_forward, lstm_steps.lstm_steps_backward
@@ -53,6 +54,21 @@ class Chunk:
         return {"gates": gates, "h": h, "c": c, "tanh_c": tanh_c, "dstate": dstate, "dcell": dcell, "da": da}
 
 
+@every_dtype
+@pytest.mark.parametrize("prepack", [False, True], ids=["weight", "prepacked"])
+def test_steps_of_a_chunk(prepack, dtype, normal):
+    x, Wh, h0, c0, dh = normal(M, 4 * H), normal(H, 4 * H), normal(N, H), normal(N, H), normal(M, H)
+    results = []
+    for ops in (numba_ops, numpy_ops):
+        forward, backward = (ops.prepacked(w) if prepack else w for w in (Wh, Wh.T))
+        gates, h, c, tanh_c = run(ops.lstm_steps_forward, x, forward, h0, c0)
+        dstate, dcell, da = np.zeros((N, H), dtype), np.zeros((N, H), dtype), np.empty((M, 4 * H), dtype)
+        ops.lstm_steps_backward(dh, dstate, dcell, gates, c, tanh_c, da, backward, steps())
+        results.append({"h": h, "c": c, "dstate": dstate, "dcell": dcell, "da": da})
+    for name, array in results[0].items():
+        np.testing.assert_allclose(array, results[1][name], **TOLERANCE[dtype], err_msg=name)
+
+
 @pytest.fixture
 def only_at_once(monkeypatch):
     """Steps one by one are an error."""
@@ -81,7 +97,8 @@ def test_all_steps_at_once_are_those_one_by_one(alive, parallel, units, dtype, r
 @pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
 def test_all_steps_at_once_in_bfloat16(alive, parallel, units, rng):
     chunk = Chunk(alive, units, np.float32, rng, earlier=len(alive) // 3)
-    exact = chunk.run(*ONE_BY_ONE)
+    with products_in("float32"):
+        exact = chunk.run(*ONE_BY_ONE)
     with products_in("bfloat16"):
         expected = chunk.run(*ONE_BY_ONE)
         with always_parallel() if parallel else products_in("bfloat16"):
@@ -127,19 +144,33 @@ def test_steps_that_one_kernel_cannot_run(change, rng, monkeypatch):
         lambda given: given | {"c": given["h"]},
         lambda given: given | {"h": given["h"][:-1]},
         lambda given: given | {"steps": (*given["steps"], (slice(14, 18), slice(15, 19), slice(19, 23)))},
+        lambda given: given | {"steps": ((slice(0, 5), slice(0, 4), slice(5, 10)), *given["steps"][1:])},
+        lambda given: given | {"steps": ((slice(0, 5), slice(0, 5), slice(3, 8)),)},
+        lambda given: given | {"Wh": given["Wh"][:, :-8]},
+        lambda given: given | {"Wh": given["Wh"][:-8]},
+        lambda given: given | {"Wh": given["Wh"].astype(np.float32)},
     ],
-    ids=["shape", "dtype", "overlap", "too few states", "too many steps"],
+    ids=[
+        "shape",
+        "dtype",
+        "overlap",
+        "too few states",
+        "too many steps",
+        "other states",
+        "states that overlap",
+        "columns of the weight",
+        "rows of the weight",
+        "dtype of the weight",
+    ],
 )
 def test_arguments_that_do_not_fit(change, rng):
     chunk = Chunk((5, 5, 4), 40, np.float64, rng)
-    given = {name: getattr(chunk, name).copy() for name in ("gates", "h", "c", "tanh_c")} | {
-        "steps": chunk.steps
-    }
-    given = change(given)
+    given = {name: getattr(chunk, name).copy() for name in ("gates", "Wh", "h", "c", "tanh_c")}
+    given = change(given | {"steps": chunk.steps})
     with pytest.raises((ValueError, TypeError), match=r"lstm_(steps_)?forward|matmul_add"):
         lstm_steps.lstm_steps_forward(
             given["gates"],
-            products.prepacked(chunk.Wh),
+            products.prepacked(given["Wh"]),
             given["h"],
             given["c"],
             given["tanh_c"],
@@ -147,16 +178,31 @@ def test_arguments_that_do_not_fit(change, rng):
         )
 
 
-@every_dtype
-@pytest.mark.parametrize("prepack", [False, True], ids=["weight", "prepacked"])
-def test_steps_of_a_chunk(prepack, dtype, normal):
-    x, Wh, h0, c0, dh = normal(M, 4 * H), normal(H, 4 * H), normal(N, H), normal(N, H), normal(M, H)
-    results = []
-    for ops in (numba_ops, numpy_ops):
-        forward, backward = (ops.prepacked(w) if prepack else w for w in (Wh, Wh.T))
-        gates, h, c, tanh_c = run(ops.lstm_steps_forward, x, forward, h0, c0)
-        dstate, dcell, da = np.zeros((N, H), dtype), np.zeros((N, H), dtype), np.empty((M, 4 * H), dtype)
-        ops.lstm_steps_backward(dh, dstate, dcell, gates, c, tanh_c, da, backward, steps())
-        results.append({"h": h, "c": c, "dstate": dstate, "dcell": dcell, "da": da})
-    for name, array in results[0].items():
-        np.testing.assert_allclose(array, results[1][name], **TOLERANCE[dtype], err_msg=name)
+@pytest.mark.parametrize("shape", [(320, 40), (80, 40), (160, 48)], ids=str)
+def test_a_weight_of_the_backward_that_does_not_fit(shape, rng):
+    chunk = Chunk((5, 5, 4), 40, np.float64, rng)
+    arrays = [getattr(chunk, name) for name in ("dh", "dstate", "dcell", "gates", "c", "tanh_c", "da")]
+    with pytest.raises(ValueError, match="matmul_into"):
+        lstm_steps.lstm_steps_backward(*arrays, products.prepacked(np.ones(shape)), chunk.steps)
+
+
+@pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())
+def test_a_rounded_weight_of_arrays_in_double_precision(rng):
+    chunk = Chunk((5, 5, 4), 40, np.float64, rng)
+    with products_in("bfloat16"):
+        weight = products.prepacked(chunk.Wh.astype(np.float32))
+    with pytest.raises(TypeError, match="matmul_add"):
+        lstm_steps.lstm_steps_forward(chunk.gates, weight, chunk.h, chunk.c, chunk.tanh_c, chunk.steps)
+
+
+@pytest.mark.skipif(bool(bfloat16.missing()) or not bfloat16.AMX, reason="the other tests are without AMX")
+def test_steps_in_bfloat16_without_amx():
+    run_without(
+        "import numpy as np\n"
+        "from tests.ops.numba import test_lstm_steps as tests\n"
+        "assert not tests.bfloat16.AMX\n"
+        "rng = np.random.default_rng(0)\n"
+        "for parallel in (False, True):\n"
+        "    tests.test_all_steps_at_once_in_bfloat16((45, 45, 33, 7, 1), parallel, 40, rng)",
+        "amx",
+    )
