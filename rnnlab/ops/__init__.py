@@ -145,19 +145,19 @@ def describe_gpu() -> str:
 
 def describe_products() -> str:
     """The precision of float32 products of NumPy arrays here and now, in one line."""
-    asked = products_precision()
-    if asked == "bfloat16":
-        how = "by NumPy"
-        if _for_numpy().module is not numpy_ops:
-            from rnnlab.ops.numba import bfloat16
+    asked, instructions, lacking = products_precision(), "NumPy", ""
+    if _for_numpy().module is not numpy_ops:
+        from rnnlab.ops.numba import bfloat16
 
-            if lacking := bfloat16.missing():
-                return f"products of float32: full precision (RNNLAB_MATMUL is 'bfloat16', but {lacking})"
-            how = f"by {bfloat16.INSTRUCTIONS}"
-        return f"products of float32: bfloat16 factors (RNNLAB_MATMUL), {how}"
+        instructions, lacking = bfloat16.INSTRUCTIONS, bfloat16.missing()
+    if asked == "bfloat16" and not lacking:
+        return f"products of float32: bfloat16 factors (RNNLAB_MATMUL), by {instructions}"
+    if asked == "bfloat16":
+        return f"products of float32: full precision (RNNLAB_MATMUL is 'bfloat16', but {lacking})"
     if asked == "tf32":
         return "products of float32: full precision (RNNLAB_MATMUL is 'tf32', which is for a GPU)"
-    return "products of float32: full precision"
+    available = "" if lacking else f" (RNNLAB_MATMUL=bfloat16: by {instructions})"
+    return f"products of float32: full precision{available}"
 
 
 def gpu_training() -> ModuleType:
