@@ -3,7 +3,7 @@
 Current processors multiply pairs of bfloat16 along k, a b + c d, faster than single float32: those with AMX
 by tiles of 16 x 16 pairs, those with AVX512-BF16 by registers of 16 pairs. Pairs are 32 bits. The rows of x
 are rounded to rows of pairs, a weight to panels of pairs (:mod:`~rnnlab.ops.numba.gemm`), zeros beyond the
-last k, for up to 512 k at a time.
+last k, for up to 1,024 k at a time.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _HAS_PAIRS = bool(binding.get_host_cpu_features().get("avx512bf16")) and not _OT
 VERSIONS = "f" if _HAS_PAIRS and 4 * _COLUMNS == registers.REGISTERS * VECTOR else ""
 ROWS = amx.ROWS if AMX else registers.ROWS  # of a tile; AMX is part of the name of a kernel in the cache
 _BLOCK = 16  # lines and pairs that are rounded together; panels and rows have a multiple of it
-_DEPTH = 512  # pairs in a piece of a panel: 64 KB
+_DEPTH = 512  # pairs in a piece of a panel: 128 KB
 _TOGETHER = 4  # pieces that are multiplied by a block of rows before the next; the second cache holds both
 _ROW_BLOCK = 512  # rows in it
 _PARALLEL_FROM = 1 << 23  # multiplications, worth waking other threads
@@ -108,14 +108,14 @@ class RoundedPanels(Panels):
     def __reduce__(self) -> Any:
         raise InputTypeError("a prepacked weight in bfloat16 cannot be saved: prepack it again")
 
-    def rows(self, n: int, parts: int) -> Array:
-        """Memory for n rows of x, rounded, in each of some parts."""
-        return empty((parts, -(-n // 32) * 32, self.panels.shape[1]), np.dtype(np.uint32))
+    def scratch(self, n: int, parts: int) -> Array:
+        """Memory for n rounded rows of x in each of some parts."""
+        return empty((parts, _whole_tiles(n), self.panels.shape[1]), np.dtype(np.uint32))
 
     def _multiply(self, x: Array, first: Array | None, out: Array) -> None:
         threads = shared_by(x.shape[0] * 2 * self.panels.size, _PARALLEL_FROM)
         x = writeable(x)
-        _multiply_panels.run(threads > 1, x, _rows(x), self.panels, *rows_of(first, out), threads, out)
+        _multiply_panels.run(threads > 1, x, _scratch(x), self.panels, *rows_of(first, out), threads, out)
 
 
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
@@ -132,7 +132,7 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
         threads = shared_by(n * K * G, _PARALLEL_FROM)
         x, sizes = writeable(x), (threads, _TOGETHER, min(_DEPTH, _pairs(K)), _COLUMNS)
         pieces = empty(sizes, np.dtype(np.uint32))
-        _multiply.run(threads > 1, x, _rows(x), writeable(w), pieces, *rows_of(first, out), out)
+        _multiply.run(threads > 1, x, _scratch(x), writeable(w), pieces, *rows_of(first, out), out)
 
 
 def _pairs(K: int) -> int:
@@ -140,9 +140,14 @@ def _pairs(K: int) -> int:
     return -(-K // (2 * _BLOCK)) * _BLOCK
 
 
-def _rows(x: Array) -> Array:
-    """Memory for a piece of the rounded rows of x, as many as whole tiles have."""
-    return empty((-(-x.shape[0] // 32) * 32, min(_DEPTH, _pairs(x.shape[1]))), np.dtype(np.uint32))
+def _whole_tiles(n: int) -> int:
+    """As many rows as whole tiles have."""
+    return -(-n // amx.ROWS) * amx.ROWS
+
+
+def _scratch(x: Array) -> Array:
+    """Memory for a piece of the rounded rows of x."""
+    return empty((_whole_tiles(x.shape[0]), min(_DEPTH, _pairs(x.shape[1]))), np.dtype(np.uint32))
 
 
 # ---------------------------------------------------------------- kernels

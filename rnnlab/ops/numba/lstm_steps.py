@@ -87,7 +87,7 @@ def _run(full: Kernel, rounded: Kernel, arrays: list[Array], weight: Panels, tab
     last = table, _edges(counts, parts)
     try:
         if isinstance(weight, RoundedPanels):
-            rounded.run(parts > 1, *arrays, weight.panels, weight.rows(int(counts[0]), parts), *last)
+            rounded.run(parts > 1, *arrays, weight.panels, weight.scratch(int(counts[0]), parts), *last)
         else:
             full.run(parts > 1, *arrays, weight.panels, *last)
     except RefusedError:
