@@ -101,11 +101,11 @@ def shared_by(work: int, parallel_from: int) -> int:
 def always_parallel() -> Iterator[None]:
     """Take the parallel versions of all kernels, however small the arrays are: for tests."""
     global _always_parallel
-    _always_parallel = True
+    before, _always_parallel = _always_parallel, True
     try:
         yield
     finally:
-        _always_parallel = False
+        _always_parallel = before
 
 
 def kernel(

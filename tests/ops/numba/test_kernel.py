@@ -217,3 +217,13 @@ def test_the_reference_where_numba_may_not_compile():
     )
     assert "compiled kernels cannot be used: NUMBA_DISABLE_JIT is set" in done.stdout
     assert "RuntimeWarning: compiled kernels are not used: NUMBA_DISABLE_JIT is set" in done.stderr
+
+
+def test_parallel_versions_within_parallel_versions(monkeypatch):
+    monkeypatch.setattr(kernels, "_threads", 3)
+    assert kernels.shared_by(1, 10) == 1
+    with kernels.always_parallel():
+        with kernels.always_parallel():
+            assert kernels.shared_by(1, 10) == 3
+        assert kernels.shared_by(1, 10) == 3
+    assert kernels.shared_by(1, 10) == 1
