@@ -24,6 +24,7 @@ from rnnlab.ops.precision import products_in
 
 from ..cases import GATES, SCRATCH, named, run_regularised, step_masks
 from ..declared import call, made
+from .test_lstm_steps import AT_ONCE, ONE_BY_ONE, Chunk
 
 PRODUCTS = [
     (600, 700, 900), (601, 5, 33), (3, 700, 40), (40, 700, 3), (1, 999, 990), (257, 1100, 97), (4, 600, 9),
@@ -69,6 +70,20 @@ def check_rounded_products() -> None:
     if not bfloat16.missing():
         with products_in("bfloat16"):
             check_products(np.float32, rounded_to_bfloat16)
+
+
+def check_lstm_steps() -> None:
+    """All steps of an LSTM by one kernel beside steps one by one, in each precision."""
+    chunk = Chunk((45, 45, 33, 17, 3), 40, np.float32, np.random.default_rng(0), earlier=1)
+    for matmul in ("float32", "bfloat16"):
+        if matmul == "bfloat16" and bfloat16.missing():
+            continue
+        with products_in(matmul):
+            found, expected = chunk.run(*AT_ONCE), chunk.run(*ONE_BY_ONE)
+        for name, array in found.items():
+            print_checksum(f"{matmul} steps: {name}", array)
+            error = abs(array - expected[name]).max()
+            assert error < (1e-5 if matmul == "float32" else 0.02), f"{matmul} steps: {name}: {error}"
 
 
 def print_checksum(what: str, array) -> None:
@@ -132,4 +147,5 @@ if __name__ == "__main__":
         check_rounded_products()
         if sys.argv[1:] != ["products"]:
             check_primitives(np.float32)
+            check_lstm_steps()
             assert serial or kernel.threads() == 1 or not uncovered(), uncovered()
