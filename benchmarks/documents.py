@@ -18,14 +18,14 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.columns import Column
-from benchmarks.trainings import Row, Table
+from benchmarks.trainings import Row, Table, Training
 
 _MARKERS = re.compile(r"<!-- table (?P<name>\S+) -->\n.*?<!-- end of table (?P=name) -->\n", re.DOTALL)
 _BEGIN = re.compile(r"<!-- (?:end of )?table (\S+) -->")
 
 
 def markdown(table: Table, of: Path = results.RESULTS) -> str:
-    """A table, followed by what it lacks: models to train, and entries to evaluate.
+    """A table, followed by the trainings of reduced precision and by what it lacks.
 
     A number is the mean over the seeds, followed by the standard deviation where there are at least two. A
     dash is an unknown number.
@@ -53,7 +53,17 @@ def markdown(table: Table, of: Path = results.RESULTS) -> str:
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     absent = {"trained": untrained, "evaluated for this table": unevaluated}
     notes = [f"Not {done} yet: {_named(entries)}." for done, entries in absent.items() if entries]
+    if rounded := [each.id for each in table.trainings() if _is_rounded(each, of)]:
+        notes.insert(0, f"Trained with [products in bfloat16](#products-in-bfloat16): {_named(rounded)}.")
     return "\n\n".join([text, " ".join(notes)]) if notes else text
+
+
+def _is_rounded(training: Training, of: Path) -> bool:
+    """Whether it was trained with products in bfloat16, though the table does not ask for it."""
+    known = results.load(training.id, of)
+    if known is None or training.asks_for_precision:
+        return False
+    return known.get("config", {}).get("training", {}).get("matmul") == "bfloat16"
 
 
 def _named(entries: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import people, results
 from benchmarks.comments import comment_scores
-from benchmarks.trainings import EXTRAS, Ensemble, Entry, Extra, People, Table, Training
+from benchmarks.trainings import EXTRAS, RUNS, Ensemble, Entry, Extra, People, Table, Training
 from rnnlab.files import atomic_write
 from rnnlab.recipes.recipe import load_config, recipe_from_dict
 from rnnlab.training.monitor import Monitor
@@ -41,18 +41,22 @@ _WITHOUT_EFFECT = (
     "data.images",
 )
 
+_PRECISION = (
+    "training.matmul"  # as `python -m benchmarks.papers --matmul` chose, where a training leaves it open
+)
+
 
 class OtherRecipe(SystemExit):
     """A run was not trained by the recipe that a table asks for."""
 
 
-def make(table: Table, runs: Path, to: Path = results.RESULTS) -> None:
-    """Train and evaluate what has no results yet."""
+def make(table: Table, runs: Path, to: Path = results.RESULTS, matmul: str | None = None) -> None:
+    """Train and evaluate what has no results yet; ``matmul`` as in :func:`train`."""
     for row in table.rows:
         for entry in row.entries:
             if missing(entry, row.options, table.extras, to):
                 for training in entry.members:
-                    train(training, runs)
+                    train(training, runs, matmul)
                 measure(entry, row.options, table.extras, runs, to)
 
 
@@ -113,10 +117,11 @@ def missing(
 # ---------------------------------------------------------------- training
 
 
-def train(training: Training, runs: Path) -> None:
+def train(training: Training, runs: Path, matmul: str | None = None) -> None:
     """Train a model, after the one it starts from, or resume its run. A complete run is left alone.
 
-    If another process trains it, wait.
+    If another process trains it, wait. ``matmul`` is the precision of products in trainings that begin and
+    do not ask for one; a run that resumes keeps its own.
     """
     directory = training.directory(runs)
     with locked(directory):
@@ -124,11 +129,11 @@ def train(training: Training, runs: Path) -> None:
             check_recipe(training, directory)
             return
         if training.start is not None:
-            train(training.start, runs)
+            train(training.start, runs, matmul)
         begun = holds_run(directory)
         if begun:
             check_recipe(training, directory)
-        command = ["train", "--resume", str(directory)] if begun else training.command(runs)
+        command = ["train", "--resume", str(directory)] if begun else training.command(runs, matmul)
         used = rnnlab([*command, *([] if sys.stderr.isatty() else ["--no-progress"])])
         if begun:  # the time of the earlier part is unknown
             used = used._replace(cpu_minutes=None)
@@ -183,10 +188,11 @@ def differences(training: Training, config: Mapping[str, Any], source: str) -> l
     asked["training.warm_start"] = None if training.start is None else training.start.id
     start = found.get("training.warm_start")
     found["training.warm_start"] = None if start is None else Path(start).name
+    open_keys = _WITHOUT_EFFECT if training.asks_for_precision else (*_WITHOUT_EFFECT, _PRECISION)
     return [
         f"{key} is {found.get(key)!r}, expected {asked.get(key)!r}"
         for key in dict.fromkeys([*asked, *found])
-        if key not in _WITHOUT_EFFECT and asked.get(key) != found.get(key)
+        if key not in open_keys and asked.get(key) != found.get(key)
     ]
 
 
@@ -224,7 +230,7 @@ def measure(
         key = results.key_of(options)
         evaluations[key] = evaluations.get(key, {}) | scores
         known["evaluations"] = dict(sorted(evaluations.items()))
-        for command in _commands(entry, options, extras):
+        for command in _commands(entry, options, extras, runs):
             if command not in known["commands"]:
                 known["commands"].append(command)
         results.store(entry.id, known, to)
@@ -255,16 +261,22 @@ def _warm_start(training: Training) -> dict[str, str]:
     return {} if training.start is None else {"warm_start": training.start.id}
 
 
-def _commands(entry: Entry, options: Sequence[str], extras: Sequence[Extra]) -> list[str]:
+def _commands(entry: Entry, options: Sequence[str], extras: Sequence[Extra], runs: Path) -> list[str]:
     """The commands that repeat the training and an evaluation."""
     if isinstance(entry, People):
         return [f"python -m benchmarks.people {entry.recipe} {shlex.join(options)}"]
-    made = [training.command() for training in entry.members]
-    directories = [training.command()[-1] for training in entry.members]
+    made = [training.command(matmul=_precision(training, runs)) for training in entry.members]
+    directories = [str(training.directory(RUNS)) for training in entry.members]
     made.append(["evaluate", *directories, *options, *_average(entry)])
     if "discrepancy" in extras:
         made.append(["discrepancy", *directories, *_split_of(options)])
     return [f"rnnlab {shlex.join(words)}" for words in made]
+
+
+def _precision(training: Training, runs: Path) -> str | None:
+    """The precision of products that a run was trained in, if its recipe has one."""
+    run = json.loads(_config_of(training.directory(runs)).read_text(encoding="utf-8"))
+    return run["config"]["training"].get("matmul")
 
 
 def _scores(entry: Entry, options: Sequence[str], extras: Sequence[Extra], runs: Path) -> dict[str, float]:

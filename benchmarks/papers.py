@@ -15,6 +15,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from benchmarks import documents, results
 from benchmarks.making import collect, make, measure, missing, remaining, train
@@ -22,6 +23,7 @@ from benchmarks.tables import FIGURES, TABLES
 from benchmarks.trainings import RUNS, Training
 from rnnlab.cli.closed_output import quiet_when_closed
 from rnnlab.files import atomic_write
+from rnnlab.options import MatmulName
 
 DOCUMENT = Path(__file__).with_name("papers.md")
 
@@ -38,10 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         trainings = {each.id: each for table in TABLES.values() for each in table.trainings()}
         if options.train not in trainings:
             parser.error(f"--train is {options.train!r}, expected a line of --list")
-        _train(trainings[options.train], options.runs, options.results)
+        _train(trainings[options.train], options.runs, options.results, options.matmul)
     elif options.list:
         for training in remaining(list(chosen.values()), options.runs, options.results):
-            print(shlex.join(_command(training, options.runs)))
+            print(shlex.join(_command(training, options.runs, options.matmul)))
     elif options.collect:
         for entry in collect(list(chosen.values()), options.runs, options.results):
             print(options.results / f"{entry}.json")
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         for name, table in chosen.items():
             if not options.show:
-                make(table, options.runs, options.results)
+                make(table, options.runs, options.results, options.matmul)
             print(f"\n### {name}: {table.title}\n\n{documents.markdown(table, options.results)}")
             print(f"\n{documents.commands(table, options.results)}")
     return 0
@@ -67,6 +69,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--runs", type=Path, default=RUNS, help=f"folder of the runs (default: {RUNS})")
     parser.add_argument("--results", type=Path, default=results.RESULTS, help="folder of the results")
+    parser.add_argument(
+        "--matmul",
+        choices=get_args(MatmulName),
+        help="the precision of products in trainings that begin now, unless a table compares precisions",
+    )
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--show", action="store_true", help="train nothing, print what there is")
     instead.add_argument("--list", action="store_true", help="print a command for each remaining training")
@@ -76,13 +83,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(training: Training, runs: Path) -> list[str]:
-    return ["python", "-m", "benchmarks.papers", "--runs", str(runs), "--train", training.id]
+def _command(training: Training, runs: Path, matmul: str | None) -> list[str]:
+    precision = [] if matmul is None else ["--matmul", matmul]
+    return ["python", "-m", "benchmarks.papers", "--runs", str(runs), *precision, "--train", training.id]
 
 
-def _train(training: Training, runs: Path, to: Path) -> None:
+def _train(training: Training, runs: Path, to: Path, matmul: str | None) -> None:
     """Train a model, and evaluate it for each table that has it."""
-    train(training, runs)
+    train(training, runs, matmul)
     for table in TABLES.values():
         for row in table.rows:
             if training in row.entries and missing(training, row.options, table.extras, to):

@@ -54,13 +54,27 @@ class Training:
         """The run directory."""
         return runs / self.id
 
-    def command(self, runs: Path = RUNS) -> list[str]:
-        """The arguments of rnnlab that train it from the beginning."""
+    @property
+    def asks_for_precision(self) -> bool:
+        """Whether the precision of products is part of what is compared."""
+        return any(change.startswith("training.matmul=") for change in self.changes)
+
+    def command(self, runs: Path = RUNS, matmul: str | None = None) -> list[str]:
+        """The arguments of rnnlab that train it from the beginning.
+
+        Parameters
+        ----------
+        runs : path
+            The folder of the runs.
+        matmul : str, optional
+            The precision of products, where the training does not ask for one.
+        """
         changes = self.all_changes
         if self.start is not None:
             changes.append(f"training.warm_start={self.start.directory(runs)}")
         options = [option for change in changes for option in ("--set", change)]
-        return ["train", self.recipe, *options, "--out", str(self.directory(runs))]
+        precision = [] if matmul is None or self.asks_for_precision else ["--matmul", matmul]
+        return ["train", self.recipe, *options, "--out", str(self.directory(runs)), *precision]
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ class FakeCommand:
             return
         out = Path(arguments[arguments.index("--out") + 1])
         changes = [arguments[k + 1] for k, word in enumerate(arguments) if word == "--set"]
+        if "--matmul" in arguments:
+            changes.append(f"training.matmul={arguments[arguments.index('--matmul') + 1]}")
         write_run(out, load_config(arguments[1], changes), epochs=1 if fails else 3)
         if fails:
             sys.exit("failed")

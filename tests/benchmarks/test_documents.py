@@ -48,6 +48,16 @@ def test_what_is_trained_and_not_evaluated_is_said(tmp_path):
     assert last == "Not evaluated for this table yet: first (seed 0), two-ensemble."
 
 
+def test_trainings_in_bfloat16_are_named(command, tmp_path):
+    making.make(TABLE, tmp_path / "runs", tmp_path)
+    again = tmp_path / "again"
+    making.train(seeds(ON, 2)[1], again, "bfloat16")
+    (tmp_path / "on-seed1.json").unlink()
+    making.collect([TABLE], again, tmp_path)
+    last = documents.markdown(TABLE, tmp_path).splitlines()[-1]
+    assert last == "Trained with [products in bfloat16](#products-in-bfloat16): on (seed 1)."
+
+
 def test_one_seed_needs_no_column_of_seeds(tmp_path):
     table = Table("", (Row("one", (Training("one", "shapes"),), ()),), {"BLEU": score("BLEU")})
     content = {"evaluations": {"": {"BLEU": 0.1}}, "history": [], "commands": ["rnnlab train"]}

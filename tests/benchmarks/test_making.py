@@ -132,6 +132,25 @@ def test_a_run_of_another_recipe_is_not(command, folders, capsys):
     assert "first-seed0 is not what its table asks for" in capsys.readouterr().err
 
 
+def test_a_precision_that_the_table_leaves_open(command, folders):
+    making.make(TABLE, *folders, matmul="bfloat16")
+    for words in command.asked:
+        assert ("--matmul bfloat16" in " ".join(words)) == (words[0] == "train")
+    found = results.load("on-seed1", folders[1])
+    assert found["config"]["training"]["matmul"] == "bfloat16"
+    assert found["commands"][0].endswith("--out runs/papers/on-seed1 --matmul bfloat16")
+    making.make(TABLE, folders[0], folders[1].with_name("others"))  # the runs are those of the table
+
+
+def test_a_precision_that_the_table_asks_for(command, folders):
+    asked = replace(FIRST, changes=(*FIRST.changes, "training.matmul=float32"))
+    making.train(asked, folders[0], "bfloat16")
+    assert "--matmul" not in command.asked[0]
+    write_run(folders[0] / "first-seed0", load_config("shapes", FIRST.all_changes))
+    with pytest.raises(SystemExit, match="training.matmul is None, expected 'float32'"):
+        making.train(asked, folders[0])
+
+
 def test_a_run_of_another_start_is_not(command, folders):
     changes = [*ON.all_changes, "training.warm_start=runs/second-seed0"]
     write_run(folders[0] / "on-seed0", load_config("shapes", changes))

@@ -78,6 +78,8 @@ def test_list_train_collect_and_show(command, tables, tmp_path, capsys):
     names = [line.rsplit(" ", 1)[1] for line in lines]
     assert names == ["first-seed0", "on-seed0", "first-seed1", "on-seed1"]
     assert lines[0] == f"python -m benchmarks.papers --runs {tmp_path / 'runs'} --train first-seed0"
+    run(tmp_path, "--list", "--matmul", "bfloat16")
+    assert capsys.readouterr().out.splitlines()[0].endswith("--matmul bfloat16 --train first-seed0")
     run(tmp_path, "--train", "on-seed0")
     assert command.names() == ["train", "train", "evaluate"]
     run(tmp_path, "--list")
