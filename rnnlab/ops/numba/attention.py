@@ -7,10 +7,10 @@ computes the tanh again: reading it from memory would take as long.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum, tanh
+from rnnlab.ops.numba.parallel import share
 
 _PARALLEL_FROM = 1 << 12  # numbers in the queries or in the contexts, each of which meets all slots
 
@@ -20,9 +20,9 @@ _PARALLEL_FROM = 1 << 12  # numbers in the queries or in the contexts, each of w
     "T[:,::1], T[:,::1], T[::1], T[:,::1], int64[:,:], T[:,:], T[:,::1]",
     parallel_from=_PARALLEL_FROM,
 )
-def additive_attention_forward(query, keys, v, memory, slots, weights, context):
+def additive_attention_forward(part, parts, query, keys, v, memory, slots, weights, context):
     """weights = softmax(v . tanh(query + key)); context = sum of weights times memory."""
-    for row in prange(query.shape[0]):
+    for row in share(query.shape[0], part, parts):
         scores = np.empty(slots.shape[1], query.dtype)
         for i in range(scores.size):
             if slots[row, i] >= 0:
@@ -36,10 +36,12 @@ def additive_attention_forward(query, keys, v, memory, slots, weights, context):
     "T[:,::1], T[:,::1], T[:,::1]",
     parallel_from=_PARALLEL_FROM,
 )
-def additive_attention_backward(dcontext, query, keys, v, memory, slots, weights, dscores, dquery, dkeys, dv):
+def additive_attention_backward(
+    part, parts, dcontext, query, keys, v, memory, slots, weights, dscores, dquery, dkeys, dv
+):
     """d = dscore v (1 - tanh^2) is added to dquery and dkeys, dscore tanh to dv."""
     one = query.dtype.type(1)
-    for row in prange(query.shape[0]):
+    for row in share(query.shape[0], part, parts):
         _scores_gradient(dcontext[row], memory, slots[row], weights[row], dscores[row])
         hidden = np.empty(query.shape[1], query.dtype)
         q, dq, dv_ = query[row], dquery[row], dv[row]
@@ -62,9 +64,9 @@ def additive_attention_backward(dcontext, query, keys, v, memory, slots, weights
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], int64[:,:], T[:,:], T[:,::1]", parallel_from=_PARALLEL_FROM)
-def dot_attention_forward(query, keys, memory, slots, weights, context):
+def dot_attention_forward(part, parts, query, keys, memory, slots, weights, context):
     """weights = softmax(query . key); context = sum of weights times memory."""
-    for row in prange(query.shape[0]):
+    for row in share(query.shape[0], part, parts):
         scores = np.empty(slots.shape[1], query.dtype)
         for i in range(scores.size):
             if slots[row, i] >= 0:
@@ -77,9 +79,11 @@ def dot_attention_forward(query, keys, memory, slots, weights, context):
     "T[:,::1], T[:,::1], T[:,::1], T[:,::1], int64[:,:], T[:,:], T[:,:], T[:,::1], T[:,::1]",
     parallel_from=_PARALLEL_FROM,
 )
-def dot_attention_backward(dcontext, query, keys, memory, slots, weights, dscores, dquery, dkeys):
+def dot_attention_backward(
+    part, parts, dcontext, query, keys, memory, slots, weights, dscores, dquery, dkeys
+):
     """Dscore key is added to dquery, dscore query to dkeys."""
-    for row in prange(query.shape[0]):
+    for row in share(query.shape[0], part, parts):
         _scores_gradient(dcontext[row], memory, slots[row], weights[row], dscores[row])
         for i in range(slots.shape[1]):
             if slots[row, i] >= 0:
@@ -89,9 +93,9 @@ def dot_attention_backward(dcontext, query, keys, memory, slots, weights, dscore
 
 @primitive
 @kernel("T[:,::1], T[:,:], int64[:,:], T[:,::1]", parallel_from=_PARALLEL_FROM)
-def attention_memory_gradient(dcontext, weights, slots, dmemory):
+def attention_memory_gradient(part, parts, dcontext, weights, slots, dmemory):
     """Weight times dcontext is added to dmemory."""
-    for row in prange(dcontext.shape[0]):
+    for row in share(dcontext.shape[0], part, parts):
         for i in range(slots.shape[1]):
             if slots[row, i] >= 0:
                 _add(dmemory[slots[row, i]], weights[row, i], dcontext[row])

@@ -15,7 +15,6 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import binding
-from numba import prange
 
 from rnnlab.errors import InputTypeError
 from rnnlab.ops.numba import amx, registers
@@ -33,8 +32,9 @@ from rnnlab.ops.numba.gemm import (
     verify,
     writeable,
 )
-from rnnlab.ops.numba.kernel import inlined, kernel, reduction, shared_by
+from rnnlab.ops.numba.kernel import inlined, kernel, phase, reduction, shared_by
 from rnnlab.ops.numba.memory import empty
+from rnnlab.ops.numba.parallel import in_parts, share
 from rnnlab.ops.numba.registers import VECTOR, round_line, round_lines, rounded, transpose_square
 from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
 from rnnlab.ops.precision import products_precision
@@ -50,9 +50,9 @@ __all__ = [
     "end_tiles",
     "missing",
     "multiply",
+    "pairs_by_panels",
     "round_rows",
     "rounds",
-    "rows_by_pairs",
 ]
 
 INSTRUCTIONS = "AMX" if AMX else "AVX512-BF16"
@@ -102,7 +102,7 @@ class RoundedPanels(Panels):
     def _laid_out(self, w: Array, columns: int) -> Array:
         K, G = w.shape
         panels = empty((-(-G // columns), _pairs(K), columns), np.dtype(np.uint32))
-        _lay_out.run(shared_by(8 * w.size, _PARALLEL_FROM) > 1, w, panels)
+        _lay_out.run(shared_by(8 * w.size, _PARALLEL_FROM), w, panels)
         return panels
 
     def __reduce__(self) -> Any:
@@ -115,7 +115,7 @@ class RoundedPanels(Panels):
     def _multiply(self, x: Array, first: Array | None, out: Array) -> None:
         threads = shared_by(x.shape[0] * 2 * self.panels.size, _PARALLEL_FROM)
         x = writeable(x)
-        _multiply_panels.run(threads > 1, x, _scratch(x), self.panels, *rows_of(first, out), threads, out)
+        _multiply_panels.run(threads, x, _scratch(x), self.panels, *rows_of(first, out), out)
 
 
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
@@ -132,7 +132,7 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
         threads = shared_by(n * K * G, _PARALLEL_FROM)
         x, sizes = writeable(x), (threads, _TOGETHER, min(_DEPTH, _pairs(K)), _COLUMNS)
         pieces = empty(sizes, np.dtype(np.uint32))
-        _multiply.run(threads > 1, x, _scratch(x), writeable(w), pieces, *rows_of(first, out), out)
+        _multiply.run(threads, x, _scratch(x), writeable(w), pieces, *rows_of(first, out), out)
 
 
 def _pairs(K: int) -> int:
@@ -154,119 +154,108 @@ def _scratch(x: Array) -> Array:
 
 
 @kernel(
-    "T[:,:], uint32[:,::1], uint32[:,:,::1], T[:,:], int64, int64, T[:,:]",
+    "T[:,:], uint32[:,::1], uint32[:,:,::1], T[:,:], int64, T[:,:]",
     arguments="x (n, K); rows! (R, D) uint32; panels (Q, P, W) uint32; first (F, G); out! (n, G) = first",
-    parallel_from=0,
     dtypes=VERSIONS,
 )
-def _multiply_panels(x, rows, panels, first, first_rows, threads, out):
+def _multiply_panels(parts, x, rows, panels, first, first_rows, out):
     """out = first + x w, w in panels."""
-    row_parts = row_parts_of(x.shape[0], panels.shape[0], threads, ROWS)
-    tasks, blocks = panels.shape[0] * row_parts, _row_blocks(x.shape[0], row_parts)
     for k in range(0, panels.shape[1], _DEPTH):
         depth = min(_DEPTH, panels.shape[1] - k)
-        for part in prange(threads):
-            round_rows(x, k, depth, part, threads, rows)
-        for part in prange(threads):
-            edge = np.empty((ROWS, _COLUMNS), out.dtype)
-            begin_tiles()
-            start, stop = part * tasks // threads, (part + 1) * tasks // threads
-            for block in range(blocks):
-                for task in range(start, stop):
-                    panel, row_part = task // row_parts, task % row_parts * blocks + block
-                    rows_by_pairs(
-                        rows, k > 0, panels[panel, k : k + depth], panel, row_part, row_parts * blocks,
-                        first, first_rows, edge, out,
-                    )  # fmt: skip
-            end_tiles()
+        in_parts(parts, round_rows, (x, k, depth, rows))
+        in_parts(parts, _multiply_piece_of_panels, (rows, k, depth, panels, first, first_rows, out))
+
+
+@phase
+def _multiply_piece_of_panels(part, parts, rows, k, depth, panels, first, first_rows, out):
+    row_parts = row_parts_of(out.shape[0], panels.shape[0], parts, ROWS)
+    blocks = _row_blocks(out.shape[0], row_parts)
+    edge = np.empty((ROWS, _COLUMNS), out.dtype)
+    begin_tiles()
+    for block in range(blocks):
+        for task in share(panels.shape[0] * row_parts, part, parts):
+            panel, row_part = task // row_parts, task % row_parts * blocks + block
+            rows_by_pairs(
+                rows, k > 0, panels[panel, k : k + depth], panel, row_part, row_parts * blocks,
+                first, first_rows, edge, out,
+            )  # fmt: skip
+    end_tiles()
 
 
 @kernel(
     "T[:,:], uint32[:,::1], T[:,:], uint32[:,:,:,::1], T[:,:], int64, T[:,:]",
     arguments="x (n, K); rows! (R, D) uint32; w (K, G); pieces! (t, p, d, W) uint32; "
     "first (F, G); out! (n, G) = first",
-    parallel_from=0,
     dtypes=VERSIONS,
 )
-def _multiply(x, rows, w, pieces, first, first_rows, out):
-    """The same of a weight that is not packed; each thread packs into its own of the pieces."""
-    threads, panels = pieces.shape[0], (w.shape[1] + _COLUMNS - 1) // _COLUMNS
-    row_parts = row_parts_of(x.shape[0], panels, threads, ROWS)
-    tasks, blocks = panels * row_parts, _row_blocks(x.shape[0], row_parts)
+def _multiply(parts, x, rows, w, pieces, first, first_rows, out):
+    """The same of a weight that is not packed; each part packs into its own of the pieces."""
     pairs = (x.shape[1] + 2 * _BLOCK - 1) // (2 * _BLOCK) * _BLOCK
     for k in range(0, pairs, _DEPTH):
         depth = min(_DEPTH, pairs - k)
-        for part in prange(threads):
-            round_rows(x, k, depth, part, threads, rows)
-        for part in prange(threads):
-            edge = np.empty((ROWS, _COLUMNS), out.dtype)
-            begin_tiles()
-            stop = (part + 1) * tasks // threads
-            for start in range(part * tasks // threads, stop, _TOGETHER):
-                for task in range(start, min(stop, start + _TOGETHER)):
-                    _round_panel(w, k, task // row_parts * _COLUMNS, pieces[part, task - start, :depth])
-                for block in range(blocks):
-                    for task in range(start, min(stop, start + _TOGETHER)):
-                        panel, row_part = task // row_parts, task % row_parts * blocks + block
-                        piece = pieces[part, task - start, :depth]
-                        rows_by_pairs(
-                            rows,
-                            k > 0,
-                            piece,
-                            panel,
-                            row_part,
-                            row_parts * blocks,
-                            first,
-                            first_rows,
-                            edge,
-                            out,
-                        )
-            end_tiles()
+        in_parts(parts, round_rows, (x, k, depth, rows))
+        in_parts(parts, _multiply_piece, (rows, k, depth, w, pieces, first, first_rows, out))
+
+
+@phase
+def _multiply_piece(part, parts, rows, k, depth, w, pieces, first, first_rows, out):
+    panels = (w.shape[1] + _COLUMNS - 1) // _COLUMNS
+    row_parts = row_parts_of(out.shape[0], panels, parts, ROWS)
+    tasks, blocks = panels * row_parts, _row_blocks(out.shape[0], row_parts)
+    edge = np.empty((ROWS, _COLUMNS), out.dtype)
+    begin_tiles()
+    stop = (part + 1) * tasks // parts
+    for start in range(part * tasks // parts, stop, _TOGETHER):
+        for task in range(start, min(stop, start + _TOGETHER)):
+            _round_panel(w, k, task // row_parts * _COLUMNS, pieces[part, task - start, :depth])
+        for block in range(blocks):
+            for task in range(start, min(stop, start + _TOGETHER)):
+                panel, row_part = task // row_parts, task % row_parts * blocks + block
+                rows_by_pairs(
+                    rows, k > 0, pieces[part, task - start, :depth], panel, row_part, row_parts * blocks,
+                    first, first_rows, edge, out,
+                )  # fmt: skip
+    end_tiles()
 
 
 @kernel(
     "T[:,:], uint32[:,:,::1]",
     arguments="w (K, G); panels! (Q, P, W) uint32",
-    parallel_from=0,
     dtypes=VERSIONS,
 )
-def _lay_out(w, panels):
-    for panel in prange(panels.shape[0]):
+def _lay_out(part, parts, w, panels):
+    for panel in share(panels.shape[0], part, parts):
         _round_panel(w, 0, panel * _COLUMNS, panels[panel])
 
 
 @kernel(
-    "T[:,::1], T[:,::1], int64, T[:,::1]",
+    "T[:,::1], T[:,::1], T[:,::1]",
     arguments="x (n, K); columns (G, K); out! (n, G)",
-    parallel_from=0,
     dtypes=VERSIONS,
 )
-def _add_rounded_dots(x, columns, threads, out):
+def _add_rounded_dots(part, parts, x, columns, out):
     """out += x w, the columns of w one after the other."""
-    for part in prange(threads):
-        top, bottom, left, right = part_of(out, part, threads)
-        for i in range(top, bottom):
-            for j in range(left, right):
-                out[i, j] += _rounded_dot(x[i], columns[j])
+    top, bottom, left, right = part_of(out, part, parts)
+    for i in range(top, bottom):
+        for j in range(left, right):
+            out[i, j] += _rounded_dot(x[i], columns[j])
 
 
 @kernel(
-    "T[:,:], T[:,::1], int64, T[:,::1]",
+    "T[:,:], T[:,::1], T[:,::1]",
     arguments="x (n, K); w (K, G); out! (n, G)",
-    parallel_from=0,
     dtypes=VERSIONS,
 )
-def _add_rounded_rows(x, w, threads, out):
+def _add_rounded_rows(part, parts, x, w, out):
     """out += x w, row by row of w."""
-    for part in prange(threads):
-        top, bottom, left, right = part_of(out, part, threads)
-        for i in range(top, bottom):
-            sums = out[i, left:right]
-            for k in range(w.shape[0]):
-                factor: Any = rounded(x[i, k])
-                row = w[k, left:right]
-                for j in range(sums.size):
-                    sums[j] += factor * rounded(row[j])
+    top, bottom, left, right = part_of(out, part, parts)
+    for i in range(top, bottom):
+        sums = out[i, left:right]
+        for k in range(w.shape[0]):
+            factor: Any = rounded(x[i, k])
+            row = w[k, left:right]
+            for j in range(sums.size):
+                sums[j] += factor * rounded(row[j])
 
 
 @reduction
@@ -293,6 +282,15 @@ def begin_tiles():
 def end_tiles():
     if AMX:
         amx.release_tiles()
+
+
+@inlined
+def pairs_by_panels(rows, panels, part, parts, first_rows, edge, out):
+    """A part's share of out = rows w, or out += rows w if ``first_rows`` is the number of rows."""
+    row_parts = row_parts_of(out.shape[0], panels.shape[0], parts, ROWS)
+    for task in share(panels.shape[0] * row_parts, part, parts):
+        panel, row_part = task // row_parts, task % row_parts
+        rows_by_pairs(rows, False, panels[panel], panel, row_part, row_parts, out, first_rows, edge, out)
 
 
 @inlined
@@ -326,28 +324,29 @@ def _rows_by_tiles(rows, piece, panel, row_part, row_parts, first, first_rows, e
                 continue
             x_at, x_step = rows.ctypes.data + row * rows.strides[0], _BLOCK * rows.strides[0]
             w_at = piece.ctypes.data + right // _BLOCK * amx.TILE
-            if width == columns and count % (ROWS // 2) == 0:
-                out_at = out.ctypes.data + row * out.strides[0] + left * itemsize
-                first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
-                amx.sum_tiles(both, depth, x_at, x_step, w_at, first_at, first_step, out_at, out.strides[0])
-                continue
-            for i in range(count if first_rows else 0):
-                for j in range(width):
-                    edge[i, j] = first[row + i if first_step else 0, left + j]
-            at, step = edge.ctypes.data, edge.strides[0]
-            first_at = at if first_rows else 0
-            amx.sum_tiles(both, depth, x_at, x_step, w_at, first_at, step, at, step)
-            for i in range(count):
-                for j in range(width):
-                    out[row + i, left + j] = edge[i, j]
+            out_at, out_step = out.ctypes.data + row * out.strides[0] + left * itemsize, out.strides[0]
+            first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
+            step = first_step
+            whole = width == columns and count % (ROWS // 2) == 0
+            if not whole:
+                for i in range(count if first_rows else 0):
+                    for j in range(width):
+                        edge[i, j] = first[row + i if first_step else 0, left + j]
+                out_at, out_step = edge.ctypes.data, edge.strides[0]
+                first_at, step = out_at if first_rows else 0, out_step
+            amx.sum_tiles(both, depth, x_at, x_step, w_at, first_at, step, out_at, out_step)
+            if not whole:
+                for i in range(count):
+                    for j in range(width):
+                        out[row + i, left + j] = edge[i, j]
 
 
-@inlined
-def round_rows(x, k, depth, part, parts, rows):
+@phase
+def round_rows(part, parts, x, k, depth, rows):
     """Round the numbers of a piece, in a part of the rows of x."""
     spare, square = np.empty((_BLOCK, 2 * _BLOCK), x.dtype), np.empty((_BLOCK, _BLOCK), np.uint32)
     blocks = (x.shape[0] + _BLOCK - 1) // _BLOCK
-    for block in range(part * blocks // parts, (part + 1) * blocks // parts):
+    for block in share(blocks, part, parts):
         top = block * _BLOCK
         for pair in range(0, depth, _BLOCK):
             at = rows.ctypes.data + top * rows.strides[0] + pair * (amx.LINE if AMX else rows.itemsize)

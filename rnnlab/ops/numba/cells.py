@@ -6,19 +6,18 @@ starts, that what it writes is none of what it reads, and it gives up beyond a f
 
 from __future__ import annotations
 
-from numba import prange
-
 from rnnlab.ops.numba.kernel import inlined, kernel, pasted, primitive
 from rnnlab.ops.numba.math import sigmoid, tanh
+from rnnlab.ops.numba.parallel import share
 
 _UNITS = 1 << 15  # of hidden state, from which a step takes some 50 microseconds, worth waking other threads
 
 
 @primitive
 @kernel("T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
-def rnn_forward(a, h):
+def rnn_forward(part, parts, a, h):
     """h = tanh(a)."""
-    for row in prange(a.shape[0]):
+    for row in share(a.shape[0], part, parts):
         a_, h_ = a[row], h[row]
         for j in range(h_.size):
             h_[j] = tanh(a_[j])
@@ -26,10 +25,10 @@ def rnn_forward(a, h):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
-def rnn_backward(dh, h, da):
+def rnn_backward(part, parts, dh, h, da):
     """da = dh (1 - h^2)."""
     one = h.dtype.type(1)
-    for row in prange(h.shape[0]):
+    for row in share(h.shape[0], part, parts):
         dh_, h_, da_ = dh[row], h[row], da[row]
         for j in range(h_.size):
             da_[j] = dh_[j] * (one - h_[j] * h_[j])
@@ -37,10 +36,10 @@ def rnn_backward(dh, h, da):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
-def lstm_forward(gates, prev_c, c, tanh_c, h):
+def lstm_forward(part, parts, gates, prev_c, c, tanh_c, h):
     """i, f, o = sigmoid(a); g = tanh(a); c = f prev_c + i g; h = o tanh(c)."""
     H = c.shape[1]
-    for row in prange(c.shape[0]):
+    for row in share(c.shape[0], part, parts):
         sigmoid_row(gates[row, : 3 * H])
         tanh_row(gates[row, 3 * H :])
         lstm_state_row(gates[row], gates[row, 3 * H :], prev_c[row], c[row], tanh_c[row], h[row])
@@ -48,10 +47,10 @@ def lstm_forward(gates, prev_c, c, tanh_c, h):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=4 * _UNITS)
-def lstm_dropped_forward(gates, mask, prev_c, c, tanh_c, h):
+def lstm_dropped_forward(part, parts, gates, mask, prev_c, c, tanh_c, h):
     """c = f prev_c + i (mask g); h is the workspace of mask g until it is written."""
     H = c.shape[1]
-    for row in prange(c.shape[0]):
+    for row in share(c.shape[0], part, parts):
         sigmoid_row(gates[row, : 3 * H])
         tanh_row(gates[row, 3 * H :])
         _multiply(mask[row], gates[row, 3 * H :], h[row])
@@ -60,9 +59,9 @@ def lstm_dropped_forward(gates, mask, prev_c, c, tanh_c, h):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
-def lstm_backward(dh, dc, gates, prev_c, tanh_c, da):
+def lstm_backward(part, parts, dh, dc, gates, prev_c, tanh_c, da):
     """The equations are those of :mod:`rnnlab.layers.recurrent.lstm`; dc leaves as that of c_{t-1}."""
-    for row in prange(dc.shape[0]):
+    for row in share(dc.shape[0], part, parts):
         lstm_backward_row(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
 
 
@@ -74,10 +73,10 @@ def lstm_backward_of_sum(dh, further, dc, gates, prev_c, tanh_c, da):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
-def lstm_dropped_backward(dh, dc, gates, mask, prev_c, tanh_c, da):
+def lstm_dropped_backward(part, parts, dh, dc, gates, mask, prev_c, tanh_c, da):
     """The same with di and dg times mask."""
     H = dc.shape[1]
-    for row in prange(dc.shape[0]):
+    for row in share(dc.shape[0], part, parts):
         lstm_backward_row(dh[row], dc[row], gates[row], prev_c[row], tanh_c[row], da[row])
         _scale(da[row, :H], mask[row])
         _scale(da[row, 3 * H :], mask[row])
@@ -85,10 +84,10 @@ def lstm_dropped_backward(dh, dc, gates, mask, prev_c, tanh_c, da):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
-def gru_gates_forward(gates, prev_h, reset_h):
+def gru_gates_forward(part, parts, gates, prev_h, reset_h):
     """z, r = sigmoid(a); reset_h = r prev_h."""
     H = prev_h.shape[1]
-    for row in prange(prev_h.shape[0]):
+    for row in share(prev_h.shape[0], part, parts):
         sigmoid_row(gates[row, : 2 * H])
         r, prev_h_, reset_h_ = gates[row, H : 2 * H], prev_h[row], reset_h[row]
         for j in range(H):
@@ -97,10 +96,10 @@ def gru_gates_forward(gates, prev_h, reset_h):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
-def gru_candidate_forward(gates, prev_h, h):
+def gru_candidate_forward(part, parts, gates, prev_h, h):
     """g = tanh(a); h = (1 - z) g + z prev_h."""
     H = prev_h.shape[1]
-    for row in prange(prev_h.shape[0]):
+    for row in share(prev_h.shape[0], part, parts):
         z, g = gates[row, :H], gates[row, 2 * H :]
         tanh_row(g)
         _interpolate(z, g, prev_h[row], h[row])
@@ -108,10 +107,10 @@ def gru_candidate_forward(gates, prev_h, h):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=3 * _UNITS)
-def gru_candidate_dropped_forward(gates, mask, prev_h, h):
+def gru_candidate_dropped_forward(part, parts, gates, mask, prev_h, h):
     """h = (1 - z) (mask g) + z prev_h."""
     H = prev_h.shape[1]
-    for row in prange(prev_h.shape[0]):
+    for row in share(prev_h.shape[0], part, parts):
         z, g = gates[row, :H], gates[row, 2 * H :]
         tanh_row(g)
         _interpolate_dropped(z, g, mask[row], prev_h[row], h[row])
@@ -119,30 +118,30 @@ def gru_candidate_dropped_forward(gates, mask, prev_h, h):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
-def gru_candidate_backward(dh, gates, prev_h, da):
+def gru_candidate_backward(part, parts, dh, gates, prev_h, da):
     """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
     H = prev_h.shape[1]
-    for row in prange(prev_h.shape[0]):
+    for row in share(prev_h.shape[0], part, parts):
         z, g = gates[row, :H], gates[row, 2 * H :]
         _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, 2 * H :])
 
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
-def gru_candidate_dropped_backward(dh, gates, mask, prev_h, da):
+def gru_candidate_dropped_backward(part, parts, dh, gates, mask, prev_h, da):
     """da_z = dh (prev_h - mask g) z (1 - z); da_g = dh (1 - z) mask (1 - g^2); dh = dh z."""
     H = prev_h.shape[1]
-    for row in prange(prev_h.shape[0]):
+    for row in share(prev_h.shape[0], part, parts):
         z, g = gates[row, :H], gates[row, 2 * H :]
         _interpolate_dropped_backward(dh[row], z, g, mask[row], prev_h[row], da[row, :H], da[row, 2 * H :])
 
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
-def gru_gates_backward(dreset_h, dh, gates, prev_h, da):
+def gru_gates_backward(part, parts, dreset_h, dh, gates, prev_h, da):
     """da_r = dreset_h prev_h r (1 - r); dh += dreset_h r."""
     H, one = prev_h.shape[1], prev_h.dtype.type(1)
-    for row in prange(prev_h.shape[0]):
+    for row in share(prev_h.shape[0], part, parts):
         r, dr = gates[row, H : 2 * H], da[row, H : 2 * H]
         dreset_h_, dh_, prev_h_ = dreset_h[row], dh[row], prev_h[row]
         for j in range(H):
@@ -153,10 +152,10 @@ def gru_gates_backward(dreset_h, dh, gates, prev_h, da):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1]", parallel_from=2 * _UNITS)
-def simplified_gru_forward(gates, prev_h, h):
+def simplified_gru_forward(part, parts, gates, prev_h, h):
     """z = sigmoid(a); g = tanh(a); h = (1 - z) g + z prev_h."""
     H = prev_h.shape[1]
-    for row in prange(prev_h.shape[0]):
+    for row in share(prev_h.shape[0], part, parts):
         z, g = gates[row, :H], gates[row, H:]
         sigmoid_row(z)
         tanh_row(g)
@@ -165,10 +164,10 @@ def simplified_gru_forward(gates, prev_h, h):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=2 * _UNITS)
-def simplified_gru_dropped_forward(gates, mask, prev_h, h):
+def simplified_gru_dropped_forward(part, parts, gates, mask, prev_h, h):
     """h = (1 - z) (mask g) + z prev_h."""
     H = prev_h.shape[1]
-    for row in prange(prev_h.shape[0]):
+    for row in share(prev_h.shape[0], part, parts):
         z, g = gates[row, :H], gates[row, H:]
         sigmoid_row(z)
         tanh_row(g)
@@ -177,20 +176,20 @@ def simplified_gru_dropped_forward(gates, mask, prev_h, h):
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
-def simplified_gru_backward(dh, gates, prev_h, da):
+def simplified_gru_backward(part, parts, dh, gates, prev_h, da):
     """da_z = dh (prev_h - g) z (1 - z); da_g = dh (1 - z) (1 - g^2); dh = dh z."""
     H = prev_h.shape[1]
-    for row in prange(prev_h.shape[0]):
+    for row in share(prev_h.shape[0], part, parts):
         z, g = gates[row, :H], gates[row, H:]
         _interpolate_backward(dh[row], z, g, prev_h[row], da[row, :H], da[row, H:])
 
 
 @primitive
 @kernel("T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1]", parallel_from=_UNITS)
-def simplified_gru_dropped_backward(dh, gates, mask, prev_h, da):
+def simplified_gru_dropped_backward(part, parts, dh, gates, mask, prev_h, da):
     """da_z = dh (prev_h - mask g) z (1 - z); da_g = dh (1 - z) mask (1 - g^2); dh = dh z."""
     H = prev_h.shape[1]
-    for row in prange(prev_h.shape[0]):
+    for row in share(prev_h.shape[0], part, parts):
         z, g = gates[row, :H], gates[row, H:]
         _interpolate_dropped_backward(dh[row], z, g, mask[row], prev_h[row], da[row, :H], da[row, H:])
 

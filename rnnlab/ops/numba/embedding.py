@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from rnnlab.errors import InputTypeError
 from rnnlab.ops.numba.kernel import kernel, primitive
+from rnnlab.ops.numba.parallel import share
 from rnnlab.types import Array
 
 _COLUMNS = 64  # of word vectors, for one thread: 256 bytes in float32
@@ -23,11 +23,11 @@ def embedding_gradient(dout: Array, tokens: Array, dW: Array) -> None:
     arguments="dout (M, W); tokens (M,) 0..V; dW! (V, W)",
     parallel_from=1 << 18,
 )
-def _embedding_gradient(dout, tokens, dW):
+def _embedding_gradient(part, parts, dout, tokens, dW):
     """Each thread has its own columns, so the order of the additions is always that of the tokens."""
     W = dout.shape[1]
-    for part in prange((W + _COLUMNS - 1) // _COLUMNS):
-        start, stop = part * _COLUMNS, min(W, (part + 1) * _COLUMNS)
+    for block in share((W + _COLUMNS - 1) // _COLUMNS, part, parts):
+        start, stop = block * _COLUMNS, min(W, (block + 1) * _COLUMNS)
         for row in range(tokens.size):
             total, d = dW[tokens[row], start:stop], dout[row, start:stop]
             for j in range(d.size):

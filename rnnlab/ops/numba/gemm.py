@@ -19,16 +19,15 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
-from numba import prange
 
 from rnnlab.errors import InputError, InputTypeError, NotInstalledError
 from rnnlab.ops.numba.kernel import DTYPES, Kernel, always_parallel, inlined, kernel, reduction, shared_by
 from rnnlab.ops.numba.memory import empty
+from rnnlab.ops.numba.parallel import share
 from rnnlab.ops.numba.registers import REGISTERS, ROWS, VECTOR, copy_line, sum_up, transpose_square
 from rnnlab.types import Array
 
 __all__ = [
-    "DEPTH",
     "FEW",
     "Panels",
     "check",
@@ -38,13 +37,14 @@ __all__ = [
     "part_of",
     "plain",
     "row_parts_of",
+    "rows_by_panels",
     "rows_by_piece",
     "rows_of",
     "verify",
     "writeable",
 ]
 _DTYPES = tuple(map(np.dtype, DTYPES.values()))
-DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
+_DEPTH = 512  # of k in a piece of a panel: 128 KB with AVX-512, which the second cache holds
 _LINE = 64  # bytes: panels start on a line of the cache
 _PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
 _SHALLOW = 8  # terms that take as long as to write their sum
@@ -95,14 +95,14 @@ class Panels:
         """The panels of a weight."""
         K, G = w.shape
         panels = empty((-(-G // columns), K, columns), w.dtype)
-        _lay_out.run(_threads(8 * w.size) > 1, w, panels)
+        _lay_out.run(_threads(8 * w.size), w, panels)
         return panels
 
     def _multiply(self, x: Array, first: Array | None, out: Array) -> None:
         """out = first + x w, of arrays that are checked, the rows of ``out`` contiguous."""
         panels, depth, columns = self.panels.shape
         threads = _threads(x.shape[0] * panels * max(depth, _SHALLOW) * columns)
-        _multiply_panels.run(threads > 1, _row_by_row(x), self.panels, *rows_of(first, out), threads, out)
+        _multiply_panels.run(threads, _row_by_row(x), self.panels, *rows_of(first, out), out)
 
 
 def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
@@ -117,8 +117,8 @@ def multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
         multiply_thin(x, w, first, out, _add_dots, _add_rows)
     else:
         threads = _threads(n * K * G)
-        pieces = empty((threads, min(DEPTH, K), columns), out.dtype)
-        _multiply.run(threads > 1, _row_by_row(x), writeable(w), pieces, *rows_of(first, out), out)
+        pieces = empty((threads, min(_DEPTH, K), columns), out.dtype)
+        _multiply.run(threads, _row_by_row(x), writeable(w), pieces, *rows_of(first, out), out)
 
 
 def multiply_thin(
@@ -131,9 +131,9 @@ def multiply_thin(
         sums[...] = 0 if first is None else rows_of(first, out)[0]
     by_columns = w.flags.f_contiguous and not w.flags.c_contiguous
     if by_columns or 2 * w.shape[1] < _columns(w.dtype):
-        add_dots.run(threads > 1, contiguous(x), contiguous(w.T), threads, sums)
+        add_dots.run(threads, contiguous(x), contiguous(w.T), sums)
     else:
-        add_rows.run(threads > 1, writeable(x), contiguous(w), threads, sums)
+        add_rows.run(threads, writeable(x), contiguous(w), sums)
     if sums is not out:
         out[...] = sums
 
@@ -206,7 +206,7 @@ def _row_by_row(x: Array) -> Array:
     if x.strides[1] == x.itemsize or x.shape[1] == 1:
         return x
     out = empty(x.shape, x.dtype)
-    _transpose.run(_threads(8 * x.size) > 1, x, out)
+    _transpose.run(_threads(8 * x.size), x, out)
     return out
 
 
@@ -244,73 +244,58 @@ def _columns(dtype: np.dtype) -> int:
 
 
 @kernel(
-    "T[:,:], T[:,:,::1], T[:,:], int64, int64, T[:,:]",
+    "T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]",
     arguments="x (n, K); panels (P, K, W); first (F, G); out! (n, G) = first",
-    parallel_from=0,
 )
-def _multiply_panels(x, panels, first, first_rows, threads, out):
+def _multiply_panels(part, parts, x, panels, first, first_rows, out):
     """out = first + x w, w in panels."""
-    columns, row_parts = panels.shape[2], row_parts_of(x.shape[0], panels.shape[0], threads, ROWS)
-    tasks = panels.shape[0] * row_parts
-    for part in prange(threads):
-        edge = np.empty((ROWS, columns), out.dtype)
-        for task in range(part * tasks // threads, (part + 1) * tasks // threads):
-            panel, row_part = task // row_parts, task % row_parts
-            for k in range(0, x.shape[1], DEPTH):
-                piece = panels[panel, k : k + DEPTH]
-                rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+    edge = np.empty((ROWS, panels.shape[2]), out.dtype)
+    rows_by_panels(x, panels, part, parts, first, first_rows, edge, out)
 
 
 @kernel(
     "T[:,:], T[:,:], T[:,:,::1], T[:,:], int64, T[:,:]",
     arguments="x (n, K); w (K, G); pieces! (t, d, W); first (F, G); out! (n, G) = first",
-    parallel_from=0,
 )
-def _multiply(x, w, pieces, first, first_rows, out):
-    """The same of a weight that is not packed; each thread packs into its own of the pieces."""
-    threads, columns = pieces.shape[0], pieces.shape[2]
+def _multiply(part, parts, x, w, pieces, first, first_rows, out):
+    """The same of a weight that is not packed; each part packs into its own of the pieces."""
+    columns = pieces.shape[2]
     panels = (w.shape[1] + columns - 1) // columns
-    row_parts = row_parts_of(x.shape[0], panels, threads, ROWS)
-    tasks = panels * row_parts
-    for part in prange(threads):
-        edge = np.empty((ROWS, columns), out.dtype)
-        for task in range(part * tasks // threads, (part + 1) * tasks // threads):
-            panel, row_part = task // row_parts, task % row_parts
-            for k in range(0, x.shape[1], DEPTH):
-                piece = pieces[part, : min(DEPTH, x.shape[1] - k)]
-                _lay_out_piece(w, k, panel * columns, piece)
-                rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
+    row_parts = row_parts_of(x.shape[0], panels, parts, ROWS)
+    edge = np.empty((ROWS, columns), out.dtype)
+    for task in share(panels * row_parts, part, parts):
+        panel, row_part = task // row_parts, task % row_parts
+        for k in range(0, x.shape[1], _DEPTH):
+            piece = pieces[part, : min(_DEPTH, x.shape[1] - k)]
+            _lay_out_piece(w, k, panel * columns, piece)
+            rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 
 
 @kernel(
-    "T[:,::1], T[:,::1], int64, T[:,::1]",
+    "T[:,::1], T[:,::1], T[:,::1]",
     arguments="x (n, K); columns (G, K); out! (n, G)",
-    parallel_from=0,
 )
-def _add_dots(x, columns, threads, out):
+def _add_dots(part, parts, x, columns, out):
     """out += x w, the columns of w one after the other."""
-    for part in prange(threads):
-        top, bottom, left, right = part_of(out, part, threads)
-        for i in range(top, bottom):
-            for j in range(left, right):
-                out[i, j] += _dot(x[i], columns[j])
+    top, bottom, left, right = part_of(out, part, parts)
+    for i in range(top, bottom):
+        for j in range(left, right):
+            out[i, j] += _dot(x[i], columns[j])
 
 
 @kernel(
-    "T[:,:], T[:,::1], int64, T[:,::1]",
+    "T[:,:], T[:,::1], T[:,::1]",
     arguments="x (n, K); w (K, G); out! (n, G)",
-    parallel_from=0,
 )
-def _add_rows(x, w, threads, out):
+def _add_rows(part, parts, x, w, out):
     """out += x w, row by row of w."""
-    for part in prange(threads):
-        top, bottom, left, right = part_of(out, part, threads)
-        for i in range(top, bottom):
-            sums = out[i, left:right]
-            for k in range(w.shape[0]):
-                factor, row = x[i, k], w[k, left:right]
-                for j in range(sums.size):
-                    sums[j] += factor * row[j]
+    top, bottom, left, right = part_of(out, part, parts)
+    for i in range(top, bottom):
+        sums = out[i, left:right]
+        for k in range(w.shape[0]):
+            factor, row = x[i, k], w[k, left:right]
+            for j in range(sums.size):
+                sums[j] += factor * row[j]
 
 
 @inlined
@@ -333,22 +318,20 @@ def _dot(a, b):
 @kernel(
     "T[:,:], T[:,:,::1]",
     arguments="w (K, G); panels! (P, K, W)",
-    parallel_from=0,
 )
-def _lay_out(w, panels):
-    for panel in prange(panels.shape[0]):
+def _lay_out(part, parts, w, panels):
+    for panel in share(panels.shape[0], part, parts):
         _lay_out_piece(w, 0, panel * panels.shape[2], panels[panel])
 
 
 @kernel(
     "T[:,:], T[:,::1]",
     arguments="x (n, K); out! (n, K)",
-    parallel_from=0,
 )
-def _transpose(x, out):
+def _transpose(part, parts, x, out):
     """out = x, which is contiguous by columns."""
     rows = x.shape[0]
-    for block in prange((rows + _BLOCK - 1) // _BLOCK):
+    for block in share((rows + _BLOCK - 1) // _BLOCK, part, parts):
         top = block * _BLOCK
         _copy_transposed(x, top, 0, out[top : top + _BLOCK])
 
@@ -362,6 +345,17 @@ def row_parts_of(rows, panels, threads, tile_rows):
     if threads == 1 or panels >= 2 * threads:
         return 1
     return min(2 * threads, (rows + tile_rows - 1) // tile_rows)
+
+
+@inlined
+def rows_by_panels(x, panels, part, parts, first, first_rows, edge, out):
+    """A part's share of out = first + x w."""
+    row_parts = row_parts_of(x.shape[0], panels.shape[0], parts, ROWS)
+    for task in share(panels.shape[0] * row_parts, part, parts):
+        panel, row_part = task // row_parts, task % row_parts
+        for k in range(0, x.shape[1], _DEPTH):
+            piece = panels[panel, k : k + _DEPTH]
+            rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, edge, out)
 
 
 @inlined
@@ -379,24 +373,24 @@ def rows_by_piece(x, k, piece, panel, row_part, row_parts, first, first_rows, ed
         row = start + tile * (stop - start) // tiles
         rows = start + (tile + 1) * (stop - start) // tiles - row
         x_at = x.ctypes.data + row * x.strides[0] + k * itemsize
-        out_at = out.ctypes.data + row * out.strides[0] + left * itemsize
+        out_at, out_step = out.ctypes.data + row * out.strides[0] + left * itemsize, out.strides[0]
         first_at = first.ctypes.data + row * first_step + left * itemsize if first_rows else 0
-        if width == columns:
-            sum_up(
-                piece, rows, depth, x_at, x.strides[0], piece.ctypes.data,
-                first_at, first_step, out_at, out.strides[0],
-            )  # fmt: skip
-            continue
-        edge[...] = 0
-        if first_rows:
+        step = first_step
+        if width < columns:
+            edge[...] = 0
+            if first_rows:
+                for i in range(rows):
+                    for j in range(width):
+                        edge[i, j] = first[row + i if first_step else 0, left + j]
+            first_at, step = edge.ctypes.data, edge.strides[0]
+            out_at, out_step = first_at, step
+        sum_up(
+            piece, rows, depth, x_at, x.strides[0], piece.ctypes.data, first_at, step, out_at, out_step
+        )  # fmt: skip
+        if width < columns:
             for i in range(rows):
                 for j in range(width):
-                    edge[i, j] = first[row + i if first_step else 0, left + j]
-        at, step = edge.ctypes.data, edge.strides[0]
-        sum_up(piece, rows, depth, x_at, x.strides[0], piece.ctypes.data, at, step, at, step)
-        for i in range(rows):
-            for j in range(width):
-                out[row + i, left + j] = edge[i, j]
+                    out[row + i, left + j] = edge[i, j]
 
 
 @inlined

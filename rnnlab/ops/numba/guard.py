@@ -16,15 +16,23 @@ from numba import types
 from numba.extending import intrinsic
 
 from rnnlab.ops.arguments import Declaration
+from rnnlab.ops.numba.parallel import in_parts
 
 __all__ = ["FITS", "OVERLAP", "guarded"]
 FITS, MISFIT, OVERLAP = 0, 1, 2  # what a guarded kernel returns
 
 
 def guarded(
-    body: Any, function: Callable[..., Any], declaration: Declaration, strided: Sequence[str], inlined: Any
+    body: Any,
+    function: Callable[..., Any],
+    own: Sequence[str],
+    declaration: Declaration,
+    strided: Sequence[str],
+    inlined: Any,
 ) -> FunctionType:
     """A function that runs ``body`` if its arguments are as declared, and returns what it found.
+
+    Its first argument is the number of parts.
 
     Parameters
     ----------
@@ -32,6 +40,8 @@ def guarded(
         ``function`` as numba's dispatcher.
     function
         The kernel.
+    own
+        The kernel's parameters before the arguments of a call: "part" and "parts", "parts", or none.
     declaration
         Of all its arrays.
     strided
@@ -41,8 +51,8 @@ def guarded(
         The decorator for functions that kernels call.
     """
     code = function.__code__
-    parameters = list(code.co_varnames[: code.co_argcount])
-    lines = [f"def guard({', '.join(parameters + ['skip_overlaps'] * bool(strided))}):"]
+    parameters = list(code.co_varnames[len(own) : code.co_argcount])
+    lines = [f"def guard({', '.join(['parts', *parameters] + ['skip_overlaps'] * bool(strided))}):"]
     lines += [f"    if {condition}:\n        return {MISFIT}" for condition in _misfits(declaration)]
     overlaps = _overlaps(declaration)
     if overlaps:
@@ -54,10 +64,15 @@ def guarded(
             lines.append("    if not skip_overlaps:")
             indent *= 2
         lines += [indent + line.format(indent) for line in inner]
-    lines += [f"    body({', '.join(parameters)})", f"    return {FITS}"]
+    if "part" in own:
+        lines.append(f"    in_parts(parts, body, ({', '.join(parameters)},))")
+    else:
+        lines.append(f"    body({', '.join([*own, *parameters])})")
+    lines.append(f"    return {FITS}")
     names: dict[str, Any] = {
         "address": address,
         "body": body,
+        "in_parts": in_parts,
         "outside_1": inlined(_outside_1),
         "outside_2": inlined(_outside_2),
     }

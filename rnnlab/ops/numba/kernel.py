@@ -1,18 +1,20 @@
 """Kernels: loops over arrays that numba compiles when they are first needed and caches on disk.
 
     @kernel("T[:,::1], T[:,::1]", arguments="x (n, H); out! (n, H)", parallel_from=30_000)
-    def double(x, out):
-        for row in prange(x.shape[0]):
+    def double(part, parts, x, out):
+        for row in share(x.shape[0], part, parts):
             ...
 
 T in the signature is the dtype of all floating-point arguments: each kernel has a version for float32 and one
 for float64. ``arguments`` declares the arrays (:mod:`rnnlab.ops.arguments`); a call checks them before it
-touches memory. With ``parallel_from`` there are a serial and a parallel version. The parallel one shares the
-loop over ``prange`` among all threads. It runs if the first argument has at least this many elements.
+touches memory. A kernel whose first parameters are ``part`` and ``parts`` does one of several parts of the
+work; threads do them at the same time (:mod:`rnnlab.ops.numba.parallel`). A kernel whose first parameter is
+``parts`` alone has several phases, each of which it shares by ``in_parts``. There are as many parts as
+threads if the first array has at least ``parallel_from`` elements, else one.
 
-Compiling a version takes 1 to 3 seconds, once. The machine code is cached beside this file, or in the user's
-cache folder if that one is read-only, or in the folder that NUMBA_CACHE_DIR names. It is compiled again after
-a change in one of the files of kernels, and where a file of the cache is damaged.
+Compiling a version takes half a second to 2 seconds, once. The machine code is cached beside this file, or in
+the user's cache folder if that one is read-only, or in the folder that NUMBA_CACHE_DIR names. It is compiled
+again after a change in one of the files of kernels, and where a file of the cache is damaged.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ numba = import_numba()
 if numba.config.DISABLE_JIT:
     raise NotInstalledError("NUMBA_DISABLE_JIT is set")
 
-from rnnlab.ops.numba.guard import FITS, OVERLAP, guarded  # noqa: E402  numba is imported above, with our threads
+# numba is imported above, with our threads
+from rnnlab.ops.numba.guard import FITS, OVERLAP, guarded  # noqa: E402
+from rnnlab.ops.numba.parallel import start_threads  # noqa: E402
 
 __all__ = [
     "DTYPES",
@@ -49,6 +53,7 @@ __all__ = [
     "kernel",
     "named_errors",
     "pasted",
+    "phase",
     "primitive",
     "reduction",
     "shared_by",
@@ -66,14 +71,19 @@ _always_parallel = False
 
 # a b + c may be one instruction, which rounds once; x / 0 is inf, as in NumPy; other Python threads may run
 _OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
+_FOR_KERNELS = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # not called from Python
 _KERNELS: list[Kernel] = []
 
 # Functions that kernels call. Those of several arrays are pasted into the kernel before compiling: a call,
 # although LLVM inlines it, counts references to each of them, which takes as long as a short row.
 # A reduction may add in another order, as many partial sums as a register holds.
-inlined = numba.njit(**_OPTIONS)
-pasted = numba.njit(inline="always", **_OPTIONS)
-reduction = numba.njit(**_OPTIONS | {"fastmath": {"contract", "reassoc"}})
+inlined = numba.njit(**_FOR_KERNELS)
+pasted = numba.njit(inline="always", **_FOR_KERNELS)
+reduction = numba.njit(**_FOR_KERNELS | {"fastmath": {"contract", "reassoc"}})
+# What runs in parts. LLVM has to inline it. If it calls it instead, the function is optimised once more with
+# what calls it. The process that compiles it runs the first version, those that load it from the cache the
+# second, which may round differently.
+phase = numba.njit(forceinline=True, **_FOR_KERNELS)
 
 
 def _one_thread() -> None:
@@ -93,13 +103,13 @@ def threads() -> int:
 
 
 def shared_by(work: int, parallel_from: int) -> int:
-    """The number of threads that share ``work``: all of them from ``parallel_from`` on, else one."""
+    """The number of parts of ``work``: as many as threads from ``parallel_from`` on, else one."""
     return _threads if work >= parallel_from or _always_parallel else 1
 
 
 @contextlib.contextmanager
 def always_parallel() -> Iterator[None]:
-    """Take the parallel versions of all kernels, however small the arrays are: for tests."""
+    """Share the work of all kernels, however small the arrays are: for tests."""
     global _always_parallel
     before, _always_parallel = _always_parallel, True
     try:
@@ -121,7 +131,7 @@ def kernel(
         The declaration of the arrays (:mod:`rnnlab.ops.arguments`); that of the primitive of this name if
         empty.
     parallel_from : int, optional
-        From how many elements of the first argument on all threads take part.
+        From how many elements of the first argument on all threads take part, in a call that does not say.
     dtypes : str
         What T may be, "f" for float32, "d" for float64.
 
@@ -161,80 +171,71 @@ class Kernel:
         self.function, self.signature, self.parallel_from = function, signature, parallel_from
         self.dtypes = dtypes
         self.declaration = Declaration(arguments) if arguments else PRIMITIVES[name]
-        parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        self._own = names[: 2 if names[:2] == ("part", "parts") else names[0] == "parts"]
+        parameters = names[len(self._own) :]
         kinds = dict(zip(parameters, re.findall(r"\w+(?:\[[^]]*\])?", signature), strict=True))
         axes = {key: kind.count(",") + 1 for key, kind in kinds.items() if "[" in kind}
         if axes != {each.name: len(each.axes or ()) for each in self.declaration.arguments}:
             raise InputError(f"{name}: the declaration of the arrays does not fit the signature")
         self._strided = [key for key, kind in kinds.items() if "[" in kind and "1]" not in kind]
-        self._parameters = parameters
-        self._versions: dict[tuple[str, bool], Callable[..., Any]] = {}
+        self.parameters = parameters
+        self._versions: dict[str, Callable[..., Any]] = {}
         _KERNELS.append(self)
 
     def __call__(self, *arguments: Any) -> None:
-        """Run the version for these arguments."""
-        if _threads == 1 or self.parallel_from is None:
-            self.run(False, *arguments)
-        else:
-            self.run(shared_by(arguments[0].size, self.parallel_from) > 1, *arguments)
+        """Run the version for these arguments, in as many parts as their size is worth."""
+        parts = 1 if self.parallel_from is None else shared_by(arguments[0].size, self.parallel_from)
+        self.run(parts, *arguments)
 
-    def run(self, parallel: bool, *arguments: Any) -> None:
-        """Run it on all threads or on one."""
+    def run(self, parts: int, *arguments: Any) -> None:
+        """Run it in this many parts."""
         try:
-            version = self._versions.get((arguments[0].dtype.char, parallel))
+            version = self._versions.get(arguments[0].dtype.char)
             if version is None:
                 self._check(arguments)
-                version = self.version(arguments[0].dtype.char, parallel)
-            found = version(*arguments, False) if self._strided else version(*arguments)
+                version = self.version(arguments[0].dtype.char)
+            found = version(parts, *arguments, False) if self._strided else version(parts, *arguments)
         except (TypeError, ValueError, AttributeError) as error:
             self._check(arguments)
-            if len(arguments) != len(self._parameters):
+            if len(arguments) != len(self.parameters):
                 raise
             raise RefusedError(f"{self.function.__name__}: {error}") from error
         if found != FITS:
             self._check(arguments)
             if found != OVERLAP or not self._strided:
                 raise AssertionError(f"{self.function.__name__}: the guard is stricter than the declaration")
-            version(*arguments, True)
+            version(parts, *arguments, True)
 
     def _check(self, arguments: tuple[Any, ...]) -> None:
         """Raise an error that names the argument that is not as declared, if there is one."""
-        given = dict(zip(self._parameters, arguments, strict=False))
+        given = dict(zip(self.parameters, arguments, strict=False))
         self.declaration.check(self.function.__name__, given)
 
-    def version(self, dtype: str, parallel: bool) -> Any:
-        """The compiled function for a dtype, "f" or "d", on one thread or on all: numba's dispatcher."""
-        key = dtype, parallel
-        version = self._versions.get(key)
+    def version(self, dtype: str) -> Any:
+        """The compiled function for a dtype, "f" or "d": numba's dispatcher."""
+        version = self._versions.get(dtype)
         if version is None:
             if dtype not in self.dtypes:
                 raise RefusedError(
                     f"{self.function.__name__}: there is no version for {DTYPES.get(dtype, dtype)}"
                 )
-            version = self._versions[key] = self._compile(dtype, parallel)
+            version = self._versions[dtype] = self._compile(dtype)
         return version
 
-    def versions(self) -> list[tuple[str, bool]]:
-        """What :meth:`version` can be asked for."""
-        modes = [False] if self.parallel_from is None or _threads == 1 else [False, True]
-        return [(dtype, parallel) for dtype in self.dtypes for parallel in modes]
-
-    def cache_name(self, dtype: str, parallel: bool) -> str:
+    def cache_name(self, dtype: str) -> str:
         """A part of the name of the files with this version in numba's cache."""
-        mode = "parallel" if parallel else "serial"
-        return f"{self.function.__name__}-{DTYPES[dtype]}-{mode}-{_digest()}"
+        return f"{self.function.__name__}-{DTYPES[dtype]}-{_digest()}"
 
-    def _compile(self, dtype: str, parallel: bool) -> Any:
+    def _compile(self, dtype: str) -> Any:
+        start_threads()
         # called, not pasted: in the guard the compiler cannot tell the arrays apart, and loops stay scalar
-        # LLVM has to inline the body. If it calls it instead, the body is optimised once more with the guard.
-        # The process that compiles it runs the first version, those that load it from the cache the second,
-        # which may round differently.
-        body = numba.njit(parallel=parallel, forceinline=True, **_OPTIONS)(self.function)
-        guard = guarded(body, self.function, self.declaration, self._strided, inlined)
+        body = phase(self.function)
+        guard = guarded(body, self.function, self._own, self.declaration, self._strided, inlined)
         # qualname is part of the name of the file in numba's cache, which does not tell options apart
-        name = guard.__qualname__ = self.cache_name(dtype, parallel)
+        name = guard.__qualname__ = self.cache_name(dtype)
         signature = self.signature + ", boolean" * bool(self._strided)
-        types = f"({signature.replace('T', DTYPES[dtype])})"
+        types = f"(int64, {signature.replace('T', DTYPES[dtype])})"
         dispatcher = numba.njit(**_OPTIONS)(guard)
         cached: list[Path] = []
         try:
@@ -253,7 +254,7 @@ class Kernel:
                 raise
             for file in cached:
                 file.unlink(missing_ok=True)
-            return self._compile(dtype, parallel)
+            return self._compile(dtype)
         dispatcher.disable_compile()
         return dispatcher
 
@@ -312,8 +313,8 @@ def warm_up() -> float:
     """Compile every kernel for float32 and float64, unless it is on disk already; return the seconds."""
     started = time.perf_counter()
     for each in _KERNELS:
-        for dtype, parallel in each.versions():
-            each.version(dtype, parallel)
+        for dtype in each.dtypes:
+            each.version(dtype)
     return time.perf_counter() - started
 
 
@@ -328,14 +329,14 @@ def _announce(folder: Path | None) -> None:
     if os.environ.get(_ANNOUNCED):
         return
     os.environ[_ANNOUNCED] = "1"
-    names = [each.cache_name(*version) for each in _KERNELS for version in each.versions()]
+    names = [each.cache_name(dtype) for each in _KERNELS for dtype in each.dtypes]
     cached = [path.name for path in folder.glob("*.nbi")] if folder and folder.is_dir() else []
     missing = sum(not any(name in file for file in cached) for name in names)
-    work = "compiling kernels as they are needed, 1 to 3 seconds each"
+    work = "compiling kernels as they are needed, about a second each"
     if folder:
         notice = (
             f"{work}, and saving them: a first training waits for 10 to 20. rnnlab kernels --warm-up "
-            f"compiles all {missing} that are missing now, in about {max(1, round(missing / 30))} min"
+            f"compiles all {missing} that are missing now, in about {max(1, round(missing / 80))} min"
         )
     else:
         notice = f"{work}; they cannot be saved: set NUMBA_CACHE_DIR to a folder that can be written"

@@ -1,28 +1,30 @@
 """The steps of a chunk of an LSTM by compiled kernels.
 
-Where the recurrent weight is small, one kernel runs all steps: each thread has some of the sequences, and its
-cache holds the weight. A larger weight is shared by all threads, step by step.
+One kernel runs all steps. Where the recurrent weight is small, each thread has some of the sequences, and its
+cache holds the weight. The columns of a larger weight are shared by the threads, which wait for each other
+twice a step: each of their caches holds a part of it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange
 
 from rnnlab.ops.lstm_steps import Slices, lstm_step_by_step
 from rnnlab.ops.numba import bfloat16, cells, products
-from rnnlab.ops.numba.bfloat16 import RoundedPanels, begin_tiles, end_tiles, round_rows, rows_by_pairs
+from rnnlab.ops.numba.bfloat16 import RoundedPanels, begin_tiles, end_tiles, pairs_by_panels, round_rows
 from rnnlab.ops.numba.cells import lstm_backward_row, lstm_state_row, sigmoid_row, tanh_row
-from rnnlab.ops.numba.gemm import DEPTH, Panels, rows_by_piece
-from rnnlab.ops.numba.kernel import Kernel, RefusedError, inlined, kernel, shared_by, threads
+from rnnlab.ops.numba.gemm import Panels, rows_by_panels
+from rnnlab.ops.numba.kernel import Kernel, RefusedError, inlined, kernel, phase, shared_by
+from rnnlab.ops.numba.parallel import in_parts, share
 from rnnlab.ops.numba.registers import ROWS
 from rnnlab.types import Array
 
 __all__ = ["lstm_steps_backward", "lstm_steps_forward"]
 _SMALL = 1 << 20  # bytes of a weight that the second cache holds beside what else a step reads
-_PARALLEL_FROM = 1 << 17  # units of all steps, worth waking other threads
+_PARALLEL_FROM = 1 << 17  # units of all steps, worth waking other threads once,
+_STEP_PARALLEL_FROM = 1 << 21  # multiplications of a step, worth waking them for it
 
 _forward_by_steps, _backward_by_steps = lstm_step_by_step(products, cells)
 
@@ -30,9 +32,9 @@ _forward_by_steps, _backward_by_steps = lstm_step_by_step(products, cells)
 def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Slices) -> None:
     arrays, (states, H) = [gates, h, c, tanh_c], h.shape
     table = None
-    if _is_small(Wh, (H, 4 * H), gates.dtype):
+    if _fits(Wh, (H, 4 * H), gates.dtype):
         table = _table(steps, rows=len(gates), states=states, together=len(gates), sequences=states)
-    if table is None or not _run(_lstm_steps_forward, _lstm_steps_rounded_forward, arrays, Wh, table):
+    if table is None or not _run(_FORWARD, arrays, Wh, table):
         _forward_by_steps(gates, Wh, h, c, tanh_c, steps)
 
 
@@ -49,17 +51,15 @@ def lstm_steps_backward(
 ) -> None:
     arrays, (states, H) = [dh, dstate, dcell, gates, c, tanh_c, da], c.shape
     table = None
-    if _is_small(to_h, (4 * H, H), gates.dtype):
+    if _fits(to_h, (4 * H, H), gates.dtype):
         table = _table(steps, rows=len(gates), states=states, together=len(dh), sequences=len(dstate))
-    if table is None or not _run(_lstm_steps_backward, _lstm_steps_rounded_backward, arrays, to_h, table):
+    if table is None or not _run(_BACKWARD, arrays, to_h, table):
         _backward_by_steps(*arrays, to_h, steps)
 
 
-def _is_small(weight: Any, shape: tuple[int, int], dtype: np.dtype) -> bool:
-    """Whether it is a weight in panels, of this shape, that the cache of each thread holds."""
-    if not isinstance(weight, Panels) or weight.shape != shape or weight.dtype != dtype:
-        return False
-    return threads() == 1 or weight.panels.nbytes <= _SMALL
+def _fits(weight: Any, shape: tuple[int, int], dtype: np.dtype) -> bool:
+    """Whether it is a weight in panels, of this shape and dtype."""
+    return isinstance(weight, Panels) and weight.shape == shape and weight.dtype == dtype
 
 
 def _table(steps: Slices, *, rows: int, states: int, together: int, sequences: int) -> Array | None:
@@ -80,16 +80,31 @@ def _table(steps: Slices, *, rows: int, states: int, together: int, sequences: i
     return table if follow and apart and inside else None
 
 
-def _run(full: Kernel, rounded: Kernel, arrays: list[Array], weight: Panels, table: Array) -> bool:
+class _Kernels(NamedTuple):
+    """The kernels of all steps, by what the threads share, in full precision and with rounded factors."""
+
+    sequences: tuple[Kernel, Kernel]
+    weight: tuple[Kernel, Kernel]
+
+
+def _run(kernels: _Kernels, arrays: list[Array], weight: Panels, table: Array) -> bool:
     """Run all steps by the kernel for this weight; false if the arrays have another layout."""
-    counts = table[:, 3]
-    parts = shared_by(int(counts.sum()) * weight.shape[0], _PARALLEL_FROM)
-    last = table, _edges(counts, parts)
+    counts, rounded = table[:, 3], isinstance(weight, RoundedPanels)
+    units, small = int(counts.sum()) * weight.shape[0], weight.panels.nbytes <= _SMALL
+    if small:
+        parts = shared_by(units, _PARALLEL_FROM)
+    else:
+        parts = shared_by(units * weight.shape[1] // len(counts), _STEP_PARALLEL_FROM)
+    by_sequences = small or parts == 1
+    run = (kernels.sequences if by_sequences else kernels.weight)[rounded].run
+    given: list[Any] = [*arrays, weight.panels]
+    if isinstance(weight, RoundedPanels):
+        given.append(weight.scratch(int(counts[0]), parts if by_sequences else 1))
     try:
-        if isinstance(weight, RoundedPanels):
-            rounded.run(parts > 1, *arrays, weight.panels, weight.scratch(int(counts[0]), parts), *last)
+        if by_sequences:
+            run(parts, *given, table, _edges(counts, parts))
         else:
-            full.run(parts > 1, *arrays, weight.panels, *last)
+            run(parts, *given, table)
     except RefusedError:
         return False
     return True
@@ -109,42 +124,42 @@ def _edges(counts: Array, parts: int) -> Array:
     "T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,:,::1], int64[:,::1], int64[::1]",
     arguments="gates! (M, 4H); h! (S, H); c! (S, H); tanh_c! (M, H); panels (Q, H, W); "
     "table (T, F) 0..S; edges (E,) 0..S",
-    parallel_from=0,
 )
-def _lstm_steps_forward(gates, h, c, tanh_c, panels, table, edges):
-    for part in prange(edges.size - 1):
-        edge = np.empty((ROWS, panels.shape[2]), gates.dtype)
+def _lstm_steps_forward(part, parts, gates, h, c, tanh_c, panels, table, edges):
+    """The sequences are shared."""
+    edge = np.empty((ROWS, panels.shape[2]), gates.dtype)
+    for piece in share(edges.size - 1, part, parts):
         for t in range(table.shape[0]):
-            top, bottom = edges[part], min(edges[part + 1], table[t, 3])
+            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
                 break
-            row, before, after = table[t, 0], table[t, 1], table[t, 2]
-            now = gates[row + top : row + bottom]
-            _add_product(h[before + top : before + bottom], panels, now.shape[0], edge, now)
-            _forward_step(row, before, after, top, bottom, gates, h, c, tanh_c)
+            row, before = table[t, 0], table[t, 1]
+            read, now = h[before + top : before + bottom], gates[row + top : row + bottom]
+            rows_by_panels(read, panels, 0, 1, now, now.shape[0], edge, now)
+            _forward_step(table, t, top, bottom, gates, h, c, tanh_c)
 
 
 @kernel(
     "T[:,::1], T[:,::1], T[:,::1], T[:,::1], uint32[:,:,::1], uint32[:,:,::1], int64[:,::1], int64[::1]",
     arguments="gates! (M, 4H); h! (S, H); c! (S, H); tanh_c! (M, H); panels (Q, P, W) uint32; "
     "rows! (B, R, P) uint32; table (T, F) 0..S; edges (E,) 0..S",
-    parallel_from=0,
     dtypes=bfloat16.VERSIONS,
 )
-def _lstm_steps_rounded_forward(gates, h, c, tanh_c, panels, rows, table, edges):
+def _lstm_steps_rounded_forward(part, parts, gates, h, c, tanh_c, panels, rows, table, edges):
     """The same with factors in bfloat16."""
-    for part in prange(edges.size - 1):
-        edge = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype)
-        begin_tiles()
+    edge = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype)
+    begin_tiles()
+    for piece in share(edges.size - 1, part, parts):
         for t in range(table.shape[0]):
-            top, bottom = edges[part], min(edges[part + 1], table[t, 3])
+            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
                 break
-            row, before, after = table[t, 0], table[t, 1], table[t, 2]
-            now = gates[row + top : row + bottom]
-            _add_rounded(h[before + top : before + bottom], panels, rows[part], now.shape[0], edge, now)
-            _forward_step(row, before, after, top, bottom, gates, h, c, tanh_c)
-        end_tiles()
+            row, before = table[t, 0], table[t, 1]
+            read, now = h[before + top : before + bottom], gates[row + top : row + bottom]
+            round_rows(0, 1, read, 0, panels.shape[1], rows[piece])
+            pairs_by_panels(rows[piece], panels, 0, 1, now.shape[0], edge, now)
+            _forward_step(table, t, top, bottom, gates, h, c, tanh_c)
+    end_tiles()
 
 
 @kernel(
@@ -152,17 +167,19 @@ def _lstm_steps_rounded_forward(gates, h, c, tanh_c, panels, rows, table, edges)
     "int64[:,::1], int64[::1]",
     arguments="dh (m, H); dstate! (N, H); dcell! (N, H); gates (M, 4H); c (S, H); tanh_c (M, H); "
     "da! (m, 4H); panels (Q, G, W); table (T, F) 0..S; edges (E,) 0..S",
-    parallel_from=0,
 )
-def _lstm_steps_backward(dh, dstate, dcell, gates, c, tanh_c, da, panels, table, edges):
-    for part in prange(edges.size - 1):
-        edge = np.empty((ROWS, panels.shape[2]), gates.dtype)
+def _lstm_steps_backward(part, parts, dh, dstate, dcell, gates, c, tanh_c, da, panels, table, edges):
+    """The sequences are shared."""
+    edge = np.empty((ROWS, panels.shape[2]), gates.dtype)
+    for piece in share(edges.size - 1, part, parts):
         for t in range(table.shape[0] - 1, -1, -1):
-            top, bottom = edges[part], min(edges[part + 1], table[t, 3])
+            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
                 continue
-            here = _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da)
-            _add_product(da[here + top : here + bottom], panels, 0, edge, dstate[top:bottom])
+            _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da)
+            here = table[t, 0] - table[0, 0]
+            da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
+            rows_by_panels(da_now, panels, 0, 1, dnow, 0, edge, dnow)
 
 
 @kernel(
@@ -170,26 +187,126 @@ def _lstm_steps_backward(dh, dstate, dcell, gates, c, tanh_c, da, panels, table,
     "int64[:,::1], int64[::1]",
     arguments="dh (m, H); dstate! (N, H); dcell! (N, H); gates (M, 4H); c (S, H); tanh_c (M, H); "
     "da! (m, 4H); panels (Q, P, W) uint32; rows! (B, R, P) uint32; table (T, F) 0..S; edges (E,) 0..S",
-    parallel_from=0,
     dtypes=bfloat16.VERSIONS,
 )
-def _lstm_steps_rounded_backward(dh, dstate, dcell, gates, c, tanh_c, da, panels, rows, table, edges):
+def _lstm_steps_rounded_backward(
+    part, parts, dh, dstate, dcell, gates, c, tanh_c, da, panels, rows, table, edges
+):
     """The same with factors in bfloat16."""
-    for part in prange(edges.size - 1):
-        edge = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype)
-        begin_tiles()
+    edge = np.empty((bfloat16.ROWS, panels.shape[2]), gates.dtype)
+    begin_tiles()
+    for piece in share(edges.size - 1, part, parts):
         for t in range(table.shape[0] - 1, -1, -1):
-            top, bottom = edges[part], min(edges[part + 1], table[t, 3])
+            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
             if top >= bottom:
                 continue
-            here = _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da)
-            _add_rounded(da[here + top : here + bottom], panels, rows[part], 0, edge, dstate[top:bottom])
-        end_tiles()
+            _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da)
+            here = table[t, 0] - table[0, 0]
+            da_now, dnow = da[here + top : here + bottom], dstate[top:bottom]
+            round_rows(0, 1, da_now, 0, panels.shape[1], rows[piece])
+            pairs_by_panels(rows[piece], panels, 0, 1, 0, edge, dnow)
+    end_tiles()
+
+
+@kernel(
+    "T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,:,::1], int64[:,::1]",
+    arguments="gates! (M, 4H); h! (S, H); c! (S, H); tanh_c! (M, H); panels (Q, H, W); table (T, F) 0..S",
+)
+def _lstm_shared_forward(parts, gates, h, c, tanh_c, panels, table):
+    """The columns of the weight are shared, then the rows of the states."""
+    for t in range(table.shape[0]):
+        row, before, count = table[t, 0], table[t, 1], table[t, 3]
+        read, now = h[before : before + count], gates[row : row + count]
+        in_parts(parts, _multiply_part, (read, panels, count, now))
+        in_parts(parts, _forward_part, (table, t, gates, h, c, tanh_c))
+
+
+@kernel(
+    "T[:,::1], T[:,::1], T[:,::1], T[:,::1], uint32[:,:,::1], uint32[:,:,::1], int64[:,::1]",
+    arguments="gates! (M, 4H); h! (S, H); c! (S, H); tanh_c! (M, H); panels (Q, P, W) uint32; "
+    "rows! (B, R, P) uint32; table (T, F) 0..S",
+    dtypes=bfloat16.VERSIONS,
+)
+def _lstm_shared_rounded_forward(parts, gates, h, c, tanh_c, panels, rows, table):
+    """The same with factors in bfloat16."""
+    for t in range(table.shape[0]):
+        row, before, count = table[t, 0], table[t, 1], table[t, 3]
+        in_parts(parts, round_rows, (h[before : before + count], 0, panels.shape[1], rows[0]))
+        in_parts(parts, _multiply_rounded_part, (rows[0], panels, count, gates[row : row + count]))
+        in_parts(parts, _forward_part, (table, t, gates, h, c, tanh_c))
+
+
+@kernel(
+    "T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,:,::1], int64[:,::1]",
+    arguments="dh (m, H); dstate! (N, H); dcell! (N, H); gates (M, 4H); c (S, H); tanh_c (M, H); "
+    "da! (m, 4H); panels (Q, G, W); table (T, F) 0..S",
+)
+def _lstm_shared_backward(parts, dh, dstate, dcell, gates, c, tanh_c, da, panels, table):
+    """The rows of the states are shared, then the columns of the weight."""
+    for t in range(table.shape[0] - 1, -1, -1):
+        here, count = table[t, 0] - table[0, 0], table[t, 3]
+        in_parts(parts, _backward_part, (table, t, dh, dstate, dcell, gates, c, tanh_c, da))
+        in_parts(parts, _multiply_part, (da[here : here + count], panels, 0, dstate[:count]))
+
+
+@kernel(
+    "T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,::1], uint32[:,:,::1], uint32[:,:,::1], "
+    "int64[:,::1]",
+    arguments="dh (m, H); dstate! (N, H); dcell! (N, H); gates (M, 4H); c (S, H); tanh_c (M, H); "
+    "da! (m, 4H); panels (Q, P, W) uint32; rows! (B, R, P) uint32; table (T, F) 0..S",
+    dtypes=bfloat16.VERSIONS,
+)
+def _lstm_shared_rounded_backward(parts, dh, dstate, dcell, gates, c, tanh_c, da, panels, rows, table):
+    """The same with factors in bfloat16."""
+    for t in range(table.shape[0] - 1, -1, -1):
+        here, count = table[t, 0] - table[0, 0], table[t, 3]
+        in_parts(parts, _backward_part, (table, t, dh, dstate, dcell, gates, c, tanh_c, da))
+        in_parts(parts, round_rows, (da[here : here + count], 0, panels.shape[1], rows[0]))
+        in_parts(parts, _multiply_rounded_part, (rows[0], panels, 0, dstate[:count]))
+
+
+_FORWARD = _Kernels(
+    (_lstm_steps_forward, _lstm_steps_rounded_forward), (_lstm_shared_forward, _lstm_shared_rounded_forward)
+)
+_BACKWARD = _Kernels(
+    (_lstm_steps_backward, _lstm_steps_rounded_backward),
+    (_lstm_shared_backward, _lstm_shared_rounded_backward),
+)
+
+
+# ---------------------------------------------------------------- of one step
+
+
+@phase
+def _multiply_part(part, parts, x, panels, first_rows, out):
+    """A part's columns of out = x w, or of out += x w if ``first_rows`` is the number of rows."""
+    edge = np.empty((ROWS, panels.shape[2]), out.dtype)
+    rows_by_panels(x, panels, part, parts, out, first_rows, edge, out)
+
+
+@phase
+def _multiply_rounded_part(part, parts, rows, panels, first_rows, out):
+    edge = np.empty((bfloat16.ROWS, panels.shape[2]), out.dtype)
+    begin_tiles()
+    pairs_by_panels(rows, panels, part, parts, first_rows, edge, out)
+    end_tiles()
+
+
+@phase
+def _forward_part(part, parts, table, t, gates, h, c, tanh_c):
+    top, bottom = part * table[t, 3] // parts, (part + 1) * table[t, 3] // parts
+    _forward_step(table, t, top, bottom, gates, h, c, tanh_c)
+
+
+@phase
+def _backward_part(part, parts, table, t, dh, dstate, dcell, gates, c, tanh_c, da):
+    top, bottom = part * table[t, 3] // parts, (part + 1) * table[t, 3] // parts
+    _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da)
 
 
 @inlined
-def _forward_step(row, before, after, top, bottom, gates, h, c, tanh_c):
-    H = c.shape[1]
+def _forward_step(table, t, top, bottom, gates, h, c, tanh_c):
+    H, row, before, after = c.shape[1], table[t, 0], table[t, 1], table[t, 2]
     for i in range(top, bottom):
         sigmoid_row(gates[row + i, : 3 * H])
         tanh_row(gates[row + i, 3 * H :])
@@ -205,27 +322,9 @@ def _forward_step(row, before, after, top, bottom, gates, h, c, tanh_c):
 
 @inlined
 def _backward_step(table, t, top, bottom, dh, dstate, dcell, gates, c, tanh_c, da):
-    """Return the first row of the step in dh and da."""
     row, before, here = table[t, 0], table[t, 1], table[t, 0] - table[0, 0]
     for i in range(top, bottom):
         dh_, dstate_ = dh[here + i], dstate[i]
         for j in range(dstate_.size):
             dstate_[j] += dh_[j]
         lstm_backward_row(dstate_, dcell[i], gates[row + i], c[before + i], tanh_c[row + i], da[here + i])
-    return here
-
-
-@inlined
-def _add_product(x, panels, first_rows, edge, out):
-    """out = x w, or out += x w if ``first_rows`` is the number of rows."""
-    for panel in range(panels.shape[0]):
-        for k in range(0, x.shape[1], DEPTH):
-            rows_by_piece(x, k, panels[panel, k : k + DEPTH], panel, 0, 1, out, first_rows, edge, out)
-
-
-@inlined
-def _add_rounded(x, panels, rows, first_rows, edge, out):
-    """The same with factors in bfloat16."""
-    round_rows(x, 0, panels.shape[1], 0, 1, rows)
-    for panel in range(panels.shape[0]):
-        rows_by_pairs(rows, False, panels[panel], panel, 0, 1, out, first_rows, edge, out)

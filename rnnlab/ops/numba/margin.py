@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from rnnlab.ops.numba.embedding import as_indices
 from rnnlab.ops.numba.kernel import kernel, primitive, reduction
 from rnnlab.ops.numba.memory import empty, zeros
+from rnnlab.ops.numba.parallel import share
 from rnnlab.types import Array
 
 
@@ -38,8 +38,8 @@ def multilabel_margin(scores: Array, words: Array, scale: float, dscores: Array)
     arguments="x (n, L, V); values! (n, V); slots! (n, V) 0..L",
     parallel_from=1 << 17,
 )
-def _max_pool(x, values, slots):
-    for row in prange(x.shape[0]):
+def _max_pool(part, parts, x, values, slots):
+    for row in share(x.shape[0], part, parts):
         most, place = values[row], slots[row]
         for j in range(most.size):
             most[j], place[j] = x[row, 0, j], 0
@@ -57,8 +57,8 @@ def _max_pool(x, values, slots):
     arguments="dvalues (n, V); slots (n, V) 0..L; dx! (n, L, V)",
     parallel_from=1 << 14,
 )
-def _max_pool_gradient(dvalues, slots, dx):
-    for row in prange(dx.shape[0]):
+def _max_pool_gradient(part, parts, dvalues, slots, dx):
+    for row in share(dx.shape[0], part, parts):
         d, place = dvalues[row], slots[row]
         for slot in range(dx.shape[1]):
             out = dx[row, slot]
@@ -71,12 +71,12 @@ def _max_pool_gradient(dvalues, slots, dx):
     arguments="scores (M, V); words (M, K) -1..V; dscores! (M, V); losses! (M,)",
     parallel_from=1 << 14,
 )
-def _multilabel_margin(scores, words, scale, dscores, losses):
+def _multilabel_margin(part, parts, scores, words, scale, dscores, losses):
     """Until the end d[word] is -1, then -2 minus the number of the word's terms above zero.
 
     For any other column j, d[j] is the number of its terms above zero.
     """
-    for row in prange(scores.shape[0]):
+    for row in share(scores.shape[0], part, parts):
         s, d, present, loss = scores[row], dscores[row], words[row], scores.dtype.type(0)
         for j in range(d.size):
             d[j] = 0

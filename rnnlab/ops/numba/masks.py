@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive
+from rnnlab.ops.numba.parallel import share
 from rnnlab.ops.numpy.masks import FIRST, GAMMA, MIX_1, MIX_2, SECOND, STRIDE, THIRD
 from rnnlab.types import Array
 
@@ -39,9 +39,9 @@ def _contiguous(out: Array) -> Array:
     arguments="x (P,); out! (P,) = x",
     parallel_from=1 << 17,
 )
-def _dropout(x, p, scale, seed, out):
+def _dropout(part, parts, x, p, scale, seed, out):
     zero, below = x.dtype.type(0), _threshold(p)
-    for block in prange((x.size + _BLOCK - 1) // _BLOCK):
+    for block in share((x.size + _BLOCK - 1) // _BLOCK, part, parts):
         start, stop = block * _BLOCK, min(x.size, (block + 1) * _BLOCK)
         x_, out_, state = x[start:stop], out[start:stop], _state(seed, start)
         for j in range(x_.size):
@@ -53,9 +53,9 @@ def _dropout(x, p, scale, seed, out):
     arguments="out! (P,)",
     parallel_from=1 << 17,
 )
-def _dropout_mask(out, p, scale, seed, first):
+def _dropout_mask(part, parts, out, p, scale, seed, first):
     zero, below, high = out.dtype.type(0), _least(p), np.uint32(seed >> 32)
-    for block in prange((out.size + _BLOCK - 1) // _BLOCK):
+    for block in share((out.size + _BLOCK - 1) // _BLOCK, part, parts):
         start, stop = block * _BLOCK, min(out.size, (block + 1) * _BLOCK)
         out_, low = out[start:stop], _low(seed, first + start)
         for j in range(out_.size):
@@ -64,10 +64,10 @@ def _dropout_mask(out, p, scale, seed, first):
 
 @primitive
 @kernel("T[:,::1], float64, int64, int64, T[:,::1]", parallel_from=_STATES)
-def zoneout_forward(prev, p, seed, start, h):
+def zoneout_forward(part, parts, prev, p, seed, start, h):
     """h = prev where drawn."""
     below, high = _least(p), np.uint32(seed >> 32)
-    for row in prange(h.shape[0]):
+    for row in share(h.shape[0], part, parts):
         prev_, h_, low = prev[row], h[row], _low(seed, start + row * h.shape[1])
         for j in range(h_.size):
             old, new = prev_[j], h_[j]  # both are read, or the loop would have branches and not vectorise
@@ -76,10 +76,10 @@ def zoneout_forward(prev, p, seed, start, h):
 
 @primitive
 @kernel("T[:,::1], float64, int64, int64, T[:,::1]", parallel_from=_STATES)
-def zoneout_backward(dh, p, seed, start, dprev):
+def zoneout_backward(part, parts, dh, p, seed, start, dprev):
     """dprev = dh and dh = 0 where drawn, dprev = 0 elsewhere."""
     zero, below, high = dh.dtype.type(0), _least(p), np.uint32(seed >> 32)
-    for row in prange(dh.shape[0]):
+    for row in share(dh.shape[0], part, parts):
         dh_, dprev_, low = dh[row], dprev[row], _low(seed, start + row * dh.shape[1])
         for j in range(dh_.size):
             d, drawn = dh_[j], _mixed(low, high, j) < below

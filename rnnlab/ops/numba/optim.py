@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from rnnlab.ops.numba.kernel import kernel, primitive, reduction
+from rnnlab.ops.numba.parallel import share, slice_of
 from rnnlab.types import Array
 
 _PARALLEL_FROM = 1 << 18
@@ -140,9 +140,10 @@ def sum_of_squares(x: Array) -> Any:
 
 @primitive
 @kernel("T[::1], T", parallel_from=_PARALLEL_FROM)
-def clip_values(x, bound):
+def clip_values(part, parts, x, bound):
     """Bring every element into [-bound, bound]; NaN stays."""
-    for j in prange(x.size):
+    x = slice_of(x, part, parts)
+    for j in range(x.size):
         not_below = -bound if x[j] < -bound else x[j]
         x[j] = bound if not_below > bound else not_below
 
@@ -161,8 +162,9 @@ def flush_subnormals(x: Array) -> None:
     arguments="w! (P,); dw (P,)",
     parallel_from=_PARALLEL_FROM,
 )
-def _sgd(w, dw, rate):
-    for j in prange(w.size):
+def _sgd(part, parts, w, dw, rate):
+    w, dw = slice_of(w, part, parts), slice_of(dw, part, parts)
+    for j in range(w.size):
         w[j] -= rate * dw[j]
 
 
@@ -171,8 +173,9 @@ def _sgd(w, dw, rate):
     arguments="w! (P,); dw (P,); velocity! (P,)",
     parallel_from=_PARALLEL_FROM,
 )
-def _momentum(w, dw, velocity, rate, decay):
-    for j in prange(w.size):
+def _momentum(part, parts, w, dw, velocity, rate, decay):
+    w, dw, velocity = slice_of(w, part, parts), slice_of(dw, part, parts), slice_of(velocity, part, parts)
+    for j in range(w.size):
         velocity[j] = decay * velocity[j] - rate * dw[j]
         w[j] += velocity[j]
 
@@ -182,8 +185,9 @@ def _momentum(w, dw, velocity, rate, decay):
     arguments="w! (P,); dw (P,); cache! (P,)",
     parallel_from=_PARALLEL_FROM,
 )
-def _divide_by_root(w, dw, cache, decay, gain, rate, epsilon):
-    for j in prange(w.size):
+def _divide_by_root(part, parts, w, dw, cache, decay, gain, rate, epsilon):
+    w, dw, cache = slice_of(w, part, parts), slice_of(dw, part, parts), slice_of(cache, part, parts)
+    for j in range(w.size):
         cache[j] = decay * cache[j] + gain * dw[j] * dw[j]
         w[j] -= rate * dw[j] / (math.sqrt(cache[j]) + epsilon)
 
@@ -193,8 +197,10 @@ def _divide_by_root(w, dw, cache, decay, gain, rate, epsilon):
     arguments="w! (P,); dw (P,); cache! (P,); delta_cache! (P,)",
     parallel_from=_PARALLEL_FROM,
 )
-def _adadelta(w, dw, cache, delta_cache, decay, gain, rate, epsilon, scale):
-    for j in prange(w.size):
+def _adadelta(part, parts, w, dw, cache, delta_cache, decay, gain, rate, epsilon, scale):
+    w, dw = slice_of(w, part, parts), slice_of(dw, part, parts)
+    cache, delta_cache = slice_of(cache, part, parts), slice_of(delta_cache, part, parts)
+    for j in range(w.size):
         g = scale * dw[j]
         cache[j] = decay * cache[j] + gain * g * g
         delta = math.sqrt((delta_cache[j] + epsilon) / (cache[j] + epsilon)) * g
@@ -207,8 +213,10 @@ def _adadelta(w, dw, cache, delta_cache, decay, gain, rate, epsilon, scale):
     arguments="w! (P,); dw (P,); m! (P,); v! (P,)",
     parallel_from=_PARALLEL_FROM,
 )
-def _adamw(w, dw, m, v, beta1, beta2, gain1, gain2, rate, epsilon, keep):
-    for j in prange(w.size):
+def _adamw(part, parts, w, dw, m, v, beta1, beta2, gain1, gain2, rate, epsilon, keep):
+    w, dw = slice_of(w, part, parts), slice_of(dw, part, parts)
+    m, v = slice_of(m, part, parts), slice_of(v, part, parts)
+    for j in range(w.size):
         m[j] = beta1 * m[j] + gain1 * dw[j]
         v[j] = beta2 * v[j] + gain2 * dw[j] * dw[j]
         w[j] = keep * w[j] - rate * m[j] / (math.sqrt(v[j]) + epsilon)
@@ -219,8 +227,8 @@ def _adamw(w, dw, m, v, beta1, beta2, gain1, gain2, rate, epsilon, keep):
     arguments="x (P,); sums! (B,) float64",
     parallel_from=_PARALLEL_FROM,
 )
-def _sums_of_squares(x, sums):
-    for block in prange(sums.size):
+def _sums_of_squares(part, parts, x, sums):
+    for block in share(sums.size, part, parts):
         sums[block] = _sum_of_block(x[block * _BLOCK : (block + 1) * _BLOCK])
 
 
@@ -237,7 +245,8 @@ def _sum_of_block(x):
     arguments="x! (P,)",
     parallel_from=_PARALLEL_FROM,
 )
-def _flush(x, threshold):
+def _flush(part, parts, x, threshold):
     zero = x.dtype.type(0)
-    for j in prange(x.size):
+    x = slice_of(x, part, parts)
+    for j in range(x.size):
         x[j] = zero if abs(x[j]) < threshold else x[j]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import binding
-from numba import prange
 
 from rnnlab.errors import InputError
 from rnnlab.ops.numba import bfloat16, gemm
@@ -100,8 +99,7 @@ def matmul_add(x: Array, w: Array, out: Array) -> None:
 
 @primitive
 def add_column_sums(x: Array, out: Array) -> None:
-    threads = shared_by(x.size, _PARALLEL_FROM)
-    _add_column_sums.run(threads > 1, x, threads, out)
+    _add_column_sums.run(shared_by(x.size, _PARALLEL_FROM), x, out)
 
 
 def verify() -> None:
@@ -109,17 +107,16 @@ def verify() -> None:
     gemm.verify(Panels, gemm.multiply)
 
 
-@kernel("T[:,:], int64, T[::1]", arguments="x (M, N); out! (N,)", parallel_from=0)
-def _add_column_sums(x, threads, out):
-    for part in prange(threads):
-        left, right = part * out.size // threads, (part + 1) * out.size // threads
-        sums = np.zeros(right - left, out.dtype)
-        for i in range(x.shape[0]):
-            row = x[i, left:right]
-            for j in range(sums.size):
-                sums[j] += row[j]
+@kernel("T[:,:], T[::1]", arguments="x (M, N); out! (N,)")
+def _add_column_sums(part, parts, x, out):
+    left, right = part * out.size // parts, (part + 1) * out.size // parts
+    sums = np.zeros(right - left, out.dtype)
+    for i in range(x.shape[0]):
+        row = x[i, left:right]
         for j in range(sums.size):
-            out[left + j] += sums[j]
+            sums[j] += row[j]
+    for j in range(sums.size):
+        out[left + j] += sums[j]
 
 
 def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:

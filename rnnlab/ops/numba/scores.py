@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import prange
 
 from rnnlab.ops.numba.embedding import as_indices
 from rnnlab.ops.numba.kernel import inlined, kernel, primitive, reduction
 from rnnlab.ops.numba.math import exp, maximum
 from rnnlab.ops.numba.memory import empty, empty_like
+from rnnlab.ops.numba.parallel import share
 from rnnlab.types import Array
 
 _BLOCK = 64  # scores that are passed over at once if none is among the largest
@@ -51,10 +51,10 @@ def top(scores: Array, count: int) -> tuple[Array, Array]:
     arguments="scores (M, V); targets (M,) 0..V; dscores! (M, V) = scores; losses! (M,)",
     parallel_from=1 << 16,
 )
-def _softmax_cross_entropy(scores, targets, scale, smoothing, dscores, losses):
+def _softmax_cross_entropy(part, parts, scores, targets, scale, smoothing, dscores, losses):
     certain, shared = scores.dtype.type(1) - smoothing, smoothing / scores.dtype.type(scores.shape[1])
     in_place = scores.ctypes.data == dscores.ctypes.data  # a loop over both would not vectorise
-    for row in prange(scores.shape[0]):
+    for row in share(scores.shape[0], part, parts):
         x, d, target = scores[row], dscores[row], targets[row]
         most = _largest(x)
         expected = certain * (x[target] - most)
@@ -78,8 +78,8 @@ def _softmax_cross_entropy(scores, targets, scale, smoothing, dscores, losses):
     arguments="scores (M, V); out! (M, V)",
     parallel_from=1 << 16,
 )
-def _log_softmax(scores, out):
-    for row in prange(scores.shape[0]):
+def _log_softmax(part, parts, scores, out):
+    for row in share(scores.shape[0], part, parts):
         x, y = scores[row], out[row]
         most = _largest(x)
         for j in range(x.size):
@@ -94,9 +94,9 @@ def _log_softmax(scores, out):
     arguments="scores (n, V); columns! (n, K) 0..V; values! (n, K)",
     parallel_from=1 << 16,
 )
-def _top(scores, columns, values):
+def _top(part, parts, scores, columns, values):
     V, K = scores.shape[1], values.shape[1]
-    for row in prange(scores.shape[0] if K else 0):
+    for row in share(scores.shape[0] if K else 0, part, parts):
         x, best, where = scores[row], values[row], columns[row]
         best[:] = -np.inf
         for start in range(0, V, _BLOCK):

@@ -55,6 +55,6 @@ def read_only(a):
 def assert_same_arguments(name):
     """The compiled primitive and the reference have the same arguments."""
     fused = named(numba_ops, name).fused
-    function = fused.function if isinstance(fused, kernel.Kernel) else fused
     expected = inspect.signature(named(numpy_ops, name)).parameters
-    assert list(inspect.signature(function).parameters) == list(expected)
+    found = fused.parameters if isinstance(fused, kernel.Kernel) else inspect.signature(fused).parameters
+    assert list(found) == list(expected)

@@ -1,6 +1,6 @@
-"""All kernels together: numeric gradients, and parallel versions.
+"""All kernels together: numeric gradients, and any number of threads.
 
-The processes of the parallel versions differ in their numbers of threads and share one cache.
+The processes that differ in their numbers of threads share one cache.
 """
 
 import os
@@ -37,9 +37,11 @@ def run(*arguments, **environment):
     return done.stdout
 
 
-@pytest.mark.parametrize("threads", ["8", "4", "1", "3", "2"])
-def test_every_kernel_on_several_threads(threads):
-    run(*SCRIPT, RNNLAB_NUM_THREADS=threads)
+def test_every_kernel_gives_the_same_bits_on_any_number_of_threads():
+    one, *others = (run(*SCRIPT, RNNLAB_NUM_THREADS=threads) for threads in ("1", "8", "4", "3", "2"))
+    assert len(one.splitlines()) > 400
+    for other in others:
+        assert other == one
 
 
 @pytest.mark.slow

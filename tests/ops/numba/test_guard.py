@@ -1,5 +1,7 @@
 """The compiled checks of a kernel's arguments: shapes, indices and overlaps."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from rnnlab.ops.numba.guard import FITS, MISFIT, OVERLAP, guarded
 def guard(function, arguments, strided=()):
     """The kernel with its checks, compiled for the arguments of its first call."""
     body = numba.njit(inline="always")(function)
-    return numba.njit(guarded(body, function, Declaration(arguments), strided, numba.njit))
+    return partial(numba.njit(guarded(body, function, (), Declaration(arguments), strided, numba.njit)), 1)
 
 
 def double(x, out):

@@ -14,10 +14,11 @@ import numba
 from rnnlab.ops.numba import kernel as kernels
 from rnnlab.ops.numba.guard import FITS
 from rnnlab.ops.numba.kernel import RefusedError, kernel, primitive
+from rnnlab.ops.numba.parallel import in_parts, share
 
 
-def double(x, out):
-    for j in numba.prange(x.size):
+def double(part, parts, x, out):
+    for j in share(x.size, part, parts):
         out[j] = x[j] + x[j]
 
 
@@ -108,7 +109,7 @@ def test_the_first_use_says_once_what_takes_so_long(capsys, cache, monkeypatch):
     doubled(np.float64, first)
     message = capsys.readouterr().err
     assert re.fullmatch(
-        r"rnnlab: compiling kernels as they are needed, 1 to 3 seconds each, and saving them: a first "
+        r"rnnlab: compiling kernels as they are needed, about a second each, and saving them: a first "
         r"training waits for 10 to 20\. rnnlab kernels --warm-up compiles all 2 that are missing now, in "
         r"about 1 min\n",
         message,
@@ -119,7 +120,7 @@ def test_the_first_use_says_once_what_takes_so_long(capsys, cache, monkeypatch):
     again = make()
     np.testing.assert_array_equal(doubled(np.float32, again), [0, 2, 4])
     assert capsys.readouterr().err == ""
-    (hits,) = again.version("f", False).stats.cache_hits.values()
+    (hits,) = again.version("f").stats.cache_hits.values()
     assert hits == 1
 
 
@@ -128,7 +129,7 @@ def test_a_change_in_another_kernel_file_makes_the_cache_stale(monkeypatch, caps
     monkeypatch.setattr(kernels, "_digest", lambda: "other")
     changed = make()
     doubled(np.float32, changed)
-    assert not changed.version("f", False).stats.cache_hits
+    assert not changed.version("f").stats.cache_hits
 
 
 @pytest.mark.parametrize("ending", [".nbi", ".nbc"])
@@ -140,10 +141,10 @@ def test_a_damaged_cache_is_compiled_again(cache, ending, kept):
     damaged.write_bytes(damaged.read_bytes()[:kept])
     again = make()
     np.testing.assert_array_equal(doubled(np.float32, again), [0, 2, 4])
-    assert not again.version("f", False).stats.cache_hits
+    assert not again.version("f").stats.cache_hits
     whole = make()
     np.testing.assert_array_equal(doubled(np.float32, whole), [0, 2, 4])
-    assert whole.version("f", False).stats.cache_hits
+    assert whole.version("f").stats.cache_hits
 
 
 def test_without_a_folder_to_write(monkeypatch, capsys):
@@ -157,29 +158,51 @@ def test_without_a_folder_to_write(monkeypatch, capsys):
     assert "saving them" not in notice
 
 
-def test_warm_up_compiles_every_version(monkeypatch):
-    monkeypatch.setattr(kernels, "_threads", 2)
-    serial = make()
-    shared = make(10)
+def test_warm_up_compiles_every_version():
+    each = make(10)
     assert kernels.warm_up() > 0
-    assert list(serial._versions) == [("f", False), ("d", False)]
-    assert list(shared._versions) == [("f", False), ("f", True), ("d", False), ("d", True)]
+    assert list(each._versions) == ["f", "d"]
 
 
-def test_many_elements_go_to_the_parallel_version(monkeypatch):
-    asked = []
-
-    def version(dtype, parallel):
-        asked.append((dtype, parallel))
-        return lambda *arguments: FITS
-
-    for threads in (1, 2):
+def test_many_elements_are_shared_by_the_threads(monkeypatch):
+    parts = []
+    for threads in (1, 2, 3):
         monkeypatch.setattr(kernels, "_threads", threads)
-        each = make(10)
-        monkeypatch.setattr(each, "version", version)
-        for size in (9, 10):
-            each(np.zeros(size), np.zeros(size))
-    assert asked == [("d", False), ("d", False), ("d", False), ("d", True)]
+        for each in (make(10), make()):
+            monkeypatch.setattr(
+                each, "version", lambda dtype: lambda *given: (parts.append(given[0]), FITS)[1]
+            )
+            for size in (9, 10):
+                each(np.zeros(size), np.zeros(size))
+    assert parts == [1, 1, 1, 1, 1, 2, 1, 1, 1, 3, 1, 1]
+
+
+def test_a_kernel_without_parts():
+    def halve(x, out):
+        for j in range(x.size):
+            out[j] = x[j] / 2
+
+    each, out = kernel("T[::1], T[::1]", arguments="x (n,); out! (n,)")(halve), np.zeros(2)
+    each.run(3, np.array([2.0, 4.0]), out)
+    np.testing.assert_array_equal(out, [1, 2])
+
+
+@kernels.phase
+def add_number(part, parts, x, out):
+    for j in share(x.size, part, parts):
+        out[j] += x[j]
+
+
+def test_a_kernel_of_several_phases():
+    def add_up(parts, x, out):
+        for _ in range(4):
+            in_parts(parts, add_number, (x, out))
+
+    each = kernel("T[::1], T[::1]", arguments="x (n,); out! (n,)")(add_up)
+    for parts in (1, 2, 5):
+        out = np.zeros(3)
+        each.run(parts, np.arange(3.0), out)
+        np.testing.assert_array_equal(out, [0, 4, 8])
 
 
 def clip_values(x, bound):

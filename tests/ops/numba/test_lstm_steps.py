@@ -1,5 +1,7 @@
 """The steps of a chunk by compiled kernels against the reference."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ pytest.importorskip("threadpoolctl")
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.lstm_steps import lstm_step_by_step
-from rnnlab.ops.numba import bfloat16, cells, lstm_steps, products
+from rnnlab.ops.numba import bfloat16, cells, kernel, lstm_steps, products
 from rnnlab.ops.numba.kernel import always_parallel
 from rnnlab.ops.precision import products_in
 
@@ -69,6 +71,19 @@ def test_steps_of_a_chunk(prepack, dtype, normal):
         np.testing.assert_allclose(array, results[1][name], **TOLERANCE[dtype], err_msg=name)
 
 
+PARTS = ["one thread", "sequences", "weight"]
+
+
+@pytest.fixture
+def shared(request, monkeypatch):
+    """A context in which three threads share the sequences or the weight, or one does all."""
+    if request.param == "one thread":
+        return nullcontext()
+    monkeypatch.setattr(kernel, "_threads", 3)
+    monkeypatch.setattr(lstm_steps, "_SMALL", 0 if request.param == "weight" else 1 << 30)
+    return always_parallel()
+
+
 @pytest.fixture
 def only_at_once(monkeypatch):
     """Steps one by one are an error."""
@@ -79,12 +94,12 @@ def only_at_once(monkeypatch):
 @pytest.mark.usefixtures("only_at_once")
 @every_dtype
 @pytest.mark.parametrize("units", [32, 40, 130])
-@pytest.mark.parametrize("parallel", [False, True], ids=["serial", "parallel"])
+@pytest.mark.parametrize("shared", PARTS, indirect=True)
 @pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
-def test_all_steps_at_once_are_those_one_by_one(alive, parallel, units, dtype, rng):
+def test_all_steps_at_once_are_those_one_by_one(alive, shared, units, dtype, rng):
     chunk = Chunk(alive, units, dtype, rng, earlier=len(alive) // 3)
     expected = chunk.run(*ONE_BY_ONE)
-    with always_parallel() if parallel else products_in("float32"):
+    with shared:
         found = chunk.run(*AT_ONCE)
     for name, array in found.items():
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=10 * np.finfo(dtype).eps, err_msg=name)
@@ -93,15 +108,15 @@ def test_all_steps_at_once_are_those_one_by_one(alive, parallel, units, dtype, r
 @pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())
 @pytest.mark.usefixtures("only_at_once")
 @pytest.mark.parametrize("units", [32, 40, 130])
-@pytest.mark.parametrize("parallel", [False, True], ids=["serial", "parallel"])
+@pytest.mark.parametrize("shared", PARTS, indirect=True)
 @pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
-def test_all_steps_at_once_in_bfloat16(alive, parallel, units, rng):
+def test_all_steps_at_once_in_bfloat16(alive, shared, units, rng):
     chunk = Chunk(alive, units, np.float32, rng, earlier=len(alive) // 3)
     with products_in("float32"):
         exact = chunk.run(*ONE_BY_ONE)
     with products_in("bfloat16"):
         expected = chunk.run(*ONE_BY_ONE)
-        with always_parallel() if parallel else products_in("bfloat16"):
+        with shared:
             found = chunk.run(*AT_ONCE)
     for name, array in found.items():
         # a sum in another order may be rounded to the other neighbour in bfloat16 at the next step
@@ -112,7 +127,7 @@ def test_all_steps_at_once_in_bfloat16(alive, parallel, units, rng):
 
 
 @pytest.mark.usefixtures("lenient")
-@pytest.mark.parametrize("change", ["layout", "large weight", "weight", "order", "no steps"])
+@pytest.mark.parametrize("change", ["layout", "weight", "order", "no steps"])
 def test_steps_that_one_kernel_cannot_run(change, rng, monkeypatch):
     chunk, view = Chunk((5, 4, 4), 40, np.float64, rng), np.copy
     calls = []
@@ -121,9 +136,6 @@ def test_steps_that_one_kernel_cannot_run(change, rng, monkeypatch):
         monkeypatch.setattr(lstm_steps, name, lambda *given, by=by_steps: (calls.append(1), by(*given)))
     if change == "layout":
         view = strided
-    elif change == "large weight":
-        monkeypatch.setattr(lstm_steps, "threads", lambda: 2)
-        monkeypatch.setattr(lstm_steps, "_SMALL", 1000)
     elif change == "weight":
         monkeypatch.setattr(products, "prepacked", lambda w: w)
     elif change == "order":  # the second step reads other states than those that the first one wrote
@@ -202,7 +214,8 @@ def test_steps_in_bfloat16_without_amx():
         "from tests.ops.numba import test_lstm_steps as tests\n"
         "assert not tests.bfloat16.AMX\n"
         "rng = np.random.default_rng(0)\n"
-        "for parallel in (False, True):\n"
-        "    tests.test_all_steps_at_once_in_bfloat16((45, 45, 33, 7, 1), parallel, 40, rng)",
+        "for context in (tests.nullcontext, tests.always_parallel):\n"
+        "    for tests.lstm_steps._SMALL in (0, 1 << 30):\n"
+        "        tests.test_all_steps_at_once_in_bfloat16((45, 45, 33, 7, 1), context(), 40, rng)",
         "amx",
     )

@@ -10,7 +10,7 @@ pytest.importorskip("threadpoolctl")
 
 import numba
 
-from rnnlab.ops.numba import cells, masks, math, scores
+from rnnlab.ops.numba import cells, masks, math, optim, scores
 
 OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
@@ -108,8 +108,9 @@ def test_exp(dtype, error, rng):
         (cells.lstm_backward.fused, ("vmulp", "vsubp")),
         (scores._softmax_cross_entropy, ("vmaxp", "vfmadd", "vaddp")),
         (masks.zoneout_forward.fused, ("vpsrld", "vpmulld")),
+        (optim._adamw, ("vsqrtp", "vdivp", "vfmadd")),
     ],
-    ids=["lstm_forward", "lstm_backward", "softmax_cross_entropy", "zoneout_forward"],
+    ids=["lstm_forward", "lstm_backward", "softmax_cross_entropy", "zoneout_forward", "adamw"],
 )
 def test_kernels_are_made_of_vector_instructions(kernel, instructions, dtype):
     from llvmlite import binding
@@ -119,7 +120,8 @@ def test_kernels_are_made_of_vector_instructions(kernel, instructions, dtype):
     if "vpmulld" in instructions and dtype == "float64":
         pytest.skip("whether 32-bit masks of float64 are vectorised depends on LLVM's costs of a processor")
     # Not kernel.version: machine code that comes from the cache on disk has no assembly to look at.
-    compiled = numba.njit(f"({kernel.signature.replace('T', dtype)})", **OPTIONS)(kernel.function)
+    signature = f"(int64, int64, {kernel.signature.replace('T', dtype)})"
+    compiled = numba.njit(signature, **OPTIONS)(kernel.function)
     assembly = compiled.inspect_asm(compiled.signatures[0])
     wide = [line for line in assembly.splitlines() if "%ymm" in line or "%zmm" in line]
     for instruction in instructions:

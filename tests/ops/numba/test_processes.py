@@ -53,7 +53,7 @@ def in_a_fork(seed):
 rnnlab.ops.ops_for(np.zeros(1))
 check(0)
 assert kernel.threads() == 2
-assert any(parallel for each in kernel._KERNELS for _, parallel in each._versions)
+assert kernel.shared_by(1 << 20, 1 << 18) == 2
 {rest}
 """
 FORK = """

@@ -1,0 +1,87 @@
+"""Parallel calls of compiled functions: every part once, on any number of threads, from any thread."""
+
+import itertools
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("threadpoolctl")
+
+import numba
+
+from rnnlab.ops.numba.parallel import in_parts, share, slice_of, start_threads
+
+start_threads()
+
+
+@numba.njit
+def note(part, parts, factor, numbers, calls):
+    numbers[part] = factor * (100 * part + parts)
+    calls[part] += 1
+
+
+@numba.njit(nogil=True)
+def note_all(parts, factor, numbers, calls):
+    in_parts(parts, note, (factor, numbers, calls))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 64])
+def test_each_part_is_called_once_with_all_arguments(parts):
+    numbers, calls = np.zeros(64), np.zeros(64, np.int64)
+    note_all(parts, 0.5, numbers, calls)
+    expected = 0.5 * (100 * np.arange(64.0) + parts)
+    np.testing.assert_array_equal(numbers[:parts], expected[:parts])
+    assert not numbers[parts:].any()
+    assert calls.tolist() == [1] * parts + [0] * (64 - parts)
+
+
+@numba.njit
+def add_to_each(part, parts, numbers):
+    for j in share(numbers.size, part, parts):
+        numbers[j] += 1
+
+
+@numba.njit(nogil=True)
+def repeat(times, parts, numbers):
+    for _ in range(times):
+        in_parts(parts, add_to_each, (numbers,))
+
+
+def test_phases_wait_for_each_other_and_for_no_other_caller():
+    many = [np.zeros(1001) for _ in range(4)]
+    threads = [threading.Thread(target=repeat, args=(500, 3, numbers)) for numbers in many]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for numbers in many:
+        np.testing.assert_array_equal(numbers, 500)
+
+
+def test_the_number_of_threads_of_numba_stays():
+    before = numba.get_num_threads()
+    note_all(64, 1.0, np.zeros(64), np.zeros(64, np.int64))
+    assert numba.get_num_threads() == before
+
+
+@numba.njit
+def parts_of(number, parts):
+    return [list(share(number, part, parts)) for part in range(parts)]
+
+
+@numba.njit
+def slices_of(x, parts):
+    return [slice_of(x, part, parts) for part in range(parts)]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 8])
+@pytest.mark.parametrize("number", [0, 1, 7, 3000])
+def test_the_parts_together_are_all(number, parts):
+    assert list(itertools.chain.from_iterable(parts_of(number, parts))) == list(range(number))
+    x = np.arange(float(number))
+    slices = slices_of(x, parts)
+    np.testing.assert_array_equal(np.concatenate(slices), x)
+    ends = np.cumsum([each.size for each in slices])
+    assert all(end % 1024 == 0 or end == number for end in ends)
