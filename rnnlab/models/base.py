@@ -252,7 +252,7 @@ class Model:
         if grads is None:
             return self.params.zeros_like()
         if part_of is None:
-            grads.flat[...] = 0
+            self._ops.clear(grads.flat)
         return grads
 
 

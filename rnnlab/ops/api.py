@@ -73,6 +73,9 @@ class Primitives(Protocol):
     def put(self, x: Array, rows: Array, out: Array) -> None:
         """Write x (n, D) to out[rows], (M, D); no row occurs twice. Layout as in :meth:`take`."""
 
+    def clear(self, x: Array) -> None:
+        """x (P,) = 0."""
+
     # ------------------------------------------------------------ matrix products
 
     def matmul(self, x: Array, w: Array) -> Array:

@@ -310,6 +310,7 @@ PRIMITIVES: dict[str, Declaration] = {
         # arrays and products
         "take": "x (M, D); rows (n,) 0..M; out! (n, D)",
         "put": "x (n, D); rows (n,) 0..M; out! (M, D)",
+        "clear": "x! (P,)",
         "affine": "x (M, D); w (D, H); b (H,)",
         "affine_into": "x (n, K); w (K, G); b (G,); out! (n, G)",
         "matmul_into": "x (n, K); w (K, G); out! (n, G)",

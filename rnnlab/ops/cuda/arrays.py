@@ -56,6 +56,11 @@ def take(x: Array, rows: Array, out: Array) -> None:
 
 
 @checked
+def clear(x: Array) -> None:
+    x[...] = 0
+
+
+@checked
 def put(x: Array, rows: Array, out: Array) -> None:
     _move("put", x, rows, out)
 

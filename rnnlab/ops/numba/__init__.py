@@ -8,6 +8,12 @@ from __future__ import annotations
 import numba
 
 from rnnlab.ops.numba import products
+from rnnlab.ops.numba.arrays import (
+    clear,
+    put,
+    take,
+    zeros,
+)
 from rnnlab.ops.numba.attention import (
     additive_attention_backward,
     additive_attention_forward,
@@ -46,7 +52,6 @@ from rnnlab.ops.numba.masks import (
 )
 from rnnlab.ops.numba.memory import (
     empty,
-    zeros,
 )
 from rnnlab.ops.numba.optim import (
     adadelta,
@@ -95,9 +100,7 @@ from rnnlab.ops.numpy.arrays import (
     concatenate,
     indices,
     prefetch,
-    put,
     scalar,
-    take,
 )
 from rnnlab.ops.numpy.masks import (
     mask_seeds,
@@ -121,6 +124,7 @@ __all__ = [
     "asarray",
     "asnumpy",
     "attention_memory_gradient",
+    "clear",
     "clip_values",
     "concatenate",
     "decay_weights",

@@ -49,6 +49,7 @@ __all__ = [
     "Kernel",
     "RefusedError",
     "always_parallel",
+    "cache_folder",
     "inlined",
     "kernel",
     "named_errors",
@@ -257,6 +258,16 @@ class Kernel:
             return self._compile(dtype)
         dispatcher.disable_compile()
         return dispatcher
+
+
+def cache_folder() -> str | None:
+    """The folder of the compiled kernels; None if they cannot be cached."""
+    dispatcher = numba.njit(strict)
+    try:
+        dispatcher.enable_caching()
+    except RuntimeError:  # numba finds no folder that it may write
+        return None
+    return dispatcher.stats.cache_path
 
 
 def strict() -> bool:

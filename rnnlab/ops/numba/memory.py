@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike
 
 from rnnlab.types import Array, Shape
 
-__all__ = ["Pool", "empty", "empty_like", "release", "zeros"]
+__all__ = ["Pool", "empty", "empty_like", "release"]
 _SMALLEST = 1 << 14  # bytes; smaller arrays the C library serves as well
 _LINE = 64  # bytes of a cache line, where arrays start
 _PATIENCE = 4  # how many times all blocks are handed out before one that nobody needed is freed
@@ -145,12 +145,6 @@ def empty(shape: int | Shape, dtype: DTypeLike = float) -> Array:
 def empty_like(x: Array) -> Array:
     """A C-contiguous array of the shape and dtype of x, of undefined content."""
     return empty(x.shape, x.dtype)
-
-
-def zeros(shape: int | Shape, dtype: DTypeLike = float) -> Array:
-    out = empty(shape, dtype)
-    out.fill(0)
-    return out
 
 
 def release() -> int:

@@ -1,21 +1,25 @@
 """Matrix products: the choice between the kernels, MKL and NumPy.
 
-The kernels of :mod:`~rnnlab.ops.numba.gemm` compute products with prepacked weights and single products. MKL,
-where it is installed and works, computes large single products on processors other than AMD's Zen. Those of
-:mod:`~rnnlab.ops.numba.bfloat16` compute all products of rounded factors. NumPy computes ``matmul`` of other
-dtypes and of arrays with more than two axes.
+The kernels of :mod:`~rnnlab.ops.numba.gemm` compute products with prepacked weights and single products. On
+processors other than AMD's Zen a library may compute large single products: MKL, where it is installed and
+works, else NumPy's BLAS, where it is faster. The kernels of :mod:`~rnnlab.ops.numba.bfloat16` compute all
+products of rounded factors. NumPy computes ``matmul`` of other dtypes and of arrays with more than two axes.
 """
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 from llvmlite import binding
 
 from rnnlab.errors import InputError
 from rnnlab.ops.numba import bfloat16, gemm
+from rnnlab.ops.numba.blas import NumpyBlas, is_faster
 from rnnlab.ops.numba.gemm import Panels
 from rnnlab.ops.numba.kernel import (
     DTYPES,
+    cache_folder,
     kernel,
     named_errors,
     primitive,
@@ -38,22 +42,35 @@ __all__ = [
     "prepacked",
     "verify",
 ]
-_LARGE = 1 << 26  # multiplications, from which on MKL is faster than the kernels
+_LARGE = 1 << 26  # multiplications, from which on a library may be faster than the kernels
 _PARALLEL_FROM = 1 << 18  # numbers to add, worth waking other threads
 
 
-def _choose() -> tuple[Mkl | None, str]:
-    """MKL, if it computes the large products, and a description of the choice."""
-    if binding.get_host_cpu_name().startswith("znver"):
+def _mkl() -> tuple[Mkl | None, str]:
+    """MKL, if it computes the large products, and a description of what does."""
+    if _ZEN:
         return None, "matrix products by kernels too"
     try:
         mkl = Mkl(threads())
     except MklUnavailableError as reason:
-        return None, f"matrix products by kernels too (not MKL: {reason})"
+        return None, f"large matrix products by NumPy's BLAS if it is faster (not MKL: {reason})"
     return mkl, f"MKL {mkl.version} for large matrix products, threads: {mkl.threads}"
 
 
-_MKL, DESCRIPTION = _choose()
+_ZEN = binding.get_host_cpu_name().startswith("znver")
+_MKL, DESCRIPTION = _mkl()
+
+
+@functools.cache
+def _library() -> Mkl | NumpyBlas | None:
+    """What computes large products; None are the kernels."""
+    if _MKL is not None or _ZEN:
+        return _MKL
+
+    def by_kernels(x: Array, w: Array, out: Array) -> None:
+        gemm.multiply(x, w, None, out)
+
+    return NumpyBlas() if is_faster(by_kernels, cache_folder(), threads()) else None
 
 
 @named_errors
@@ -128,9 +145,10 @@ def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     if bfloat16.rounds(out.dtype):
         bfloat16.multiply(x, w, first, out)
         return
-    if _MKL is not None and x.shape[0] * w.size >= _LARGE and _MKL.covers(x, w, out):
+    library = _library() if x.shape[0] * w.size >= _LARGE else None
+    if library is not None and library.covers(x, w, out):
         if first is not None and first is not out:
             out[...] = first
-        _MKL.multiply(x, w, out, add=first is not None)
+        library.multiply(x, w, out, add=first is not None)
         return
     gemm.multiply(x, w, first, out)

@@ -46,6 +46,11 @@ def concatenate(arrays: Any, axis: int = 0) -> Array:
 
 
 @checked
+def clear(x: Array) -> None:
+    x[...] = 0
+
+
+@checked
 def take(x: Array, rows: Array, out: Array) -> None:
     np.take(x, rows, axis=0, out=out, mode="clip")  # the mode that needs no second copy
 

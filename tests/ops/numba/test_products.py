@@ -9,6 +9,7 @@ pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
 from rnnlab.ops.numba import products
+from rnnlab.ops.numba.blas import NumpyBlas
 from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
 from rnnlab.ops.numba.products import affine, affine_into, matmul, matmul_add, matmul_into, prepacked
 
@@ -29,13 +30,14 @@ SIZES = [
 ]
 
 
-@pytest.fixture(params=[False, True], ids=["own", "MKL"])
+@pytest.fixture(params=[None, NumpyBlas, Mkl], ids=["own", "NumPy's BLAS", "MKL"])
 def by(request, monkeypatch):
     """What large products are done by, all products being large."""
     try:
-        monkeypatch.setattr(products, "_MKL", Mkl(1) if request.param else None)
+        library = request.param and (Mkl(1) if request.param is Mkl else NumpyBlas())
     except MklUnavailableError as reason:
         pytest.skip(f"MKL is not used here: {reason}")
+    monkeypatch.setattr(products, "_library", lambda: library)
     monkeypatch.setattr(products, "_LARGE", 0)
 
 

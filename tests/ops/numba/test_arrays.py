@@ -1,0 +1,74 @@
+"""Rows that move and memory that is cleared, on one thread and on several."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("threadpoolctl")
+
+from rnnlab.ops.numba import arrays, kernel
+from rnnlab.ops.numba.arrays import clear, put, take, zeros
+
+from .compare import every_dtype
+
+
+@pytest.fixture(params=[1, 3], ids=["one thread", "three threads"], autouse=True)
+def threads(request, monkeypatch):
+    monkeypatch.setattr(kernel, "_threads", request.param)
+    monkeypatch.setattr(arrays, "_PARALLEL_FROM", 10)
+
+
+@every_dtype
+@pytest.mark.parametrize("columns", [1, 3, 70])
+@pytest.mark.parametrize("apart", [False, True], ids=["", "rows apart"])
+@pytest.mark.parametrize("integer", [np.int64, np.int32])
+def test_rows(columns, apart, integer, dtype, rng):
+    x = rng.standard_normal((50, 2 * columns)).astype(dtype)
+    x = x[:, :columns] if apart else x[:, :columns].copy()
+    rows = rng.permutation(50)[:31].astype(integer)
+    out = np.full((31, 2 * columns), 7, dtype)[:, :columns]
+    take(x, rows, out)
+    np.testing.assert_array_equal(out, x[rows])
+    back = np.full((50, columns), 7, dtype)
+    put(out, rows, back)
+    expected = np.full_like(back, 7)
+    expected[rows] = out
+    np.testing.assert_array_equal(back, expected)
+
+
+@every_dtype
+@pytest.mark.parametrize("size", [0, 1, 5000])
+def test_clear(size, dtype):
+    whole = np.ones(size + 2, dtype)
+    clear(whole[1:-1])
+    assert whole[0] == whole[-1] == 1
+    assert not whole[1:-1].any()
+
+
+@pytest.mark.parametrize("shape", [3, (2, 70), (0, 4), ()])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, bool])
+def test_zeros(shape, dtype):
+    out = zeros(shape, dtype)
+    assert out.dtype == dtype
+    np.testing.assert_array_equal(out, np.zeros(shape, dtype))
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        ([0, 50], IndexError, "rows has indices from 0 to 50, expected indices from 0 to 49"),
+        ([0, 1, 2], ValueError, r"out has shape \(2, 20\), expected \(n, D\) = \(3, 20\)"),
+        ([0.0, 1.0], TypeError, "rows has dtype float64"),
+    ],
+    ids=["range", "shape", "dtype"],
+)
+def test_arguments_that_do_not_fit(rows, error, message):
+    with pytest.raises(error, match=f"take: {message}"):
+        take(np.zeros((50, 20)), np.array(rows), np.zeros((2, 20)))
+
+
+def test_arrays_that_overlap():
+    x = np.zeros((50, 20))
+    for function in (take, put):
+        with pytest.raises(ValueError, match=f"{function.__name__}: out, which is written, overlaps x"):
+            function(x[:30], np.arange(30), x[20:])
