@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.columns import CAPTIONS, PERPLEXITY, best, score
 from benchmarks.tables.flickr8k import LSTM, test, val
 from benchmarks.tables.review import REVIEW_NET, RNM, SOFT_ATTENTION
-from benchmarks.trainings import EXTRAS, People, Row, Table, Training
+from benchmarks.trainings import EXTRAS, Ensemble, People, Row, Table, Training, seeds
 
 # The second stage of flickr8k_scst.toml, as the only stage of a training from a trained model.
 _STAGE = {
@@ -33,12 +33,18 @@ def _self_critical(start: Training) -> Training:
     return Training(f"{start.name}_scst", start.recipe, same + _SELF_CRITICAL, start.seed, start)
 
 
+_THREE = (*seeds(SOFT_ATTENTION, 2), REVIEW_NET)
+_ENSEMBLE = Ensemble("flickr8k_scst-ensemble", tuple(map(_self_critical, _THREE)))
+
+
 def _rows(options: tuple[str, ...]) -> tuple[Row, ...]:
-    return tuple(
+    rows = [
         Row(f"{label}{kind}", (training,), options)
         for label, start in _LABELS.items()
         for kind, training in (("", start), (", self-critical", _self_critical(start)))
-    )
+    ]
+    label = "ensemble of three, self-critical: soft attention, two seeds, and Review Net"
+    return (*rows, Row(label, (_ENSEMBLE,), options))
 
 
 _FOUR = {
