@@ -42,12 +42,15 @@ def num_threads() -> int:
 
 
 def kernel_threads() -> int:
-    """:func:`num_threads` if numba finds OpenMP, else 1: numba's other threads cannot be shared with MKL."""
-    return num_threads() if _has_openmp() else 1
+    """:func:`num_threads` if numba's threads are OpenMP's, else 1: others cannot be shared with MKL.
+
+    Comes after :func:`import_numba`.
+    """
+    return num_threads() if sys.modules["numba"].config.THREADING_LAYER == "omp" else 1
 
 
 def import_numba() -> Any:
-    """Import numba with :func:`num_threads` threads of OpenMP.
+    """Import numba, with threads of OpenMP unless NUMBA_THREADING_LAYER asks for others.
 
     If ``RNNLAB_NUM_THREADS`` is set, the libraries that are loaded by now are held to it as well.
 
@@ -56,22 +59,10 @@ def import_numba() -> Any:
     ImportError
         If numba or threadpoolctl is missing.
     """
-    threads = num_threads()
-    imported_before = "numba" in sys.modules
-    previous = os.environ.get("NUMBA_NUM_THREADS")
-    os.environ["NUMBA_NUM_THREADS"] = str(threads)  # numba reads it once, when it is imported
-    try:
-        numba: Any = importlib.import_module("numba")
-        importlib.import_module("threadpoolctl")
-    finally:
-        if previous is None:
-            del os.environ["NUMBA_NUM_THREADS"]
-        else:
-            os.environ["NUMBA_NUM_THREADS"] = previous
+    numba: Any = importlib.import_module("numba")
+    importlib.import_module("threadpoolctl")
     if _has_openmp() and numba.config.THREADING_LAYER == "default":
         numba.config.THREADING_LAYER = "omp"
-    if imported_before and threads < numba.config.NUMBA_NUM_THREADS:
-        numba.set_num_threads(threads)
     limit_libraries()
     return numba
 

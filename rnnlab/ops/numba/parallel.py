@@ -2,10 +2,12 @@
 
     in_parts(parts, work, (x, out))
 
-calls ``work(part, parts, x, out)`` for each part from 0 to ``parts`` - 1, on as many threads, and waits until
-all are done. With one part, the calling thread does it. The machine code is the same for any number of
-threads, whereas numba's ``prange`` has a version of its own for several, which takes three times as long to
-compile.
+calls ``work(part, parts, x, out)`` for each part from 0 to ``parts`` - 1, on as many threads of OpenMP, and
+waits until all are done. With one part, the calling thread does it. If a part fails, for which lack of memory
+is the only reason, the caller raises MemoryError.
+
+The machine code is the same for any number of threads. numba's ``prange`` has a version of its own for
+several threads, which takes three times as long to compile.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _BLOCK = 1 << 10  # elements
 
 
 def start_threads() -> None:
-    """Start numba's threads; machine code that calls them cannot be loaded before."""
+    """Load numba's library of threads; machine code that calls it cannot be loaded before."""
     numba.get_num_threads()
 
 
@@ -56,7 +58,8 @@ def in_parts(context, parts, work, given):
         compiled = work.dispatcher.overloads[tuple(inner.args)]
         context.add_linking_libs([compiled.library])
         several, values = arguments[0], cgutils.unpack_tuple(b, arguments[2])
-        record = cgutils.make_anonymous_struct(b, [several, *values])
+        failed = _address(b, _SIZE(0))
+        record = cgutils.make_anonymous_struct(b, [failed, several, *values])
         entry = ir.Function(
             b.module,
             ir.FunctionType(ir.VoidType(), [_POINTER] * 4),
@@ -66,6 +69,10 @@ def in_parts(context, parts, work, given):
         entry.attributes.add("noinline")
         _write_entry(context, entry, compiled, inner, record.type)
         _call_in_parts(b, entry, _address(b, record), several)
+        with cgutils.if_unlikely(
+            b, b.icmp_signed("!=", b.load(b.inttoptr(failed, _POINTER), typ=_SIZE), _SIZE(0))
+        ):
+            context.call_conv.return_user_exc(b, MemoryError, ("too little memory for a part of a kernel",))
         return context.get_dummy_value()
 
     return types.void(parts, work, given), generate
@@ -80,10 +87,12 @@ def _write_entry(context: Any, entry: ir.Function, compiled: Any, inner: Any, re
     b = ir.IRBuilder(entry.append_basic_block("entry"))
     pair = b.load(entry.args[0], typ=_PAIR)
     given = b.load(b.inttoptr(b.extract_value(pair, 0), _POINTER), typ=record)
-    values = [b.extract_value(given, number) for number in range(len(record.elements))]
+    failed, *values = (b.extract_value(given, number) for number in range(len(record.elements)))
     with cgutils.for_range(b, b.load(entry.args[1], typ=_SIZE)) as loop:
         part = b.add(b.extract_value(pair, 1), loop.index)
-        context.call_internal_no_propagate(b, compiled.fndesc, inner, [part, *values])
+        status, _ = context.call_internal_no_propagate(b, compiled.fndesc, inner, [part, *values])
+        with cgutils.if_unlikely(b, status.is_error):
+            b.store(_SIZE(1), b.inttoptr(failed, _POINTER))
     b.ret_void()
 
 
@@ -99,8 +108,15 @@ def _call_in_parts(b: ir.IRBuilder, entry: ir.Function, record_at: Any, parts: A
             kind = ir.FunctionType(ir.VoidType(), [_POINTER] * 5 + [_SIZE] * 3)
             parallel_for = cgutils.get_or_insert_function(b.module, kind, "numba_parallel_for")
             function = b.inttoptr(b.ptrtoint(entry, _SIZE), _POINTER)
-            number = cgutils.get_or_insert_function(b.module, ir.FunctionType(_SIZE, []), "get_num_threads")
-            b.call(parallel_for, [function, *places, _SIZE(0), _SIZE(2), b.call(number, [])])
+            # it also sets the number of threads of numba's own parallel loops, which is the user's
+            number, nothing = ir.IntType(32), ir.VoidType()
+            get = cgutils.get_or_insert_function(b.module, ir.FunctionType(number, []), "get_num_threads")
+            put = cgutils.get_or_insert_function(
+                b.module, ir.FunctionType(nothing, [number]), "set_num_threads"
+            )
+            before = b.call(get, [])
+            b.call(parallel_for, [function, *places, _SIZE(0), _SIZE(2), parts])
+            b.call(put, [before])
 
 
 def _address(b: ir.IRBuilder, value: Any) -> Any:

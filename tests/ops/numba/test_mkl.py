@@ -113,7 +113,7 @@ print(rnnlab.ops.describe())
 
 
 def test_fused_kernels_without_mkl():
-    assert "matrix products by kernels too (not MKL: it is not installed)" in run(WITHOUT_MKL)
+    assert "by NumPy's BLAS if it is faster (not MKL: it is not installed)" in run(WITHOUT_MKL)
 
 
 BESIDE_PYTORCH = """

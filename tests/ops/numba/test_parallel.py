@@ -38,26 +38,70 @@ def test_each_part_is_called_once_with_all_arguments(parts):
 
 
 @numba.njit
-def add_to_each(part, parts, numbers):
-    for j in share(numbers.size, part, parts):
-        numbers[j] += 1
+def shift(part, parts, source, out):
+    for j in share(source.size, part, parts):
+        out[j] = source[(j + 1) % source.size]
 
 
 @numba.njit(nogil=True)
-def repeat(times, parts, numbers):
+def rotate(times, parts, numbers, other):
     for _ in range(times):
-        in_parts(parts, add_to_each, (numbers,))
+        in_parts(parts, shift, (numbers, other))
+        in_parts(parts, shift, (other, numbers))
 
 
 def test_phases_wait_for_each_other_and_for_no_other_caller():
-    many = [np.zeros(1001) for _ in range(4)]
-    threads = [threading.Thread(target=repeat, args=(500, 3, numbers)) for numbers in many]
+    """Each phase reads what other parts of the one before have written."""
+    many = [np.arange(1001.0) for _ in range(4)]
+    threads = [threading.Thread(target=rotate, args=(500, 3, numbers, np.zeros(1001))) for numbers in many]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
     for numbers in many:
-        np.testing.assert_array_equal(numbers, 500)
+        np.testing.assert_array_equal(numbers, np.roll(np.arange(1001.0), -1000))
+
+
+@numba.njit
+def thread_of(part, parts, threads):
+    threads[part] = numba.get_thread_id()
+    for _ in range(2_000_000):  # while one thread is busy, others take the next parts
+        threads[part] += 0
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_parts_run_on_threads_of_their_own_whatever_numba_s_number_is(parts):
+    @numba.njit(nogil=True)
+    def run(parts, threads):
+        in_parts(parts, thread_of, (threads,))
+
+    threads, before = np.zeros(parts, np.int64), numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        run(parts, threads)
+        assert numba.get_num_threads() == 1
+    finally:
+        numba.set_num_threads(before)
+    assert sorted(threads) == list(range(parts))
+
+
+@numba.njit
+def fail_in_the_last(part, parts, out):
+    if part == parts - 1:
+        raise MemoryError
+    out[part] = 1
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_an_error_in_a_part_reaches_the_caller(parts):
+    @numba.njit(nogil=True)
+    def run(parts, out):
+        in_parts(parts, fail_in_the_last, (out,))
+
+    out = np.zeros(3)
+    with pytest.raises(MemoryError, match="too little memory for a part of a kernel"):
+        run(parts, out)
+    assert out.sum() == parts - 1
 
 
 def test_the_number_of_threads_of_numba_stays():
