@@ -89,5 +89,6 @@ def test_a_second_signal_may_come_while_the_first_is_sent_on(tmp_path, monkeypat
     sender = threading.Thread(target=send)
     sender.start()
     results = Processes(1, {}).run([task(tmp_path, "a", WAITS, str(begun))])
-    assert [status for _, status in results] in ([130], [143])
+    # -2: the second signal came while Python ended, where it has given SIGINT its default effect back
+    assert [status for _, status in results] in ([130], [143], [-signal.SIGINT])
     sender.join()
