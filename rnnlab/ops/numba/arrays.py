@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from numpy.typing import DTypeLike
 
 from rnnlab.ops.numba.embedding import as_indices
-from rnnlab.ops.numba.kernel import DTYPES, kernel, pasted, primitive, shared_by
+from rnnlab.ops.numba.kernel import DTYPES, Kernel, kernel, pasted, primitive, shared_by
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.parallel import share, slice_of
 from rnnlab.ops.numpy import arrays as on_one_thread
@@ -17,20 +19,22 @@ _PARALLEL_FROM = 1 << 17  # numbers to move, some 50 microseconds, worth waking 
 
 @primitive
 def take(x: Array, rows: Array, out: Array) -> None:
-    parts = shared_by(out.size, _PARALLEL_FROM)
-    if parts == 1:
-        on_one_thread.take(x, rows, out)
-    else:
-        _take.run(parts, x, as_indices(rows), out)
+    _move(_take, on_one_thread.take, out.size, x, rows, out)
 
 
 @primitive
 def put(x: Array, rows: Array, out: Array) -> None:
-    parts = shared_by(x.size, _PARALLEL_FROM)
+    _move(_put, on_one_thread.put, x.size, x, rows, out)
+
+
+def _move(
+    kernel: Kernel, alone: Callable[..., None], numbers: int, x: Array, rows: Array, out: Array
+) -> None:
+    parts = shared_by(numbers, _PARALLEL_FROM)
     if parts == 1:
-        on_one_thread.put(x, rows, out)
+        alone(x, rows, out)
     else:
-        _put.run(parts, x, as_indices(rows), out)
+        kernel.run(parts, x, as_indices(rows), out)
 
 
 @primitive
