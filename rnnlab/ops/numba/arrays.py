@@ -7,7 +7,7 @@ from collections.abc import Callable
 from numpy.typing import DTypeLike
 
 from rnnlab.ops.numba.embedding import as_indices
-from rnnlab.ops.numba.kernel import DTYPES, Kernel, kernel, pasted, primitive, shared_by
+from rnnlab.ops.numba.kernel import DTYPES, Kernel, inlined, kernel, primitive, shared_by
 from rnnlab.ops.numba.memory import empty
 from rnnlab.ops.numba.parallel import share, slice_of
 from rnnlab.ops.numpy import arrays as on_one_thread
@@ -58,7 +58,7 @@ def zeros(shape: int | Shape, dtype: DTypeLike = float) -> Array:
 # ---------------------------------------------------------------- kernels
 
 
-@pasted
+@inlined
 def _copy(x, out):
     for j in range(out.size):
         out[j] = x[j]

@@ -6,7 +6,7 @@ starts, that what it writes is none of what it reads, and it gives up beyond a f
 
 from __future__ import annotations
 
-from rnnlab.ops.numba.kernel import inlined, kernel, pasted, primitive
+from rnnlab.ops.numba.kernel import inlined, kernel, primitive
 from rnnlab.ops.numba.math import sigmoid, tanh
 from rnnlab.ops.numba.parallel import share
 
@@ -209,19 +209,19 @@ def tanh_row(a):
         a[j] = tanh(a[j])
 
 
-@pasted
+@inlined
 def _multiply(x, y, out):
     for j in range(out.size):
         out[j] = x[j] * y[j]
 
 
-@pasted
+@inlined
 def _scale(x, y):
     for j in range(x.size):
         x[j] *= y[j]
 
 
-@pasted
+@inlined
 def lstm_state_row(gates, g, prev_c, c, tanh_c, h):
     H = c.size
     i, f, o = gates[:H], gates[H : 2 * H], gates[2 * H : 3 * H]
@@ -233,7 +233,7 @@ def lstm_state_row(gates, g, prev_c, c, tanh_c, h):
         h[j] = o[j] * tanh_c[j]
 
 
-@pasted
+@inlined
 def lstm_backward_row(dh, dc, gates, prev_c, tanh_c, da):
     H, one = dc.size, dc.dtype.type(1)
     i, f, o, g = gates[:H], gates[H : 2 * H], gates[2 * H : 3 * H], gates[3 * H :]
@@ -252,20 +252,20 @@ def lstm_backward_row(dh, dc, gates, prev_c, tanh_c, da):
         dc[j] *= f[j]
 
 
-@pasted
+@inlined
 def _interpolate(z, g, prev_h, h):
     for j in range(h.size):
         h[j] = g[j] + z[j] * (prev_h[j] - g[j])  # (1 - z) g + z prev_h
 
 
-@pasted
+@inlined
 def _interpolate_dropped(z, g, mask, prev_h, h):
     for j in range(h.size):
         masked = mask[j] * g[j]
         h[j] = masked + z[j] * (prev_h[j] - masked)
 
 
-@pasted
+@inlined
 def _interpolate_backward(dh, z, g, prev_h, da_z, da_g):
     one = z.dtype.type(1)
     for j in range(z.size):
@@ -273,7 +273,7 @@ def _interpolate_backward(dh, z, g, prev_h, da_z, da_g):
     _candidate_backward(dh, z, g, da_g)
 
 
-@pasted
+@inlined
 def _interpolate_dropped_backward(dh, z, g, mask, prev_h, da_z, da_g):
     one = z.dtype.type(1)
     for j in range(z.size):
@@ -282,7 +282,7 @@ def _interpolate_dropped_backward(dh, z, g, mask, prev_h, da_z, da_g):
     _scale(da_g, mask)
 
 
-@pasted
+@inlined
 def _candidate_backward(dh, z, g, da_g):
     one = z.dtype.type(1)
     for j in range(z.size):

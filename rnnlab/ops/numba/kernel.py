@@ -53,7 +53,6 @@ __all__ = [
     "inlined",
     "kernel",
     "named_errors",
-    "pasted",
     "phase",
     "primitive",
     "reduction",
@@ -75,11 +74,8 @@ _OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "n
 _FOR_KERNELS = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # not called from Python
 _KERNELS: list[Kernel] = []
 
-# Functions that kernels call. Those of several arrays are pasted into the kernel before compiling: a call,
-# although LLVM inlines it, counts references to each of them, which takes as long as a short row.
-# A reduction may add in another order, as many partial sums as a register holds.
+# Functions that kernels call. A reduction may add in another order, as many partial sums as a register holds.
 inlined = numba.njit(**_FOR_KERNELS)
-pasted = numba.njit(inline="always", **_FOR_KERNELS)
 reduction = numba.njit(**_FOR_KERNELS | {"fastmath": {"contract", "reassoc"}})
 # What runs in parts. LLVM has to inline it. If it calls it instead, the function is optimised once more with
 # what calls it. The process that compiles it runs the first version, those that load it from the cache the
@@ -230,7 +226,7 @@ class Kernel:
 
     def _compile(self, dtype: str) -> Any:
         start_threads()
-        # called, not pasted: in the guard the compiler cannot tell the arrays apart, and loops stay scalar
+        # a function of its own: in the guard the compiler cannot tell the arrays apart, and loops stay scalar
         body = phase(self.function)
         guard = guarded(body, self.function, self._own, self.declaration, self._strided, inlined)
         # qualname is part of the name of the file in numba's cache, which does not tell options apart
