@@ -33,7 +33,7 @@ def _self_critical(start: Training) -> Training:
     return Training(f"{start.name}_scst", start.recipe, same + _SELF_CRITICAL, start.seed, start)
 
 
-_THREE = (*seeds(SOFT_ATTENTION, 2), REVIEW_NET)
+_THREE = (*seeds(SOFT_ATTENTION, 2), RNM)
 _ENSEMBLE = Ensemble("flickr8k_scst-ensemble", tuple(map(_self_critical, _THREE)))
 
 
@@ -43,7 +43,7 @@ def _rows(options: tuple[str, ...]) -> tuple[Row, ...]:
         for label, start in _LABELS.items()
         for kind, training in (("", start), (", self-critical", _self_critical(start)))
     ]
-    label = "ensemble of three, self-critical: soft attention, two seeds, and Review Net"
+    label = "ensemble of three, self-critical: soft attention, two seeds, and RNM"
     return (*rows, Row(label, (_ENSEMBLE,), options))
 
 

@@ -22,8 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rnnlab.ops.lstm_steps import Slices
 from rnnlab.ops.step_masks import StepMasks
+from rnnlab.ops.steps import Steps
 from rnnlab.types import Array, Shape
 
 __all__ = ["Primitives"]
@@ -162,7 +162,7 @@ class Primitives(Protocol):
         """Write da (n, 4H); ``dc`` comes in as the gradient of c_t and leaves as that of c_{t-1}."""
 
     def lstm_steps_forward(
-        self, gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Slices
+        self, gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Steps
     ) -> None:
         """The recurrence of an LSTM over consecutive steps of packed sequences.
 
@@ -190,7 +190,7 @@ class Primitives(Protocol):
         tanh_c: Array,
         da: Array,
         to_h: Array,
-        steps: Slices,
+        steps: Steps,
     ) -> None:
         """Backward of :meth:`lstm_steps_forward`.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rnnlab.ops.steps import Steps
 from rnnlab.types import Array
 
-__all__ = ["Slices", "lstm_step_by_step"]
-Slices = tuple[tuple[slice, slice, slice], ...]  # of each step: rows, states before, states after
+__all__ = ["lstm_step_by_step"]
 
 
 def lstm_step_by_step(products: Any, cells: Any) -> tuple[Callable[..., None], Callable[..., None]]:
@@ -24,7 +24,7 @@ def lstm_step_by_step(products: Any, cells: Any) -> tuple[Callable[..., None], C
     matmul_into, matmul_add = products.matmul_into, products.matmul_add
     lstm_forward, lstm_backward_of_sum = cells.lstm_forward, cells.lstm_backward_of_sum
 
-    def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Slices) -> None:
+    def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Steps) -> None:
         for rows, before, after in steps:
             matmul_add(h[before], Wh, gates[rows])
             lstm_forward(gates[rows], c[before], c[after], tanh_c[rows], h[after])
@@ -38,7 +38,7 @@ def lstm_step_by_step(products: Any, cells: Any) -> tuple[Callable[..., None], C
         tanh_c: Array,
         da: Array,
         to_h: Array,
-        steps: Slices,
+        steps: Steps,
     ) -> None:
         first = steps[0][0].start if steps else 0
         for rows, before, _ in reversed(steps):

@@ -5,28 +5,20 @@ import pytest
 
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.lstm_steps import lstm_step_by_step
+from rnnlab.ops.steps import Steps
 
 H, ALIVE = 3, (4, 2, 1)  # rows at each step, longest sequence first
 N, M = ALIVE[0], sum(ALIVE)
 
 
-def steps(alive=ALIVE):
-    """Rows of each step, and of the states before and after it: the initial ones are the first N."""
-    N, start, found = alive[0], 0, []
-    for t, count in enumerate(alive):
-        before = 0 if t == 0 else N + start - alive[t - 1]
-        found.append(
-            (slice(start, start + count), slice(before, before + count), slice(N + start, N + start + count))
-        )
-        start += count
-    return tuple(found)
+STEPS = Steps.of(N, ALIVE)
 
 
 def run(forward, x, Wh, h0, c0):
     gates, tanh_c = x.copy(), np.empty((M, H), x.dtype)
     h, c = (np.full((N + M, H), np.nan, x.dtype) for _ in range(2))
     h[:N], c[:N] = h0, c0
-    forward(gates, Wh, h, c, tanh_c, steps())
+    forward(gates, Wh, h, c, tanh_c, STEPS)
     return gates, h, c, tanh_c
 
 
@@ -46,7 +38,7 @@ def test_forward_is_the_equations(inputs, both):
     _, h, c, _ = run(both[0], x, Wh, h0, c0)
     for row in range(N):
         now_h, now_c = h0[row], c0[row]
-        for rows, _, after in steps():
+        for rows, _, after in STEPS:
             if row >= rows.stop - rows.start:
                 break
             i, f, o, g = np.split(x[rows][row] + now_h @ Wh, 4)
@@ -68,7 +60,7 @@ def test_backward_is_the_numeric_gradient(inputs, both, rng):
 
     gates, _, c, tanh_c = run(forward, x, Wh, h0, c0)
     dstate, dcell, da = np.zeros((N, H)), np.zeros((N, H)), np.empty((M, 4 * H))
-    backward(weight, dstate, dcell, gates, c, tanh_c, da, Wh.T, steps())
+    backward(weight, dstate, dcell, gates, c, tanh_c, da, Wh.T, STEPS)
     for array, gradient in ((x, da), (h0, dstate), (c0, dcell)):
         for index in rng.integers(array.size, size=6):
             saved, values = array.flat[index], []
@@ -81,5 +73,5 @@ def test_backward_is_the_numeric_gradient(inputs, both, rng):
 
 def test_no_steps(both):
     nothing = np.empty((0, 4 * H))
-    both[0](nothing, np.zeros((H, 4 * H)), nothing, nothing, nothing, ())
-    both[1](nothing, nothing, nothing, nothing, nothing, nothing, nothing, np.zeros((4 * H, H)), ())
+    both[0](nothing, np.zeros((H, 4 * H)), nothing, nothing, nothing, STEPS[:0])
+    both[1](nothing, nothing, nothing, nothing, nothing, nothing, nothing, np.zeros((4 * H, H)), STEPS[:0])

@@ -95,7 +95,7 @@ def target_attention_forward(
     workspace = Workspace.of(len(memory), T, keys, memory, additive=score == "additive", selector=False)
     cache = AttentionCache(score, own, None, keys, memory, histories(packing), workspace, grows=True)
     attention = Attention(score, own, None, reused=True, like=like)
-    for t, (rows, before, _) in enumerate(_steps(packing)):
+    for t, (rows, before, _) in enumerate(packing.steps):
         attention.attend(states[before], keys, memory, cache.slots_at(rows, t), workspace.at(rows, t))
     return (
         spread(packing, workspace.context),
@@ -140,7 +140,7 @@ def target_attention_backward(
         check_gradient(function, dweights, (N, T, T), states.dtype, "dweights")
         dscores = gather(packing, dweights)
     backward = AttentionBackward(attention, reused=True)
-    for t, (rows, before, _) in enumerate(_steps(packing)):
+    for t, (rows, before, _) in enumerate(packing.steps):
         past, dz = attention.slots_at(rows, t), dcontext[rows]
         ops.attention_memory_gradient(dz, attention.workspace.weights[rows, :t], past, dmemory)
         backward.attend(rows, past, dz, dscores[rows, :t], states[before], dstates[before])
@@ -210,7 +210,3 @@ class StateMemory:
         self.keys = self._projection.workspace(rows, self.states)
         if keys is not states:
             self.keys[used] = keys[used]
-
-
-def _steps(packing: Packing) -> list[tuple[slice, slice, slice]]:
-    return [step for chunk in packing.chunks(1) for step in chunk.steps]

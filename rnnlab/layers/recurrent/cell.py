@@ -19,11 +19,12 @@ from __future__ import annotations
 import difflib
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import StepMasks
+from rnnlab.ops.steps import Steps
 from rnnlab.types import Array, Shapes, State
 
 __all__ = ["Cell", "PreparedCell", "Step", "cell_for", "cell_names", "register_cell"]
@@ -81,8 +82,8 @@ class PreparedCell(Protocol):
 class ChunkedCell(PreparedCell, Protocol):
     """A prepared cell that runs many steps at once, without dropout, zoneout and attention."""
 
-    def chunk_forward(self, gates: Array, states: State, saved: Array, steps: Sequence[Any]) -> None:
-        """The forward of some steps, each (rows, before, after) in the arrays of the whole sequence."""
+    def chunk_forward(self, gates: Array, states: State, saved: Array, steps: Steps) -> None:
+        """The forward of some steps, in the arrays of the whole sequence."""
 
     def chunk_backward(
         self,
@@ -92,7 +93,7 @@ class ChunkedCell(PreparedCell, Protocol):
         states: State,
         saved: Array,
         da: Array,
-        steps: Sequence[Any],
+        steps: Steps,
     ) -> None:
         """Its backward; ``dh`` and ``da`` have these steps' rows only, and ``dh`` may be overwritten."""
 

@@ -16,6 +16,7 @@ cache until the loop reads them. The gradients of the pre-activations exist for 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy as np
 from rnnlab.errors import InputError
 from rnnlab.layers.checks import as_mask, check_gradient
 from rnnlab.ops import ops_for
+from rnnlab.ops.steps import Steps
 from rnnlab.types import Array
 
 # Minimum number of rows of a chunk, for the products of the weight gradients, and its number of
@@ -35,7 +37,7 @@ class Chunk(NamedTuple):
     """Consecutive steps."""
 
     rows: slice  # of a packed array
-    steps: tuple[tuple[slice, slice, slice], ...]  # of each step: its rows, the states before and after it
+    steps: Steps
 
     def here(self, rows: slice) -> slice:
         """Rows of a packed array as rows of this chunk's part of it."""
@@ -116,20 +118,20 @@ class Packing(NamedTuple):
 
     def chunks(self, columns: int) -> list[Chunk]:
         """All steps in chunks, for pre-activations (M, columns)."""
-        most = max(_CHUNK_ROWS, ops_for(self.order).CHUNK * _CHUNK_NUMBERS // max(columns, 1))
+        least = max(_CHUNK_ROWS, ops_for(self.order).CHUNK * _CHUNK_NUMBERS // max(columns, 1))
         chunks: list[Chunk] = []
-        start = 0
-        for t in range(1, len(self.offsets)):
-            if self.offsets[t] - self.offsets[start] >= most or t == len(self.offsets) - 1:
-                rows = slice(self.offsets[start], self.offsets[t])
-                chunks.append(Chunk(rows, tuple(map(self._step, range(start, t)))))
-                start = t
+        start, last = 0, len(self.offsets) - 1
+        steps = self.steps
+        while start < last:
+            stop = min(bisect_left(self.offsets, self.offsets[start] + least), last)
+            chunks.append(Chunk(slice(self.offsets[start], self.offsets[stop]), steps[start:stop]))
+            start = stop
         return chunks
 
-    def _step(self, t: int) -> tuple[slice, slice, slice]:
-        N, start, stop = self.shape[0], self.offsets[t], self.offsets[t + 1]
-        before = N + self.offsets[t - 1] if t else 0
-        return slice(start, stop), slice(before, before + stop - start), slice(N + start, N + stop)
+    @property
+    def steps(self) -> Steps:
+        """All steps."""
+        return Steps.of(self.shape[0], np.diff(self.offsets))
 
     def pack(self, x: Array, chunk: Chunk) -> Array:
         """The real rows of x in a chunk: (N T, D) to (m, D)."""

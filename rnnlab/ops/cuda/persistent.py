@@ -23,7 +23,7 @@ from rnnlab.errors import InputError
 from rnnlab.ops.cuda.cublas import Rounded
 from rnnlab.ops.cuda.graphs import uploaded
 from rnnlab.ops.cuda.launch import WARP, check_contiguous, launch
-from rnnlab.ops.lstm_steps import Slices
+from rnnlab.ops.steps import Steps
 from rnnlab.types import Array
 
 __all__ = ["FASTER", "Layout", "layout_for", "lstm_in_one_launch"]
@@ -104,7 +104,7 @@ def lstm_in_one_launch(
     """``lstm_steps_forward`` and ``lstm_steps_backward``, by these two where one launch is not chosen."""
 
     @functools.wraps(step_by_step)
-    def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Slices) -> None:
+    def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Steps) -> None:
         layout = _choose(steps, h, Wh, backward=False)
         if layout is None:
             step_by_step(gates, Wh, h, c, tanh_c, steps)
@@ -122,7 +122,7 @@ def lstm_in_one_launch(
         tanh_c: Array,
         da: Array,
         to_h: Array,
-        steps: Slices,
+        steps: Steps,
     ) -> None:
         layout = _choose(steps, c, to_h, backward=True)
         if layout is None:
@@ -144,13 +144,13 @@ def _asked() -> str:
 _asked()  # an invalid value is reported at import
 
 
-def _choose(steps: Slices, states: Array, weight: Array | Rounded, backward: bool) -> Layout | None:
+def _choose(steps: Steps, states: Array, weight: Array | Rounded, backward: bool) -> Layout | None:
     """The layout of one launch, or None to go step by step."""
     asked = _asked()
     H = states.shape[1]
     if asked == "0" or not steps or not H or isinstance(weight, Rounded):
         return None
-    N = steps[0][0].stop - steps[0][0].start
+    N = int(steps.table[0, 3])
     if not asked and not any(N <= rows and H <= units for rows, units in FASTER.get(states.dtype.name, ())):
         return None
     return _layout(N, H, states.itemsize, cp.cuda.runtime.getDevice(), backward)
@@ -171,13 +171,10 @@ def _limits(device: int) -> tuple[int, int]:
     return attributes["MultiProcessorCount"], attributes["MaxSharedMemoryPerBlockOptin"]
 
 
-def _launch(name: str, layout: Layout, steps: Slices, like: Array, *arrays: Array, weight: Array) -> None:
-    places = [
-        (rows.start, rows.stop - rows.start, before.start, after.start) for rows, before, after in steps
-    ]
+def _launch(name: str, layout: Layout, steps: Steps, like: Array, *arrays: Array, weight: Array) -> None:
     strides = [stride // weight.itemsize for stride in weight.strides]
     arguments = (
-        *(*arrays, weight, uploaded(np.array(places, np.int64))),
+        *(*arrays, weight, uploaded(steps.table[:, [0, 3, 1, 2]])),
         cp.zeros(1, np.uint32),  # of the barriers
         *(len(steps), like.shape[1], *strides),
         *(layout.units, layout.parts, layout.rows, layout.splits),

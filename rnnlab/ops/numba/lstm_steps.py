@@ -7,11 +7,12 @@ twice a step: each of their caches holds a part of it.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.ops.lstm_steps import Slices, lstm_step_by_step
+from rnnlab.ops.lstm_steps import lstm_step_by_step
 from rnnlab.ops.numba import bfloat16, cells, products
 from rnnlab.ops.numba.bfloat16 import RoundedPanels, begin_tiles, end_tiles, pairs_by_panels, round_rows
 from rnnlab.ops.numba.cells import lstm_backward_row, lstm_state_row, sigmoid_row, tanh_row
@@ -19,22 +20,20 @@ from rnnlab.ops.numba.gemm import Panels, rows_by_panels
 from rnnlab.ops.numba.kernel import Kernel, RefusedError, inlined, kernel, phase, shared_by
 from rnnlab.ops.numba.parallel import in_parts, share
 from rnnlab.ops.numba.registers import ROWS
+from rnnlab.ops.steps import Steps
 from rnnlab.types import Array
 
 __all__ = ["lstm_steps_backward", "lstm_steps_forward"]
 _SMALL = 1 << 20  # bytes of a weight that the second cache holds beside what else a step reads
-_PARALLEL_FROM = 1 << 17  # units of all steps, worth waking other threads once,
-_STEP_PARALLEL_FROM = 1 << 21  # multiplications of a step, worth waking them for it
+_PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
 
 _forward_by_steps, _backward_by_steps = lstm_step_by_step(products, cells)
 
 
-def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Slices) -> None:
-    arrays, (states, H) = [gates, h, c, tanh_c], h.shape
-    table = None
-    if _fits(Wh, (H, 4 * H), gates.dtype):
-        table = _table(steps, rows=len(gates), states=states, together=len(gates), sequences=states)
-    if table is None or not _run(_FORWARD, arrays, Wh, table):
+def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Steps) -> None:
+    states, H = h.shape
+    fit = _is_weight(Wh, (H, 4 * H), gates.dtype) and _are_inside(steps, len(gates), states)
+    if not fit or not _run(_FORWARD, [gates, h, c, tanh_c], Wh, steps.table):
         _forward_by_steps(gates, Wh, h, c, tanh_c, steps)
 
 
@@ -47,37 +46,32 @@ def lstm_steps_backward(
     tanh_c: Array,
     da: Array,
     to_h: Array,
-    steps: Slices,
+    steps: Steps,
 ) -> None:
     arrays, (states, H) = [dh, dstate, dcell, gates, c, tanh_c, da], c.shape
-    table = None
-    if _fits(to_h, (4 * H, H), gates.dtype):
-        table = _table(steps, rows=len(gates), states=states, together=len(dh), sequences=len(dstate))
-    if table is None or not _run(_BACKWARD, arrays, to_h, table):
+    fit = _is_weight(to_h, (4 * H, H), gates.dtype) and _are_inside(steps, len(gates), states)
+    if fit:
+        fit = _rows(steps.table) <= len(dh) and steps.table[0, 3] <= len(dstate)
+    if not fit or not _run(_BACKWARD, arrays, to_h, steps.table):
         _backward_by_steps(*arrays, to_h, steps)
 
 
-def _fits(weight: Any, shape: tuple[int, int], dtype: np.dtype) -> bool:
+def _is_weight(weight: Any, shape: tuple[int, int], dtype: np.dtype) -> bool:
     """Whether it is a weight in panels, of this shape and dtype."""
     return isinstance(weight, Panels) and weight.shape == shape and weight.dtype == dtype
 
 
-def _table(steps: Slices, *, rows: int, states: int, together: int, sequences: int) -> Array | None:
-    """First row, first state before and after, and the number of rows of each step, (T, 4).
+def _are_inside(steps: Steps, rows: int, states: int) -> bool:
+    """Whether there are steps, and all their rows and states exist."""
+    if not len(steps):
+        return False
+    row, _, after, count = steps.table[-1]
+    return row + count <= rows and after + count <= states
 
-    None if one kernel cannot run the steps: they are not one after the other in memory, the states after a
-    step are not those before the next one, row by row, or a number is out of range.
-    """
-    if not steps or any(len({each.stop - each.start for each in step}) > 1 for step in steps):
-        return None
-    table = np.array([(r.start, b.start, a.start, r.stop - r.start) for r, b, a in steps], np.int64)
-    row, before, after, count = table.T
-    follow = np.array_equal(before[1:], after[:-1]) and np.all(np.diff(count) <= 0)
-    apart = np.all(np.diff(row) >= count[:-1]) and np.all(np.diff(after) >= count[:-1])
-    apart &= before[0] + count[0] <= after[0]
-    inside = table.min() >= 0 and np.all(row + count <= rows) and np.all(after + count <= states)
-    inside &= np.all(row + count - row[0] <= together) and count[0] <= sequences
-    return table if follow and apart and inside else None
+
+def _rows(table: Array) -> int:
+    """The number of rows of all steps."""
+    return int(table[-1, 0] + table[-1, 3] - table[0, 0])
 
 
 class _Kernels(NamedTuple):
@@ -89,20 +83,17 @@ class _Kernels(NamedTuple):
 
 def _run(kernels: _Kernels, arrays: list[Array], weight: Panels, table: Array) -> bool:
     """Run all steps by the kernel for this weight; false if the arrays have another layout."""
-    counts, rounded = table[:, 3], isinstance(weight, RoundedPanels)
-    units, small = int(counts.sum()) * weight.shape[0], weight.panels.nbytes <= _SMALL
-    if small:
-        parts = shared_by(units, _PARALLEL_FROM)
-    else:
-        parts = shared_by(units * weight.shape[1] // len(counts), _STEP_PARALLEL_FROM)
+    count, rounded = int(table[0, 3]), isinstance(weight, RoundedPanels)
+    multiplications, small = _rows(table) * prod(weight.shape), weight.panels.nbytes <= _SMALL
+    parts = shared_by(multiplications if small else multiplications // len(table), _PARALLEL_FROM)
     by_sequences = small or parts == 1
     run = (kernels.sequences if by_sequences else kernels.weight)[rounded].run
     given: list[Any] = [*arrays, weight.panels]
     if isinstance(weight, RoundedPanels):
-        given.append(weight.scratch(int(counts[0]), parts if by_sequences else 1))
+        given.append(weight.scratch(count, parts if by_sequences else 1))
     try:
         if by_sequences:
-            run(parts, *given, table, _edges(counts, parts))
+            run(parts, *given, table, _edges(table[:, 3], parts))
         else:
             run(parts, *given, table)
     except RefusedError:
@@ -112,6 +103,8 @@ def _run(kernels: _Kernels, arrays: list[Array], weight: Panels, table: Array) -
 
 def _edges(counts: Array, parts: int) -> Array:
     """The first row of each part, and the number of rows: parts of about as many steps of rows."""
+    if counts[0] == counts[-1]:
+        return np.arange(parts + 1) * counts[0] // parts
     alive = np.searchsorted(-counts, -np.arange(counts[0]), side="left")  # steps of each row
     done = np.concatenate([[0], np.cumsum(alive)])
     return np.searchsorted(done, done[-1] * np.arange(parts + 1) / parts).astype(np.int64)

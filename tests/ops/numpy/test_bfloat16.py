@@ -10,6 +10,7 @@ from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops import unchecked
 from rnnlab.ops.numpy.bfloat16 import rounded_to_bfloat16
 from rnnlab.ops.precision import products_in
+from rnnlab.ops.steps import Steps
 
 MODULES = {"checked": numpy_ops, "unchecked": unchecked(numpy_ops)}
 
@@ -119,7 +120,7 @@ def test_column_sums_are_not_rounded(ops, rng):
 def test_steps_of_an_lstm_are_rounded(ops, rng):
     N, H = 3, 4
     gates, Wh, h, c, tanh_c = drawn(rng, np.float32, (N, 4 * H), (H, 4 * H), (2 * N, H), (2 * N, H), (N, H))
-    steps = [(slice(0, N), slice(0, N), slice(N, 2 * N))]
+    steps = Steps.of(N, [N])
     results = []
     for matmul, weight, states in (
         ("bfloat16", Wh, h),

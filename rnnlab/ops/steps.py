@@ -1,0 +1,89 @@
+"""The steps of packed sequences: which rows each of them has, and which states it reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rnnlab.errors import InputError
+from rnnlab.types import Array
+
+__all__ = ["Steps"]
+Step = tuple[slice, slice, slice]
+
+
+class Steps(Sequence[Step]):
+    """Consecutive steps, each as slices: of the packed rows, of the states before it and after it.
+
+    A slice of them is again ``Steps``; it counts the rows as the whole does.
+
+    Attributes
+    ----------
+    table : (T, 4) int64
+        The same as numbers: first row, first state before, first state after, number of rows.
+    """
+
+    __slots__ = ("table",)
+
+    def __init__(self, table: Array) -> None:
+        self.table = table
+
+    @classmethod
+    def of(cls, sequences: int, alive: ArrayLike) -> Steps:
+        """All steps of a batch (:mod:`rnnlab.layers.recurrent.packing`).
+
+        Parameters
+        ----------
+        sequences : int
+            Their number, and that of the initial states.
+        alive : (T,) integers
+            How many of the sequences have each step: at least one, and at most as many as the step before.
+
+        Raises
+        ------
+        ValueError
+            If ``alive`` is not such an array.
+        """
+        counts = np.asarray(alive)
+        whole = counts.ndim == 1 and (not counts.size or np.issubdtype(counts.dtype, np.integer))
+        if not whole or np.any(counts < 1) or np.any(np.diff(counts, prepend=sequences) > 0):
+            raise InputError(
+                f"Steps: alive is {alive!r}, expected an integer from 1 to {sequences} for each step, "
+                "never more than for the step before"
+            )
+        table = np.empty((len(counts), 4), np.int64)
+        row, before, after, count = table.T
+        count[...] = counts
+        np.cumsum(count[:-1], out=row[1:])
+        row[:1] = before[:1] = 0
+        after[...] = row + sequences
+        before[1:] = after[:-1]
+        return cls(table)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> Steps: ...
+    def __getitem__(self, index: Any) -> Any:
+        """A step, or consecutive steps."""
+        if not isinstance(index, slice):
+            return _as_slices(*self.table[index].tolist())
+        if index.step not in (None, 1):
+            raise InputError(f"Steps: they are sliced by {index.step}, expected consecutive ones")
+        return Steps(self.table[index])
+
+    def __iter__(self) -> Iterator[Step]:
+        return (_as_slices(*numbers) for numbers in self.table.tolist())
+
+    def __reversed__(self) -> Iterator[Step]:
+        return (_as_slices(*numbers) for numbers in self.table[::-1].tolist())
+
+
+def _as_slices(row: int, before: int, after: int, count: int) -> Step:
+    return slice(row, row + count), slice(before, before + count), slice(after, after + count)
