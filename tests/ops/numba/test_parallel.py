@@ -1,6 +1,7 @@
 """Parallel calls of compiled functions: every part once, on any number of threads, from any thread."""
 
 import itertools
+import re
 import threading
 
 import numpy as np
@@ -35,6 +36,33 @@ def test_each_part_is_called_once_with_all_arguments(parts):
     np.testing.assert_array_equal(numbers[:parts], expected[:parts])
     assert not numbers[parts:].any()
     assert calls.tolist() == [1] * parts + [0] * (64 - parts)
+
+
+@numba.njit
+def add(x, out):
+    for j in range(out.size):
+        out[j] += x[j]
+
+
+@numba.njit(forceinline=True)
+def add_rows(part, parts, x, out):
+    for row in share(out.shape[0], part, parts):
+        add(x[row], out[row])
+
+
+@numba.njit(nogil=True)
+def add_all_rows(parts, x, out):
+    in_parts(parts, add_rows, (x, out))
+
+
+def test_parts_do_not_count_references():
+    """They would wait for each other at each row, since one count is in the cache of one core at a time."""
+    x, out = np.ones((7, 5)), np.zeros((7, 5))
+    add_all_rows(3, x, out)
+    np.testing.assert_array_equal(out, x)
+    (code,) = add_all_rows.inspect_llvm().values()
+    (part,) = (each for each in code.split("\ndefine ")[1:] if re.match(r'[^(]*\.part"?\(', each))
+    assert "NRT_incref" not in part
 
 
 @numba.njit
