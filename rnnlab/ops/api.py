@@ -176,8 +176,8 @@ class Primitives(Protocol):
             The states; those after each step are written.
         tanh_c : (M, H)
             Written.
-        steps : (rows, before, after) of each step
-            The slice of its packed rows, and of the states before and after it.
+        steps : Steps
+            Some consecutive ones of the batch's.
         """
 
     def lstm_steps_backward(

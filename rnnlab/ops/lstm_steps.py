@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rnnlab.ops.steps import Steps
+from rnnlab.ops.steps import Steps, check_steps
 from rnnlab.types import Array
 
 __all__ = ["lstm_step_by_step"]
@@ -25,6 +25,7 @@ def lstm_step_by_step(products: Any, cells: Any) -> tuple[Callable[..., None], C
     lstm_forward, lstm_backward_of_sum = cells.lstm_forward, cells.lstm_backward_of_sum
 
     def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Steps) -> None:
+        check_steps("lstm_steps_forward", steps)
         for rows, before, after in steps:
             matmul_add(h[before], Wh, gates[rows])
             lstm_forward(gates[rows], c[before], c[after], tanh_c[rows], h[after])
@@ -40,6 +41,7 @@ def lstm_step_by_step(products: Any, cells: Any) -> tuple[Callable[..., None], C
         to_h: Array,
         steps: Steps,
     ) -> None:
+        check_steps("lstm_steps_backward", steps)
         first = steps[0][0].start if steps else 0
         for rows, before, _ in reversed(steps):
             here = slice(rows.start - first, rows.stop - first)

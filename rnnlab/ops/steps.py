@@ -8,45 +8,39 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rnnlab.errors import InputError
-from rnnlab.types import Array
+from rnnlab.errors import InputError, InputTypeError
 
-__all__ = ["Steps"]
-Step = tuple[slice, slice, slice]
+__all__ = ["Steps", "check_steps"]
+Slices = tuple[slice, slice, slice]
 
 
-class Steps(Sequence[Step]):
-    """Consecutive steps, each as slices: of the packed rows, of the states before it and after it.
+class Steps(Sequence[Slices]):
+    """The steps of a batch, each as slices: of the packed rows, of the states before it and after it.
 
-    A slice of them is again ``Steps``; it counts the rows as the whole does.
+    A slice of them is ``Steps`` again, with the same numbers of rows and states.
+
+    Parameters
+    ----------
+    sequences : int
+        The number of sequences, and of initial states.
+    alive : (T,) integers
+        How many of the sequences have each step: at least one, and at most as many as the step before.
 
     Attributes
     ----------
     table : (T, 4) int64
-        The same as numbers: first row, first state before, first state after, number of rows.
+        The same as numbers, not to be written: first row, first state before, first state after, number of
+        rows.
+
+    Raises
+    ------
+    ValueError
+        If ``alive`` is not such an array.
     """
 
     __slots__ = ("table",)
 
-    def __init__(self, table: Array) -> None:
-        self.table = table
-
-    @classmethod
-    def of(cls, sequences: int, alive: ArrayLike) -> Steps:
-        """All steps of a batch (:mod:`rnnlab.layers.recurrent.packing`).
-
-        Parameters
-        ----------
-        sequences : int
-            Their number, and that of the initial states.
-        alive : (T,) integers
-            How many of the sequences have each step: at least one, and at most as many as the step before.
-
-        Raises
-        ------
-        ValueError
-            If ``alive`` is not such an array.
-        """
+    def __init__(self, sequences: int, alive: ArrayLike) -> None:
         counts = np.asarray(alive)
         whole = counts.ndim == 1 and (not counts.size or np.issubdtype(counts.dtype, np.integer))
         if not whole or np.any(counts < 1) or np.any(np.diff(counts, prepend=sequences) > 0):
@@ -61,13 +55,13 @@ class Steps(Sequence[Step]):
         row[:1] = before[:1] = 0
         after[...] = row + sequences
         before[1:] = after[:-1]
-        return cls(table)
+        self.table = table
 
     def __len__(self) -> int:
         return len(self.table)
 
     @overload
-    def __getitem__(self, index: int) -> Step: ...
+    def __getitem__(self, index: int) -> Slices: ...
     @overload
     def __getitem__(self, index: slice) -> Steps: ...
     def __getitem__(self, index: Any) -> Any:
@@ -76,14 +70,28 @@ class Steps(Sequence[Step]):
             return _as_slices(*self.table[index].tolist())
         if index.step not in (None, 1):
             raise InputError(f"Steps: they are sliced by {index.step}, expected consecutive ones")
-        return Steps(self.table[index])
+        part = Steps.__new__(Steps)
+        part.table = self.table[index]
+        return part
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[Slices]:
         return (_as_slices(*numbers) for numbers in self.table.tolist())
 
-    def __reversed__(self) -> Iterator[Step]:
+    def __reversed__(self) -> Iterator[Slices]:
         return (_as_slices(*numbers) for numbers in self.table[::-1].tolist())
 
 
-def _as_slices(row: int, before: int, after: int, count: int) -> Step:
+def check_steps(function: str, steps: Any) -> None:
+    """Check that an argument is Steps.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    if not isinstance(steps, Steps):
+        raise InputTypeError(f"{function}: steps is a {type(steps).__name__}, expected Steps")
+
+
+def _as_slices(row: int, before: int, after: int, count: int) -> Slices:
     return slice(row, row + count), slice(before, before + count), slice(after, after + count)

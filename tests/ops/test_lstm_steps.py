@@ -9,9 +9,7 @@ from rnnlab.ops.steps import Steps
 
 H, ALIVE = 3, (4, 2, 1)  # rows at each step, longest sequence first
 N, M = ALIVE[0], sum(ALIVE)
-
-
-STEPS = Steps.of(N, ALIVE)
+STEPS = Steps(N, ALIVE)
 
 
 def run(forward, x, Wh, h0, c0):
@@ -69,6 +67,13 @@ def test_backward_is_the_numeric_gradient(inputs, both, rng):
                 values.append(loss())
             array.flat[index] = saved
             assert gradient.flat[index] == pytest.approx((values[0] - values[1]) / 2e-6, abs=1e-7)
+
+
+def test_slices_are_no_steps(both):
+    nothing, slices = np.empty((0, 4 * H)), tuple(STEPS)
+    for function, arguments in zip(both, (5, 8), strict=True):
+        with pytest.raises(TypeError, match=rf"{function.__name__}: steps is a tuple, expected Steps"):
+            function(*[nothing] * arguments, slices)
 
 
 def test_no_steps(both):

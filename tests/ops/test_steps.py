@@ -15,7 +15,7 @@ RAGGED = st.lists(st.integers(1, 5), max_size=6).map(lambda counts: sorted(count
 def test_each_step_reads_what_the_one_before_wrote(alive, without_steps):
     sequences = max(alive, default=0) + without_steps
     start, written = 0, slice(0, sequences)
-    for (rows, before, after), count in zip(Steps.of(sequences, alive), alive, strict=True):
+    for (rows, before, after), count in zip(Steps(sequences, alive), alive, strict=True):
         assert rows == slice(start, start + count)
         assert before == slice(written.start, written.start + count)
         assert after == slice(sequences + start, sequences + start + count)
@@ -24,7 +24,7 @@ def test_each_step_reads_what_the_one_before_wrote(alive, without_steps):
 
 @given(RAGGED, st.data())
 def test_a_sequence_of_steps(alive, data):
-    steps = Steps.of(5, alive)
+    steps = Steps(5, alive)
     expected = list(steps)
     assert len(steps) == len(alive)
     assert [steps[t] for t in range(len(steps))] == expected
@@ -37,13 +37,13 @@ def test_a_sequence_of_steps(alive, data):
 @pytest.mark.parametrize("alive", [[2, 3], [4], [2, 0], [-1], [[1]], [1.0], ["a"]], ids=str)
 def test_numbers_of_sequences_that_do_not_fit(alive):
     with pytest.raises(InputError, match=r"Steps: alive is \[.*\], expected an integer from 1 to 3"):
-        Steps.of(3, alive)
+        Steps(3, alive)
 
 
 def test_steps_are_consecutive():
-    steps = Steps.of(2, [2, 1])
+    steps = Steps(2, [2, 1])
     with pytest.raises(InputError, match="sliced by -1, expected consecutive ones"):
         steps[::-1]
     with pytest.raises(IndexError):
         steps[2]
-    assert not Steps.of(2, np.empty(0, int))
+    assert not Steps(2, np.empty(0, int))

@@ -54,6 +54,7 @@ class Packing(NamedTuple):
 
     shape: tuple[int, int]  # (N, T) of the unpacked arrays
     offsets: tuple[int, ...]  # rows offsets[t] : offsets[t + 1] of a packed array are step t
+    steps: Steps
     order: Array  # (N,) the sequences, longest first
     source: Array  # (M,) the row of x.reshape(N * T, D) of each packed row
     index: Array  # (N, T) the row of the state after step t of sequence n in states
@@ -95,8 +96,7 @@ class Packing(NamedTuple):
         order = np.argsort(-real, kind="stable")
         rank = np.empty(N, np.intp)
         rank[order] = np.arange(N)
-        steps = np.arange(int(real.max(initial=0)))
-        alive = (real[:, None] > steps).sum(axis=0)  # (longest,) n_t
+        alive = (real[:, None] > np.arange(int(real.max(initial=0)))).sum(axis=0)  # (longest,) n_t
         offsets = np.concatenate([[0], np.cumsum(alive)])
         source = np.concatenate([order[:n] * T + t for t, n in enumerate(alive)] or [order[:0]])
         last = np.minimum(np.arange(T), real[:, None] - 1)  # (N, T) step of the state at t, -1: h0
@@ -108,6 +108,7 @@ class Packing(NamedTuple):
         return cls(
             shape=(N, T),
             offsets=tuple(offsets.tolist()),
+            steps=Steps(N, alive),
             order=ops.asarray(order),
             source=ops.asarray(source),
             index=ops.asarray(starts[last + 1] + rank[:, None]),
@@ -120,18 +121,12 @@ class Packing(NamedTuple):
         """All steps in chunks, for pre-activations (M, columns)."""
         least = max(_CHUNK_ROWS, ops_for(self.order).CHUNK * _CHUNK_NUMBERS // max(columns, 1))
         chunks: list[Chunk] = []
-        start, last = 0, len(self.offsets) - 1
-        steps = self.steps
+        start, last = 0, len(self.steps)
         while start < last:
             stop = min(bisect_left(self.offsets, self.offsets[start] + least), last)
-            chunks.append(Chunk(slice(self.offsets[start], self.offsets[stop]), steps[start:stop]))
+            chunks.append(Chunk(slice(self.offsets[start], self.offsets[stop]), self.steps[start:stop]))
             start = stop
         return chunks
-
-    @property
-    def steps(self) -> Steps:
-        """All steps."""
-        return Steps.of(self.shape[0], np.diff(self.offsets))
 
     def pack(self, x: Array, chunk: Chunk) -> Array:
         """The real rows of x in a chunk: (N T, D) to (m, D)."""

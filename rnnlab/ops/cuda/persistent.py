@@ -148,7 +148,7 @@ def _choose(steps: Steps, states: Array, weight: Array | Rounded, backward: bool
     """The layout of one launch, or None to go step by step."""
     asked = _asked()
     H = states.shape[1]
-    if asked == "0" or not steps or not H or isinstance(weight, Rounded):
+    if asked == "0" or not isinstance(steps, Steps) or not steps or not H or isinstance(weight, Rounded):
         return None
     N = int(steps.table[0, 3])
     if not asked and not any(N <= rows and H <= units for rows, units in FASTER.get(states.dtype.name, ())):
@@ -174,7 +174,7 @@ def _limits(device: int) -> tuple[int, int]:
 def _launch(name: str, layout: Layout, steps: Steps, like: Array, *arrays: Array, weight: Array) -> None:
     strides = [stride // weight.itemsize for stride in weight.strides]
     arguments = (
-        *(*arrays, weight, uploaded(steps.table[:, [0, 3, 1, 2]])),
+        *(*arrays, weight, uploaded(steps.table)),
         cp.zeros(1, np.uint32),  # of the barriers
         *(len(steps), like.shape[1], *strides),
         *(layout.units, layout.parts, layout.rows, layout.splits),

@@ -99,6 +99,8 @@ def _usable() -> bool:
 class RoundedPanels(Panels):
     """A prepacked weight of float32 in bfloat16."""
 
+    parallel_from = _PARALLEL_FROM
+
     def _laid_out(self, w: Array, columns: int) -> Array:
         K, G = w.shape
         panels = empty((-(-G // columns), _pairs(K), columns), np.dtype(np.uint32))

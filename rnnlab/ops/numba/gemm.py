@@ -60,6 +60,8 @@ class Panels:
         If it is not a matrix of float32 or float64, or has too few columns to be worth packing.
     """
 
+    parallel_from = _PARALLEL_FROM  # multiplications
+
     def __init__(self, w: Array) -> None:
         columns = _columns(w.dtype)
         if w.ndim != 2 or w.dtype.char not in DTYPES or not w.size or 2 * w.shape[1] < columns:

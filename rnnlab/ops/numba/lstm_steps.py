@@ -25,7 +25,6 @@ from rnnlab.types import Array
 
 __all__ = ["lstm_steps_backward", "lstm_steps_forward"]
 _SMALL = 1 << 20  # bytes of a weight that the second cache holds beside what else a step reads
-_PARALLEL_FROM = 1 << 21  # multiplications, some 30 microseconds, worth waking other threads
 
 _forward_by_steps, _backward_by_steps = lstm_step_by_step(products, cells)
 
@@ -63,7 +62,7 @@ def _is_weight(weight: Any, shape: tuple[int, int], dtype: np.dtype) -> bool:
 
 def _are_inside(steps: Steps, rows: int, states: int) -> bool:
     """Whether there are steps, and all their rows and states exist."""
-    if not len(steps):
+    if not isinstance(steps, Steps) or not steps:
         return False
     row, _, after, count = steps.table[-1]
     return row + count <= rows and after + count <= states
@@ -85,7 +84,7 @@ def _run(kernels: _Kernels, arrays: list[Array], weight: Panels, table: Array) -
     """Run all steps by the kernel for this weight; false if the arrays have another layout."""
     count, rounded = int(table[0, 3]), isinstance(weight, RoundedPanels)
     multiplications, small = _rows(table) * prod(weight.shape), weight.panels.nbytes <= _SMALL
-    parts = shared_by(multiplications if small else multiplications // len(table), _PARALLEL_FROM)
+    parts = shared_by(multiplications if small else multiplications // len(table), weight.parallel_from)
     by_sequences = small or parts == 1
     run = (kernels.sequences if by_sequences else kernels.weight)[rounded].run
     given: list[Any] = [*arrays, weight.panels]

@@ -87,11 +87,11 @@ def _write_entry(context: Any, entry: ir.Function, compiled: Any, inner: Any, re
     b = ir.IRBuilder(entry.append_basic_block("entry"))
     pair = b.load(entry.args[0], typ=_PAIR)
     given = b.load(b.inttoptr(b.extract_value(pair, 0), _POINTER), typ=record)
-    failed, several, *values = (b.extract_value(given, number) for number in range(len(record.elements)))
+    failed, parts, *values = (b.extract_value(given, number) for number in range(len(record.elements)))
     values = [_lend(context, b, *each) for each in zip(inner.args[2:], values, strict=True)]
     with cgutils.for_range(b, b.load(entry.args[1], typ=_SIZE)) as loop:
         part = b.add(b.extract_value(pair, 1), loop.index)
-        status, _ = context.call_internal_no_propagate(b, compiled.fndesc, inner, [part, several, *values])
+        status, _ = context.call_internal_no_propagate(b, compiled.fndesc, inner, [part, parts, *values])
         with cgutils.if_unlikely(b, status.is_error):
             b.store(_SIZE(1), b.inttoptr(failed, _POINTER))
     b.ret_void()

@@ -141,7 +141,7 @@ def test_gradients_are_those_of_numpy(rows, ops, launched, threads, rng, monkeyp
 
 def test_a_weight_in_a_wider_array(ops, launched, rng, monkeypatch):
     forced(monkeypatch, "1")
-    H, steps = 6, Steps.of(2, [2])
+    H, steps = 6, Steps(2, [2])
     wide = ops.asarray(rng.standard_normal((2 * H, 4 * H + 3)))
     results = []
     for Wh in (wide[::2, 1:-2], wide[::2, 1:-2].copy()):

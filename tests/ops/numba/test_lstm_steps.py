@@ -35,7 +35,7 @@ class Chunk:
     """Arrays of a chunk of steps; the first of the sequences' steps may have been in an earlier one."""
 
     def __init__(self, alive, units, dtype, rng, earlier=0):
-        self.alive, self.steps, self.earlier = alive, Steps.of(alive[0], alive), earlier
+        self.alive, self.steps, self.earlier = alive, Steps(alive[0], alive), earlier
         N, M = alive[0], sum(alive)
 
         def normal(*shape):
@@ -154,8 +154,8 @@ def test_steps_that_one_kernel_cannot_run(change, rng, monkeypatch):
         lambda given: given | {"tanh_c": given["tanh_c"].astype(np.float32)},
         lambda given: given | {"c": given["h"]},
         lambda given: given | {"h": given["h"][:-1]},
-        lambda given: given | {"steps": Steps.of(5, (5, 5, 4, 4))},
-        lambda given: given | {"steps": Steps.of(6, (5, 5, 4))},
+        lambda given: given | {"steps": Steps(5, (5, 5, 4, 4))},
+        lambda given: given | {"steps": Steps(6, (5, 5, 4))},
         lambda given: given | {"Wh": given["Wh"][:, :-8]},
         lambda given: given | {"Wh": given["Wh"][:-8]},
         lambda given: given | {"Wh": given["Wh"].astype(np.float32)},
@@ -185,6 +185,13 @@ def test_arguments_that_do_not_fit(change, rng):
             given["tanh_c"],
             given["steps"],
         )
+
+
+def test_slices_are_no_steps(rng):
+    chunk = Chunk((5, 5, 4), 40, np.float64, rng)
+    chunk.steps = tuple(chunk.steps)
+    with pytest.raises(TypeError, match=r"lstm_steps_forward: steps is a tuple, expected Steps"):
+        chunk.run(*AT_ONCE)
 
 
 @pytest.mark.parametrize("shape", [(320, 40), (80, 40), (160, 48)], ids=str)

@@ -120,7 +120,7 @@ def test_column_sums_are_not_rounded(ops, rng):
 def test_steps_of_an_lstm_are_rounded(ops, rng):
     N, H = 3, 4
     gates, Wh, h, c, tanh_c = drawn(rng, np.float32, (N, 4 * H), (H, 4 * H), (2 * N, H), (2 * N, H), (N, H))
-    steps = Steps.of(N, [N])
+    steps = Steps(N, [N])
     results = []
     for matmul, weight, states in (
         ("bfloat16", Wh, h),

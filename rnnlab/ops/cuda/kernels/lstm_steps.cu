@@ -87,8 +87,8 @@ __device__ inline void multiply(const Shares& shares, const REAL* x, int rows, S
 
 struct Step {
     Size start;  // of its rows in packed arrays
-    Size alive;  // how many rows
     Size before, after;  // the start of the states
+    Size alive;  // how many rows
 };
 
 // How many of the rows that are alive belong to a part.
