@@ -5,8 +5,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks is not installed
 
-from benchmarks import making
+from benchmarks import making, turns
 from tests.benchmarks.small_table import ROOT, FakeCommand
+
+
+@pytest.fixture(autouse=True)
+def same_threads(monkeypatch):
+    """Leave the environment alone: numba does not compile if it asks for another number of threads."""
+    monkeypatch.setattr(turns, "THREADS", ())
 
 
 @pytest.fixture

@@ -178,7 +178,6 @@ def test_what_is_lacking(simulated, monkeypatch):
 
 
 def test_one_line_where_something_is_lacking(monkeypatch, capsys):
-    monkeypatch.setattr(turns, "THREADS", ())  # leave the environment of the tests alone
     monkeypatch.setattr(gpu, "lacking", lambda: "there is no GPU")
     assert command.main(["--device", "gpu"]) == 2
     printed = capsys.readouterr()
@@ -193,7 +192,6 @@ def test_the_command_measures_the_cases_for_a_gpu(monkeypatch, capsys):
         rounds = {side: [2.0 if side == "rnnlab" else 5.0] for side in sides}
         return turns.Result(name, case, "ms", {side: values[0] for side, values in rounds.items()}, rounds)
 
-    monkeypatch.setattr(turns, "THREADS", ())
     monkeypatch.setattr(gpu, "lacking", lambda: "")
     monkeypatch.setattr(gpu, "about", lambda: "a GPU")
     monkeypatch.setattr(command, "measure", measure)
