@@ -20,7 +20,7 @@ _STAGE = {
 _SELF_CRITICAL = (f"stage=[{{{', '.join(f'{key}={value}' for key, value in _STAGE.items())}}}]",)
 _LABELS = {
     "LSTM, one vector an image": (LSTM,),
-    "soft attention": seeds(SOFT_ATTENTION, 2),
+    "soft attention": seeds(SOFT_ATTENTION, 3),
     "Review Net": (REVIEW_NET,),
     "RNM, 2 x 4 steps": (RNM,),
 }

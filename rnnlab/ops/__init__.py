@@ -28,6 +28,7 @@ import functools
 import importlib
 import os
 import re
+import sys
 import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -53,6 +54,7 @@ __all__ = [
     "ops_for",
     "ops_on",
     "release_memory",
+    "tell_compiled",
     "unchecked",
     "warm_up",
 ]
@@ -203,6 +205,16 @@ def warm_up() -> float:
     from rnnlab.ops.numba import kernel
 
     return kernel.warm_up()
+
+
+def tell_compiled() -> None:
+    """Say that the kernels of a first step are compiled, if a line has said that they would be.
+
+    A solver calls this after its first step.
+    """
+    kernel = sys.modules.get("rnnlab.ops.numba.kernel")  # not there if no kernel was called
+    if kernel is not None:
+        kernel.tell_compiled()
 
 
 class _Choice(NamedTuple):

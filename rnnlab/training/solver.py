@@ -26,7 +26,7 @@ import numpy as np
 
 from rnnlab.errors import InputError
 from rnnlab.files import WriteError
-from rnnlab.ops import ops_for
+from rnnlab.ops import ops_for, tell_compiled
 from rnnlab.ops.precision import products_in
 from rnnlab.options import Count, MatmulName, Mode, Natural, NotNegative, Positive, UpdateRuleName
 from rnnlab.training.callbacks.callback import Callback, check_callbacks
@@ -442,6 +442,7 @@ class Solver:
             started = time.perf_counter()
             for batch in prepared:
                 self._iterate(batch, started)
+                tell_compiled()
                 is_to_save = self._checkpoint_is_due()
                 if is_to_save or self._results_are_due():
                     self._show_results(progress, total)

@@ -58,6 +58,7 @@ __all__ = [
     "reduction",
     "shared_by",
     "strict",
+    "tell_compiled",
     "threads",
     "warm_up",
 ]
@@ -225,6 +226,7 @@ class Kernel:
         return f"{self.function.__name__}-{DTYPES[dtype]}-{_digest()}"
 
     def _compile(self, dtype: str) -> Any:
+        started = time.perf_counter()
         start_threads()
         # a function of its own: in the guard the compiler cannot tell the arrays apart, and loops stay scalar
         body = phase(self.function)
@@ -253,6 +255,8 @@ class Kernel:
                 file.unlink(missing_ok=True)
             return self._compile(dtype)
         dispatcher.disable_compile()
+        if not cached:
+            _compiled.append(time.perf_counter() - started)
         return dispatcher
 
 
@@ -326,6 +330,8 @@ def warm_up() -> float:
 
 
 _ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # set in the environment, which child processes inherit
+_announced = False  # whether this process has said that it compiles, and not yet that it is done
+_compiled: list[float] = []  # the seconds of each version that was not in the cache
 
 
 def _announce(folder: Path | None) -> None:
@@ -333,6 +339,7 @@ def _announce(folder: Path | None) -> None:
 
     ``folder`` is where compiled kernels are cached, None if they cannot be.
     """
+    global _announced
     if os.environ.get(_ANNOUNCED):
         return
     os.environ[_ANNOUNCED] = "1"
@@ -348,6 +355,16 @@ def _announce(folder: Path | None) -> None:
     else:
         notice = f"{work}; they cannot be saved: set NUMBA_CACHE_DIR to a folder that can be written"
     print(f"rnnlab: {notice}", file=sys.stderr, flush=True)
+    _announced = True
+
+
+def tell_compiled() -> None:
+    """Say that the first step has its kernels, if this process has said that they are compiled."""
+    global _announced
+    if _announced:
+        _announced = False
+        notice = f"{len(_compiled)} kernels compiled for the first training step in {sum(_compiled):.0f} s"
+        print(f"rnnlab: {notice}", file=sys.stderr, flush=True)
 
 
 @functools.cache

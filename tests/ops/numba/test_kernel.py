@@ -13,13 +13,18 @@ import numba
 
 from rnnlab.ops.numba import kernel as kernels
 from rnnlab.ops.numba.guard import FITS
-from rnnlab.ops.numba.kernel import RefusedError, kernel, primitive
+from rnnlab.ops.numba.kernel import RefusedError, kernel, primitive, tell_compiled
 from rnnlab.ops.numba.parallel import in_parts, share
 
 
 def double(part, parts, x, out):
     for j in share(x.size, part, parts):
         out[j] = x[j] + x[j]
+
+
+def add_one(x, out):
+    for j in range(x.size):
+        out[j] = x[j] + 1
 
 
 def make(parallel_from=None):
@@ -31,6 +36,8 @@ def cache(monkeypatch, tmp_path):
     """An empty cache on disk, and no other kernels."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(kernels, "_KERNELS", [])
+    monkeypatch.setattr(kernels, "_announced", False)
+    monkeypatch.setattr(kernels, "_compiled", [])
     monkeypatch.delenv(kernels._ANNOUNCED, raising=False)
     return tmp_path
 
@@ -122,6 +129,21 @@ def test_the_first_use_says_once_what_takes_so_long(capsys, cache, monkeypatch):
     assert capsys.readouterr().err == ""
     (hits,) = again.version("f").stats.cache_hits.values()
     assert hits == 1
+
+
+def test_the_end_of_compiling_is_said_once_and_only_after_its_beginning(capsys, monkeypatch):
+    first = make()
+    for dtype in (np.float32, np.float64):
+        doubled(dtype, first)
+    capsys.readouterr()
+    tell_compiled()
+    message = capsys.readouterr().err
+    assert re.fullmatch(r"rnnlab: 2 kernels compiled for the first training step in \d s\n", message)
+    tell_compiled()
+    monkeypatch.setenv(kernels._ANNOUNCED, "1")  # as in a child process
+    doubled(np.float32, kernel("T[::1], T[::1]", arguments="x (n,); out! (n,)")(add_one))
+    tell_compiled()
+    assert capsys.readouterr().err == ""
 
 
 def test_a_change_in_another_kernel_file_makes_the_cache_stale(monkeypatch, capsys):
