@@ -28,8 +28,8 @@ from rnnlab.types import Array
 
 DecodingState = Any
 
-# A search advances at most this many rows at a time, so that memory is bounded and scores stay in the cache.
-ROWS = 512
+# A search advances at most this many rows at a time, so that memory is bounded.
+ROWS = 1024
 
 
 class StepModel(Protocol):

@@ -15,6 +15,7 @@ from llvmlite import binding
 
 from rnnlab.errors import InputError
 from rnnlab.ops.numba import bfloat16, gemm
+from rnnlab.ops.numba.arrays import take
 from rnnlab.ops.numba.blas import NumpyBlas, is_faster
 from rnnlab.ops.numba.gemm import Panels
 from rnnlab.ops.numba.kernel import (
@@ -148,7 +149,7 @@ def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:
     library = _library() if x.shape[0] * w.size >= _LARGE else None
     if library is not None and library.covers(x, w, out):
         if first is not None and first is not out:
-            out[...] = first
+            take(first, np.zeros(out.shape[0], np.int64), out)
         library.multiply(x, w, out, add=first is not None)
         return
     gemm.multiply(x, w, first, out)

@@ -13,7 +13,7 @@ from rnnlab.ops.numba.memory import empty, empty_like
 from rnnlab.ops.numba.parallel import share
 from rnnlab.types import Array
 
-_BLOCK = 64  # scores that are passed over at once if none is among the largest
+_BLOCK = 64  # scores that are passed over at once if the largest of them is not among the best
 
 
 @primitive
@@ -82,9 +82,7 @@ def _log_softmax(part, parts, scores, out):
     for row in share(scores.shape[0], part, parts):
         x, y = scores[row], out[row]
         most = _largest(x)
-        for j in range(x.size):
-            y[j] = exp(x[j] - most)
-        log_total = math.log(_sum(y))
+        log_total = math.log(_sum_of_exp(x, most))
         for j in range(x.size):
             y[j] = (x[j] - most) - log_total
 
@@ -96,20 +94,21 @@ def _log_softmax(part, parts, scores, out):
 )
 def _top(part, parts, scores, columns, values):
     V, K = scores.shape[1], values.shape[1]
+    largest = np.empty((V + _BLOCK - 1) // _BLOCK, scores.dtype)  # of each block of a row
     for row in share(scores.shape[0] if K else 0, part, parts):
         x, best, where = scores[row], values[row], columns[row]
         best[:] = -np.inf
-        for start in range(0, V, _BLOCK):
-            if not _some_exceed(x[start : start + _BLOCK], best[K - 1]):
+        for block in range(largest.size):
+            largest[block] = _largest(x[block * _BLOCK : (block + 1) * _BLOCK])
+            _insert(largest[block], 0, best, where)
+        least = best[K - 1]  # K scores are at least as large
+        best[:] = -np.inf
+        for block in range(largest.size):
+            if least > largest[block] or not _exceeds(largest[block], best[K - 1]):
                 continue
-            for j in range(start, min(V, start + _BLOCK)):
-                rank = K  # of the score among the best; behind its equals
-                while rank > 0 and _exceeds(x[j], best[rank - 1]):
-                    rank -= 1
-                for k in range(K - 1, rank, -1):
-                    best[k], where[k] = best[k - 1], where[k - 1]
-                if rank < K:
-                    best[rank], where[rank] = x[j], j
+            for j in range(block * _BLOCK, min(V, (block + 1) * _BLOCK)):
+                if not x[j] <= best[K - 1]:  # larger, or one of them is NaN
+                    _insert(x[j], j, best, where)
 
 
 # ---------------------------------------------------------------- of one row
@@ -122,12 +121,15 @@ def _exceeds(score, other):
 
 
 @inlined
-def _some_exceed(x, least):
-    """Whether one is larger than the least, or NaN; without branches, so that it is vectorised."""
-    some = False
-    for j in range(x.size):
-        some |= not (x[j] <= least)
-    return some
+def _insert(score, column, best, where):
+    """Insert it among the best, which are in descending order, behind its equals; or leave it out."""
+    rank = best.size
+    while rank > 0 and _exceeds(score, best[rank - 1]):
+        rank -= 1
+    for k in range(best.size - 1, rank, -1):
+        best[k], where[k] = best[k - 1], where[k - 1]
+    if rank < best.size:
+        best[rank], where[rank] = score, column
 
 
 @inlined
@@ -149,6 +151,14 @@ def _sum(x):
     total = x.dtype.type(0)
     for j in range(x.size):
         total += x[j]
+    return total
+
+
+@reduction
+def _sum_of_exp(x, shift):
+    total = x.dtype.type(0)
+    for j in range(x.size):
+        total += exp(x[j] - shift)
     return total
 
 
