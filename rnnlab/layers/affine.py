@@ -75,8 +75,7 @@ def affine_backward(
     rows = x.reshape(x.shape[0], w.shape[0])
     check_shapes("affine_backward", x=(rows, "N D"), w=(w, "D M"), dout=(dout, "N M"))
     dw, db = gradient_arrays("affine_backward", {"dw": w.shape, "db": w.shape[1:]}, w, into)
-    ops.matmul_add(rows.T, dout, dw)
-    ops.add_column_sums(dout, db)
+    ops.add_affine_gradients(rows, dout, dw, db)
     return ops.matmul(dout, w.T).reshape(x.shape), dw, db
 
 

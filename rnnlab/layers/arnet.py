@@ -143,8 +143,7 @@ def arnet_backward(
     (*_, W, _), (dWx, dWh, db, dW, db_out) = params.values(), dparams.values()
     without = 0 if h0_given else first
     de = errors * (2 / max(N, 1) * float(dloss))
-    ops.matmul_add(lstm.h[N + without :].T, de, dW)
-    ops.add_column_sums(de, db_out)
+    ops.add_affine_gradients(lstm.h[N + without :], de, dW, db_out)
     dread = packing.unpacked(W.shape[0], errors)  # gradient of h', (N T, R)
     dread[packing.source[:without]] = 0
     ops.put(ops.matmul(de, W.T), packing.source[without:], dread)

@@ -305,8 +305,7 @@ def _block_backward(
         step, p, dp = steps[i], _step_params(params, block, i + 1), _step_params(grads, block, i + 1)
         da, read = ops.empty(step.gates.shape, step.gates.dtype), _read(connections, i, H)
         ops.lstm_backward(_copy(dhistory[:, i + 1]), dc, step.gates, step.c, step.tanh_c, da)
-        ops.matmul_add(columns[:, read].T, da, dp["Wh"])
-        ops.add_column_sums(da, dp["b"])
+        ops.add_affine_gradients(columns[:, read], da, dp["Wh"], dp["b"])
         ops.matmul_add(da, p["Wh"].T, dcolumns[:, read])
         attend_backward(step.attended, history[:, i], da, p, dp, dhistory[:, i], drows)
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.ops.step_masks import StepMasks
-from rnnlab.ops.steps import Steps
+from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array, Shape
 
 __all__ = ["Primitives"]
@@ -99,6 +99,9 @@ class Primitives(Protocol):
     def add_column_sums(self, x: Array, out: Array) -> None:
         """Add the sum of all rows of x (M, N) to ``out`` (N,): the gradient of a bias."""
 
+    def add_affine_gradients(self, x: Array, dout: Array, dW: Array, db: Array) -> None:
+        """Add x^T dout to dW (K, G) and the sum of all rows of dout to db (G,); x (n, K), dout (n, G)."""
+
     # ------------------------------------------------------------ activations, words, scores
 
     def sigmoid(self, x: Array, out: Array | None = None) -> Array:
@@ -162,7 +165,14 @@ class Primitives(Protocol):
         """Write da (n, 4H); ``dc`` comes in as the gradient of c_t and leaves as that of c_{t-1}."""
 
     def lstm_steps_forward(
-        self, gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Steps
+        self,
+        gates: Array,
+        Wh: Array,
+        h: Array,
+        c: Array,
+        tanh_c: Array,
+        steps: Steps,
+        inputs: StepInputs | None = None,
     ) -> None:
         """The recurrence of an LSTM over consecutive steps of packed sequences.
 
@@ -178,6 +188,8 @@ class Primitives(Protocol):
             Written.
         steps : Steps
             Some consecutive ones of the batch's.
+        inputs : StepInputs, optional
+            What x Wx + b of these steps is computed from; without them ``gates`` has it already.
         """
 
     def lstm_steps_backward(

@@ -316,6 +316,7 @@ PRIMITIVES: dict[str, Declaration] = {
         "matmul_into": "x (n, K); w (K, G); out! (n, G)",
         "matmul_add": "x (n, K); w (K, G); out! (n, G)",
         "add_column_sums": "x (M, N); out! (N,)",
+        "add_affine_gradients": "x (n, K); dout (n, G); dW! (K, G); db! (G,)",
         # words and scores
         "embedding_gradient": "dout (M, W); tokens (M,) 0..V; dW! (V, W)",
         "softmax_cross_entropy": "scores (M, V); targets (M,) 0..V; dscores! (M, V) = scores",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rnnlab.ops.steps import Steps, check_steps
+from rnnlab.ops.steps import StepInputs, Steps, check_steps
 from rnnlab.types import Array
 
 __all__ = ["lstm_step_by_step"]
@@ -17,15 +17,25 @@ def lstm_step_by_step(products: Any, cells: Any) -> tuple[Callable[..., None], C
     Parameters
     ----------
     products : module
-        With ``matmul_into`` and ``matmul_add``.
+        With ``affine_into``, ``matmul_into`` and ``matmul_add``.
     cells : module
         With ``lstm_forward`` and ``lstm_backward_of_sum``.
     """
-    matmul_into, matmul_add = products.matmul_into, products.matmul_add
+    affine_into, matmul_into, matmul_add = products.affine_into, products.matmul_into, products.matmul_add
     lstm_forward, lstm_backward_of_sum = cells.lstm_forward, cells.lstm_backward_of_sum
 
-    def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Steps) -> None:
+    def lstm_steps_forward(
+        gates: Array,
+        Wh: Array,
+        h: Array,
+        c: Array,
+        tanh_c: Array,
+        steps: Steps,
+        inputs: StepInputs | None = None,
+    ) -> None:
         check_steps("lstm_steps_forward", steps)
+        if inputs is not None:
+            affine_into(*inputs, gates[steps.rows])
         for rows, before, after in steps:
             matmul_add(h[before], Wh, gates[rows])
             lstm_forward(gates[rows], c[before], c[after], tanh_c[rows], h[after])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rnnlab.errors import InputError, InputTypeError
+from rnnlab.types import Array
 
-__all__ = ["Steps", "check_steps"]
+__all__ = ["StepInputs", "Steps", "check_steps"]
 Slices = tuple[slice, slice, slice]
 
 
@@ -57,6 +58,14 @@ class Steps(Sequence[Slices]):
         before[1:] = after[:-1]
         self.table = table
 
+    @property
+    def rows(self) -> slice:
+        """The packed rows of all of them."""
+        if not len(self.table):
+            return slice(0, 0)
+        row, _, _, count = self.table[-1].tolist()
+        return slice(int(self.table[0, 0]), row + count)
+
     def __len__(self) -> int:
         return len(self.table)
 
@@ -79,6 +88,14 @@ class Steps(Sequence[Slices]):
 
     def __reversed__(self) -> Iterator[Slices]:
         return (_as_slices(*numbers) for numbers in self.table[::-1].tolist())
+
+
+class StepInputs(NamedTuple):
+    """What the pre-activations x Wx + b of consecutive steps are computed from."""
+
+    x: Array  # (m, D), their packed rows alone
+    Wx: Array  # (D, G), from prepacked
+    b: Array  # (G,)
 
 
 def check_steps(function: str, steps: Any) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.lstm_steps import lstm_step_by_step
-from rnnlab.ops.steps import Steps
+from rnnlab.ops.steps import StepInputs, Steps
 
 H, ALIVE = 3, (4, 2, 1)  # rows at each step, longest sequence first
 N, M = ALIVE[0], sum(ALIVE)
@@ -45,6 +45,20 @@ def test_forward_is_the_equations(inputs, both):
             now_h = o * np.tanh(now_c)
             np.testing.assert_allclose(h[after][row], now_h, rtol=1e-12)
             np.testing.assert_allclose(c[after][row], now_c, rtol=1e-12)
+
+
+def test_inputs_are_the_pre_activations_of_their_steps_alone(inputs, both, rng):
+    a, Wh, h0, c0 = inputs
+    x, Wx, b = (rng.standard_normal(shape) for shape in ((M - N, 2), (2, 4 * H), (4 * H,)))
+    expected = a.copy()
+    expected[N:] = x @ Wx + b
+    _, h, c, tanh_c = run(both[0], expected, Wh, h0, c0)
+    found_h, found_c, found = h.copy(), c.copy(), a.copy()
+    found_h[2 * N :] = found_c[2 * N :] = np.nan
+    both[0](found, Wh, found_h, found_c, tanh_c, STEPS[1:], StepInputs(x, Wx, b))
+    np.testing.assert_allclose(found_h, h, rtol=1e-12)
+    np.testing.assert_allclose(found_c, c, rtol=1e-12)
+    np.testing.assert_array_equal(found[:N], a[:N])
 
 
 def test_backward_is_the_numeric_gradient(inputs, both, rng):

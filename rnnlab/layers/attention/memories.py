@@ -103,8 +103,7 @@ def attend_backward(
             dcontext, queries[j], all_keys[j], params["v"][j], rows, slots, weights[j],
             ops.zeros(slots.shape, da.dtype), dqueries[j], dkeys, dv[j],
         )  # fmt: skip
-        ops.matmul_add(rows.T, dkeys, grads["Wm"][part])
-        ops.add_column_sums(dkeys, grads["bm"][j])
+        ops.add_affine_gradients(rows, dkeys, grads["Wm"][part], grads["bm"][j])
         if drow is not None:
             of_step.matmul_add(dkeys, Wm[part].T, drow)
             of_step.attention_memory_gradient(dcontext, weights[j], slots, drow)

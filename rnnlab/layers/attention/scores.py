@@ -238,8 +238,7 @@ class Keys:
         """Add the gradients of Wm and b, or of W."""
         ops = ops_for(memory)
         if self._score == "additive":
-            ops.matmul_add(memory.T, dkeys, grads["Wm"])
-            ops.add_column_sums(dkeys, grads["b"])
+            ops.add_affine_gradients(memory, dkeys, grads["Wm"], grads["b"])
         elif self._score == "bilinear":
             ops.matmul_add(dkeys.T, memory, grads["W"])
 

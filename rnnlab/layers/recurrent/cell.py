@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import StepMasks
-from rnnlab.ops.steps import Steps
+from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array, Shapes, State
 
 __all__ = ["Cell", "PreparedCell", "Step", "cell_for", "cell_names", "register_cell"]
@@ -82,8 +82,10 @@ class PreparedCell(Protocol):
 class ChunkedCell(PreparedCell, Protocol):
     """A prepared cell that runs many steps at once, without dropout, zoneout and attention."""
 
-    def chunk_forward(self, gates: Array, states: State, saved: Array, steps: Steps) -> None:
-        """The forward of some steps, in the arrays of the whole sequence."""
+    def chunk_forward(
+        self, inputs: StepInputs, gates: Array, states: State, saved: Array, steps: Steps
+    ) -> None:
+        """The pre-activations and the forward of some steps, in the arrays of the whole sequence."""
 
     def chunk_backward(
         self,

@@ -31,7 +31,7 @@ from rnnlab.layers.recurrent.sequence import (
     run_backward,
     run_forward,
 )
-from rnnlab.ops.steps import Steps
+from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array, State
 
 
@@ -159,9 +159,11 @@ class PreparedLSTM:
         """dWh += sum_t h_{t-1}^T da_t."""
         self._product.add_gradient(read, da, grads["Wh"])
 
-    def chunk_forward(self, gates: Array, states: State, saved: Array, steps: Steps) -> None:
+    def chunk_forward(
+        self, inputs: StepInputs, gates: Array, states: State, saved: Array, steps: Steps
+    ) -> None:
         """Consecutive steps at once; on a GPU, in one launch where the weight fits on the chip."""
-        self._ops.lstm_steps_forward(gates, self._product.forward_weight, *states, saved, steps)
+        self._ops.lstm_steps_forward(gates, self._product.forward_weight, *states, saved, steps, inputs)
 
     def chunk_backward(
         self, dh: Array, dstate: State, gates: Array, states: State, saved: Array, da: Array, steps: Steps

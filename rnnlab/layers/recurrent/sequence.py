@@ -28,6 +28,7 @@ from rnnlab.layers.recurrent.packing import Chunk, Packing, as_rows
 from rnnlab.layers.recurrent.primitive import PrimitiveCell
 from rnnlab.layers.recurrent.regularisation import UNREGULARISED, Draws, Random, Regularisation
 from rnnlab.ops import StepMasks, ops_for, unchecked
+from rnnlab.ops.steps import StepInputs
 from rnnlab.types import Array, State
 
 
@@ -159,10 +160,11 @@ def unroll(
     rows_x, from_x, t = as_rows(x), ops.prepacked(params["Wx"]), 0
     chunked = run.chunked if contexts is None else None
     for chunk in packing.chunks(G):
-        ops.affine_into(packing.pack(rows_x, chunk), from_x, params["b"], gates[chunk.rows])
+        inputs = StepInputs(packing.pack(rows_x, chunk), from_x, params["b"])
         if chunked is not None:
-            chunked.chunk_forward(gates, states, saved, chunk.steps)
+            chunked.chunk_forward(inputs, gates, states, saved, chunk.steps)
             continue
+        ops.affine_into(*inputs, gates[chunk.rows])
         for rows, before, after in chunk.steps:
             prev, now = _part(states, before), _part(states, after)
             if contexts is not None:
@@ -226,10 +228,9 @@ def run_backward(
         if whole is not None:
             packing.unpack(dh_chunk, chunk, whole)
         x_chunk = packing.pack(rows_x, chunk)
-        ops.matmul_add(x_chunk.T, da, grads["Wx"])
+        ops.add_affine_gradients(x_chunk, da, grads["Wx"], grads["b"])
         ops.matmul_into(da, to_x, x_chunk)  # the memory of the inputs, which are not needed any more
         packing.unpack(x_chunk, chunk, dx)
-        ops.add_column_sums(da, grads["b"])
         h = packing.before(states[0], chunk)
         run.add_gradients(h, saved[chunk.rows], da, workspace, chunk)
         if contexts is not None:

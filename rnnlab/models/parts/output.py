@@ -95,8 +95,7 @@ class DeepOutput:
         params, inputs, activated, scored = cache
         ops = ops_for(dscores)
         da = tanh_backward(self.output.backward(dscores, scored, grads).hidden, activated)
-        ops.matmul_add(inputs.hidden.T, da, grads["W_deep_h"])
-        ops.add_column_sums(da, grads["b_deep"])
+        ops.add_affine_gradients(inputs.hidden, da, grads["W_deep_h"], grads["b_deep"])
         dcontexts = None
         if self.context_dim:
             ops.matmul_add(inputs.contexts.T, da, grads["W_deep_z"])

@@ -84,6 +84,7 @@ from rnnlab.ops.cuda.optim import (
     sum_of_squares,
 )
 from rnnlab.ops.cuda.products import (
+    add_affine_gradients,
     add_column_sums,
     affine,
     affine_into,
@@ -104,6 +105,7 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "add_affine_gradients",
     "add_column_sums",
     "additive_attention_backward",
     "additive_attention_forward",

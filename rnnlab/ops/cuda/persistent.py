@@ -23,7 +23,8 @@ from rnnlab.errors import InputError
 from rnnlab.ops.cuda.cublas import Rounded
 from rnnlab.ops.cuda.graphs import uploaded
 from rnnlab.ops.cuda.launch import WARP, check_contiguous, launch
-from rnnlab.ops.steps import Steps
+from rnnlab.ops.cuda.products import affine_into
+from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array
 
 __all__ = ["FASTER", "Layout", "layout_for", "lstm_in_one_launch"]
@@ -104,11 +105,21 @@ def lstm_in_one_launch(
     """``lstm_steps_forward`` and ``lstm_steps_backward``, by these two where one launch is not chosen."""
 
     @functools.wraps(step_by_step)
-    def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Steps) -> None:
+    def lstm_steps_forward(
+        gates: Array,
+        Wh: Array,
+        h: Array,
+        c: Array,
+        tanh_c: Array,
+        steps: Steps,
+        inputs: StepInputs | None = None,
+    ) -> None:
         layout = _choose(steps, h, Wh, backward=False)
         if layout is None:
-            step_by_step(gates, Wh, h, c, tanh_c, steps)
+            step_by_step(gates, Wh, h, c, tanh_c, steps, inputs)
             return
+        if inputs is not None:
+            affine_into(*inputs, gates[steps.rows])
         check_contiguous(gates, h, c, tanh_c)
         _launch("lstm_steps_forward", layout, steps, h, gates, h, c, tanh_c, weight=Wh)
 

@@ -7,6 +7,7 @@ import functools
 import cupy as cp
 import numpy as np
 
+from rnnlab.ops.arguments import checked
 from rnnlab.ops.cuda import cublas
 from rnnlab.ops.precision import products_precision
 from rnnlab.types import Array
@@ -51,6 +52,12 @@ def add_column_sums(x: Array, out: Array) -> None:
     rows, device = x.shape[0], cp.cuda.runtime.getDevice()
     ones = _ones(max(rows - 1, 0).bit_length(), x.dtype.char, device)[:, :rows]
     cublas.gemm(ones, x, out[None], 1.0, "float32")
+
+
+@checked
+def add_affine_gradients(x: Array, dout: Array, dW: Array, db: Array) -> None:
+    matmul_add(x.T, dout, dW)
+    add_column_sums(dout, db)
 
 
 @functools.cache

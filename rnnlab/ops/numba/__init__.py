@@ -66,6 +66,7 @@ from rnnlab.ops.numba.optim import (
     sum_of_squares,
 )
 from rnnlab.ops.numba.products import (
+    add_affine_gradients,
     add_column_sums,
     affine,
     affine_into,
@@ -116,6 +117,7 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "add_affine_gradients",
     "add_column_sums",
     "additive_attention_backward",
     "additive_attention_forward",

@@ -19,8 +19,9 @@ from rnnlab.ops.numba.cells import lstm_backward_row, lstm_state_row, sigmoid_ro
 from rnnlab.ops.numba.gemm import Panels, rows_by_panels
 from rnnlab.ops.numba.kernel import Kernel, RefusedError, inlined, kernel, phase, shared_by
 from rnnlab.ops.numba.parallel import in_parts, share
+from rnnlab.ops.numba.products import NARROW
 from rnnlab.ops.numba.registers import ROWS
-from rnnlab.ops.steps import Steps
+from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array
 
 __all__ = ["lstm_steps_backward", "lstm_steps_forward"]
@@ -29,11 +30,24 @@ _SMALL = 1 << 20  # bytes of a weight that the second cache holds beside what el
 _forward_by_steps, _backward_by_steps = lstm_step_by_step(products, cells)
 
 
-def lstm_steps_forward(gates: Array, Wh: Array, h: Array, c: Array, tanh_c: Array, steps: Steps) -> None:
-    states, H = h.shape
+def lstm_steps_forward(
+    gates: Array,
+    Wh: Array,
+    h: Array,
+    c: Array,
+    tanh_c: Array,
+    steps: Steps,
+    inputs: StepInputs | None = None,
+) -> None:
+    arrays, (states, H) = [gates, h, c, tanh_c], h.shape
     fit = _is_weight(Wh, (H, 4 * H), gates.dtype) and _are_inside(steps, len(gates), states)
-    if not fit or not _run(_FORWARD, [gates, h, c, tanh_c], Wh, steps.table):
-        _forward_by_steps(gates, Wh, h, c, tanh_c, steps)
+    if fit and inputs is not None:
+        if _run_narrow(inputs, arrays, Wh, steps):
+            return
+        products.affine_into(*inputs, gates[steps.rows])
+        inputs = None
+    if not fit or not _run(_FORWARD, arrays, Wh, steps):
+        _forward_by_steps(gates, Wh, h, c, tanh_c, steps, inputs)
 
 
 def lstm_steps_backward(
@@ -50,8 +64,8 @@ def lstm_steps_backward(
     arrays, (states, H) = [dh, dstate, dcell, gates, c, tanh_c, da], c.shape
     fit = _is_weight(to_h, (4 * H, H), gates.dtype) and _are_inside(steps, len(gates), states)
     if fit:
-        fit = _rows(steps.table) <= len(dh) and steps.table[0, 3] <= len(dstate)
-    if not fit or not _run(_BACKWARD, arrays, to_h, steps.table):
+        fit = _number(steps.rows) <= len(dh) and steps.table[0, 3] <= len(dstate)
+    if not fit or not _run(_BACKWARD, arrays, to_h, steps):
         _backward_by_steps(*arrays, to_h, steps)
 
 
@@ -64,13 +78,12 @@ def _are_inside(steps: Steps, rows: int, states: int) -> bool:
     """Whether there are steps, and all their rows and states exist."""
     if not isinstance(steps, Steps) or not steps:
         return False
-    row, _, after, count = steps.table[-1]
-    return row + count <= rows and after + count <= states
+    _, _, after, count = steps.table[-1]
+    return steps.rows.stop <= rows and after + count <= states
 
 
-def _rows(table: Array) -> int:
-    """The number of rows of all steps."""
-    return int(table[-1, 0] + table[-1, 3] - table[0, 0])
+def _number(rows: slice) -> int:
+    return rows.stop - rows.start
 
 
 class _Kernels(NamedTuple):
@@ -80,16 +93,38 @@ class _Kernels(NamedTuple):
     weight: tuple[Kernel, Kernel]
 
 
-def _run(kernels: _Kernels, arrays: list[Array], weight: Panels, table: Array) -> bool:
+def _shared(weight: Panels, steps: Steps) -> tuple[int, bool]:
+    """The number of parts, and whether they share the sequences rather than the weight."""
+    multiplications, small = _number(steps.rows) * prod(weight.shape), weight.panels.nbytes <= _SMALL
+    parts = shared_by(multiplications if small else multiplications // len(steps), weight.parallel_from)
+    return parts, small or parts == 1
+
+
+def _run_narrow(inputs: StepInputs, arrays: list[Array], weight: Panels, steps: Steps) -> bool:
+    """Run all steps of a narrow input by one kernel; false if there is none for these arrays."""
+    (x, Wx, b), (parts, by_sequences) = inputs, _shared(weight, steps)
+    if not by_sequences or isinstance(weight, RoundedPanels):
+        return False
+    shape = x.shape[1], weight.shape[1]
+    if shape[0] > NARROW or not _is_weight(Wx, shape, weight.dtype) or isinstance(Wx, RoundedPanels):
+        return False
+    if len(x) != _number(steps.rows) or b.shape != shape[1:]:
+        return False
+    edges = _edges(steps.table[:, 3], parts)
+    try:
+        _lstm_narrow_forward.run(parts, *arrays, weight.panels, x, Wx.panels, b[None], steps.table, edges)
+    except RefusedError:
+        return False
+    return True
+
+
+def _run(kernels: _Kernels, arrays: list[Array], weight: Panels, steps: Steps) -> bool:
     """Run all steps by the kernel for this weight; false if the arrays have another layout."""
-    count, rounded = int(table[0, 3]), isinstance(weight, RoundedPanels)
-    multiplications, small = _rows(table) * prod(weight.shape), weight.panels.nbytes <= _SMALL
-    parts = shared_by(multiplications if small else multiplications // len(table), weight.parallel_from)
-    by_sequences = small or parts == 1
-    run = (kernels.sequences if by_sequences else kernels.weight)[rounded].run
+    table, (parts, by_sequences) = steps.table, _shared(weight, steps)
+    run = (kernels.sequences if by_sequences else kernels.weight)[isinstance(weight, RoundedPanels)].run
     given: list[Any] = [*arrays, weight.panels]
     if isinstance(weight, RoundedPanels):
-        given.append(weight.scratch(count, parts if by_sequences else 1))
+        given.append(weight.scratch(int(table[0, 3]), parts if by_sequences else 1))
     try:
         if by_sequences:
             run(parts, *given, table, _edges(table[:, 3], parts))
@@ -127,6 +162,27 @@ def _lstm_steps_forward(part, parts, gates, h, c, tanh_c, panels, table, edges):
                 break
             row, before = table[t, 0], table[t, 1]
             read, now = h[before + top : before + bottom], gates[row + top : row + bottom]
+            rows_by_panels(read, panels, 0, 1, now, now.shape[0], edge, now)
+            _forward_step(table, t, top, bottom, gates, h, c, tanh_c)
+
+
+@kernel(
+    "T[:,::1], T[:,::1], T[:,::1], T[:,::1], T[:,:,::1], T[:,::1], T[:,:,::1], T[:,::1], "
+    "int64[:,::1], int64[::1]",
+    arguments="gates! (M, 4H); h! (S, H); c! (S, H); tanh_c! (M, H); panels (Q, H, W); x (m, D); "
+    "x_panels (Q, D, W); b (I, 4H); table (T, F) 0..S; edges (E,) 0..S",
+)
+def _lstm_narrow_forward(part, parts, gates, h, c, tanh_c, panels, x, x_panels, b, table, edges):
+    """The same, and the products of a narrow input, which its gates would wait for in the memory."""
+    edge = np.empty((ROWS, panels.shape[2]), gates.dtype)
+    for piece in share(edges.size - 1, part, parts):
+        for t in range(table.shape[0]):
+            top, bottom = edges[piece], min(edges[piece + 1], table[t, 3])
+            if top >= bottom:
+                break
+            row, before, here = table[t, 0], table[t, 1], table[t, 0] - table[0, 0]
+            read, now = h[before + top : before + bottom], gates[row + top : row + bottom]
+            rows_by_panels(x[here + top : here + bottom], x_panels, 0, 1, b, 1, edge, now)
             rows_by_panels(read, panels, 0, 1, now, now.shape[0], edge, now)
             _forward_step(table, t, top, bottom, gates, h, c, tanh_c)
 

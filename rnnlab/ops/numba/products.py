@@ -9,17 +9,20 @@ products of rounded factors. NumPy computes ``matmul`` of other dtypes and of ar
 from __future__ import annotations
 
 import functools
+from contextlib import suppress
 
 import numpy as np
 from llvmlite import binding
 
 from rnnlab.errors import InputError
+from rnnlab.ops.arguments import checked
 from rnnlab.ops.numba import bfloat16, gemm
 from rnnlab.ops.numba.arrays import take
 from rnnlab.ops.numba.blas import NumpyBlas, is_faster
 from rnnlab.ops.numba.gemm import Panels
 from rnnlab.ops.numba.kernel import (
     DTYPES,
+    RefusedError,
     cache_folder,
     kernel,
     named_errors,
@@ -34,6 +37,8 @@ from rnnlab.types import Array
 
 __all__ = [
     "DESCRIPTION",
+    "NARROW",
+    "add_affine_gradients",
     "add_column_sums",
     "affine",
     "affine_into",
@@ -44,6 +49,7 @@ __all__ = [
     "verify",
 ]
 _LARGE = 1 << 26  # multiplications, from which on a library may be faster than the kernels
+NARROW = 4  # columns, up to which an input costs less beside other work than in a product of its own
 _PARALLEL_FROM = 1 << 18  # numbers to add, worth waking other threads
 
 
@@ -117,7 +123,19 @@ def matmul_add(x: Array, w: Array, out: Array) -> None:
 
 @primitive
 def add_column_sums(x: Array, out: Array) -> None:
-    _add_column_sums.run(shared_by(x.size, _PARALLEL_FROM), x, out)
+    by_rows = x if x.flags.c_contiguous else x.copy()
+    _add_column_sums.run(shared_by(x.size, _PARALLEL_FROM), by_rows, out)
+
+
+@checked
+def add_affine_gradients(x: Array, dout: Array, dW: Array, db: Array) -> None:
+    if x.shape[1] <= NARROW and not bfloat16.rounds(dout.dtype):
+        with suppress(RefusedError):
+            parts = shared_by(dout.size, _PARALLEL_FROM)
+            _add_narrow_gradients.run(parts, x, gemm.contiguous(dout), dW, db)
+            return
+    _multiply(x.T, dout, dW, dW)
+    add_column_sums(dout, db)
 
 
 def verify() -> None:
@@ -125,16 +143,46 @@ def verify() -> None:
     gemm.verify(Panels, gemm.multiply)
 
 
-@kernel("T[:,:], T[::1]", arguments="x (M, N); out! (N,)")
+@kernel("T[:,::1], T[::1]", arguments="x (M, N); out! (N,)")
 def _add_column_sums(part, parts, x, out):
-    left, right = part * out.size // parts, (part + 1) * out.size // parts
+    M, left, right = x.shape[0], part * out.size // parts, (part + 1) * out.size // parts
     sums = np.zeros(right - left, out.dtype)
-    for i in range(x.shape[0]):
-        row = x[i, left:right]
+    for i in range(0, M - 3, 4):  # four rows at once: the sums are read and written a quarter as often
+        a, b, c, d = x[i, left:right], x[i + 1, left:right], x[i + 2, left:right], x[i + 3, left:right]
         for j in range(sums.size):
-            sums[j] += row[j]
+            sums[j] += (a[j] + b[j]) + (c[j] + d[j])
+    for i in range(M - M % 4, M):
+        for j in range(sums.size):
+            sums[j] += x[i, left + j]
     for j in range(sums.size):
         out[left + j] += sums[j]
+
+
+@kernel("T[:,:], T[:,::1], T[:,::1], T[::1]", arguments="x (n, K); dout (n, G); dW! (K, G); db! (G,)")
+def _add_narrow_gradients(part, parts, x, dout, dW, db):
+    """Both sums, of part of the columns, while ``dout`` is read once."""
+    (M, K), left, right = x.shape, part * db.size // parts, (part + 1) * db.size // parts
+    sums = np.zeros((K + 1, right - left), db.dtype)
+    bias = sums[K]
+    for i in range(0, M - 3, 4):
+        a, b = dout[i, left:right], dout[i + 1, left:right]
+        c, d = dout[i + 2, left:right], dout[i + 3, left:right]
+        for j in range(bias.size):
+            bias[j] += (a[j] + b[j]) + (c[j] + d[j])
+        for k in range(K):
+            weight, p, q, r, s = sums[k], x[i, k], x[i + 1, k], x[i + 2, k], x[i + 3, k]
+            for j in range(weight.size):
+                weight[j] += (p * a[j] + q * b[j]) + (r * c[j] + s * d[j])
+    for i in range(M - M % 4, M):
+        for j in range(bias.size):
+            bias[j] += dout[i, left + j]
+        for k in range(K):
+            for j in range(bias.size):
+                sums[k, j] += x[i, k] * dout[i, left + j]
+    for j in range(bias.size):
+        db[left + j] += bias[j]
+        for k in range(K):
+            dW[k, left + j] += sums[k, j]
 
 
 def _multiply(x: Array, w: Array, first: Array | None, out: Array) -> None:

@@ -71,6 +71,7 @@ from rnnlab.ops.numpy.optim import (
     sum_of_squares,
 )
 from rnnlab.ops.numpy.products import (
+    add_affine_gradients,
     add_column_sums,
     affine,
     affine_into,
@@ -101,6 +102,7 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "add_affine_gradients",
     "add_column_sums",
     "additive_attention_backward",
     "additive_attention_forward",

@@ -43,3 +43,9 @@ def matmul_add(x: Array, w: Array, out: Array) -> None:
 @checked
 def add_column_sums(x: Array, out: Array) -> None:
     out += x.sum(axis=0)
+
+
+@checked
+def add_affine_gradients(x: Array, dout: Array, dW: Array, db: Array) -> None:
+    dW += np.matmul(*factors(x.T, dout))
+    db += dout.sum(axis=0)

@@ -10,7 +10,8 @@ from rnnlab.ops.arguments import PRIMITIVES
 from ..cases import GATES, step_masks
 from ..declared import call, made
 
-PRODUCTS = {"affine", "affine_into", "matmul_into", "matmul_add", "add_column_sums"}  # cublas.py checks them
+# cublas.py checks them
+PRODUCTS = {"affine", "affine_into", "matmul_into", "matmul_add", "add_column_sums", "add_affine_gradients"}
 NAMES = [
     name
     for name in PRIMITIVES

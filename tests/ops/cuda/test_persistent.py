@@ -11,7 +11,7 @@ from rnnlab.layers.recurrent.packing import Packing
 from rnnlab.ops import numpy as numpy_ops
 from rnnlab.ops.cuda_source import kernel_source
 from rnnlab.ops.precision import products_in
-from rnnlab.ops.steps import Steps
+from rnnlab.ops.steps import StepInputs, Steps
 
 from ..cases import TOLERANCE
 
@@ -83,7 +83,8 @@ def run(ops, lengths, H, rng, dtype):
         normal(H, 4 * H),
     )
     forward = [gates, h, c, tanh_c]
-    ops.lstm_steps_forward(gates, ops.prepacked(Wh), h, c, tanh_c, chunk.steps)
+    inputs = StepInputs(normal(M, 2), ops.prepacked(normal(2, 4 * H)), normal(4 * H))
+    ops.lstm_steps_forward(gates, ops.prepacked(Wh), h, c, tanh_c, chunk.steps, inputs)
     after = [ops.asnumpy(a).copy() for a in forward]
     skipped = len(chunk.steps) // 2  # a chunk that is not the first one
     later = chunk.steps[skipped:]

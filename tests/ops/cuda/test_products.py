@@ -18,6 +18,7 @@ def test_products(shape, ops, dtype, normal):
     assert_same(ops, "matmul_into", [x, w, out])
     assert_same(ops, "matmul_add", [x, w, out])
     assert_same(ops, "add_column_sums", [x, normal(K)])
+    assert_same(ops, "add_affine_gradients", [x, normal(M, N), normal(K, N), normal(N)])
     if x.size and w.size:
         transposed = ops.asarray(normal(K, M)).T
         added = ops.asarray(out)

@@ -46,6 +46,7 @@ SIZES = [
         "R": 800,
         "K": 60,
     },
+    {"K": 3},
 ]
 
 
@@ -81,12 +82,14 @@ def check_lstm_steps() -> None:
         if matmul == "bfloat16" and bfloat16.missing():
             continue
         lstm_steps._SMALL = small
-        with products_in(matmul):
-            found, expected = chunk.run(*AT_ONCE), chunk.run(*ONE_BY_ONE)
-        for name, array in found.items():
-            print_checksum(f"{matmul} steps: {name}", array)
-            error = abs(array - expected[name]).max()
-            assert error < (1e-5 if matmul == "float32" else 0.02), f"{matmul} steps: {name}: {error}"
+        for narrow in (False, True):
+            with products_in(matmul):
+                found, expected = (chunk.run(*way, narrow=narrow) for way in (AT_ONCE, ONE_BY_ONE))
+            for name, array in found.items():
+                what = f"{matmul} steps, narrow: {narrow}: {name}"
+                print_checksum(what, array)
+                error = abs(array - expected[name]).max()
+                assert error < (1e-5 if matmul == "float32" else 0.02), f"{what}: {error}"
 
 
 def print_checksum(what: str, array) -> None:

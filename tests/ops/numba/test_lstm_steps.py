@@ -14,7 +14,7 @@ from rnnlab.ops.lstm_steps import lstm_step_by_step
 from rnnlab.ops.numba import bfloat16, cells, kernel, lstm_steps, products
 from rnnlab.ops.numba.kernel import always_parallel
 from rnnlab.ops.precision import products_in
-from rnnlab.ops.steps import Steps
+from rnnlab.ops.steps import StepInputs, Steps
 
 from ..cases import TOLERANCE
 from ..test_lstm_steps import STEPS, H, M, N, run
@@ -34,7 +34,7 @@ RAGGED = {
 class Chunk:
     """Arrays of a chunk of steps; the first of the sequences' steps may have been in an earlier one."""
 
-    def __init__(self, alive, units, dtype, rng, earlier=0):
+    def __init__(self, alive, units, dtype, rng, earlier=0, width=3):
         self.alive, self.steps, self.earlier = alive, Steps(alive[0], alive), earlier
         N, M = alive[0], sum(alive)
 
@@ -45,12 +45,15 @@ class Chunk:
         self.gates, self.tanh_c, self.dh = normal(M, 4 * units), normal(M, units), normal(M, units)
         self.h, self.c = normal(N + M, units), normal(N + M, units)
         self.dstate, self.dcell, self.da = normal(N, units), normal(N, units), normal(M, 4 * units)
+        self.x, self.Wx, self.b = normal(M, width), normal(width, 4 * units), normal(4 * units)
 
-    def run(self, forward, backward, view=np.copy):
-        """What both write; the backward has the last steps alone."""
+    def run(self, forward, backward, view=np.copy, narrow=False):
+        """What both write; the backward has the last steps alone, and of a narrow input the forward too."""
         gates, h, c, tanh_c = map(view, (self.gates, self.h, self.c, self.tanh_c))
-        forward(gates, products.prepacked(self.Wh), h, c, tanh_c, self.steps)
-        later = self.steps[self.earlier :]
+        later, given = self.steps[self.earlier :], ()
+        if narrow:
+            given = (StepInputs(view(self.x[later.rows]), products.prepacked(self.Wx), self.b),)
+        forward(gates, products.prepacked(self.Wh), h, c, tanh_c, later if narrow else self.steps, *given)
         m = sum(self.alive[self.earlier :])
         dh, da, dstate, dcell = map(view, (self.dh[:m], self.da[:m], self.dstate, self.dcell))
         backward(dh, dstate, dcell, gates, c, tanh_c, da, products.prepacked(self.Wh.T), later)
@@ -104,6 +107,46 @@ def test_all_steps_at_once_are_those_one_by_one(alive, shared, units, dtype, rng
         found = chunk.run(*AT_ONCE)
     for name, array in found.items():
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=10 * np.finfo(dtype).eps, err_msg=name)
+
+
+@pytest.mark.usefixtures("only_at_once")
+@every_dtype
+@pytest.mark.parametrize("width", [1, 4, 5])
+@pytest.mark.parametrize("shared", PARTS, indirect=True)
+@pytest.mark.parametrize("alive", RAGGED.values(), ids=RAGGED)
+def test_inputs_of_all_steps(alive, shared, width, dtype, rng, monkeypatch):
+    chunk, runs = Chunk(alive, 40, dtype, rng, earlier=len(alive) // 3, width=width), []
+    narrow = lstm_steps._run_narrow
+    monkeypatch.setattr(lstm_steps, "_run_narrow", lambda *given: runs.append(narrow(*given)) or runs[-1])
+    expected = chunk.run(*ONE_BY_ONE, narrow=True)
+    with shared:
+        found = chunk.run(*AT_ONCE, narrow=True)
+        assert runs == [width <= products.NARROW and lstm_steps._SMALL > 0]
+    for name, array in found.items():
+        np.testing.assert_allclose(array, expected[name], rtol=0, atol=20 * np.finfo(dtype).eps, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda inputs: inputs._replace(x=inputs.x[:-1]),
+        lambda inputs: inputs._replace(x=inputs.x[:, :-1]),
+        lambda inputs: inputs._replace(x=inputs.x.astype(np.float32)),
+        lambda inputs: inputs._replace(Wx=products.prepacked(np.ones((3, 80)))),
+        lambda inputs: inputs._replace(b=inputs.b[:-1]),
+        lambda inputs: inputs._replace(b=inputs.b.astype(np.float32)),
+    ],
+    ids=["rows of x", "columns of x", "dtype of x", "columns of Wx", "b", "dtype of b"],
+)
+def test_inputs_that_do_not_fit(change, rng):
+    chunk = Chunk((5, 5, 4), 40, np.float64, rng)
+    inputs = change(StepInputs(chunk.x, products.prepacked(chunk.Wx), chunk.b))
+    before = chunk.gates.copy()
+    with pytest.raises((ValueError, TypeError), match="affine_into|_lstm_narrow_forward"):
+        lstm_steps.lstm_steps_forward(
+            chunk.gates, products.prepacked(chunk.Wh), chunk.h, chunk.c, chunk.tanh_c, chunk.steps, inputs
+        )
+    np.testing.assert_array_equal(chunk.gates, before)
 
 
 @pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())

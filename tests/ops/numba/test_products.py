@@ -11,9 +11,19 @@ pytest.importorskip("threadpoolctl")
 from rnnlab.ops.numba import products
 from rnnlab.ops.numba.blas import NumpyBlas
 from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
-from rnnlab.ops.numba.products import affine, affine_into, matmul, matmul_add, matmul_into, prepacked
+from rnnlab.ops.numba.products import (
+    add_affine_gradients,
+    add_column_sums,
+    affine,
+    affine_into,
+    matmul,
+    matmul_add,
+    matmul_into,
+    prepacked,
+)
 
-every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+from .compare import every_dtype, strided
+
 TOLERANCE = {np.float32: 5e-4, np.float64: 1e-12, np.float16: 0.1}
 SIZES = [
     (3, 4, 5),
@@ -109,6 +119,32 @@ def test_results_of_all_layouts(layout, dtype, normal):
         if beside is not None:
             out[...] = 0
             np.testing.assert_array_equal(out.base, beside)
+
+
+@pytest.mark.usefixtures("by")
+@every_dtype
+@pytest.mark.parametrize("sizes", [(0, 2, 5), (1, 1, 1), (6, 4, 33), (7, 3, 200), (9, 5, 40)], ids=str)
+def test_gradients_of_an_affine_map_in_all_layouts(sizes, dtype, normal):
+    n, K, G = sizes
+    x, dout, dW, db = normal(n, K), normal(n, G), normal(K, G), normal(G)
+    expected = dW + x.T @ dout, db + dout.sum(axis=0)
+    for x_layout, dout_layout in product(LAYOUTS.values(), repeat=2):
+        for dW_layout in (np.copy, strided):
+            found, sums = dW_layout(dW), db.copy()
+            add_affine_gradients(x_layout(x), dout_layout(dout), found, sums)
+            assert_close(found, expected[0])
+            assert_close(sums, expected[1])
+        sums = db.copy()
+        add_column_sums(dout_layout(dout), sums)
+        assert_close(sums, expected[1])
+
+
+@pytest.mark.parametrize("K", [2, 6])
+def test_a_wrong_bias_leaves_the_gradient_of_the_weight_alone(K):
+    dW = np.zeros((K, 3))
+    with pytest.raises(ValueError, match=r"add_affine_gradients: db has shape \(4,\)"):
+        add_affine_gradients(np.ones((5, K)), np.ones((5, 3)), dW, np.zeros(4))
+    assert not dW.any()
 
 
 @pytest.mark.usefixtures("by")

@@ -109,12 +109,17 @@ def test_what_is_not_rounded(ops, matmul, dtype, rng):
         np.testing.assert_array_equal(one, other)
 
 
-def test_column_sums_are_not_rounded(ops, rng):
-    x, out = drawn(rng, np.float32, (5, 3), (3,))
-    expected = out + x.sum(axis=0)
+@pytest.mark.parametrize("columns", [2, 6])
+def test_column_sums_are_not_rounded(ops, columns, rng):
+    x, dout, dW, db = drawn(rng, np.float32, (5, columns), (5, 3), (columns, 3), (3,))
+    factors = rounded_to_bfloat16(x.T).astype(float) @ rounded_to_bfloat16(dout)
+    added, expected = db.copy(), db + dout.sum(axis=0, dtype=float)
     with products_in("bfloat16"):
-        ops.add_column_sums(x, out)
-    np.testing.assert_array_equal(out, expected)
+        ops.add_column_sums(dout, added)
+        ops.add_affine_gradients(x, dout, found := dW.copy(), db)
+    for sums in (added, db):
+        np.testing.assert_allclose(sums, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found, dW + factors, rtol=1e-5, atol=1e-6)
 
 
 def test_steps_of_an_lstm_are_rounded(ops, rng):

@@ -38,3 +38,12 @@ def test_column_sums_are_added(rng):
     expected = out + x.sum(axis=0)
     ops.add_column_sums(x, out)
     assert_close(out, expected)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_gradients_of_an_affine_map_are_added(n, rng):
+    x, dout, dW, db = normal(rng, (n, 4), (n, 3), (4, 3), (3,))
+    expected = dW + x.T @ dout, db + dout.sum(axis=0)
+    ops.add_affine_gradients(x, dout, dW, db)
+    assert_close(dW, expected[0])
+    assert_close(db, expected[1])
