@@ -46,6 +46,10 @@ _PRECISION = (
 )
 
 
+class OtherRun(SystemExit):
+    """The results of a training are of another run than the one to evaluate."""
+
+
 class OtherRecipe(SystemExit):
     """A run was not trained by the recipe that a table asks for."""
 
@@ -63,7 +67,7 @@ def make(table: Table, runs: Path, to: Path = results.RESULTS, matmul: str | Non
 def collect(tables: Sequence[Table], runs: Path, to: Path = results.RESULTS) -> list[str]:
     """Evaluate what is trained and has no results yet; return the entries that it was done for.
 
-    A run of another recipe is left out, with a message on standard error.
+    A run of another recipe or than that of the results is left out, with a message on standard error.
     """
     done = []
     for table in tables:
@@ -74,7 +78,7 @@ def collect(tables: Sequence[Table], runs: Path, to: Path = results.RESULTS) -> 
                     continue
                 try:
                     measure(entry, row.options, table.extras, runs, to)
-                except OtherRecipe as error:
+                except (OtherRecipe, OtherRun) as error:
                     print(error, file=sys.stderr)
                 else:
                     done.append(entry.id)
@@ -225,6 +229,8 @@ def measure(
         check_recipe(training, training.directory(runs))
     with locked(runs / entry.id):
         known = results.load(entry.id, to) or _described(entry, runs)
+        if isinstance(entry, Training):
+            _check_history(entry, results.rounded(known["history"]), runs)
         scores = _scores(entry, options, extras, runs)
         evaluations = known["evaluations"]
         key = results.key_of(options)
@@ -234,6 +240,16 @@ def measure(
             if command not in known["commands"]:
                 known["commands"].append(command)
         results.store(entry.id, known, to)
+
+
+def _check_history(training: Training, known: list[dict[str, float]], runs: Path) -> None:
+    """Exit if the results are of another run than the one in the folder of the runs."""
+    directory = training.directory(runs)
+    if results.rounded(results.read_history(directory / "history.csv")) != known:
+        raise OtherRun(
+            f"{directory} is another run than that of the results {training.id}.json: their losses differ. "
+            "Remove the results to evaluate this run for all of its tables"
+        )
 
 
 def _described(entry: Entry, runs: Path) -> dict[str, Any]:

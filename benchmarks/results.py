@@ -36,7 +36,7 @@ def load(entry: str, results: Path = RESULTS) -> dict[str, Any] | None:
 def store(entry: str, content: Mapping[str, Any], results: Path = RESULTS) -> None:
     """Write the results of an entry, with a line for each epoch and for each evaluation."""
     with atomic_write(results / f"{entry}.json") as temporary:
-        temporary.write_text(_text(_rounded(content)) + "\n", encoding="utf-8")
+        temporary.write_text(_text(rounded(content)) + "\n", encoding="utf-8")
 
 
 def key_of(options: Sequence[str]) -> str:
@@ -50,11 +50,12 @@ def read_history(path: Path) -> list[dict[str, float]]:
         return [{name: float(text) for name, text in row.items() if text} for row in csv.DictReader(file)]
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
+    """The value with its numbers as :func:`store` writes them."""
     if isinstance(value, Mapping):
-        return {key: _rounded(each) for key, each in value.items()}
+        return {key: rounded(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
+        return [rounded(each) for each in value]
     if isinstance(value, float):
         short = float(f"{value:.{_DIGITS}g}")
         return int(short) if short.is_integer() and abs(short) < 10**_DIGITS else short

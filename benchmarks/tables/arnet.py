@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchmarks.columns import CAPTIONS, DISTANCES, PERPLEXITY
-from benchmarks.tables.flickr8k import LSTM, SOFT_ATTENTION, val
+from benchmarks.tables.flickr8k import LSTM_BFLOAT16, SOFT_ATTENTION, val
 from benchmarks.trainings import Row, Table, Training, seeds
 
 _SECOND_STAGE = (
@@ -36,7 +36,7 @@ def second_stages(
 def _rows(label: str, start: Training, count: int) -> tuple[Row, ...]:
     """A row before the second stage, and one for each kind of it: all seeds for the plain one and ARNet."""
     rows = [Row(f"{label}, before the second stage", seeds(start, count), val(3))]
-    for kind, training in second_stages(start, _SECOND_STAGE, _KINDS).items():
+    for kind, training in second_stages(start, (*start.changes, *_SECOND_STAGE), _KINDS).items():
         used = seeds(training, count if kind in ("plain", "arnet") else 1)
         rows.append(Row(f"{label}, {kind.replace('_', ' ')}", used, val(3)))
     return tuple(rows)
@@ -48,13 +48,14 @@ def _weight(value: str) -> Training:
     if value in ("0", "0.01"):
         kind = "plain" if value == "0" else "arnet"
         kinds = {kind: _KINDS[kind]}
-    return next(iter(second_stages(LSTM, _SECOND_STAGE, kinds).values()))
+    common = (*LSTM_BFLOAT16.changes, *_SECOND_STAGE)
+    return next(iter(second_stages(LSTM_BFLOAT16, common, kinds).values()))
 
 
 TABLES = {
     "arnet": Table(
         "Flickr8k, validation, beam 3: ARNet and others in a second stage (X. Chen et al. 2018, tables 1, 2)",
-        (*_rows("encoder-decoder", LSTM, 3), *_rows("attentive", SOFT_ATTENTION, 1)),
+        (*_rows("encoder-decoder", LSTM_BFLOAT16, 3), *_rows("attentive", SOFT_ATTENTION, 1)),
         CAPTIONS | PERPLEXITY | DISTANCES,
         extras=("discrepancy",),
     ),

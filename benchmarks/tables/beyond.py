@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.columns import CAPTIONS, PERPLEXITY, best, score
-from benchmarks.tables.flickr8k import LSTM, test, val
+from benchmarks.tables.flickr8k import LSTM_BFLOAT16, test, val
 from benchmarks.tables.review import REVIEW_NET, RNM, SOFT_ATTENTION
 from benchmarks.trainings import EXTRAS, Ensemble, People, Row, Table, Training, seeds
 
@@ -19,7 +19,7 @@ _STAGE = {
 }
 _SELF_CRITICAL = (f"stage=[{{{', '.join(f'{key}={value}' for key, value in _STAGE.items())}}}]",)
 _LABELS = {
-    "LSTM, one vector an image": (LSTM,),
+    "LSTM, one vector an image": (LSTM_BFLOAT16,),
     "soft attention": seeds(SOFT_ATTENTION, 3),
     "Review Net": (REVIEW_NET,),
     "RNM, 2 x 4 steps": (RNM,),
@@ -28,8 +28,9 @@ _PEOPLE = People("flickr8k_people", "flickr8k_lstm")
 
 
 def _self_critical(start: Training) -> Training:
-    """Self-critical training from the trained model ``start``, on its data."""
-    same = tuple(change for change in start.changes if change.startswith(("data.", "model.")))
+    """Self-critical training from the trained model ``start``, on its data and in its precision."""
+    kept = "data.", "model.", "training.matmul="
+    same = tuple(change for change in start.changes if change.startswith(kept))
     return Training(f"{start.name}_scst", start.recipe, same + _SELF_CRITICAL, start.seed, start)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from benchmarks.trainings import Training
 
 LSTM = Training("flickr8k_lstm", "flickr8k_lstm")
+# Where other trainings start from it, so that all of a table is of the same runs.
+LSTM_BFLOAT16 = Training("flickr8k_lstm_bfloat16", "flickr8k_lstm", ("training.matmul=bfloat16",))
 SOFT_ATTENTION = Training("flickr8k_soft_attention", "flickr8k_soft_attention")
 
 

@@ -78,6 +78,22 @@ def test_another_evaluation_is_added(command, folders):
     ]
 
 
+def test_results_of_another_run_are_not_added_to(command, folders, capsys):
+    making.make(TABLE, *folders)
+    runs, to = folders
+    before = results.load("first-seed0", to)
+    history = runs / "first-seed0" / "history.csv"
+    history.write_text(history.read_text().replace("2,", "2,1", 1))
+    other = replace(TABLE, rows=(Row("first", (FIRST,), ("--split", "test")),))
+    with pytest.raises(making.OtherRun, match=r"first-seed0 is another run than that of the results"):
+        making.make(other, *folders)
+    assert making.collect([other], *folders) == []
+    assert "Remove the results to evaluate this run" in capsys.readouterr().err
+    assert results.load("first-seed0", to) == before
+    (to / "first-seed0.json").unlink()
+    assert making.collect([other], *folders) == ["first-seed0"]
+
+
 def test_what_was_begun_resumes(command, folders):
     command.fails_at = 1
     with pytest.raises(SystemExit):
