@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import json
 import os
 import platform
@@ -94,6 +95,9 @@ def main(arguments: list[str] | None = None) -> int:
     use_threads(options.threads)
     if options.device == "gpu" and (lacking := gpu.lacking()):
         print(f"python -m benchmarks: {lacking}", file=sys.stderr)
+        return 2
+    if importlib.util.find_spec("torch") is None:
+        print('python -m benchmarks: PyTorch is not installed: pip install -e ".[bench]"', file=sys.stderr)
         return 2
     about = _about(options)
     print(about, flush=True)

@@ -27,8 +27,8 @@ _BEGIN = re.compile(r"<!-- (?:end of )?table (\S+) -->")
 def markdown(table: Table, of: Path = results.RESULTS) -> str:
     """A table, followed by the trainings of reduced precision and by what it lacks.
 
-    A number is the mean over the seeds, followed by the standard deviation where there are at least two. A
-    dash is an unknown number.
+    A number is the mean over the seeds, followed by the standard deviation if they differ, and by the number
+    of seeds that have it if it is not known of all. A dash is an unknown number.
     """
     several = any(len(row.entries) > 1 for row in table.rows)
     lines = [["", *(["seeds"] if several else []), *table.columns]]
@@ -97,7 +97,9 @@ def _cell(column: Column, found: Sequence[tuple[Mapping[str, Any], Mapping[str, 
     if not numbers:
         return "-"
     text = f"{fmean(numbers):{column.form}}"
-    return text if len(numbers) == 1 else f"{text} ± {stdev(numbers):{column.form}}"
+    if min(numbers) < max(numbers):
+        text = f"{text} ± {stdev(numbers):{column.form}}"
+    return text if len(numbers) == len(found) else f"{text} ({len(numbers)} of {len(found)})"
 
 
 def _printed(row: Row, name: str) -> str:
@@ -119,7 +121,7 @@ def commands(table: Table, of: Path = results.RESULTS) -> str:
 
 def block(name: str, table: Table, of: Path = results.RESULTS) -> str:
     """The markers of a table and the text between them."""
-    body = f"{markdown(table, of)}\n\n    python -m benchmarks.papers {name}"
+    body = f"{table.title}:\n\n{markdown(table, of)}\n\n    python -m benchmarks.papers {name}"
     return f"<!-- table {name} -->\n{body}\n<!-- end of table {name} -->\n"
 
 

@@ -6,6 +6,7 @@ import argparse
 from contextlib import AbstractContextManager, nullcontext
 from typing import get_args
 
+from rnnlab.ops import describe_products
 from rnnlab.ops.precision import products_in
 from rnnlab.options import MatmulName
 from rnnlab.training.distributed import device_of_rank
@@ -33,6 +34,13 @@ def products_of(options: argparse.Namespace) -> AbstractContextManager[None]:
     """The precision of products that the option asks for, if the command has it."""
     asked: MatmulName | None = getattr(options, "matmul", None)
     return nullcontext() if asked is None else products_in(asked)
+
+
+def show_products(matmul: MatmulName | None, device: str) -> None:
+    """Print the precision of products on the CPU if it is not the default that a run asks for."""
+    if matmul not in (None, "float32") and device == _DEFAULT:
+        with products_in(matmul):
+            print(describe_products())
 
 
 def matmul_setting(options: argparse.Namespace) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.cli.arguments import add_download, positive_integer, positive_number
-from rnnlab.cli.device_option import add_device, add_matmul, device_words, matmul_setting
+from rnnlab.cli.device_option import add_device, add_matmul, device_words, matmul_setting, show_products
 from rnnlab.cli.mpi_option import add_mpi, launcher_words, mpi_words
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
@@ -101,6 +101,7 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
             "or choose another directory with --out"
         )
     check_writable("--out", out, is_folder=True)
+    show_products(config.training.matmul, options.device)
     return runs.train(config, out, callbacks=callbacks, **_how(options))
 
 
@@ -108,6 +109,7 @@ def _resumed_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> 
     if options.out:
         raise InputError("--out is for a new run; a resumed run has its directory")
     changes = {"num_epochs": options.epochs, "overrides": _changes(options)}
+    show_products(options.matmul, options.device)
     return runs.resume(options.resume, callbacks=callbacks, **changes, **_how(options))
 
 

@@ -153,11 +153,11 @@ def describe_products() -> str:
 
         instructions, lacking = bfloat16.INSTRUCTIONS, bfloat16.missing()
     if asked == "bfloat16" and not lacking:
-        return f"products of float32: bfloat16 factors (RNNLAB_MATMUL), by {instructions}"
+        return f"products of float32: bfloat16 factors, by {instructions}"
     if asked == "bfloat16":
-        return f"products of float32: full precision (RNNLAB_MATMUL is 'bfloat16', but {lacking})"
+        return f"products of float32: full precision ('bfloat16' is asked for, but {lacking})"
     if asked == "tf32":
-        return "products of float32: full precision (RNNLAB_MATMUL is 'tf32', which is for a GPU)"
+        return "products of float32: full precision ('tf32' is asked for, which is for a GPU)"
     available = "" if lacking else f" (RNNLAB_MATMUL=bfloat16: by {instructions})"
     return f"products of float32: full precision{available}"
 

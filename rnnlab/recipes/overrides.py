@@ -31,6 +31,10 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
                 f"--set: {key[:40]!r} has {len(path) + 1:,} parts, expected at most {RECIPE_DEPTH}"
             )
         table: Any = copied
+        if path[:1] == ["stage"] and not copied.get("stage"):
+            raise ConfigError(
+                f"--set: {key.strip()}: the recipe has no stages; --set 'stage=[{{num_epochs=4}}]' makes one"
+            )
         for step in path:
             table = _inside(table, step, key)
         table[_index(table, name, key)] = _literal(text.strip())
@@ -63,7 +67,7 @@ def _index(table: Any, step: str, key: str) -> str | int:
     if isinstance(table, dict):
         return step
     if not step.isdecimal() or not 1 <= int(step) <= len(table):
-        raise ConfigError(f"--set: {key}: found {step}, expected a number from 1 to {len(table)}")
+        raise ConfigError(f"--set: {key}: there is no {step} here, expected a number from 1 to {len(table)}")
     return int(step) - 1
 
 

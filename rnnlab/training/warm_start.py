@@ -66,7 +66,8 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
     for name in common:
         found, wanted = source.shapes[name], target.shapes[name]
         if len(found) != len(wanted) or found[1:] != wanted[1:] or found[:1] > wanted[:1]:
-            raise CheckpointError(path, f"parameters: {name}", f"shape {found}", f"{wanted}, as the model's")
+            expected = f"{wanted}, by the sizes of the model"
+            raise CheckpointError(path, f"parameters: {name}", f"shape {found}", expected)
     if not common:
         raise CheckpointError(path, "parameters", ", ".join(source.shapes), f"some of {', '.join(target)}")
     for name in common:

@@ -15,8 +15,16 @@ def test_a_table_of_one_and_two_seeds(command, tmp_path):
         "| --- | --- | --- | --- |",
         "| first | 1 | 10.0 | 0.33 |",
         "| *the paper* |  | 9.5 |  |",
-        "| on | 2 | 15.0 ± 7.1 | 0.33 ± 0.00 |",
+        "| on | 2 | 15.0 ± 7.1 | 0.33 |",
     ]
+
+
+def test_a_number_that_one_seed_lacks(command, tmp_path):
+    making.make(TABLE, tmp_path / "runs", tmp_path)
+    one = results.load("on-seed0", tmp_path)
+    del one["evaluations"]["--split val"]["BLEU"]
+    results.store("on-seed0", one, tmp_path)
+    assert documents.markdown(TABLE, tmp_path).splitlines()[4] == "| on | 2 | 20.0 (1 of 2) | 0.33 |"
 
 
 def test_what_is_missing_is_a_dash_and_is_named(command, tmp_path):
@@ -75,7 +83,7 @@ def test_commands_of_what_is_not_trained(tmp_path):
 def test_tables_are_rewritten_and_the_prose_stays(command, tmp_path):
     text = "# Prose\n\n<!-- table a -->\nold\n<!-- end of table a -->\n\nMore.\n"
     made = documents.rewritten(text, {"a": TABLE}, tmp_path)
-    assert made.startswith("# Prose\n\n<!-- table a -->\n|  | seeds | BLEU | loss |\n")
+    assert made.startswith(f"# Prose\n\n<!-- table a -->\n{TABLE.title}:\n\n|  | seeds | BLEU | loss |\n")
     assert made.endswith("\n\n    python -m benchmarks.papers a\n<!-- end of table a -->\n\nMore.\n")
     assert "old" not in made
     assert documents.rewritten(made, {"a": TABLE}, tmp_path) == made

@@ -6,7 +6,8 @@ import pytest
 
 from rnnlab import cli
 from rnnlab.cli import evaluate
-from rnnlab.ops.precision import products_precision
+from rnnlab.ops import describe_products
+from rnnlab.ops.precision import products_in, products_precision
 from rnnlab.training import load_checkpoint
 
 
@@ -51,7 +52,7 @@ def test_every_command_that_computes_has_it(command, capsys):
     assert "argument --matmul: invalid choice: 'half'" in capsys.readouterr().err
 
 
-def test_a_run_is_trained_and_resumed_in_a_precision(recipe, tmp_path):
+def test_a_run_is_trained_and_resumed_in_a_precision(recipe, tmp_path, capsys):
     out, words = tmp_path / "run", ["--no-progress", "--matmul"]
     short = ["--epochs", "1", "--set", "data.max_train=10"]
     for command, matmul in (
@@ -61,3 +62,5 @@ def test_a_run_is_trained_and_resumed_in_a_precision(recipe, tmp_path):
         assert cli.main([*command, *words, matmul]) == 0
         saved = load_checkpoint(out / "last.h5")
         assert saved.solver["options"]["matmul"] == saved.config["training"]["matmul"] == matmul
+        with products_in(matmul):
+            assert capsys.readouterr().out.splitlines()[0] == describe_products()

@@ -22,7 +22,7 @@ def test_kernels_are_shown_and_compiled(capsys, monkeypatch):
 def test_the_precision_of_products_is_shown(capsys):
     with products_in("tf32"):
         assert cli.main(["kernels"]) == 0
-    line = "products of float32: full precision (RNNLAB_MATMUL is 'tf32', which is for a GPU)"
+    line = "products of float32: full precision ('tf32' is asked for, which is for a GPU)"
     assert line in capsys.readouterr().out.splitlines()
 
 
@@ -36,13 +36,13 @@ def test_how_bfloat16_is_multiplied_is_shown(capsys, monkeypatch):
             assert cli.main(["kernels"]) == 0
         return capsys.readouterr().out.splitlines()[1]
 
-    assert shown(numpy_ops) == "products of float32: bfloat16 factors (RNNLAB_MATMUL), by NumPy"
+    assert shown(numpy_ops) == "products of float32: bfloat16 factors, by NumPy"
     monkeypatch.setattr(kernels, "missing", lambda: "")
     by = f"by {kernels.INSTRUCTIONS}"
-    assert shown(numba_ops) == f"products of float32: bfloat16 factors (RNNLAB_MATMUL), {by}"
+    assert shown(numba_ops) == f"products of float32: bfloat16 factors, {by}"
     monkeypatch.setattr(kernels, "missing", lambda: "this processor has neither")
     assert shown(numba_ops) == (
-        "products of float32: full precision (RNNLAB_MATMUL is 'bfloat16', but this processor has neither)"
+        "products of float32: full precision ('bfloat16' is asked for, but this processor has neither)"
     )
     assert shown(numba_ops, "float32") == "products of float32: full precision"
     monkeypatch.setattr(kernels, "missing", lambda: "")

@@ -36,14 +36,22 @@ def test_a_value_goes_where_its_key_says_and_the_tables_given_stay(override, key
         (".".join("a" * 99) + "=1", f"--set: {'a.' * 20!r} has 99 parts, expected at most 16"),
         ("x=" + "[" * 1900, "--set: found tables or arrays nested deeper than 16, expected fewer"),
         ("x=" + "[" * 99 + "]" * 99, "--set: found tables or arrays nested deeper than 16, expected fewer"),
-        ("stage.0.x=1", "--set: stage.0.x: found 0, expected a number from 1 to 1"),
-        ("stage.first.x=1", "--set: stage.first.x: found first, expected a number from 1 to 1"),
+        ("stage.0.x=1", "--set: stage.0.x: there is no 0 here, expected a number from 1 to 1"),
+        ("stage.first.x=1", "--set: stage.first.x: there is no first here, expected a number from 1 to 1"),
     ],
 )
 def test_a_key_that_leads_nowhere_is_refused(override, message):
     with pytest.raises(ConfigError) as error:
         with_overrides({"model": {"x": 3}, "stage": [{}]}, [override])
     assert str(error.value) == message
+
+
+def test_a_key_of_a_stage_of_a_recipe_without_stages():
+    for tables in ({}, {"stage": []}):
+        with pytest.raises(ConfigError) as error:
+            with_overrides(tables, ["stage.1.num_epochs=2"])
+        expected = "the recipe has no stages; --set 'stage=[{num_epochs=4}]' makes one"
+        assert str(error.value) == f"--set: stage.1.num_epochs: {expected}"
 
 
 def test_what_every_stage_has_of_its_own_is_not_set_in_vain():

@@ -270,8 +270,11 @@ def test_a_key_of_a_stage_is_set_on_the_command_line(tmp_path):
     assert config.stages()[1].training.optim_config == {"beta1": 0.5, "beta2": 0.6}
     for override, message in (
         ("stage.1.num_epochs=0", "--set: stage.1.num_epochs is 0"),
-        ("stage.3.num_epochs=1", "--set: stage.3.num_epochs: found 3, expected a number from 1 to 2"),
-        ("stage.last.num_epochs=1", "found last, expected a number from 1 to 2"),
+        (
+            "stage.3.num_epochs=1",
+            "stage.3.num_epochs: there is no 3 here, expected a number from 1 to 2",
+        ),
+        ("stage.last.num_epochs=1", "there is no last here, expected a number from 1 to 2"),
         ("stage.1.num_epochs.x=1", "--set: stage.1.num_epochs.x: num_epochs is 2, expected a table"),
     ):
         with pytest.raises(ConfigError) as error:

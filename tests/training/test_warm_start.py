@@ -61,7 +61,7 @@ def test_what_the_model_lacks_is_left(saved):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (build(encoder_dim=3), "expected .*, as the model's"),
+        (build(encoder_dim=3), "expected .*, by the sizes of the model"),
         (build(source={**SOURCE, "y": 2}), "source_word_to_idx: found 2 words, expected the 3 of the model"),
         (CaptioningRNN({"<NULL>": 0, "b": 1}, 5), "word_to_idx: found 4 words, expected the 2 of the model"),
     ],

@@ -39,7 +39,8 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name in ("global_dim", "selector", "doubly_stochastic"):
         if options[name] and not options["attention"]:
             raise InputError(
-                f"CaptioningRNN: {name} is {options[name]}, which needs attention: set attention to a score"
+                f"CaptioningRNN: {name} is {options[name]}, which needs attention: set it to 'additive', "
+                "'dot' or 'bilinear'"
             )
 
 

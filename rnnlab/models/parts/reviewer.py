@@ -218,7 +218,7 @@ def build_reviewer(
     if not options["attention"]:
         raise InputError(
             f"{model}: reviewer.blocks is {reviewer.blocks} and attention is None: a reviewer needs a memory "
-            "to attend to, set attention to a score"
+            "to attend to: set attention to 'additive', 'dot' or 'bilinear'"
         )
     return Reviewer(
         reviewer,

@@ -346,14 +346,14 @@ def _announce(folder: Path | None) -> None:
     names = [each.cache_name(dtype) for each in _KERNELS for dtype in each.dtypes]
     cached = [path.name for path in folder.glob("*.nbi")] if folder and folder.is_dir() else []
     missing = sum(not any(name in file for file in cached) for name in names)
-    work = "compiling kernels as they are needed, about a second each"
+    work = f"{missing} of {len(names)} kernels are not compiled yet; each is when it is needed, in about 1 s"
     if folder:
         notice = (
-            f"{work}, and saving them: a first training waits for 10 to 20. rnnlab kernels --warm-up "
-            f"compiles all {missing} that are missing now, in about {max(1, round(missing / 80))} min"
+            f"{work}, and saved. A training needs 10 to 20 of all; rnnlab kernels --warm-up compiles "
+            f"those that are missing, in about {max(1, round(missing / 80))} min"
         )
     else:
-        notice = f"{work}; they cannot be saved: set NUMBA_CACHE_DIR to a folder that can be written"
+        notice = f"{work}. They cannot be saved: set NUMBA_CACHE_DIR to a folder that can be written"
     print(f"rnnlab: {notice}", file=sys.stderr, flush=True)
     _announced = True
 
@@ -363,8 +363,8 @@ def tell_compiled() -> None:
     global _announced
     if _announced:
         _announced = False
-        notice = f"{len(_compiled)} kernels compiled for the first training step in {sum(_compiled):.0f} s"
-        print(f"rnnlab: {notice}", file=sys.stderr, flush=True)
+        work = f"compiled in {sum(_compiled):.0f} s: {len(_compiled)}"
+        print(f"rnnlab: the first training step has its kernels, {work}", file=sys.stderr, flush=True)
 
 
 @functools.cache

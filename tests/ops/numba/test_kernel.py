@@ -116,8 +116,8 @@ def test_the_first_use_says_once_what_takes_so_long(capsys, cache, monkeypatch):
     doubled(np.float64, first)
     message = capsys.readouterr().err
     assert re.fullmatch(
-        r"rnnlab: compiling kernels as they are needed, about a second each, and saving them: a first "
-        r"training waits for 10 to 20\. rnnlab kernels --warm-up compiles all 2 that are missing now, in "
+        r"rnnlab: 2 of 2 kernels are not compiled yet; each is when it is needed, in about 1 s, and saved\. "
+        r"A training needs 10 to 20 of all; rnnlab kernels --warm-up compiles those that are missing, in "
         r"about 1 min\n",
         message,
     )
@@ -138,7 +138,7 @@ def test_the_end_of_compiling_is_said_once_and_only_after_its_beginning(capsys, 
     capsys.readouterr()
     tell_compiled()
     message = capsys.readouterr().err
-    assert re.fullmatch(r"rnnlab: 2 kernels compiled for the first training step in \d s\n", message)
+    assert re.fullmatch(r"rnnlab: the first training step has its kernels, compiled in \d s: 2\n", message)
     tell_compiled()
     monkeypatch.setenv(kernels._ANNOUNCED, "1")  # as in a child process
     doubled(np.float32, kernel("T[::1], T[::1]", arguments="x (n,); out! (n,)")(add_one))
@@ -176,7 +176,7 @@ def test_without_a_folder_to_write(monkeypatch, capsys):
     monkeypatch.setattr(type(numba.njit(double)), "enable_caching", nowhere)
     np.testing.assert_array_equal(doubled(np.float32, make()), [0, 2, 4])
     notice = capsys.readouterr().err
-    assert "they cannot be saved: set NUMBA_CACHE_DIR" in notice
+    assert "They cannot be saved: set NUMBA_CACHE_DIR" in notice
     assert "saving them" not in notice
 
 
