@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import people, results
 from benchmarks.comments import comment_scores
-from benchmarks.trainings import EXTRAS, RUNS, Ensemble, Entry, Extra, People, Table, Training
+from benchmarks.trainings import EXTRAS, RUNS, Ensemble, Entry, Extra, People, Table, Training, with_starts
 from rnnlab.files import atomic_write
 from rnnlab.recipes.recipe import load_config, recipe_from_dict
 from rnnlab.training.monitor import Monitor
@@ -227,10 +227,10 @@ def measure(
     """Evaluate an entry whose models are trained, and add the scores to its results."""
     for training in entry.members:
         check_recipe(training, training.directory(runs))
+        for each in with_starts(training):
+            _check_history(each, runs, to)
     with locked(runs / entry.id):
         known = results.load(entry.id, to) or _described(entry, runs)
-        if isinstance(entry, Training):
-            _check_history(entry, results.rounded(known["history"]), runs)
         scores = _scores(entry, options, extras, runs)
         evaluations = known["evaluations"]
         key = results.key_of(options)
@@ -242,10 +242,13 @@ def measure(
         results.store(entry.id, known, to)
 
 
-def _check_history(training: Training, known: list[dict[str, float]], runs: Path) -> None:
-    """Exit if the results are of another run than the one in the folder of the runs."""
-    directory = training.directory(runs)
-    if results.rounded(results.read_history(directory / "history.csv")) != known:
+def _check_history(training: Training, runs: Path, to: Path) -> None:
+    """Exit if there are results, and a run, and they are not of one training."""
+    directory, known = training.directory(runs), results.load(training.id, to)
+    history = directory / "history.csv"
+    if known is None or not history.exists():
+        return
+    if results.rounded(results.read_history(history)) != results.rounded(known["history"]):
         raise OtherRun(
             f"{directory} is another run than that of the results {training.id}.json: their losses differ. "
             "Remove the results to evaluate this run for all of its tables"

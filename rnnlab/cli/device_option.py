@@ -37,7 +37,7 @@ def products_of(options: argparse.Namespace) -> AbstractContextManager[None]:
 
 
 def show_products(matmul: MatmulName | None, device: str) -> None:
-    """Print the precision of products on the CPU if it is not the default that a run asks for."""
+    """Print the precision of products if a run on the CPU asks for another than the default."""
     if matmul not in (None, "float32") and device == _DEFAULT:
         with products_in(matmul):
             print(describe_products())

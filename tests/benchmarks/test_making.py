@@ -88,6 +88,10 @@ def test_results_of_another_run_are_not_added_to(command, folders, capsys):
     with pytest.raises(making.OtherRun, match=r"first-seed0 is another run than that of the results"):
         making.make(other, *folders)
     assert making.collect([other], *folders) == []
+    ensemble = Ensemble("two-ensemble", (FIRST, seeds(ON, 2)[1]))
+    for entry in (ensemble, seeds(ON, 2)[0]):  # one has it as a member, one starts from it
+        with pytest.raises(making.OtherRun):
+            making.measure(entry, ("--split", "test"), (), *folders)
     assert "Remove the results to evaluate this run" in capsys.readouterr().err
     assert results.load("first-seed0", to) == before
     (to / "first-seed0.json").unlink()

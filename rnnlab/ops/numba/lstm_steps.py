@@ -103,7 +103,7 @@ def _shared(weight: Panels, steps: Steps) -> tuple[int, bool]:
 def _run_narrow(inputs: StepInputs, arrays: list[Array], weight: Panels, steps: Steps) -> bool:
     """Run all steps of a narrow input by one kernel; false if there is none for these arrays."""
     (x, Wx, b), (parts, by_sequences) = inputs, _shared(weight, steps)
-    if not by_sequences or isinstance(weight, RoundedPanels):
+    if not by_sequences or isinstance(weight, RoundedPanels) or x.ndim != 2:
         return False
     shape = x.shape[1], weight.shape[1]
     if shape[0] > NARROW or not _is_weight(Wx, shape, weight.dtype) or isinstance(Wx, RoundedPanels):

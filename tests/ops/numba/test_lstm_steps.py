@@ -130,13 +130,14 @@ def test_inputs_of_all_steps(alive, shared, width, dtype, rng, monkeypatch):
     "change",
     [
         lambda inputs: inputs._replace(x=inputs.x[:-1]),
+        lambda inputs: inputs._replace(x=inputs.x[:, 0]),
         lambda inputs: inputs._replace(x=inputs.x[:, :-1]),
         lambda inputs: inputs._replace(x=inputs.x.astype(np.float32)),
         lambda inputs: inputs._replace(Wx=products.prepacked(np.ones((3, 80)))),
         lambda inputs: inputs._replace(b=inputs.b[:-1]),
         lambda inputs: inputs._replace(b=inputs.b.astype(np.float32)),
     ],
-    ids=["rows of x", "columns of x", "dtype of x", "columns of Wx", "b", "dtype of b"],
+    ids=["rows of x", "axes of x", "columns of x", "dtype of x", "columns of Wx", "b", "dtype of b"],
 )
 def test_inputs_that_do_not_fit(change, rng):
     chunk = Chunk((5, 5, 4), 40, np.float64, rng)
