@@ -51,7 +51,11 @@ def affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, AffineCache]:
 
 
 def affine_backward(
-    dout: Array, cache: AffineCache, *, into: tuple[Array, Array] | None = None
+    dout: Array,
+    cache: AffineCache,
+    *,
+    into: tuple[Array, Array] | None = None,
+    input_gradient: bool = True,
 ) -> tuple[Array, Array, Array]:
     """Backward of :func:`affine_forward`.
 
@@ -60,10 +64,14 @@ def affine_backward(
     dout : (N, M)
     into : (dw, db), optional
         Arrays that the parameter gradients are added to. By default they are new arrays.
+    input_gradient : bool
+        Whether to compute dx. That of data is often not needed.
 
     Returns
     -------
-    dx (N, d_1, ..., d_k), dw (D, M), db (M,)
+    dx : (N, d_1, ..., d_k), or None without ``input_gradient``
+    dw : (D, M)
+    db : (M,)
 
     Raises
     ------
@@ -76,7 +84,7 @@ def affine_backward(
     check_shapes("affine_backward", x=(rows, "N D"), w=(w, "D M"), dout=(dout, "N M"))
     dw, db = gradient_arrays("affine_backward", {"dw": w.shape, "db": w.shape[1:]}, w, into)
     ops.add_affine_gradients(rows, dout, dw, db)
-    return ops.matmul(dout, w.T).reshape(x.shape), dw, db
+    return ops.matmul(dout, w.T).reshape(x.shape) if input_gradient else None, dw, db
 
 
 def temporal_affine_forward(x: Array, w: Array, b: Array) -> tuple[Array, AffineCache]:

@@ -215,7 +215,7 @@ class EncoderDecoder(Inference):
             if dsource.memory is not None:
                 dmemory += dsource.memory
             dsource = dsource._replace(memory=dmemory)
-        dinputs = self.encoder.backward(dsource, encoded, grads)
+        dinputs = self.encoder.backward(dsource, encoded, grads, with_inputs=with_inputs)
         return loss, self._input_gradients(dinputs, dwords, dhidden) if with_inputs else None
 
     def padded(

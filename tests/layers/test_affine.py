@@ -56,6 +56,15 @@ def test_temporal_affine_gradients(shape, rng):
     assert_gradients(*LAYERS["temporal_affine"], inputs(rng, *shape), rng)
 
 
+def test_the_gradient_of_the_input_is_an_option(rng):
+    out, cache = affine_forward(**inputs(rng, 3, 2, 4, D=8))
+    _, *expected = affine_backward(out, cache)
+    dx, *gradients = affine_backward(out, cache, input_gradient=False)
+    assert dx is None
+    for gradient, same in zip(gradients, expected, strict=True):
+        np.testing.assert_array_equal(gradient, same)
+
+
 @every_affine
 @every_dtype
 def test_dtype(name, dtype, rng):

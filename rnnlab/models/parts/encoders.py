@@ -6,6 +6,9 @@ gradient into a named view, so that parts can share a weight.
     part.shapes() -> {name: shape}
     part.forward(params, *inputs, rng) -> outputs, cache             dropout and zoneout only if rng is given
     part.backward(doutputs, cache, grads) -> dinputs                 adds into grads[name]
+
+The backward of an encoder has the option ``with_inputs``. Without it, the gradient of the encoder's inputs is not
+computed, and None is returned: training does not need it.
 """
 
 from __future__ import annotations
@@ -102,15 +105,16 @@ class InitialStateEncoder:
         state += [ops_for(h).zeros(h.shape, h.dtype)] * (self.num_states - len(state))
         return Source(tuple(state)), (dropped, caches)
 
-    def backward(self, dsource: Source, cache: Any, grads: Parameters) -> Array:
-        """Add the parameters' gradients; return the gradient of the features, (N, D)."""
+    def backward(self, dsource: Source, cache: Any, grads: Parameters, *, with_inputs: bool = True) -> Array:
+        """Add the parameters' gradients; return the gradient of the features, (N, D), if ``with_inputs``."""
         dropped, caches = cache
         dfeatures: Any = None
         for suffix, dh, (projected, activated) in zip(self.projections, dsource.state, caches, strict=False):
             da = self.activate_backward(dh, activated)
-            dx, _, _ = affine_backward(da, projected, into=(grads[f"W{suffix}"], grads[f"b{suffix}"]))
+            into = grads[f"W{suffix}"], grads[f"b{suffix}"]
+            dx, _, _ = affine_backward(da, projected, into=into, input_gradient=with_inputs)
             dfeatures = dx if dfeatures is None else operator.iadd(dfeatures, dx)
-        return dropout_backward(dfeatures, dropped)
+        return dropout_backward(dfeatures, dropped) if with_inputs else None
 
 
 class ImageVectorEncoder:
@@ -136,11 +140,12 @@ class ImageVectorEncoder:
         zeros = ops_for(image).zeros((image.shape[0], self.hidden_dim), image.dtype)
         return Source((zeros,) * self.num_states, image, zero_state=True), (dropped, projected)
 
-    def backward(self, dsource: Source, cache: Any, grads: Parameters) -> Array:
-        """Add the parameters' gradients; return the gradient of the features, (N, D)."""
+    def backward(self, dsource: Source, cache: Any, grads: Parameters, *, with_inputs: bool = True) -> Array:
+        """Add the parameters' gradients; return the gradient of the features, (N, D), if ``with_inputs``."""
         dropped, projected = cache
-        dfeatures, _, _ = affine_backward(dsource.image, projected, into=(grads["W_proj"], grads["b_proj"]))
-        return dropout_backward(dfeatures, dropped)
+        into = grads["W_proj"], grads["b_proj"]
+        dfeatures, _, _ = affine_backward(dsource.image, projected, into=into, input_gradient=with_inputs)
+        return dropout_backward(dfeatures, dropped) if with_inputs else None
 
 
 class RegionEncoder:
@@ -175,13 +180,18 @@ class RegionEncoder:
         source, cache = self.initial_state.forward(params, vector, rng=rng)
         return source._replace(memory=regions, memory_gradient=False), (dropped, from_mean, cache)
 
-    def backward(self, dsource: Source, cache: Any, grads: Parameters) -> Features | None:
-        """Add the parameters' gradients; return that of the features, None if the memory's is not given."""
+    def backward(
+        self, dsource: Source, cache: Any, grads: Parameters, *, with_inputs: bool = True
+    ) -> Features | None:
+        """Add the parameters' gradients; if ``with_inputs``, return that of the features.
+
+        It needs the gradient of the memory.
+        """
         dropped, from_mean, projected = cache
-        dvector = self.initial_state.backward(dsource, projected, grads)
-        if dsource.memory is None:
+        dvector = self.initial_state.backward(dsource, projected, grads, with_inputs=with_inputs)
+        if not with_inputs:
             return None
+        dregions: Any = dsource.memory
         if not from_mean:
-            return dropout_backward(dsource.memory, dropped), dvector
-        dregions = dsource.memory + dvector[:, None] / dsource.memory.shape[1]
-        return dropout_backward(dregions, dropped)
+            return dropout_backward(dregions, dropped), dvector
+        return dropout_backward(dregions + dvector[:, None] / dregions.shape[1], dropped)

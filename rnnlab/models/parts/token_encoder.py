@@ -157,8 +157,8 @@ class TokenEncoder:
             x.shape,
         )
 
-    def backward(self, dsource: Source, cache: Any, grads: Parameters) -> Array:
-        """Add the parameters' gradients; return that of the word vectors, (N, L, W)."""
+    def backward(self, dsource: Source, cache: Any, grads: Parameters, *, with_inputs: bool = True) -> Array:
+        """Add the parameters' gradients; return that of the word vectors, (N, L, W), if ``with_inputs``."""
         batch, embedded, caches, projected, activated, shape = cache
         ops, dtype = ops_for(activated.y), activated.y.dtype
         dstarted = ops.empty(activated.y.shape, dtype)
@@ -179,7 +179,8 @@ class TokenEncoder:
                 added = self._direction_backward(dh, run, batch, layer, direction, grads)
                 dinputs = added if dinputs is None else operator.iadd(dinputs, added)
             dx = dinputs if dropped is None else dropout_backward(dinputs, dropped)
-        return self.embedding.backward(dx, embedded, grads)
+        dwords = self.embedding.backward(dx, embedded, grads)
+        return dwords if with_inputs else None
 
     def _final_states(self, x: Array, batch: SourceBatch) -> Array:
         """The final states of all directions: (N, L, 2H) to (N, 2H), or (N, L, H) to (N, H)."""

@@ -77,7 +77,7 @@ def test_regions_without_a_gradient_of_the_memory(global_dim, rng):
     features = regions if global_dim is None else (regions, vector)
 
     def backward(dstate, cache, grads):
-        assert part.backward(Source((dstate,)), cache, grads) is None
+        assert part.backward(Source((dstate,)), cache, grads, with_inputs=False) is None
         return ()
 
     def forward(params):
@@ -86,6 +86,26 @@ def test_regions_without_a_gradient_of_the_memory(global_dim, rng):
         return *source.state, cache
 
     assert_part(part, forward, backward, {}, rng)
+
+
+@pytest.mark.parametrize("project_cell", [False, True])
+def test_the_gradient_of_the_inputs_is_an_option(project_cell, rng):
+    initial_state = InitialStateEncoder(D, H, 2, project_cell=project_cell, dropout=0.3)
+    features, regions = rng.standard_normal((N, D)), rng.standard_normal((N, 2, D))
+    for part, given in [
+        (initial_state, features),
+        (ImageVectorEncoder(D, P, H, 2, dropout=0.3), features),
+        (RegionEncoder(initial_state, dropout=0.3), regions),
+        (RegionEncoder(initial_state, dropout=0.3), (regions, features)),
+    ]:
+        params = random_parameters(part, rng)
+        source, cache = part.forward(params, given, rng=dropout_rng())
+        dsource = Source(source.state, source.image, memory=source.memory)
+        grads, expected = params.zeros_like(), params.zeros_like()
+        assert part.backward(dsource, cache, expected) is not None
+        assert part.backward(dsource, cache, grads, with_inputs=False) is None
+        assert grads.flat.any()
+        np.testing.assert_array_equal(grads.flat, expected.flat)
 
 
 def test_the_mean_of_the_regions_is_taken_after_dropout(rng):

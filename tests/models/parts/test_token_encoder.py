@@ -37,6 +37,17 @@ def test_gradients(cell, num_layers, bidirectional, rng):
     assert_part(part, forward, backward, {}, rng)
 
 
+def test_the_gradient_of_the_words_is_an_option(rng):
+    part = encoder(word_dropout=0.2)
+    params = random_parameters(part, rng)
+    source, cache = part.forward(params, SourceBatch.of(TOKENS, 0), rng=dropout_rng())
+    dsource = Source(source.state, memory=source.memory)
+    grads, expected = params.zeros_like(), params.zeros_like()
+    assert part.backward(dsource, cache, expected).shape == (*TOKENS.shape, W)
+    assert part.backward(dsource, cache, grads, with_inputs=False) is None
+    np.testing.assert_array_equal(grads.flat, expected.flat)
+
+
 def test_it_is_the_equations(rng):
     part = encoder()
     params = random_parameters(part, rng)
