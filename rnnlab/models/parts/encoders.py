@@ -7,8 +7,8 @@ gradient into a named view, so that parts can share a weight.
     part.forward(params, *inputs, rng) -> outputs, cache             dropout and zoneout only if rng is given
     part.backward(doutputs, cache, grads) -> dinputs                 adds into grads[name]
 
-The backward of an encoder has the option ``with_inputs``. Without it, the gradient of the encoder's inputs is not
-computed, and None is returned: training does not need it.
+The backward of an encoder has the option ``with_inputs``. Without it, the gradient of the encoder's inputs
+is not computed, and None is returned: training does not need it.
 """
 
 from __future__ import annotations
