@@ -330,11 +330,11 @@ def test_a_step_without_memory_leaves_no_trace(graphs, device, monkeypatch):
     for failing in (2, 3):  # with graphs, steps that are launched piece by piece and captures count
         backward, calls = model.encoder.backward, []
 
-        def fails(*args, backward=backward, calls=calls, failing=failing):
+        def fails(*args, backward=backward, calls=calls, failing=failing, **options):
             calls.append(1)
             if len(calls) == failing:
                 raise MemoryError("none left")
-            return backward(*args)
+            return backward(*args, **options)
 
         with monkeypatch.context() as patch:
             patch.setattr(model.encoder, "backward", fails)
