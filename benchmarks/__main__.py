@@ -48,7 +48,7 @@ SUITES = (
     "scaling",
     "distributed",
 )
-ALONE = ("beyond_memory", "grading", "lazy")  # no sides: commands with options of their own
+ALONE = ("beyond_memory", "breakdown", "grading", "lazy")  # no sides: commands with options of their own
 GPU_SUITES = ("lstm", "captioning", "attention", "arnet", "decoding")
 
 

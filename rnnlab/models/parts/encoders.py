@@ -7,8 +7,8 @@ gradient into a named view, so that parts can share a weight.
     part.forward(params, *inputs, rng) -> outputs, cache             dropout and zoneout only if rng is given
     part.backward(doutputs, cache, grads) -> dinputs                 adds into grads[name]
 
-The backward of an encoder has the option ``with_inputs``. Without it, the gradient of the encoder's inputs
-is not computed, and None is returned: training does not need it.
+The backward of an encoder has the option ``with_inputs``. Without it, None is returned, and what only the
+gradient of the inputs needs is not computed.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class RegionEncoder:
     ) -> Features | None:
         """Add the parameters' gradients; if ``with_inputs``, return that of the features.
 
-        It needs the gradient of the memory.
+        That needs the memory's gradient in ``dsource``.
         """
         dropped, from_mean, projected = cache
         dvector = self.initial_state.backward(dsource, projected, grads, with_inputs=with_inputs)
