@@ -35,7 +35,7 @@ def dropout(x: Array, p: float, seed: int, out: Array) -> None:
     elements, to, scale = x.reshape(-1), dropped.reshape(-1), x.dtype.type(1 / (1 - p))
     for block in _blocks(elements.size):
         drawn = _drawn(p, seed, block.start, elements[block].size)
-        np.multiply(elements[block], np.where(drawn, 0, scale), out=to[block])
+        np.multiply(elements[block], ~drawn * scale, out=to[block])  # where() takes far longer than a product
     if dropped is not out:
         out[...] = dropped
 
@@ -46,7 +46,7 @@ def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
     elements, scale = mask.reshape(-1), out.dtype.type(1 / (1 - p))
     for block in _blocks(elements.size):
         drawn = _drawn_of_step(p, seed, start + block.start, elements[block].size)
-        elements[block] = np.where(drawn, 0, scale)
+        np.multiply(~drawn, scale, out=elements[block])
     if mask is not out:
         out[...] = mask
 

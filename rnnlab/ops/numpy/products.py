@@ -8,6 +8,8 @@ from rnnlab.ops.arguments import checked
 from rnnlab.ops.numpy.bfloat16 import factors
 from rnnlab.types import Array
 
+_FEW_ROWS = 128  # of so few rows, the product with a transposed weight is faster the other way round
+
 
 def matmul(x: Array, w: Array) -> Array:
     return np.matmul(*factors(x, w))
@@ -32,7 +34,11 @@ def prepacked(w: Array) -> Array:
 
 @checked
 def matmul_into(x: Array, w: Array, out: Array) -> None:
-    np.matmul(*factors(x, w), out=out)
+    x, w = factors(x, w)
+    if x.shape[0] <= _FEW_ROWS and w.T.flags.c_contiguous:
+        out[...] = np.matmul(w.T, x.T).T
+    else:
+        np.matmul(x, w, out=out)
 
 
 @checked
