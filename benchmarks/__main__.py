@@ -14,7 +14,6 @@ import importlib
 import importlib.util
 import json
 import os
-import platform
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +22,8 @@ from types import ModuleType
 from benchmarks import compare, gpu, table
 from benchmarks.gpu import Plan
 from benchmarks.table import Row
-from benchmarks.turns import Result, measure, use_threads
+from benchmarks.turns import Result, measure, processor, use_threads
+from rnnlab.cli.arguments import check_outputs, positive_integer
 
 SUITES = (
     "products",
@@ -70,9 +70,11 @@ def main(arguments: list[str] | None = None) -> int:
         "--device", choices=("cpu", "gpu"), default="cpu", help=f"gpu: {', '.join(GPU_SUITES)} alone"
     )
     parser.add_argument(
-        "--rounds", type=int, default=10, help="turns of each side (10; slow suites have fewer)"
+        "--rounds", type=positive_integer, default=10, help="turns of each side (10; slow suites have fewer)"
     )
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of each side (all processors)")
+    parser.add_argument(
+        "--threads", type=positive_integer, default=os.cpu_count(), help="of each side (all processors)"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the table and all measurements")
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     parser.add_argument(
@@ -80,16 +82,17 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     for name in options.names:
+        if name in ALONE:
+            parser.error(f"{name} is a command of its own: python -m benchmarks {name} --help")
         if name not in SUITES:
             parser.error(f"NAME is {name!r}, expected some of {', '.join(SUITES)}")
         if options.device == "gpu" and name not in GPU_SUITES:
             parser.error(f"{name} is not for a GPU: with --device gpu, some of {', '.join(GPU_SUITES)}")
-    for name in ("rounds", "threads"):
-        if getattr(options, name) < 1:
-            parser.error(f"--{name} is {getattr(options, name)}, expected at least 1")
-
     try:
+        check_outputs(options, "json")
         before = None if options.compare is None else compare.read(options.compare)
+    except OSError as error:
+        parser.error(str(error))
     except ValueError as error:
         parser.error(f"--compare: {error}")
     use_threads(options.threads)
@@ -152,19 +155,10 @@ def _about(options: argparse.Namespace) -> str:
     from rnnlab import ops
 
     threads = f"{options.threads} thread{'s' * (options.threads > 1)}"
-    machine = f"{_processor()}, {threads}, {options.rounds} rounds"
+    machine = f"{processor()}, {threads}, {options.rounds} rounds"
     if options.device == "gpu":
         return f"{machine}; {gpu.about()}"
     return f"{machine}; PyTorch {version('torch')}; rnnlab on {ops.describe()}"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
 
 
 if __name__ == "__main__":

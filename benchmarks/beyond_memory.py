@@ -26,6 +26,7 @@ import numpy as np
 
 from benchmarks.memory import resident
 from benchmarks.turns import use_threads
+from rnnlab.cli.arguments import natural_number, positive_integer, positive_number
 
 GIGABYTE = 10**9
 SHAPE = (49, 512)  # of the features of an image
@@ -196,19 +197,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--gigabytes", type=float, default=20, help="of all features (20); 0 for none")
-    parser.add_argument("--small", type=float, default=1, help="gigabytes of those in memory (1)")
-    parser.add_argument("--limit", type=float, default=2, help="gigabytes of memory for lazy epochs (2)")
     parser.add_argument(
-        "--pairs", type=int, default=10_000_000, help="sentence pairs (10,000,000); 0 for none"
+        "--gigabytes", type=_not_negative, default=20, help="of all features (20); 0 for none"
+    )
+    parser.add_argument("--small", type=positive_number, default=1, help="gigabytes of those in memory (1)")
+    parser.add_argument(
+        "--limit", type=positive_number, default=2, help="gigabytes of memory for lazy epochs (2)"
+    )
+    parser.add_argument(
+        "--pairs", type=natural_number, default=10_000_000, help="sentence pairs (10,000,000); 0 for none"
     )
     parser.add_argument("--folder", help="where features and pairs are written for a time (a temporary one)")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="(all processors)")
+    parser.add_argument("--threads", type=positive_integer, default=os.cpu_count(), help="(all processors)")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.task is not None:
         _work(options.task)
         return 0
+    if options.folder is not None and not Path(options.folder).is_dir():
+        parser.error(f"--folder is {options.folder}, expected a folder")
     use_threads(options.threads)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         if options.gigabytes:
@@ -216,6 +223,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.pairs:
             many_pairs(Path(folder), options.pairs)
     return 0
+
+
+def _not_negative(text: str) -> float:
+    return 0.0 if text == "0" else positive_number(text)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks import captioning, gemm
-from benchmarks.turns import use_threads
+from benchmarks.turns import processor, use_threads
+from rnnlab.cli.arguments import positive_integer
 
 _LEAST = 0.01  # the share of a step below which primitives are "other primitives"
 
@@ -26,7 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Print a table for each case."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks breakdown",
-        description="What a training step of `captioning` spends its time on.",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "cases",
@@ -34,21 +36,26 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="CASE",
         help=f"some of: {', '.join(map(repr, captioning.CASES))}; by default all",
     )
-    parser.add_argument("--threads", type=int, default=2, help="threads (default: 2)")
+    parser.add_argument("--threads", type=positive_integer, default=2, help="threads (default: 2)")
     parser.add_argument(
-        "--steps", type=int, default=30, help="steps, of which the median counts (default: 30)"
+        "--steps", type=positive_integer, default=30, help="steps, of which the median counts (default: 30)"
     )
     parser.add_argument("--ops", choices=("fused", "numpy"), help="compiled kernels or plain NumPy")
     options = parser.parse_args(arguments)
     for case in options.cases:
         if case not in captioning.CASES:
             parser.error(f"CASE is {case!r}, expected one of {list(captioning.CASES)}")
-    for name in ("threads", "steps"):
-        if getattr(options, name) < 1:
-            parser.error(f"--{name} is {getattr(options, name)}, expected at least 1")
     use_threads(options.threads)
     if options.ops:
         os.environ["RNNLAB_OPS"] = options.ops
+    from rnnlab import ops
+    from rnnlab.ops.threads import limit_libraries
+
+    limit_libraries()
+    try:
+        print(f"{processor()}; {ops.describe()}\n", flush=True)
+    except ValueError as error:
+        parser.error(str(error))
     for case in options.cases or captioning.CASES:
         print("\n".join(_lines(case, options.steps)), end="\n\n", flush=True)
     return 0

@@ -59,11 +59,9 @@ def markdown(table: Table, of: Path = results.RESULTS) -> str:
 
 
 def _is_rounded(training: Training, of: Path) -> bool:
-    """Whether it was trained with products in bfloat16, though the table does not ask for it."""
-    known = results.load(training.id, of)
-    if known is None or training.asks_for_precision:
-        return False
-    return known.get("config", {}).get("training", {}).get("matmul") == "bfloat16"
+    """Whether it was trained with products in bfloat16."""
+    known = results.load(training.id, of) or {}
+    return bool(known.get("config", {}).get("training", {}).get("matmul") == "bfloat16")
 
 
 def _named(entries: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.grading``: how long ``rnnlab course grade`` takes for a class.
+"""``python -m benchmarks grading``: how long ``rnnlab course grade`` takes for a class.
 
 A class hands in one notebook each: a third is right, a third has a wrong transpose in each backward, and a
 third has left the backward functions as they were handed out. Marks, feedback pages and gradebook are
@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from rnnlab.cli.arguments import positive_integer
 from rnnlab.course.release import release
 
 
@@ -54,14 +55,19 @@ def _write(cell: dict[str, Any], solution: str, kind: int) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Release a notebook, hand it in, mark it, and print the times."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.grading", description=__doc__)
-    parser.add_argument("--students", type=int, default=200)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks grading", description=__doc__)
+    parser.add_argument("--students", type=positive_integer, default=200, help="submissions (200)")
     parser.add_argument("--notebook", default="1", help="the number of the notebook")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (that of the cores)")
+    parser.add_argument(
+        "--jobs", type=positive_integer, default=os.cpu_count(), help="processes (one a core)"
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         course = Path(folder) / "course"
-        (assignment,) = release(course, only=[options.notebook])
+        try:
+            (assignment,) = release(course, only=[options.notebook])
+        except ValueError as error:
+            parser.error(f"--notebook: {error}")
         hand_in(course, assignment.name, options.students)
         command = [sys.executable, "-m", "rnnlab", "course", "grade", str(course / "submitted"), "--feedback"]
         command += ["--csv", str(Path(folder) / "marks.csv"), "--jobs", str(options.jobs)]

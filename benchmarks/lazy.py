@@ -1,4 +1,4 @@
-"""``python -m benchmarks.lazy``: a pass over features in memory, and over the same read lazily from a file.
+"""``python -m benchmarks lazy``: a pass over features in memory, and over the same read lazily from a file.
 
 The file is ten times as large as the cache. A pass is every batch of an epoch in a shuffled order, read only,
 or with a training step of a small captioning model on each. The same process wrote the file, so it comes from
@@ -18,6 +18,7 @@ import h5py
 import numpy as np
 
 from benchmarks.turns import measure, use_threads
+from rnnlab.cli.arguments import positive_integer
 
 SIDES = ("in memory", "lazy")
 BATCH_SIZE = 64
@@ -100,9 +101,9 @@ def _training_step(shapes: Shapes) -> Callable[[np.ndarray], object]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the speed of the lazy pass relative to that in memory."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.lazy", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each side (5)")
-    parser.add_argument("--threads", type=int, default=1, help="of each side (1)")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks lazy", description=__doc__)
+    parser.add_argument("--rounds", type=positive_integer, default=5, help="turns of each side (5)")
+    parser.add_argument("--threads", type=positive_integer, default=1, help="of each side (1)")
     options = parser.parse_args(arguments)
     use_threads(options.threads)
     print(f"{'a pass':<44}{'in memory':>12}{'lazy':>12}{'speed':>8}")

@@ -31,6 +31,7 @@ from rnnlab.training.monitor import Monitor
 from rnnlab.training.run_directory import holds_run
 
 # Keys of a recipe that change neither the trained model nor the epoch that is chosen.
+_BAD_ARGUMENTS = 2  # the exit status of commands that another run will not help
 _WITHOUT_EFFECT = (
     "training.prefetch",
     "training.checkpoint_every",
@@ -353,8 +354,7 @@ def rnnlab(arguments: Sequence[str]) -> Usage:
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        sys.exit(
-            f"rnnlab {arguments[0]} ended with status {process.returncode}; run the command again to resume"
-        )
+        advice = "" if process.returncode == _BAD_ARGUMENTS else "; run the command again to resume"
+        sys.exit(f"rnnlab {arguments[0]} ended with status {process.returncode}{advice}")
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
     return Usage(peak, (usage.ru_utime + usage.ru_stime) / 60)

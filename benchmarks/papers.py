@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.train:
         trainings = {each.id: each for table in TABLES.values() for each in table.trainings()}
         if options.train not in trainings:
-            parser.error(f"--train is {options.train!r}, expected a line of --list")
+            parser.error(f"--train is {options.train!r}, expected a training such as flickr8k_lstm-seed0")
         _train(trainings[options.train], options.runs, options.results, options.matmul)
     elif options.list:
         for training in remaining(list(chosen.values()), options.runs, options.results):
@@ -68,7 +68,12 @@ def _parser() -> argparse.ArgumentParser:
         "tables", nargs="*", metavar="TABLE", help=f"some of {', '.join(TABLES)}; all if left out"
     )
     parser.add_argument("--runs", type=Path, default=RUNS, help=f"folder of the runs (default: {RUNS})")
-    parser.add_argument("--results", type=Path, default=results.RESULTS, help="folder of the results")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=results.RESULTS,
+        help="folder of the results (default: that of the repository)",
+    )
     parser.add_argument(
         "--matmul",
         choices=get_args(MatmulName),

@@ -92,7 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--split", default="test", help="the split whose captions are scored (default: test)")
     parser.add_argument("--scores", type=Path, metavar="FILE", help="what rnnlab evaluate --json wrote")
     options = parser.parse_args(arguments)
-    rows = {"people": score_people(options.recipe, options.split)}
+    try:
+        rows = {"people": score_people(options.recipe, options.split)}
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
     if options.scores is not None:
         rows["model"] = four_references(json.loads(options.scores.read_text(encoding="utf-8"))["images"])
     for who, scores in rows.items():

@@ -27,16 +27,24 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-# PyTorch, MKL, NumPy's OpenBLAS and numba all take their number of threads from one of these.
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+# PyTorch, MKL, NumPy's OpenBLAS, numba and rnnlab all take their number of threads from one of these.
+THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "RNNLAB_NUM_THREADS",
+)
 
 
 class Result(NamedTuple):
@@ -59,6 +67,16 @@ class Result(NamedTuple):
 def use_threads(threads: int) -> None:
     """Give every side, and what this process imports from now on, that many threads."""
     os.environ |= dict.fromkeys(THREADS, str(threads))
+
+
+def processor() -> str:
+    """The name of this machine's processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 def measure(name: str, case: str, sides: Sequence[str], *, rounds: int, device: str = "cpu") -> Result:

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import breakdown, captioning
 from benchmarks.captioning import Sizes
-from rnnlab.ops import ops_on
+from rnnlab.ops import describe, ops_on
 
 SMALL = Sizes(3, 5, 6, 4, 5, 9, 3, 1, 2, 4)
 
@@ -32,7 +32,8 @@ def test_the_table(monkeypatch, capsys):
     monkeypatch.setattr(captioning, "CASES", {"small": SMALL})
     monkeypatch.setattr(breakdown, "use_threads", lambda threads: None)
     assert breakdown.main(["--steps", "2"]) == 0
-    lines = capsys.readouterr().out.strip().splitlines()
+    about, _, *lines = capsys.readouterr().out.strip().splitlines()
+    assert about.endswith(describe())
     assert lines[0] == "| small | ms | share |"
     assert [line.split(" | ")[0][2:] for line in lines[-4:]] == [
         "other primitives",
@@ -44,7 +45,11 @@ def test_the_table(monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--threads", "0"], "--threads is 0"), (["--steps", "0"], "--steps is 0"), (["x"], "CASE is 'x'")],
+    [
+        (["--threads", "0"], "--threads: '0', expected an integer of at least 1"),
+        (["--steps", "0"], "--steps: '0', expected an integer of at least 1"),
+        (["x"], "CASE is 'x'"),
+    ],
 )
 def test_wrong_arguments(arguments, message, capsys):
     with pytest.raises(SystemExit):

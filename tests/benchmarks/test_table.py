@@ -35,8 +35,10 @@ def test_the_help_lists_all_suites(capsys):
     ("arguments", "message"),
     [
         (["lsmt"], "NAME is 'lsmt', expected some of products, lstm, "),
-        (["--rounds", "0"], "--rounds is 0, expected at least 1"),
-        (["--threads", "0"], "--threads is 0, expected at least 1"),
+        (["--rounds", "0"], "--rounds: '0', expected an integer of at least 1"),
+        (["--threads", "0"], "--threads: '0', expected an integer of at least 1"),
+        (["lstm", "breakdown"], "breakdown is a command of its own: python -m benchmarks breakdown"),
+        (["--json", "/dev/null/times.json"], "--json /dev/null/times.json cannot be written"),
     ],
 )
 def test_wrong_arguments(arguments, message, capsys):
