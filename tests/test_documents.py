@@ -40,6 +40,11 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
+def section(document: Path, heading: str) -> str:
+    """What is under a heading of the second level."""
+    return read(document).partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
 def links(document: Path) -> list[str]:
     """The targets of a document's links that lie in the repository."""
     return [link for link in re.findall(r"\]\(([^)]+)\)", read(document)) if "://" not in link]
@@ -71,6 +76,33 @@ def test_python_runs(document, monkeypatch, tmp_path):
 
 def test_the_readme_is_short():
     assert len(read(Path("README.md")).split()) < 900
+
+
+@pytest.mark.parametrize(
+    ("document", "heading"),
+    [("README.md", "How fast"), ("docs/speed.md", "How fast"), ("docs/speed.md", "Products in bfloat16")],
+)
+def test_ratios_are_those_of_the_benchmarks(document, heading):
+    quoted = re.findall(r"\b\d+\.\d\d\b", section(Path(document), heading))
+    assert quoted
+    assert set(quoted) <= set(re.findall(r"\b\d+\.\d\d\b", read(Path("benchmarks/README.md"))))
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/results.md"])
+def test_scores_are_those_of_the_tables(document):
+    tables = re.findall(r"\b\d+\.\d+\b", read(Path("benchmarks/papers.md")))
+    rows = re.findall(
+        r"^\|.*\|(.*)\| `python -m benchmarks\.papers .*\|$", read(Path(document)), re.MULTILINE
+    )
+    quoted = [number for scores in rows for number in re.findall(r"\b\d+\.\d+\b", scores)]
+    assert len(rows) > 2
+    assert [number for number in quoted if not any(is_rounding(number, exact) for exact in tables)] == []
+
+
+def is_rounding(number: str, exact: str) -> bool:
+    """Whether a number is another one, or that one with fewer digits."""
+    half = 0.5 * 10.0 ** -len(number.partition(".")[2])
+    return abs(float(number) - float(exact)) <= half * (number != exact) + 1e-9
 
 
 def test_ci_runs_the_test_command_of_the_readme():
