@@ -116,19 +116,35 @@ def text_lines(path: PathLike, expected: str = "a text file") -> Iterator[str]:
     ValueError
         As there, or if a line is not UTF-8 or longer than the limit. The message names file and line.
     """
-    path = os.fspath(path)
     with open_bytes(path, expected) as stream:
-        for number, line in enumerate(_split_lines(stream), 1):
-            if len(line) > LINE_BYTES:
-                found = f"a line of more than {LINE_BYTES:,} bytes"
-                raise mismatch(f"{path}:{number}", found, "shorter ones")
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
-            try:
-                text = line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise mismatch(f"{path}:{number}", f"bytes that are not UTF-8 ({error})", "text") from None
-            yield text.removesuffix("\r")
+        yield from stream_lines(stream, os.fspath(path))
+
+
+def stream_lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """The lines of an open stream in UTF-8, without their ends.
+
+    Parameters
+    ----------
+    stream : binary file
+    name : str
+        Of the stream, for messages.
+
+    Raises
+    ------
+    ValueError
+        If a line is not UTF-8 or longer than the limit. The message names stream and line.
+    """
+    for number, line in enumerate(_split_lines(stream), 1):
+        if len(line) > LINE_BYTES:
+            found = f"a line of more than {LINE_BYTES:,} bytes"
+            raise mismatch(f"{name}:{number}", found, "shorter ones")
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise mismatch(f"{name}:{number}", f"bytes that are not UTF-8 ({error})", "text") from None
+        yield text.removesuffix("\r")
 
 
 def load_json(path: PathLike, expected: str = "a JSON file", most_bytes: int = JSON_BYTES) -> Any:

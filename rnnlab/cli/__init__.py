@@ -27,6 +27,7 @@ Each module here holds one command, or two that belong together. Its function ``
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -68,6 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     something is missing, 75 if the time budget of a training run is used up, 130 after Ctrl-C, 143 after
     SIGTERM, 138 after SIGUSR1, and 141 if nothing reads the output any more.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(
+            errors="backslashreplace"
+        )  # a word beyond the terminal's encoding is no failure
     return quiet_when_closed(lambda: _run(arguments))
 
 

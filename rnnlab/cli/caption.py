@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rnnlab.cli.arguments import add_download, check_outputs
+from rnnlab.cli.arguments import add_download, check_outputs, natural_number
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.encoder_options import add_encoder, check_encoder, with_encoder
 from rnnlab.cli.mpi_option import add_mpi
@@ -71,7 +71,7 @@ def add(commands: Any) -> None:
         help=f"write a PNG of the attention of the first {_DRAWN} captions; of several runs, the mean",
     )
     add_download(caption)
-    caption.add_argument("--seed", type=int, default=0, help="the seed of --method sample")
+    caption.add_argument("--seed", type=natural_number, default=0, help="the seed of --method sample")
     add_encoder(
         caption,
         required=False,
@@ -98,7 +98,6 @@ def _caption(options: argparse.Namespace) -> int:
     )
     if options.communicator.rank:
         return 0
-    print(captions_text(names, captions, data))
     download = options.download
     if options.picture:
         shown, found = names[:_PICTURED], captions[:_PICTURED]
@@ -112,6 +111,7 @@ def _caption(options: argparse.Namespace) -> int:
         attention_picture(
             options.show_attention, shown, captions[:_DRAWN], data, images=frames, download=download
         )
+    print(captions_text(names, captions, data))  # after the files, because it may fail
     return 0
 
 

@@ -75,9 +75,9 @@ def _evaluate(options: argparse.Namespace) -> int:
     evaluation = dataclasses.replace(run.config.evaluation, **given)
     split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)
-    print(scores_table(result, run))
-    if options.json and options.communicator.rank == 0:
+    if options.json and options.communicator.rank == 0:  # before the print, which may fail
         write_scores(options.json, result, run, split)
+    print(scores_table(result, run))
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from rnnlab.cli.arguments import positive_integer
+from rnnlab.cli.arguments import natural_number, positive_integer
 from rnnlab.cli.device_option import add_device
 from rnnlab.gradcheck.run import Row, case_names, check_all
 
@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
         help="number of processes (default: %(default)s, one per processor; a GPU uses one)",
     )
     check.add_argument("--tolerance", type=float, default=1e-7, help="largest relative error that passes")
-    check.add_argument("--seed", type=int, default=0, help="draws the inputs and the dropout")
+    check.add_argument("--seed", type=natural_number, default=0, help="draws the inputs and the dropout")
     add_device(check)
 
 

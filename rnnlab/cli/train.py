@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,7 @@ def _resume_command(directory: Path, options: argparse.Namespace) -> str:
     """The command that resumes a run on the same device, on as many processes, in the same way."""
     how = f"{device_words(options)}{mpi_words(options)}{' --graphs' * options.graphs}"
     budget = "" if options.max_hours is None else f" --max-hours {options.max_hours:g}"
-    return f"{launcher_words(options)}rnnlab train --resume {directory}{how}{budget}"
+    return f"{launcher_words(options)}rnnlab train --resume {shlex.quote(str(directory))}{how}{budget}"
 
 
 def _show_translations(run: Run, options: argparse.Namespace) -> None:

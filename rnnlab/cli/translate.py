@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab import runs
-from rnnlab.cli.arguments import check_outputs
+from rnnlab.cli.arguments import check_outputs, natural_number
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
@@ -19,6 +19,7 @@ from rnnlab.data.parallel_text import read_lines
 from rnnlab.decoding import read_lexicon, write_lexicon
 from rnnlab.errors import InputError
 from rnnlab.files import check_writable
+from rnnlab.reading import stream_lines
 from rnnlab.recipes.recipe import TranslationConfig
 from rnnlab.reporting.translations import alignment_picture, translations_text
 from rnnlab.tasks import translation
@@ -52,7 +53,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="draw the attention of each translation in a PNG: FILE-1.png and so on for several sentences",
     )
-    translate.add_argument("--seed", type=int, default=0, help="the seed of --method sample")
+    translate.add_argument("--seed", type=natural_number, default=0, help="the seed of --method sample")
     add_search(translate)
 
     lexicon = commands.add_parser(
@@ -92,13 +93,13 @@ def _translate(options: argparse.Namespace) -> int:
     )
     if ranks.rank:
         return 0
-    if translations:
-        print(translations_text(translations, run.inputs.detokenize))
     if options.show_attention:
         for path, words, (best, *_) in zip(
             _pictures(Path(options.show_attention), len(sources)), sources, translations, strict=True
         ):
             alignment_picture(path, words, best)
+    if translations:  # after the files, because a print may fail
+        print(translations_text(translations, run.inputs.detokenize))
     return 0
 
 
@@ -127,7 +128,7 @@ def _lines(options: argparse.Namespace) -> Sequence[str]:
     elif options.file:
         lines = read_lines(options.file)
     else:
-        lines = [line.rstrip("\r\n") for line in sys.stdin]
+        lines = list(stream_lines(sys.stdin.buffer, "standard input"))
     return lines[: options.first]
 
 

@@ -19,7 +19,7 @@ from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
 from rnnlab.data.vocabulary import NULL, Vocabulary
-from rnnlab.errors import MissingDataError
+from rnnlab.errors import InputError, MissingDataError
 from rnnlab.reading import PathLike, mismatch
 
 
@@ -202,7 +202,7 @@ class CaptionData(SplitData[CaptionSplit]):
         return None if scaling is None else scaling.mean.size
 
     def features_of(self, names: Sequence[str]) -> Any:
-        """The features of images of any split, by file name without its folder.
+        """The features of images of any split, by name, or by file name without its folder.
 
         Returns
         -------
@@ -212,19 +212,26 @@ class CaptionData(SplitData[CaptionSplit]):
         ------
         KeyError
             If an image is in none of the splits.
+        ValueError
+            If a name is of none of the images, and its file name is of several.
         """
         places = {
-            Path(name).name: (split, row)
-            for split in self.splits.values()
-            for row, name in enumerate(split.names)
+            name: (split, row) for split in self.splits.values() for row, name in enumerate(split.names)
         }
+        by_file: dict[str, list[str]] = {}
+        for name in places:
+            by_file.setdefault(Path(name).name, []).append(name)
+        found = []
         for name in names:
-            if Path(name).name not in places:
+            known = [name] if name in places else by_file.get(Path(name).name, [])
+            if not known:
                 raise MissingDataError(
                     f"{self.name} has no image {name!r}, expected one of its {len(places):,} images "
                     f"(or a split: {', '.join(self.splits)})"
                 )
-        found = [places[Path(name).name] for name in names]
+            if len(known) > 1:
+                raise InputError(f"{name!r} may be any of {', '.join(known)}: expected one of these names")
+            found.append(places[known[0]])
         rows = [split.features_at(slice(row, row + 1)) for split, row in found]
         if self.num_global_features is None:
             return np.concatenate(rows)

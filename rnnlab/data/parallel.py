@@ -137,7 +137,7 @@ class ParallelData(SplitData[ParallelSplit]):
         if max_train is not None:
             sentences["train"] = _drawn(*sentences["train"], max_train)
         source_tokens, target_tokens = (
-            np.array([vocabulary.word_to_idx.get(word, UNK) for word in train.words], np.int32)
+            np.array(vocabulary.tokens_of(train.words), np.int32)
             for vocabulary, train in zip(
                 (self.source_vocabulary, self.vocabulary), sentences["train"], strict=True
             )

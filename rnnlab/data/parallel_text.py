@@ -8,6 +8,7 @@ open_habeas      a folder of train, dev and test.tsv.gz, ``code<TAB>comment`` a 
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -18,19 +19,32 @@ from typing import Any
 from rnnlab.data.parallel import Pair, ParallelData
 from rnnlab.data.sentences import Words
 from rnnlab.data.subwords import SUBWORDS, Subwords, join_pieces
+from rnnlab.data.vocabulary import combining_marks, has_marks
 from rnnlab.errors import InputError
 from rnnlab.reading import PathLike, text_lines
 
 Tokenize = Callable[[str], list[str]]
 
-_TOKEN = re.compile(
-    r"""\d+(?:[.,:]\d+)+        # 10,000  2.50  11:27
-    |   \w+(?:-\w+)*            # man  t-shirt  grün
-    |   (?<=\w)['’]\w+          # 's of woman's
-    |   [^\w\s]                 # any other mark by itself
-    """,
-    re.VERBOSE,
-)
+
+def _token(marks: str = "") -> re.Pattern[str]:
+    """The pattern of a token, in whose words there may be these combining marks."""
+    word = rf"\w[\w{marks}]*"
+    return re.compile(
+        rf"""\d+(?:[.,:]\d+)+             # 10,000  2.50  11:27
+        |   {word}(?:-{word})*            # man  t-shirt  grün
+        |   (?<=[\w{marks}])['’]{word}    # 's of woman's
+        |   [^\w\s]                       # any other mark by itself
+        """,
+        re.VERBOSE,
+    )
+
+
+_TOKEN = _token()
+
+
+@functools.cache
+def _token_with_marks() -> re.Pattern[str]:
+    return _token("".join(combining_marks()))
 
 
 def tokenize_text(sentence: str) -> list[str]:
@@ -44,7 +58,8 @@ def tokenize_text(sentence: str) -> list[str]:
     >>> tokenize_text("A woman's T-shirt costs 2.50, in Köln.")
     ['a', 'woman', "'s", 't-shirt', 'costs', '2.50', ',', 'in', 'köln', '.']
     """
-    return _TOKEN.findall(unicodedata.normalize("NFC", sentence).lower())
+    text = unicodedata.normalize("NFC", sentence).lower()
+    return (_token_with_marks() if has_marks(text) else _TOKEN).findall(text)
 
 
 # The tokenizers by name: of written text, and of text that is tokenised already.

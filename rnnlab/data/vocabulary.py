@@ -6,8 +6,11 @@ A caption of at most ``length - 2`` words is a row of ``length`` tokens: <START>
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
+import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,12 +27,32 @@ _WORD = re.compile(r"[^\W_]+")
 def tokenize(sentence: str) -> list[str]:
     """The words of ``sentence``: lower case, split and stripped at everything that is not alphanumeric.
 
+    Accents and vowel signs belong to the letters before them, in any form of Unicode.
+
     Examples
     --------
     >>> tokenize("A boy wearing a red t-shirt .")
     ['a', 'boy', 'wearing', 'a', 'red', 't', 'shirt']
     """
-    return _WORD.findall(sentence.lower())
+    text = unicodedata.normalize("NFC", sentence).lower()
+    return (_word_with_marks() if has_marks(text) else _WORD).findall(text)
+
+
+def has_marks(text: str) -> bool:
+    """Whether a text has characters that combine with the one before them, and are no letters to ``re``."""
+    return not text.isascii() and not combining_marks().isdisjoint(text)
+
+
+@functools.cache
+def combining_marks() -> frozenset[str]:
+    """All characters that combine with the one before them: accents, vowel signs."""
+    characters = map(chr, range(sys.maxunicode + 1))
+    return frozenset(each for each in characters if unicodedata.category(each).startswith("M"))
+
+
+@functools.cache
+def _word_with_marks() -> re.Pattern[str]:
+    return re.compile(rf"[^\W_](?:[^\W_]|[{''.join(combining_marks())}])*")
 
 
 class Vocabulary:
@@ -101,6 +124,11 @@ class Vocabulary:
         frequent.sort(key=lambda word: (-counts[word], word))
         return cls([*SPECIAL_WORDS, *frequent[:max_size]])
 
+    def tokens_of(self, words: Iterable[str]) -> list[int]:
+        """The token of each word. Unknown words are <UNK>, and so is text that looks like a special word."""
+        found = (self.word_to_idx.get(word, UNK) for word in words)
+        return [token if token > UNK else UNK for token in found]
+
     def encode(self, words: Sequence[str], length: int | None = None) -> np.ndarray:
         """<START>, ``words``, <END> and <NULL> padding as (length,) int32.
 
@@ -122,7 +150,7 @@ class Vocabulary:
             length = len(words) + 2
         if length < 2:
             raise InputError(f"encode: length is {length}, expected at least 2, for <START> and <END>")
-        tokens = [START, *(self.word_to_idx.get(word, UNK) for word in words[: length - 2]), END]
+        tokens = [START, *self.tokens_of(words[: length - 2]), END]
         row = np.full(length, NULL, np.int32)
         row[: len(tokens)] = tokens
         return row

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnlab.errors import InputError, OutOfRangeError
+from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.types import Array
 
 ORDERS = 4  # n-grams of 1 to 4 words
@@ -112,8 +112,10 @@ class CiderD:
         ------
         ValueError
             If the shapes do not fit.
+        TypeError
+            If images or lengths are no integers.
         IndexError
-            If an image or a token is out of range.
+            If an image, a length or a token is out of range.
         """
         images, candidates, lengths = map(np.asarray, (images, candidates, lengths))
         N = len(candidates)
@@ -121,6 +123,14 @@ class CiderD:
             raise InputError(
                 f"CiderD.scores: images, candidates and lengths have the shapes {images.shape}, "
                 f"{candidates.shape} and {lengths.shape}, expected (N,), (N, T) and (N,)"
+            )
+        for name, numbers in (("images", images), ("lengths", lengths)):
+            if N and numbers.dtype.kind not in "iu":
+                raise InputTypeError(f"CiderD.scores: {name} have dtype {numbers.dtype}, expected integers")
+        if N and not (lengths.min() >= 0 and lengths.max() <= candidates.shape[1]):
+            raise OutOfRangeError(
+                f"CiderD.scores: lengths are {lengths.min()} to {lengths.max()}, expected 0 to "
+                f"{candidates.shape[1]}, the width of candidates"
             )
         if N and not (images.min() >= 0 and images.max() < self.num_images):
             raise OutOfRangeError(f"CiderD.scores: images has a number outside the {self.num_images} images")

@@ -141,6 +141,10 @@ def _value(annotation: Any, value: Any, place: Place) -> Any:
     if get_origin(member) in (list, Sequence) and isinstance(value, list):
         (item,) = get_args(member)
         return [_value(item, each, place / number) for number, each in enumerate(value, start=1)]
+    if isinstance(value, str) and "\0" in value:
+        raise ConfigError(f"{place} is {value!r}, expected {expected(annotation)} without the character 0")
+    if isinstance(value, int) and value.bit_length() > 63:
+        raise ConfigError(f"{place} is {value}, expected {expected(annotation)}, of 64 bits")
     if member is EnvPath and isinstance(value, str):
         return EnvPath(value)
     if not accepts(annotation, value):

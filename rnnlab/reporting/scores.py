@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from typing import Any
 
@@ -45,7 +46,8 @@ def confusion_text(confusion: np.ndarray) -> str:
 def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run, split: str) -> None:
     """Write the scores and all captions, translations or classes as JSON.
 
-    The key ``run`` has the directory of the run; ``runs`` and ``average`` describe an ensemble instead.
+    The key ``run`` has the directory of the run; ``runs`` and ``average`` describe an ensemble instead. A
+    number that is not finite is null.
     """
     source: dict[str, Any] = {"run": os.fspath(run.directory)}
     if run.members:
@@ -57,4 +59,14 @@ def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run,
         **evaluation.report(),
     }
     with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(_finite(report), indent=1, ensure_ascii=False, allow_nan=False)
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def _finite(value: Any) -> Any:
+    """A value of JSON, with None for the numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -4,9 +4,11 @@ import shutil
 
 import h5py
 import matplotlib.pyplot as plt
+import pytest
 from PIL import Image
 
 from rnnlab import cli
+from rnnlab.cli import caption
 
 
 def test_captions_of_a_split_and_of_named_images_agree(run, capsys):
@@ -36,6 +38,22 @@ def test_n_best_lists_are_sorted_and_pictures_written(run, tmp_path, capsys):
     scores = [float(line.split()[0]) for line in lines[1:4]]
     assert scores == sorted(scores, reverse=True)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_pictures_are_written_even_if_nothing_reads_the_captions(run, tmp_path, monkeypatch):
+    def closed(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(caption, "print", closed, raising=False)
+    with pytest.raises(BrokenPipeError):
+        cli._run(["caption", str(run), "val", "--max-images", "2", "--picture", str(tmp_path / "some.png")])
+    assert (tmp_path / "some.png").exists()
+
+
+def test_a_seed_is_no_negative_number(run, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["caption", str(run), "val", "--method", "sample", "--seed", "-1"])
+    assert "--seed: '-1', expected an integer of at least 0" in capsys.readouterr().err
 
 
 def test_a_picture_has_the_first_images(run, tmp_path, monkeypatch, capsys):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from rnnlab import cli
+from rnnlab.cli import evaluate
 
 needs_scorers = pytest.mark.skipif(
     importlib.util.find_spec("pycocoevalcap") is None, reason="the extra eval is not installed"
@@ -25,6 +26,19 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
     assert all(
         len(image["references"]) == 5 and 0 <= image["scores"]["BLEU-1"] <= 1 for image in report["images"]
     )
+
+
+@needs_scorers
+def test_the_file_is_written_even_if_nothing_reads_the_table(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluate, "print", closed, raising=False)
+    path = tmp_path / "scores.json"
+    with pytest.raises(BrokenPipeError):
+        cli._run(["evaluate", str(run), "--max-images", "1", "--json", str(path)])
+    assert json.loads(path.read_text())["split"]
+
+
+def closed(*_):
+    raise BrokenPipeError
 
 
 @needs_scorers

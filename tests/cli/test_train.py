@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -119,6 +120,11 @@ def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypa
     monkeypatch.setattr(runs, "train", lambda *_, **__: interrupted)
     assert cli.main(["train", str(recipe), "--out", "elsewhere"]) == 130
     assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run}\n"
+    spaced = dataclasses.replace(interrupted, directory=Path("my run"))
+    monkeypatch.setattr(runs, "train", lambda *_, **__: spaced)
+    assert cli.main(["train", str(recipe), "--out", "elsewhere"]) == 130
+    assert capsys.readouterr().out == "Resume with: rnnlab train --resume 'my run'\n"
+    monkeypatch.setattr(runs, "train", lambda *_, **__: interrupted)
     options = ["--device", "gpu:1", "--matmul", "bfloat16", "--graphs"]
     assert cli.main(["train", str(recipe), "--out", "elsewhere", *options]) == 130
     how = "--device gpu:1 --matmul bfloat16 --graphs"

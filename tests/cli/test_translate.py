@@ -27,12 +27,29 @@ def test_translate_sentences_files_and_standard_input(run, tmp_path, capsys, mon
     (tmp_path / "sentences").write_text("a b c\nd e\n")
     assert cli.main(["translate", str(run), "--file", str(tmp_path / "sentences")]) == 0
     assert capsys.readouterr().out == expected
-    monkeypatch.setattr("sys.stdin", io.StringIO("a b c\nd e\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a b c\nd e\n")))
     assert cli.main(["translate", str(run)]) == 0
     assert capsys.readouterr().out == expected
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
     assert cli.main(["translate", str(run)]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_standard_input_is_read_as_a_file_is(run, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a b c\n\xff\n"), "ascii"))
+    assert cli.main(["translate", str(run)]) == 2
+    assert "standard input:2: found bytes that are not UTF-8" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbfa b c\r\n")))
+    assert cli.main(["translate", str(run)]) == 0
+    assert "<UNK>" not in capsys.readouterr().err
+
+
+def test_words_that_the_terminal_cannot_show_are_escaped(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, "ascii"))
+    monkeypatch.setattr(cli, "_run", lambda arguments: print("grün") or 0)
+    assert cli.main([]) == 0
+    assert written.getvalue() == b"gr\\xfcn\n"
 
 
 def test_sentences_may_come_after_options(run, capsys):
@@ -97,7 +114,7 @@ def test_several_runs_are_an_ensemble(run, second_run, tmp_path, capsys, monkeyp
     assert cli.main(["translate", *runs, "a b c", "d e"]) == 0
     expected = capsys.readouterr().out
     assert len(expected.splitlines()) == 2
-    monkeypatch.setattr("sys.stdin", io.StringIO("a b c\nd e\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a b c\nd e\n")))
     assert cli.main(["translate", *runs]) == 0
     assert capsys.readouterr().out == expected
     options = ["a b c", "--max-length", "8", "d e"]

@@ -111,9 +111,20 @@ def test_features_of_images_by_name(data, rng):
     found = data.features_of(["val_00003.png", "some/folder/train_00000.png"])
     expected = [data.split("val").features[3], data.split("train").features[0]]
     np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(small(rng).features_of(["2.png"]).shape, (1, 4))
+    np.testing.assert_array_equal(small(rng).features_of(["http://host/val/2.png"]).shape, (1, 4))
     with pytest.raises(KeyError, match="has no image 'x.png', expected one of its 54 images"):
         data.features_of(["x.png"])
+
+
+def test_names_that_differ_in_their_folder_alone(rng):
+    data = small(rng, splits=("train",), images=4)
+    names = ("cat/1.jpg", "dog/1.jpg", "dog/2.jpg", "cat/3.jpg")
+    split = replace(data.split("train"), names=names)
+    data = CaptionData(data.vocabulary, {"train": split})
+    found = data.features_of(["dog/1.jpg", "cat/1.jpg", "elsewhere/3.jpg", "2.jpg"])
+    np.testing.assert_array_equal(found, split.features[[1, 0, 3, 2]])
+    with pytest.raises(ValueError, match="'a/1.jpg' may be any of cat/1.jpg, dog/1.jpg"):
+        data.features_of(["a/1.jpg"])
 
 
 def test_to_course_and_back(rng, tmp_path):

@@ -43,6 +43,16 @@ def test_a_batch_is_padded_to_its_longest_sentences():
     assert data.batch("train", np.array([], int))[0].shape == (0, 0)
 
 
+def test_words_that_look_like_special_ones_are_unknown():
+    data = ParallelData(
+        {"train": [(["a", "<UNK>"], ["x", "<END>", "y", "<NULL>", "<START>"])]}, tokenizer="spaces"
+    )
+    source, target = data.batch("train", np.array([0]))
+    x, y = (data.vocabulary.word_to_idx[word] for word in "xy")
+    np.testing.assert_array_equal(target[0], [START, x, UNK, y, UNK, UNK, END])
+    np.testing.assert_array_equal(source[0], [data.source_vocabulary.word_to_idx["a"], UNK, END])
+
+
 def test_pairs_are_read_once_and_not_held():
     """They may be larger than memory as lists of words."""
 

@@ -24,6 +24,10 @@ def write(path, text):
         ("95.000 für 2,50 um 11:27.", ["95.000", "für", "2,50", "um", "11:27", "."]),
         ("Saftig-grünes GRAS, Straße", ["saftig-grünes", "gras", ",", "straße"]),
         ("u\u0308ber", ["über"]),  # the umlaut as a mark of its own
+        (
+            "\u092e\u0947\u0902, \u0130stanbul's",
+            ["\u092e\u0947\u0902", ",", "i\u0307stanbul", "'s"],
+        ),  # vowel signs
         ("two\u00a0words\u2028three", ["two", "words", "three"]),
         ("'quoted'", ["'", "quoted", "'"]),
         ("", []),

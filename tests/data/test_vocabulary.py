@@ -16,6 +16,12 @@ def vocabulary():
         ("It's  2 o_clock!\n", ["it", "s", "2", "o", "clock"]),
         ("Zwei Männer hören", ["zwei", "männer", "hören"]),
         (" . ", []),
+        ("cafe\u0301 CAF\u00c9", ["caf\u00e9", "caf\u00e9"]),  # an accent of its own, and a letter with it
+        (
+            "\u0939\u093f\u0928\u094d\u0926\u0940 \u092e\u0947\u0902",
+            ["\u0939\u093f\u0928\u094d\u0926\u0940", "\u092e\u0947\u0902"],
+        ),  # vowel signs
+        ("\u0130stanbul", ["i\u0307stanbul"]),
     ],
 )
 def test_tokenize(sentence, words):

@@ -111,3 +111,10 @@ def test_bad_candidates():
         score(scorer, [0], [[3]])
     with pytest.raises(ValueError, match=r"have the shapes \(2,\), \(1, 2\) and \(1,\), expected \(N,\)"):
         score(scorer, [0, 1], [[1]])
+    for length in (-1, 3):
+        with pytest.raises(
+            IndexError, match=rf"lengths are {length} to {length}, expected 0 to 2, the width"
+        ):
+            scorer.scores(np.array([0]), np.array([[1, 2]]), np.array([length]))
+    with pytest.raises(TypeError, match="CiderD.scores: images have dtype float64, expected integers"):
+        scorer.scores(np.array([0.0]), np.array([[1, 2]]), np.array([2]))

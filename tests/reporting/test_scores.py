@@ -36,6 +36,15 @@ def test_scores_are_written_with_their_run_and_split(tmp_path):
     assert "note: the epoch was chosen on val" in scores_table(evaluation)
 
 
+def test_a_number_that_is_not_finite_is_null(tmp_path):
+    labels = np.array([0, 1])
+    evaluation = Evaluation("val", labels, labels, float("inf"), 1.0, np.eye(2, dtype=int))
+    write_scores(
+        tmp_path / "scores.json", evaluation, SimpleNamespace(directory=Path("one"), members=()), "val"
+    )
+    assert json.loads((tmp_path / "scores.json").read_text())["corpus"] == {"loss": None, "accuracy": 1.0}
+
+
 def test_the_scores_of_an_ensemble_name_its_runs(tmp_path):
     labels = np.array([0, 1])
     evaluation = Evaluation("test", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
