@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def _prepare(options: argparse.Namespace) -> int:
     if options.karpathy:
         annotations = read_karpathy(options.karpathy)
     else:
-        annotations = read_coco(dict(_split_file(text) for text in options.coco))
+        annotations = read_coco(_split_files(options.coco))
     written = prepare_annotated(
         annotations,
         options.features,
@@ -70,11 +71,20 @@ def _prepare(options: argparse.Namespace) -> int:
     return 0
 
 
-def _split_file(text: str) -> tuple[str, str]:
-    split, equals, path = text.partition("=")
-    if not equals:
-        raise InputError(f"--coco: got {text!r}, expected SPLIT=FILE, such as train=captions_train2017.json")
-    return split, path
+def _split_files(texts: Sequence[str]) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for text in texts:
+        split, equals, path = text.partition("=")
+        if not equals:
+            raise InputError(
+                f"--coco: got {text!r}, expected SPLIT=FILE, such as train=captions_train2017.json"
+            )
+        if split in files:
+            raise InputError(
+                f"--coco: got {split}={files[split]} and {text}, expected one file for each split"
+            )
+        files[split] = path
+    return files
 
 
 def _info(options: argparse.Namespace) -> int:
