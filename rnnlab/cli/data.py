@@ -12,7 +12,7 @@ from rnnlab.cli.arguments import positive_integer, show_help
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.data import describe, prepare_annotated, read_coco, read_karpathy
 from rnnlab.errors import InputError
-from rnnlab.files import check_writable
+from rnnlab.files import check_new_folder
 from rnnlab.recipes.shipped import names
 
 
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
     prepare.add_argument(
         "--features", required=True, metavar="FILE", help="HDF5 file with features and filenames"
     )
-    prepare.add_argument("--out", required=True, metavar="DIR", help="the folder to write")
+    prepare.add_argument("--out", required=True, metavar="DIR", help="the folder to write; must not exist")
     prepare.add_argument(
         "--min-count",
         type=positive_integer,
@@ -54,7 +54,7 @@ def add(commands: Any) -> None:
 
 
 def _prepare(options: argparse.Namespace) -> int:
-    check_writable("--out", options.out, is_folder=True)
+    check_new_folder("--out", options.out)
     if options.karpathy:
         annotations = read_karpathy(options.karpathy)
     else:

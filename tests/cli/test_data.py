@@ -37,6 +37,11 @@ def test_prepare_writes_what_info_reads(tmp_path, capsys):
     written = capsys.readouterr().out
     assert cli.main(["data", "info", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out == written
+    assert cli.main(["data", "prepare", *arguments, "--out", str(tmp_path / "out")]) != 0
+    message = (
+        f"--out {tmp_path / 'out'} already exists, expected no such folder: delete it, or choose another"
+    )
+    assert message in capsys.readouterr().err
 
 
 def test_each_split_has_one_file(tmp_path, capsys):
