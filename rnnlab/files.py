@@ -1,12 +1,14 @@
 """Files that are whole or absent: written to a temporary file, flushed to the disk, then renamed.
 
-Commands that write a file after minutes of work check first that it can be written.
+Folders of files that belong together are written in the same way. Commands that write after minutes of work
+check first that they can.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,7 +48,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         try:
             yield temporary
             _sync(temporary)
-            temporary.chmod(_default_mode())
+            temporary.chmod(_default_mode(0o666))
             temporary.replace(target)
             _sync(target.parent)
         finally:
@@ -73,6 +75,45 @@ def atomic_hdf5(path: str | os.PathLike[str], **options: Any) -> Iterator[h5py.F
             yield file
         if raw.error is not None:
             raise raw.error
+
+
+@contextmanager
+def atomic_folder(argument: str, path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary folder beside ``path``; rename it to ``path`` when the block ends without an error.
+
+    Files that belong together are there together, or none is. The block writes them by :func:`atomic_write`,
+    which flushes them. On an error the temporary folder is removed; a kill leaves it, under a name that
+    begins with a dot.
+
+    Parameters
+    ----------
+    argument : str
+        The argument of the path, such as ``--out``, for the message.
+    path : path
+        Must not exist: two sets of files are never mixed.
+
+    Raises
+    ------
+    FileExistsError, OSError
+        As :func:`check_new_folder`.
+    WriteError
+        If the operating system refuses a part of this, or the block raises OSError.
+    """
+    check_new_folder(argument, path)
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        try:
+            yield temporary
+            _sync(temporary)
+            temporary.chmod(_default_mode(0o777))
+            temporary.rename(target)
+            _sync(target.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except OSError as error:
+        raise WriteError(target, error) from error
 
 
 class _KeptError(io.FileIO):
@@ -134,6 +175,23 @@ def check_writable(argument: str, path: str | os.PathLike[str], *, is_folder: bo
         raise type(error)(f"{refused}: {folder} takes no new files ({error.strerror})") from None
 
 
+def check_new_folder(argument: str, path: str | os.PathLike[str]) -> None:
+    """Check, before minutes of work, that :func:`atomic_folder` can write a folder.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a folder, a file or a link of this name.
+    OSError
+        As :func:`check_writable`.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(
+            f"{argument} {path} already exists, expected no such folder: delete it, or choose another one"
+        )
+    check_writable(argument, path)
+
+
 def _sync(path: Path) -> None:
     """Flush the contents of a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
@@ -143,7 +201,7 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _default_mode() -> int:
+def _default_mode(most: int) -> int:
     mask = os.umask(0)
     os.umask(mask)
-    return 0o666 & ~mask
+    return most & ~mask

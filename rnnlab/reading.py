@@ -7,6 +7,7 @@ file may be gzipped: its content decides, not its name.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -104,6 +105,23 @@ def read_bytes(path: PathLike, expected: str = "a file") -> bytes:
     """The content of a regular file, decompressed if it is gzipped; see :func:`open_bytes`."""
     with open_bytes(path, expected) as stream:
         return b"".join(_blocks(stream))
+
+
+def file_hash(*paths: PathLike) -> str:
+    """The sha256 of the contents of regular files, one after another, as they are on the disk.
+
+    Raises
+    ------
+    OSError
+        As :func:`check_regular`, or if a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for path in paths:
+        check_regular(path)
+        with open(path, "rb") as file:
+            while part := file.read(_BLOCK):
+                digest.update(part)
+    return digest.hexdigest()
 
 
 def text_lines(path: PathLike, expected: str = "a text file") -> Iterator[str]:

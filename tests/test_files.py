@@ -11,7 +11,14 @@ import h5py
 import numpy as np
 import pytest
 
-from rnnlab.files import WriteError, atomic_hdf5, atomic_write, check_writable
+from rnnlab.files import (
+    WriteError,
+    atomic_folder,
+    atomic_hdf5,
+    atomic_write,
+    check_new_folder,
+    check_writable,
+)
 
 
 def names(directory):
@@ -97,6 +104,49 @@ def test_what_cannot_be_written_is_found_early(tmp_path, monkeypatch):
         check_writable("--out", target)
     reason = f"{tmp_path} takes no new files (Permission denied)"
     assert str(caught.value) == f"--out {target} cannot be written: {reason}"
+
+
+def test_a_folder_is_there_at_the_end(tmp_path):
+    target = tmp_path / "a" / "made"
+    with atomic_folder("--out", target) as temporary:
+        (temporary / "x.txt").write_text("new")
+        assert temporary.parent == target.parent
+        assert not target.exists()
+    assert (target / "x.txt").read_text() == "new"
+    assert names(target.parent) == ["made"]
+    (tmp_path / "plain").mkdir()
+    assert len({stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "plain", target)}) == 1
+
+
+def test_no_folder_is_replaced(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    before = names(tmp_path)
+    for name in before:
+        message = (
+            f"^--out .*{name} already exists, expected no such folder: delete it, or choose another one$"
+        )
+        with pytest.raises(FileExistsError, match=message):
+            check_new_folder("--out", tmp_path / name)
+        with pytest.raises(FileExistsError, match=message), atomic_folder("--out", tmp_path / name):
+            pytest.fail("the block began")
+    check_new_folder("--out", tmp_path / "new")
+    with pytest.raises(NotADirectoryError, match="--out .* cannot be written: .*file is a file, expected a"):
+        check_new_folder("--out", tmp_path / "file" / "new")
+    assert names(tmp_path) == before
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, OSError])
+def test_an_error_leaves_no_folder(tmp_path, error):
+    def write():
+        with atomic_folder("--out", tmp_path / "made") as temporary:
+            (temporary / "x.txt").write_text("half")
+            raise error("full")
+
+    with pytest.raises(WriteError if error is OSError else error, match="full"):
+        write()
+    assert names(tmp_path) == []
 
 
 # ------------------------------------------------------------------ files that cannot be written

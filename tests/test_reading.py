@@ -2,6 +2,7 @@
 
 import collections
 import gzip
+import hashlib
 import os
 import time
 from functools import partial
@@ -10,13 +11,22 @@ import pytest
 
 from rnnlab import reading
 from rnnlab.limits import FREE_BYTES
-from rnnlab.reading import check_regular, load_json, open_bytes, read_bytes, read_limited, text_lines
+from rnnlab.reading import (
+    check_regular,
+    file_hash,
+    load_json,
+    open_bytes,
+    read_bytes,
+    read_limited,
+    text_lines,
+)
 
 READERS = {
     "bytes": read_bytes,
     "lines": lambda path: list(text_lines(path)),
     "json": load_json,
     "limited": lambda path: read_limited(path, 100, "a file"),
+    "hash": file_hash,
 }
 
 
@@ -25,6 +35,14 @@ def test_the_content_decides_not_the_name(tmp_path, content):
     for name, stored in (("plain.gz", content), ("packed.txt", gzip.compress(content))):
         (tmp_path / name).write_bytes(stored)
         assert read_bytes(tmp_path / name) == content
+
+
+def test_a_hash_is_that_of_the_bytes_on_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "_BLOCK", 7)
+    content = gzip.compress(b"text" * 100)
+    (tmp_path / "x.gz").write_bytes(content)
+    assert file_hash(tmp_path / "x.gz") == hashlib.sha256(content).hexdigest()
+    assert file_hash(tmp_path / "x.gz", tmp_path / "x.gz") == hashlib.sha256(content * 2).hexdigest()
 
 
 def test_a_damaged_file_is_named(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from rnnlab.cli.arguments import positive_integer, show_help
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.data import describe, prepare_annotated, read_coco, read_karpathy
 from rnnlab.errors import InputError
-from rnnlab.files import check_writable
+from rnnlab.files import check_new_folder
 from rnnlab.recipes.shipped import names
 
 
@@ -31,7 +32,7 @@ def add(commands: Any) -> None:
     prepare.add_argument(
         "--features", required=True, metavar="FILE", help="HDF5 file with features and filenames"
     )
-    prepare.add_argument("--out", required=True, metavar="DIR", help="the folder to write")
+    prepare.add_argument("--out", required=True, metavar="DIR", help="the folder to write; must not exist")
     prepare.add_argument(
         "--min-count",
         type=positive_integer,
@@ -53,11 +54,11 @@ def add(commands: Any) -> None:
 
 
 def _prepare(options: argparse.Namespace) -> int:
-    check_writable("--out", options.out, is_folder=True)
+    check_new_folder("--out", options.out)
     if options.karpathy:
         annotations = read_karpathy(options.karpathy)
     else:
-        annotations = read_coco(dict(_split_file(text) for text in options.coco))
+        annotations = read_coco(_split_files(options.coco))
     written = prepare_annotated(
         annotations,
         options.features,
@@ -70,11 +71,20 @@ def _prepare(options: argparse.Namespace) -> int:
     return 0
 
 
-def _split_file(text: str) -> tuple[str, str]:
-    split, equals, path = text.partition("=")
-    if not equals:
-        raise InputError(f"--coco: got {text!r}, expected SPLIT=FILE, such as train=captions_train2017.json")
-    return split, path
+def _split_files(texts: Sequence[str]) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for text in texts:
+        split, equals, path = text.partition("=")
+        if not equals:
+            raise InputError(
+                f"--coco: got {text!r}, expected SPLIT=FILE, such as train=captions_train2017.json"
+            )
+        if split in files:
+            raise InputError(
+                f"--coco: got {split}={files[split]} and {text}, expected one file for each split"
+            )
+        files[split] = path
+    return files
 
 
 def _info(options: argparse.Namespace) -> int:

@@ -71,12 +71,12 @@ def read_karpathy(path: PathLike) -> Annotations:
 def read_coco(paths: Mapping[str, PathLike]) -> Annotations:
     """The images of COCO's caption files, one file per split: ``{"train": path, "val": path}``.
 
-    Images without a caption are omitted.
+    Images without a caption are omitted. An image may be listed twice, as in files that were joined.
 
     Raises
     ------
     OSError, KeyError, ValueError
-        As :func:`read_karpathy`.
+        As :func:`read_karpathy`; also if two images have the same id.
     """
     splits = {split: _read_coco_split(path) for split, path in paths.items()}
     return Annotations(splits, next(iter(paths.values()), "read_coco"))
@@ -210,7 +210,13 @@ def _read_coco_split(path: PathLike) -> list[AnnotatedImage]:
         _check_texts(f"{where}: file_name", name)
         if not isinstance(image_id, int | str):
             raise mismatch(f"{where}: id", _shown(image_id), "an integer")
-        images[image_id] = AnnotatedImage(name, [])
+        known = images.setdefault(image_id, AnnotatedImage(name, []))
+        if known.name != name:  # the same image may be there twice, as in files that were joined
+            raise mismatch(
+                f"{where}: id",
+                f"{_shown(image_id)} of {name!r}, which {known.name!r} has",
+                "one id for an image",
+            )
     for number, annotation in enumerate(_list_of(content, "annotations", path)):
         where = f"{path}: annotations[{number}]"
         try:

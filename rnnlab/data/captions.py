@@ -138,7 +138,26 @@ class CaptionData(SplitData[CaptionSplit]):
         )
 
     def to_course(self, directory: PathLike, *, features: str = "pca", global_features: str = "full") -> None:
-        """Write a folder in the course's layout, with the features as they are (standardised or not)."""
+        """Write a folder in the course's layout, with the features as they are (standardised or not).
+
+        The folder is complete or absent.
+
+        Parameters
+        ----------
+        directory : path
+            Must not exist.
+        features, global_features : {"pca", "full", "local"}
+            The feature files to write features and, if there are any, global features to.
+
+        Raises
+        ------
+        FileExistsError
+            If ``directory`` exists.
+        OSError
+            If it cannot be written.
+        ValueError
+            If the name of a split cannot be a part of the names of files.
+        """
         write_course(
             directory, self.vocabulary, self.splits, features=features, global_features=global_features
         )

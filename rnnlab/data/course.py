@@ -30,7 +30,7 @@ from rnnlab.data.photographs.encoding import ImageEncoding, recorded_encodings
 from rnnlab.data.splits import CaptionSplit, Features, with_decoded_references
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.errors import InputError
-from rnnlab.files import atomic_hdf5, atomic_write
+from rnnlab.files import atomic_folder, atomic_hdf5, atomic_write
 from rnnlab.hdf5_objects import names_in, open_hdf5
 from rnnlab.reading import PathLike, mismatch, text_lines
 
@@ -128,11 +128,12 @@ def write_course(
     features: str = "pca",
     global_features: str = "full",
 ) -> None:
-    """Write a folder that :func:`read_course` reads. Every file is complete or absent.
+    """Write a folder that :func:`read_course` reads. It is complete or absent.
 
     Parameters
     ----------
     directory : path
+        Must not exist: its files belong together.
     vocabulary : Vocabulary
     splits : mapping of str to CaptionSplit
     features, global_features : {"pca", "full", "local"}
@@ -140,13 +141,29 @@ def write_course(
 
     Raises
     ------
+    FileExistsError
+        If ``directory`` exists.
+    OSError
+        If it cannot be written.
     ValueError
         If the name of a split cannot be a part of the names of files.
     """
-    directory = Path(directory)
     for name in splits:
         if not re.fullmatch(r"[\w-]+", name):  # a part of the names of files
             raise mismatch("write_course: splits", repr(name), "names of letters, digits, _ and -")
+    with atomic_folder("write_course: directory", directory) as folder:
+        write_course_files(folder, vocabulary, splits, features=features, global_features=global_features)
+
+
+def write_course_files(
+    directory: Path,
+    vocabulary: Vocabulary,
+    splits: Mapping[str, CaptionSplit],
+    *,
+    features: str = "pca",
+    global_features: str = "full",
+) -> None:
+    """The files of :func:`write_course`, in a folder that nobody reads yet."""
     words = {"idx_to_word": vocabulary.idx_to_word, "word_to_idx": vocabulary.word_to_idx}
     write_json(directory / VOCABULARY_FILE, words)
     write_json(directory / REFERENCES_FILE, {name: split.references for name, split in splits.items()})

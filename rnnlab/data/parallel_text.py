@@ -21,7 +21,7 @@ from rnnlab.data.sentences import Words
 from rnnlab.data.subwords import SUBWORDS, Subwords, join_pieces
 from rnnlab.data.vocabulary import combining_marks, has_marks
 from rnnlab.errors import InputError
-from rnnlab.reading import PathLike, text_lines
+from rnnlab.reading import PathLike, mismatch, text_lines
 
 Tokenize = Callable[[str], list[str]]
 
@@ -130,6 +130,8 @@ def open_parallel(
         If there is no folder, or no train in both languages, or a val in one of them only.
     ImportError
         If the extra ``subword`` is needed and not installed.
+    ValueError
+        If a file is there twice, gzipped and not.
     OSError, ValueError
         As :func:`read_parallel`, :meth:`Subwords.fit` and :func:`check_tokenizer`.
     """
@@ -206,6 +208,8 @@ def open_habeas(directory: PathLike, **options: Any) -> ParallelData:
     ------
     FileNotFoundError
         If one of the three is missing.
+    ValueError
+        If one is there twice, gzipped and not.
     OSError, ValueError
         As :func:`read_code_comments`.
     """
@@ -217,6 +221,8 @@ def open_habeas(directory: PathLike, **options: Any) -> ParallelData:
             raise FileNotFoundError(
                 f"{folder}: found neither {stem}.tsv.gz nor {stem}.tsv, expected one of them"
             )
+        if len(found) > 1:
+            raise _both(*found)
         pairs[split] = _code_comments(found[0])
     return ParallelData(pairs, name=folder.resolve().name, tokenizer="spaces", **options)
 
@@ -268,8 +274,15 @@ def _files_by_split(folder: Path, language: str) -> dict[str, Path]:
         raise FileNotFoundError(f"{folder}: found no such folder, expected one of parallel text")
     files: dict[str, Path] = {}
     for ending in (f".{language}", f".{language}.gz"):
-        files |= {path.name.removesuffix(ending): path for path in sorted(folder.glob(f"*{ending}"))}
+        for path in sorted(folder.glob(f"*{ending}")):
+            other = files.setdefault(path.name.removesuffix(ending), path)
+            if other != path:
+                raise _both(other, path)
     return files
+
+
+def _both(first: Path, second: Path) -> ValueError:
+    return mismatch(str(first.parent), f"both {first.name} and {second.name}", "one of them")
 
 
 def _usual_order(split: str) -> tuple[int, str]:

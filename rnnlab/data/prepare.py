@@ -14,6 +14,7 @@ from rnnlab.data.parallel import ParallelData
 from rnnlab.data.pca import PCA, Projected
 from rnnlab.data.pixels import PixelData
 from rnnlab.data.vocabulary import END, NULL, START, UNK
+from rnnlab.files import check_new_folder
 from rnnlab.reading import PathLike
 
 
@@ -33,7 +34,7 @@ def prepare_annotated(
     annotations, features, min_count, max_words
         As in :func:`rnnlab.data.open_annotated`.
     out : path
-        The folder.
+        The folder. Must not exist.
     pca : int, optional
         Reduce features to this number of principal components, fitted on the training split alone. Without it
         the features are written unchanged, to the files of features before PCA.
@@ -45,9 +46,12 @@ def prepare_annotated(
 
     Raises
     ------
+    FileExistsError
+        If ``out`` exists: the files of one set of captions are never mixed with those of another.
     OSError, KeyError, ValueError
-        If a file is missing or invalid. Files are complete or absent.
+        If a file is missing or invalid, or the folder cannot be written. It is complete or absent.
     """
+    check_new_folder("prepare_annotated: out", out)
     data = open_annotated(
         annotations, features, min_count=min_count, max_words=max_words, standardise=False, lazy=True
     )

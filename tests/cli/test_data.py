@@ -37,3 +37,16 @@ def test_prepare_writes_what_info_reads(tmp_path, capsys):
     written = capsys.readouterr().out
     assert cli.main(["data", "info", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out == written
+    assert cli.main(["data", "prepare", *arguments, "--out", str(tmp_path / "out")]) != 0
+    message = (
+        f"--out {tmp_path / 'out'} already exists, expected no such folder: delete it, or choose another"
+    )
+    assert message in capsys.readouterr().err
+
+
+def test_each_split_has_one_file(tmp_path, capsys):
+    command = ["data", "prepare", "--features", "features.h5", "--out", str(tmp_path / "out"), "--coco"]
+    assert cli.main([*command, "train=a.json", "val=b.json", "train=c.json"]) == 2
+    assert "--coco: got train=a.json and train=c.json, expected one file for each" in capsys.readouterr().err
+    assert cli.main([*command, "a.json"]) == 2
+    assert "--coco: got 'a.json', expected SPLIT=FILE" in capsys.readouterr().err

@@ -94,6 +94,13 @@ def test_coco(features, tmp_path):
     np.testing.assert_array_equal(data.split("train").image_idxs, [0, 1, 1])
 
 
+def test_an_image_that_is_listed_twice_is_one(tmp_path):
+    """Files that were joined may have entries of both."""
+    content = COCO | {"images": COCO["images"] * 2}
+    joined, single = (read_coco({"train": written(tmp_path / "f.json", each)}) for each in (content, COCO))
+    assert joined.splits == single.splits
+
+
 def test_read_features(features):
     names, values = read_features(features)
     assert names == ("a.jpg", "unused.jpg", "b.jpg", "c.jpg")
@@ -204,6 +211,11 @@ def test_bad_karpathy(tmp_path, features, content, error, message):
             {"images": [{"id": 3, "file_name": 3}]},
             ValueError,
             r"images\[0\]: file_name: found 3, expected",
+        ),
+        (
+            {"images": [{"id": 3, "file_name": "cat.jpg"}, {"id": 3, "file_name": "dog.jpg"}]},
+            ValueError,
+            r"coco.json: images\[1\]: id: found 3 of 'dog.jpg', which 'cat.jpg' has, expected one id for an",
         ),
     ],
 )

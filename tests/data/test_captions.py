@@ -130,6 +130,10 @@ def test_names_that_differ_in_their_folder_alone(rng):
 def test_to_course_and_back(rng, tmp_path):
     data = small(rng)
     data.to_course(tmp_path / "made")
+    with pytest.raises(
+        FileExistsError, match=r"write_course: directory .*made already exists, expected no such"
+    ):
+        data.to_course(tmp_path / "made", features="full")
     back = CaptionData.from_course(tmp_path / "made", standardise=False)
     assert back.name == "made"
     assert back.image_dir is None
@@ -238,9 +242,9 @@ def test_global_features_are_standardised_by_themselves(rng):
 @pytest.mark.parametrize("lazy", [False, True])
 def test_global_features_in_the_course_layout(rng, tmp_path, lazy):
     data = with_global_features(rng)
-    data.to_course(tmp_path, features="local", global_features="pca")
+    data.to_course(tmp_path / "made", features="local", global_features="pca")
     back = CaptionData.from_course(
-        tmp_path, features="local", global_features="pca", standardise=False, lazy=lazy
+        tmp_path / "made", features="local", global_features="pca", standardise=False, lazy=lazy
     )
     assert back.in_memory is not lazy
     for split in data.splits:
@@ -249,7 +253,7 @@ def test_global_features_in_the_course_layout(rng, tmp_path, lazy):
         ):
             np.testing.assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="global_features: found 'pca' with features 'full', expected"):
-        CaptionData.from_course(tmp_path, features="full", global_features="pca")
+        CaptionData.from_course(tmp_path / "made", features="full", global_features="pca")
 
 
 def test_global_features_that_do_not_fit(rng):

@@ -97,6 +97,19 @@ def test_what_is_missing_in_a_folder(tmp_path):
         open_parallel(tmp_path, tokenizer="bpe")
 
 
+def test_a_file_beside_its_gzipped_form(tmp_path):
+    """Nothing says which of the two is meant: they may differ."""
+    for language in ("en", "de"):
+        write(tmp_path / f"train.{language}", "a\n")
+    write(tmp_path / "train.en.gz", "b\n")
+    with pytest.raises(ValueError, match=r": found both train\.en and train\.en\.gz, expected one of them"):
+        open_parallel(tmp_path)
+    for name in ("train.tsv.gz", "dev.tsv", "dev.tsv.gz", "test.tsv"):
+        write(tmp_path / name, "x\ty\n")
+    with pytest.raises(ValueError, match=r": found both dev\.tsv\.gz and dev\.tsv, expected one of them"):
+        open_habeas(tmp_path)
+
+
 def test_code_and_comments(tmp_path):
     for name in ("train", "dev", "test"):
         write(tmp_path / f"{name}.tsv.gz", f"TokenNameint {name} x\treturns x\n")

@@ -7,6 +7,7 @@ import pytest
 from rnnlab.data import (
     PCA,
     CaptionData,
+    course,
     describe,
     load_coco_data,
     prepare_annotated,
@@ -49,10 +50,10 @@ def test_writes_the_course_s_layout(sources, tmp_path):
             data.split(split).features[:], pca.transform(features[rows]), rtol=1e-3, atol=1e-4
         )
     assert data.vocabulary.idx_to_word[4:] == ["a", "dog", "runs", "train"]
-    course = load_coco_data(tmp_path / "out")
-    assert course["train_captions"].shape == (24, 6)
-    assert course["train_features"].shape == (12, 3)
-    assert course["val_urls"].tolist() == ["12.jpg", "13.jpg", "14.jpg", "15.jpg"]
+    written = load_coco_data(tmp_path / "out")
+    assert written["train_captions"].shape == (24, 6)
+    assert written["train_features"].shape == (12, 3)
+    assert written["val_urls"].tolist() == ["12.jpg", "13.jpg", "14.jpg", "15.jpg"]
     assert data.split("test").references[3] == ["A dog .", "test 19 runs"]
     assert not list((tmp_path / "out").glob(".*")), "no temporary file is left"
 
@@ -60,8 +61,8 @@ def test_writes_the_course_s_layout(sources, tmp_path):
 def test_without_pca_the_features_are_as_they_were(sources, tmp_path):
     annotations, path, features = sources
     prepare_annotated(read_karpathy(annotations), path, tmp_path / "out")
-    course = load_coco_data(tmp_path / "out", pca_features=False)
-    np.testing.assert_array_equal(course["train_features"], features[:12])
+    written = load_coco_data(tmp_path / "out", pca_features=False)
+    np.testing.assert_array_equal(written["train_features"], features[:12])
     assert describe(tmp_path / "out").splitlines()[2].split()[:3] == ["train", "12", "24"]
 
 
@@ -85,6 +86,34 @@ def test_nothing_is_written_from_bad_sources(sources, tmp_path):
     with pytest.raises(ValueError, match="dims is 7"):
         prepare_annotated(read_karpathy(annotations), path, tmp_path / "out", pca=7)
     assert not (tmp_path / "out").exists()
+
+
+def test_two_sets_are_never_mixed(sources, tmp_path, monkeypatch):
+    """Another set in the same folder would leave files of the first one, which load without an error."""
+    annotations, path, _ = sources
+    out = tmp_path / "out"
+    prepare_annotated(read_karpathy(annotations), path, out)
+    before = {file: file.read_bytes() for file in out.iterdir()}
+    monkeypatch.setattr(PCA, "fit", None)  # nothing is computed
+    with pytest.raises(
+        FileExistsError, match="prepare_annotated: out .*out already exists, expected no such"
+    ):
+        prepare_annotated(read_karpathy(annotations), path, out, min_count=2, pca=3)
+    assert {file: file.read_bytes() for file in out.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["atomic_write", "atomic_hdf5", "write_features"])
+def test_a_folder_is_complete_or_absent(sources, tmp_path, monkeypatch, name):
+    annotations, path, _ = sources
+    before = sorted(tmp_path.iterdir())
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(course, name, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        prepare_annotated(read_karpathy(annotations), path, tmp_path / "out")
+    assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize("split", ["../../away", "a/b", "", "."])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,11 +14,11 @@ from rnnlab.data.hdf5 import fixed_length
 from rnnlab.data.pca import PCA
 from rnnlab.data.photographs.encoder import BATCH_SIZE, ImageEncoder
 from rnnlab.data.photographs.encoding import ImageEncoding
-from rnnlab.data.photographs.parts import Parts
+from rnnlab.data.photographs.parts import Parts, Photograph
 from rnnlab.data.photographs.reading import read_photograph
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_hdf5
-from rnnlab.reading import PathLike, check_regular, mismatch
+from rnnlab.reading import PathLike, check_regular, file_hash, mismatch
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 PART_SIZE = 256  # photographs whose features a kill can lose
@@ -96,8 +97,8 @@ def extract_features(
 ) -> Extracted:
     """Write the features of photographs, and how they were made, to an HDF5 file.
 
-    Progress is saved in the folder ``OUT.parts``: after a kill, the same call resumes. The file is complete
-    or absent.
+    Progress is saved in the folder ``OUT.parts``: after a kill, the same call resumes. Photographs that have
+    changed meanwhile, or are others of the same names, are encoded again. The file is complete or absent.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ def extract_features(
         If ``out`` exists.
     ValueError
         If no photograph can be read, features are not finite, or do not fit the PCA; if the parts are of an
-        interrupted call with other settings.
+        interrupted call with other settings, or do not say of which photographs they are.
     """
     out, encoding = Path(out), encoder.encoding
     if out.exists():
@@ -128,10 +129,8 @@ def extract_features(
     if pca_components is not None and not 1 <= pca_components <= D:
         raise InputError(f"pca_components is {pca_components}, expected 1 to the {D:,} of a feature vector")
     parts = Parts(out.with_name(f"{out.name}.parts"), _settings_of_parts(encoding))
-    skipped = _encode_missing(paths, parts, encoder, progress, report)
-    wanted = {path.name for path in paths}
-    count = sum(name in wanted for name in parts.names)
-    if not count:
+    wanted, skipped = _encode_missing(paths, parts, encoder, progress, report)
+    if not wanted:
         raise InputError(f"{out}: no photograph of {len(paths):,} can be read")
     explained = None
     project: Callable[[np.ndarray], np.ndarray] = _unchanged
@@ -141,7 +140,7 @@ def extract_features(
         project, explained = fitted.projection().apply, fitted.explained
     shape = (*encoder.shape[:-1], pca_components or D)
     with atomic_hdf5(out) as file:
-        dataset = file.create_dataset("features", shape=(count, *shape), dtype=encoding.dtype)
+        dataset = file.create_dataset("features", shape=(len(wanted), *shape), dtype=encoding.dtype)
         names: list[str] = []
         for part_names, features in parts.read(wanted):
             dataset[len(names) : len(names) + len(part_names)] = project(features)
@@ -149,7 +148,7 @@ def extract_features(
         file["filenames"] = fixed_length(names)
         encoding.write(file)
     parts.remove()
-    return Extracted(count, shape, encoding, skipped, explained)
+    return Extracted(len(wanted), shape, encoding, skipped, explained)
 
 
 def _encode_missing(
@@ -158,40 +157,64 @@ def _encode_missing(
     encoder: ImageEncoder,
     progress: bool,
     report: Callable[[str], None],
-) -> dict[str, str]:
-    """Add the features of photographs that no part has; return those that cannot be read, and why."""
-    done, skipped = set(parts.names), {}
+) -> tuple[set[Photograph], dict[str, str]]:
+    """Add the features of photographs that no part has.
+
+    Returns
+    -------
+    wanted : set of Photograph
+        Those of ``paths``, which the parts now have.
+    skipped : dict of str to str
+        Those that cannot be read, and why.
+    """
+    wanted, skipped = _find_in_parts(paths, parts), {}
+    done = {photograph.name for photograph in wanted}
     missing = [path for path in paths if path.name not in done]
-    names: list[str] = []
+    photographs: list[Photograph] = []
     features: list[np.ndarray] = []
     with tqdm(
         total=len(paths), initial=len(paths) - len(missing), unit=" photographs", disable=not progress
     ) as bar:
         for start in range(0, len(missing), BATCH_SIZE):
             batch = missing[start : start + BATCH_SIZE]
-            values: dict[str, np.ndarray] = {}
+            values: dict[Photograph, np.ndarray] = {}
             for path in batch:
                 try:
-                    values[path.name] = encoder.encoding.preprocessing.values(read_photograph(path))
+                    # The hash first: of a file that is written meanwhile it is that of no other content.
+                    photograph = Photograph(path.name, file_hash(path))
+                    values[photograph] = encoder.encoding.preprocessing.values(read_photograph(path))
                 except OSError as error:
                     skipped[str(path)] = str(error)
                     report(f"skipped: {error}")
             if values:
                 features.append(_encode(values, encoder))
-                names += values
+                photographs += values
             bar.update(len(batch))
-            if names and (len(names) >= PART_SIZE or start + BATCH_SIZE >= len(missing)):
-                parts.add(names, np.concatenate(features))
-                names, features = [], []
-    return skipped
+            if photographs and (len(photographs) >= PART_SIZE or start + BATCH_SIZE >= len(missing)):
+                parts.add(photographs, np.concatenate(features))
+                wanted.update(photographs)
+                photographs, features = [], []
+    return wanted, skipped
 
 
-def _encode(values: dict[str, np.ndarray], encoder: ImageEncoder) -> np.ndarray:
+def _find_in_parts(paths: Sequence[Path], parts: Parts) -> set[Photograph]:
+    """The photographs that parts have, with the content that the files have now."""
+    known = set(parts.photographs)
+    names = {photograph.name for photograph in known}
+    found = set()
+    for path in paths:
+        if path.name in names:
+            with suppress(OSError):  # reported where it is to be encoded
+                found.add(Photograph(path.name, file_hash(path)))
+    return found & known
+
+
+def _encode(values: dict[Photograph, np.ndarray], encoder: ImageEncoder) -> np.ndarray:
     """The features of the inputs of a batch of photographs, checked and in the type of the file."""
     features = encoder.encode_values(np.stack(list(values.values())))
     finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)
     if not finite.all():
-        name = list(values)[int(np.argmin(finite))]
+        name = list(values)[int(np.argmin(finite))].name
         hint = ": try --dtype float32" if encoder.encoding.dtype == "float16" else ""
         raise mismatch(f"the features of {name}", "NaN or infinity", f"finite numbers{hint}")
     return features.astype(encoder.encoding.dtype)
@@ -202,7 +225,7 @@ def _settings_of_parts(encoding: ImageEncoding) -> dict[str, object]:
     return encoding.settings() | {"pca": encoding.projection and encoding.projection.fingerprint()}
 
 
-def _vectors(parts: Parts, wanted: set[str]) -> Iterator[np.ndarray]:
+def _vectors(parts: Parts, wanted: set[Photograph]) -> Iterator[np.ndarray]:
     """All feature vectors (n, D), a part at a time."""
     for _, features in parts.read(wanted):
         yield features.reshape(-1, features.shape[-1])

@@ -7,7 +7,6 @@ transformer, has a pooled vector all the same: the input of its last matrix prod
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from importlib import import_module
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rnnlab.errors import InputError, NotInstalledError
-from rnnlab.reading import PathLike, check_regular, mismatch
+from rnnlab.reading import PathLike, check_regular, file_hash, mismatch
 
 _POOLS = ("GlobalAveragePool", "GlobalMaxPool")
 _REDUCTIONS = ("ReduceMean", "ReduceMax")
@@ -85,7 +84,7 @@ class Graph:
             raise
         except Exception as error:  # protobuf and the checks of onnx have errors of their own
             raise mismatch(self.path, f"what onnx cannot read ({error})", "an ONNX file") from None
-        self.sha256 = _hash([Path(path), *external])
+        self.sha256 = file_hash(path, *external)
         graph = self._model.graph
         self._nodes = list(graph.node)
         self._constants = {tensor.name: tensor for tensor in graph.initializer}
@@ -212,12 +211,3 @@ def _external_files(model: Any, folder: Path) -> list[Path]:
             raise OSError(f"{path}: found weights out of the folder of the ONNX file, expected them below it")
         check_regular(path, "weights of an ONNX file")
     return paths
-
-
-def _hash(paths: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        with path.open("rb") as file:
-            while part := file.read(1 << 20):
-                digest.update(part)
-    return digest.hexdigest()

@@ -1,7 +1,8 @@
 """The features of a long command, part by part, so that a kill at any moment loses one part at most.
 
 A folder beside the features file has ``encoder.json``, the settings, and ``part-00000.h5`` and so on, each
-with ``features`` and ``filenames``. Every file is complete or absent.
+with ``features``, ``filenames`` and ``sha256``, of the files of the photographs: another photograph of the
+same name is not in the parts. Every file is complete or absent.
 """
 
 from __future__ import annotations
@@ -11,16 +12,24 @@ import os
 import shutil
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.data.hdf5 import fixed_length, read_dataset, read_json, read_names
+from rnnlab.data.hdf5 import fixed_length, get_dataset, read_dataset, read_json, read_names
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_hdf5, atomic_write
-from rnnlab.hdf5_objects import open_hdf5
+from rnnlab.hdf5_objects import find_object, open_hdf5, read_strings
+from rnnlab.reading import mismatch
 
 _SETTINGS = "encoder.json"
+
+
+class Photograph(NamedTuple):
+    """A photograph, wherever its file is."""
+
+    name: str  # of the file
+    sha256: str  # of its content
 
 
 class Parts:
@@ -35,13 +44,14 @@ class Parts:
 
     Attributes
     ----------
-    names : list of str
-        The photographs in all parts.
+    photographs : list of Photograph
+        Those in all parts.
 
     Raises
     ------
     ValueError
-        If the folder has parts that were made with other settings.
+        If the folder has parts that were made with other settings, or do not say of which photographs they
+        are.
     """
 
     def __init__(self, folder: str | os.PathLike[str], settings: dict[str, Any]) -> None:
@@ -53,34 +63,41 @@ class Parts:
             with atomic_write(file) as temporary:
                 temporary.write_text(json.dumps(settings), encoding="utf8")
         self._paths = sorted(self.folder.glob("part-*.h5"))
-        self.names = [name for path in self._paths for name in _names_in(path)]
+        self.photographs = [photograph for path in self._paths for photograph in _photographs_in(path)]
 
-    def add(self, names: Sequence[str], features: np.ndarray) -> None:
+    def add(self, photographs: Sequence[Photograph], features: np.ndarray) -> None:
         """Write another part."""
         path = self.folder / f"part-{len(self._paths):05}.h5"
+        names, hashes = zip(*photographs, strict=True)
         with atomic_hdf5(path) as file:
-            file["features"], file["filenames"] = features, fixed_length(names)
+            file["features"] = features
+            file["filenames"], file["sha256"] = fixed_length(names), fixed_length(hashes)
         self._paths.append(path)
-        self.names += names
+        self.photographs += photographs
 
-    def read(self, wanted: Container[str]) -> Iterator[tuple[list[str], np.ndarray]]:
+    def read(self, wanted: Container[Photograph]) -> Iterator[tuple[list[str], np.ndarray]]:
         """The names and features (float32) of each part, of photographs in ``wanted`` only."""
         for path in self._paths:
-            names = _names_in(path)
-            chosen = [row for row, name in enumerate(names) if name in wanted]
+            photographs = _photographs_in(path)
+            chosen = [row for row, photograph in enumerate(photographs) if photograph in wanted]
             if chosen:
                 with open_hdf5(path) as file:
                     features = read_dataset(file, "features")[chosen]
-                yield [names[row] for row in chosen], features
+                yield [photographs[row].name for row in chosen], features
 
     def remove(self) -> None:
         """Delete the folder."""
         shutil.rmtree(self.folder)
 
 
-def _names_in(path: Path) -> tuple[str, ...]:
+def _photographs_in(path: Path) -> list[Photograph]:
     with open_hdf5(path) as file:
-        return read_names(file)
+        names = read_names(file)
+        hashes = read_strings(get_dataset(file, "sha256")) if find_object(file, "sha256") else ()
+    if len(hashes) != len(names):
+        expected = f"one for each of {len(names)} photographs: delete the folder {path.parent} to begin again"
+        raise mismatch(f"{path}: sha256", f"{len(hashes)} values", expected)
+    return list(map(Photograph, names, hashes))
 
 
 def _check_same(folder: Path, found: dict[str, Any], expected: dict[str, Any]) -> None:

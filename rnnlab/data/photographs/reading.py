@@ -10,10 +10,13 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from rnnlab.limits import FREE_PIXELS, PIXELS_PER_BYTE
-from rnnlab.reading import PathLike, check_regular
+from rnnlab.reading import PathLike, check_regular, mismatch
 
 # The formats of photographs. Pillow knows others, of which one, EPS, runs a program.
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
+
+# The formats that have at most 16 bits, for which Pillow may take its 32-bit mode.
+_WIDE_FORMATS = ("PNG", "PPM")
 
 _ROWS = 256  # that are converted at once
 
@@ -28,7 +31,8 @@ def read_photograph(path: PathLike) -> Image.Image:
     OSError
         If it is no regular file, not an image of :data:`FORMATS`, damaged, or has more pixels than Pillow's
         ``Image.MAX_IMAGE_PIXELS`` or than the size of the file allows: a small file may decode to gigabytes.
-        The message names the file.
+        If its pixels are 32-bit integers or floats, of which nothing says which are black and white. The
+        message names the file.
     """
     check_regular(path, "an image")
     try:
@@ -46,7 +50,13 @@ def read_photograph(path: PathLike) -> Image.Image:
 
 
 def decode_photograph(file: IO[bytes]) -> Image.Image:
-    """The image in an open file as RGB, upright; transparent pixels are white."""
+    """The image in an open file as RGB, upright; transparent pixels are white.
+
+    Raises
+    ------
+    OSError, ValueError
+        As :func:`read_photograph`, and whatever decoders raise. The message does not name the file.
+    """
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     with warnings.catch_warnings():
@@ -57,8 +67,9 @@ def decode_photograph(file: IO[bytes]) -> Image.Image:
                 raise Image.DecompressionBombError(
                     f"{width:,} x {height:,} pixels in {size:,} bytes, at most {PIXELS_PER_BYTE} for a byte"
                 )
+            is_wide = _is_wide(image)
             ImageOps.exif_transpose(image, in_place=True)
-            return _to_rgb(image)
+            return _to_rgb(image, is_wide)
 
 
 def _known_formats() -> list[str]:
@@ -66,15 +77,23 @@ def _known_formats() -> list[str]:
     return [name for name in FORMATS if name in Image.OPEN]  # AVIF is new in Pillow 11.3
 
 
-def _to_rgb(image: Image.Image) -> Image.Image:
+def _is_wide(image: Image.Image) -> bool:
+    """Whether the pixels have 16 bits; InputError if they are of a mode whose range no file says."""
+    if image.mode == "F" or (image.mode == "I" and image.format not in _WIDE_FORMATS):
+        kind = "floats" if image.mode == "F" else "integers"
+        raise mismatch("mode", f"{image.mode}, {kind} of unknown range", "pixels of 8 or 16 bits")
+    return image.mode.startswith("I")
+
+
+def _to_rgb(image: Image.Image, is_wide: bool) -> Image.Image:
     """An image of any mode as RGB, a few rows at a time: whole copies would take several times its memory."""
     has_alpha = "A" in image.getbands() or "transparency" in image.info
-    if not has_alpha and not image.mode.startswith("I"):
+    if not has_alpha and not is_wide:
         return image.convert("RGB")
     found = Image.new("RGB", image.size)
     for top in range(0, image.height, _ROWS):
         rows = image.crop((0, top, image.width, min(top + _ROWS, image.height)))
-        if image.mode.startswith("I"):  # 16 bits, which Pillow would clip at 255
+        if is_wide:  # Pillow would clip at 255
             rows = Image.fromarray((np.asarray(rows) >> 8).astype(np.uint8))
         else:
             rows = rows.convert("RGBA")

@@ -11,8 +11,6 @@ shapes.json     the version of the generator, and its arguments
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ import numpy as np
 from PIL import Image
 
 from rnnlab.data.captions import CaptionData
-from rnnlab.data.course import FEATURE_FILES, IMAGE_FOLDER, write_features, write_json
+from rnnlab.data.course import FEATURE_FILES, IMAGE_FOLDER, write_course_files, write_features, write_json
 from rnnlab.data.hdf5 import read_json
 from rnnlab.data.pca import PCA
 from rnnlab.data.shapes.drawing import draw
@@ -30,6 +28,7 @@ from rnnlab.data.shapes.grammar import describe_scene
 from rnnlab.data.shapes.scenes import Scene, draw_scene
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary, tokenize
+from rnnlab.files import atomic_folder
 from rnnlab.reading import PathLike, mismatch
 
 GENERATOR = 1  # raised with every change of the generated data; folders of another version are refused
@@ -130,17 +129,8 @@ def write_shapes(directory: PathLike, sizes: Mapping[str, int] = SIZES, *, seed:
     FileExistsError
         If ``directory`` exists.
     """
-    target = Path(directory)
-    if target.exists():
-        raise FileExistsError(f"write_shapes: {target} exists, expected a path that does not exist")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
+    with atomic_folder("write_shapes: directory", directory) as folder:
         _write(folder, sizes, seed)
-        folder.chmod(0o755)
-        folder.rename(target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_origin(folder: Path) -> None:
@@ -181,7 +171,7 @@ def _write(folder: Path, sizes: Mapping[str, int], seed: int) -> None:
         splits[split] = CaptionSplit(features, np.array(captions), image_idxs, parts["names"], references)
         local = _rounded(grid.transform(parts["local"]), 256).astype(np.float16)
         write_features(folder / FEATURE_FILES["local"].format(split=split), local)
-    CaptionData(vocabulary, splits).to_course(folder)
+    write_course_files(folder, vocabulary, splits)
     write_json(folder / SCENES_FILE, {split: parts["scenes"] for split, parts in made.items()})
     write_json(folder / ORIGIN_FILE, {"generator": GENERATOR, "sizes": dict(sizes), "seed": seed})
 

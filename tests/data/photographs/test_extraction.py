@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from rnnlab.data.photographs.encoder import ImageEncoder, choose_encoding
 from rnnlab.data.photographs.encoding import read_encoding
 from rnnlab.data.photographs.extraction import extract_features, find_photographs
 from rnnlab.data.projection import Projection, read_projection
+from rnnlab.files import atomic_hdf5
 
 from .networks import KERNEL, REGIONS, D, write_network
 
@@ -26,10 +28,10 @@ from rnnlab.data.photographs.encoder import ImageEncoder, choose_encoding
 
 extraction.BATCH_SIZE = extraction.PART_SIZE = 2
 add = parts.Parts.add
-def killed(self, names, features):
-    if len(self.names) == 4:
+def killed(self, photographs, features):
+    if len(self.photographs) == 4:
         os.kill(os.getpid(), signal.SIGKILL)
-    add(self, names, features)
+    add(self, photographs, features)
 parts.Parts.add = killed
 network, folder, out = map(Path, sys.argv[1:])
 encoder = ImageEncoder(choose_encoding(network))
@@ -136,6 +138,35 @@ def test_parts_of_other_settings_are_refused(photographs, encoder, tmp_path, mon
             extract(paths, tmp_path / "f.h5", ImageEncoder(other))
     extract(paths[1:], tmp_path / "f.h5", encoder)  # the folder now has one photograph less
     assert len(read_features(tmp_path / "f.h5")[0]) == 6
+
+
+def test_other_photographs_of_the_same_names_are_encoded_again(photographs, encoder, tmp_path, monkeypatch):
+    """One was edited after the interrupt, another one broke, and the folder was copied."""
+    paths = find_photographs([photographs])
+    monkeypatch.setattr(extraction, "atomic_hdf5", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        extract(paths, tmp_path / "f.h5", encoder)
+    shutil.copytree(photographs, tmp_path / "copy")
+    (tmp_path / "copy" / "5.png").write_text("text")
+    changed = tmp_path / "copy" / "2.png"
+    times = os.stat(changed)
+    shutil.copy(photographs / "4.png", changed)
+    os.utime(changed, ns=(times.st_atime_ns, times.st_mtime_ns))
+    paths, encoded = find_photographs([tmp_path / "copy"]), []
+    encode = encoder.encode_values
+    monkeypatch.setattr(
+        encoder, "encode_values", lambda values: encoded.append(len(values)) or encode(values)
+    )
+    with pytest.raises(KeyboardInterrupt):  # the parts now have two photographs of a name
+        extract(paths, tmp_path / "f.h5", encoder, report=lambda line: None)
+    monkeypatch.setattr(extraction, "atomic_hdf5", atomic_hdf5)
+    made = extract(paths, tmp_path / "f.h5", encoder, report=lambda line: None)
+    assert encoded == [1]
+    assert (made.count, list(made.skipped)) == (6, [str(tmp_path / "copy" / "5.png")])
+    found = dict(zip(*read_features(tmp_path / "f.h5"), strict=True))
+    assert sorted(found) == ["0.png", "1.png", "2.png", "3.png", "4.png", "6.png"]
+    for name, features in found.items():
+        np.testing.assert_array_equal(features, encoder.encode_files([tmp_path / "copy" / name])[0])
 
 
 def interrupt(path):

@@ -45,6 +45,31 @@ def test_every_mode_becomes_rgb(tmp_path):
         assert np.asarray(decode_photograph(file))[0, 0].tolist() == [9, 9, 9]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "name", "mode"),
+    [
+        (np.int32, "grey.tif", "I, integers"),
+        (np.float32, "grey.tif", "F, floats"),
+        (np.float32, "grey.pfm", "F, floats"),
+    ],
+)
+def test_pixels_of_unknown_range_are_refused(tmp_path, dtype, name, mode):
+    """Whether white is 1, 255 or another number, no such file says."""
+    Image.fromarray(np.arange(12, dtype=dtype).reshape(3, 4)).save(tmp_path / name)
+    with pytest.raises(
+        OSError, match=rf"{name}: .*\(mode: found {mode} of unknown range, expected pixels of 8 or 16 bits\)"
+    ):
+        read_photograph(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["grey.png", "grey.tif", "grey.pgm", "grey.jp2"])
+def test_pixels_of_16_bits_are_scaled(tmp_path, name):
+    pixels = np.array([[0, 255, 256, 40_000, 65_535]], np.uint16).repeat(32, axis=0)
+    Image.fromarray(pixels).save(tmp_path / name)
+    found = np.asarray(read_photograph(tmp_path / name))
+    np.testing.assert_array_equal(found, np.stack([pixels >> 8] * 3, axis=-1))
+
+
 def test_files_that_are_no_photographs_are_named(tmp_path):
     buffer = io.BytesIO()
     Image.fromarray(PIXELS).save(buffer, "jpeg")

@@ -140,7 +140,9 @@ def test_a_change_of_what_is_made_needs_another_number(shapes):
 
 def test_nothing_is_overwritten_and_nothing_left_half_made(monkeypatch, tmp_path):
     (tmp_path / "shapes").mkdir()
-    with pytest.raises(FileExistsError, match="shapes exists, expected a path that does not exist"):
+    with pytest.raises(
+        FileExistsError, match="write_shapes: directory .*shapes already exists, expected no such"
+    ):
         write_shapes(tmp_path / "shapes")
     monkeypatch.setattr(build, "describe_scene", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
