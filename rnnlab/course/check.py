@@ -12,7 +12,7 @@ from rnnlab.course.diagnosis import Diagnosis, Results, diagnose, draws_of
 from rnnlab.course.exercise import Draw, Drawn, Exercise, copied
 from rnnlab.course.exercises import exercise as exercise_of
 from rnnlab.course.ownership import Watched
-from rnnlab.course.running import Runs
+from rnnlab.course.running import Runs, raised
 from rnnlab.course.student_functions import place_of
 from rnnlab.errors import InputError
 from rnnlab.gradcheck.numeric import eval_numerical_gradient_array, relative_distance
@@ -43,6 +43,8 @@ class Report:
         Exceptions, wrong numbers of results, shapes, writes into the caller's arrays.
     diagnoses : list of Diagnosis
         What explains wrong numbers.
+    unchecked : bool
+        Whether the backward is not compared, because the forward, which is wrong, has no numeric gradient.
     """
 
     exercise: str
@@ -50,6 +52,7 @@ class Report:
     errors: dict[str, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     diagnoses: list[Diagnosis] = field(default_factory=list)
+    unchecked: bool = False
     _printed: bool = field(default=False, init=False, repr=False)
 
     @property
@@ -159,8 +162,14 @@ def examine(
     if backward is not None and forwards.fitting:
         forward_is_right = not report.wrong and not report.problems
         backwards = Runs(exercise, "backward", backward, draws, forwards.caches)
-        expected = _gradients(exercise, first, draws, forwards.values, right)
-        _judge(report, backwards, expected, known=forward_is_right)
+        try:
+            expected = _gradients(exercise, first, draws, forwards.values, right)
+        except Exception as error:  # the forward's, on inputs of a numeric gradient
+            names = exercise.functions
+            report.problems.append(f"{names[1]} cannot be checked: {raised(names[0], error)}")
+            report.unchecked = True
+        else:
+            _judge(report, backwards, expected, known=forward_is_right)
         if not backwards.complete:
             _judge_square(report, exercise, "backward", backward, first)
     for each in (forward, backward):
@@ -190,7 +199,10 @@ def _judge_square(
     if not runs.fitting:
         return
     if kind == "backward":
-        right = _gradients(exercise, forward, draws, forwards.values, right)
+        try:
+            right = _gradients(exercise, forward, draws, forwards.values, right)
+        except Exception:  # the forward's: there is nothing to compare with
+            return
     if any(
         _distance(one[name], other[name]) > _LIMIT
         for one, other in zip(runs.values, right, strict=True)

@@ -153,7 +153,7 @@ def _imported(name: str) -> ModuleType | str:
     except SyntaxError as error:
         where = f"{_in_package(error.filename or '')}, line {error.lineno}"
         return f"{where}: {error.msg}: {(error.text or '').strip()}"
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [each for each in frames if f"{os.sep}{PACKAGE}{os.sep}" in each.filename]
         where = f"{_in_package(own[-1].filename)}, line {own[-1].lineno}: " if own else ""
@@ -236,5 +236,5 @@ def _of_model(method: str, check: Callable[[Any, str], list[str]], kind: Any, ce
         return [kind]
     try:
         return check(kind, cell)
-    except Exception as error:  # whatever the student's code raises
+    except (Exception, SystemExit) as error:  # whatever the student's code raises
         return [raised(method, error)]

@@ -87,7 +87,7 @@ class Runs:
         except WrongResults as error:
             self.problems.append(str(error))
             return False
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self.problems.append(raised(self.function, error))
             return False
         self._compare(before, _contents(names, arguments))
@@ -141,7 +141,7 @@ def _contents(names: Sequence[str], values: Sequence[Any]) -> dict[str, Array]:
     return found
 
 
-def raised(function: str, error: Exception) -> str:
+def raised(function: str, error: Exception | SystemExit) -> str:
     """An exception, with the line of the student's code that raised it."""
     if isinstance(error, FunctionStopped):
         return f"{function} {error}"

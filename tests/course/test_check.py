@@ -103,6 +103,23 @@ def test_the_other_gradients_are_compared_where_one_has_a_wrong_shape():
     assert not report.wrong
 
 
+def test_a_wrong_forward_that_fails_on_other_inputs():
+    """It has no numeric gradient, with which its backward could be compared."""
+    calls = []
+
+    def forward(x, prev_h, Wx, Wh, b):
+        calls.append(1)
+        if len(calls) > 8:
+            raise ValueError("late")
+        next_h, cache = EXERCISES["rnn_step"].forward(x, prev_h, Wx, Wh, b)
+        return 1.01 * next_h, cache
+
+    report = examine("rnn_step", forward, EXERCISES["rnn_step"].backward, seed=0)
+    assert report.unchecked
+    assert report.wrong == ["next_h"]
+    assert "rnn_step_backward cannot be checked: rnn_step_forward raises ValueError: late" in str(report)
+
+
 def test_not_implemented():
     def rnn_forward(x, h0, Wx, Wh, b):
         raise NotImplementedError

@@ -150,6 +150,18 @@ def test_a_syntax_error(package):
     assert str(report).count("as above") == 16
 
 
+@pytest.mark.parametrize("place", ["module", "function"])
+def test_a_file_that_ends_the_program(package, place):
+    layers = package / "rnn_layers.py"
+    if place == "module":
+        layers.write_text(layers.read_text() + "\nimport sys; sys.exit(0)\n")
+    else:
+        layers.write_text(layers.read_text() + "\ndef rnn_step_forward(*_):\n    raise SystemExit\n")
+    report = check_folder(package.parent)
+    assert not report.passed
+    assert "SystemExit" in problems(report)["rnn_step_forward"]
+
+
 def test_an_error_of_the_import(package):
     model = package / "classifiers" / "rnn.py"
     model.write_text(model.read_text() + "\nraise RuntimeError('mine')\n")

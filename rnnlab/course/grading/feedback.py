@@ -126,11 +126,24 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
 
 
 def require_gradebook(course: Path) -> None:
-    """Raise ImportError without nbgrader, and ValueError if a course has no gradebook."""
+    """Check, before minutes of work, that feedback can be written.
+
+    Raises
+    ------
+    ImportError
+        If nbgrader is not installed.
+    ValueError
+        If the course has no gradebook, or nbgrader cannot read the name of a student.
+    """
     if find_spec("nbgrader") is None:
         raise NotInstalledError('feedback needs nbgrader: pip install "rnnlab[course]"')
     if not (course / "gradebook.db").exists():
         raise InputError(f"{course} has no gradebook.db, expected what `rnnlab course release` writes")
+    for path in sorted((course / "submitted").glob("*")):
+        if set(path.name) & set("*?[]"):
+            raise InputError(
+                f"{path}: found one of * ? [ ] in the name of a student, which nbgrader cannot read"
+            )
 
 
 def _write_pages(course: Path, assignment: str, students: Sequence[str], jobs: int) -> None:
@@ -157,7 +170,7 @@ def _run(converter: Any, course: Path, assignment: str, students: Sequence[str])
     config = Config()
     config.CourseDirectory.root = str(course.absolute())
     config.CourseDirectory.assignment_id = assignment
-    config.CourseDirectory.student_id_exclude = ",".join(sorted(left_out))
+    config.CourseDirectory.student_id_exclude = ",".join(sorted(map(_pattern, left_out)))
     config.CourseDirectory.ignore = ["*"]  # data are not copied for each student
     run = converter(coursedir=CourseDirectory(config=config), config=config)
     run.force = True
@@ -169,6 +182,11 @@ def _run(converter: Any, course: Path, assignment: str, students: Sequence[str])
             run.start()
     finally:
         logging.disable(before)
+
+
+def _pattern(name: str) -> str:
+    """A pattern for a name, in a list of patterns with commas between them."""
+    return name.replace(",", "?")
 
 
 def _autograde(marks: Marks) -> Any:

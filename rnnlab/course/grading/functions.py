@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -63,6 +64,7 @@ class RemoteFunction:
         self._keep_cache = keep_cache
         self._given = given
         self._stopped = ""
+        self._seconds = 0.0  # of all calls
         self.forwards = 0
         self.refused = ""
 
@@ -76,14 +78,19 @@ class RemoteFunction:
         NotImplementedError
             If it does.
         """
+        if self._seconds > (most := self._process.limits.total_seconds):
+            self._stopped = self._stopped or f"takes more than {most:g} s in all calls"
         if self._stopped:  # it would be stopped again
             raise FunctionStopped(self._stopped)
+        start = time.monotonic()
         sent = tuple(_handle(each) if isinstance(each, StudentCache) else each for each in arguments)
         try:
             answer = self._process.call(self.__name__, sent, keep_cache=self._keep_cache, given=self._given)
         except Stopped as stopped:
             self._stopped = str(stopped)
             raise FunctionStopped(self._stopped) from None
+        finally:
+            self._seconds += time.monotonic() - start
         if "error" in answer:
             raise self._error(answer)
         self.forwards = answer["forwards"]

@@ -14,7 +14,7 @@ from rnnlab.course.grading.functions import RemoteFunction
 from rnnlab.course.grading.marks import FunctionMark
 from rnnlab.course.grading.process import StudentProcess
 from rnnlab.course.grading.submission import Submission, library_functions, parsed, solution
-from rnnlab.course.grading.suspicions import Suspicion, is_numeric
+from rnnlab.course.grading.suspicions import Suspicion, calls_forwards, is_numeric
 from rnnlab.course.notebook_cells import CourseNotebook
 
 __all__ = ["Marker", "max_points_of"]
@@ -94,10 +94,11 @@ class Marker:
         report.problems = [each for each in report.problems if each not in of_forward.problems]
         report.diagnoses = report.diagnoses[len(of_forward.diagnoses) :]
         report.errors = {name: error for name, error in report.errors.items() if name in exercise.gradients}
-        if not report.errors and not report.problems:
+        if report.unchecked or (not report.errors and not report.problems):
             return self._mark_without_forward(mark, exercise, backward)
         marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
-        if of_forward.passed and report.passed and is_numeric(exercise, forward, backward, self._seed):
+        passed = of_forward.passed and report.passed
+        if calls_forwards(backward) or (passed and is_numeric(exercise, forward, backward, self._seed)):
             text = f"{mark.name} computes numeric gradients, expected the formulas"
             return replace(
                 marked, points=0.0, text=f"{text}.", suspicions=(Suspicion("numeric gradient", text),)

@@ -12,6 +12,8 @@ from typing import Any
 from rnnlab.course.grading.suspicions import Suspicion
 from rnnlab.files import atomic_write
 
+_UNPRINTABLE = "backslashreplace"  # of names and messages that are no text, as Python escapes them
+
 __all__ = ["FunctionMark", "SubmissionMark", "write_csv", "write_json"]
 
 
@@ -84,7 +86,10 @@ class SubmissionMark:
 def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> None:
     """Write a row for each submission: student, assignment, points, and the points of each function."""
     names = list(dict.fromkeys(each.name for mark in marks for each in mark.functions))
-    with atomic_write(path) as temporary, open(temporary, "w", newline="", encoding="utf8") as file:
+    with (
+        atomic_write(path) as temporary,
+        open(temporary, "w", newline="", encoding="utf8", errors=_UNPRINTABLE) as file,
+    ):
         rows = csv.writer(file)
         rows.writerow(
             ["student", "assignment", "points", "max_points", *names, "answers", "look_at", "problem"]
@@ -102,7 +107,7 @@ def write_json(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) ->
     """Write everything that is known of each submission."""
     with atomic_write(path) as temporary:
         text = json.dumps([_plain(mark) for mark in marks], indent=1, ensure_ascii=False)
-        temporary.write_text(f"{text}\n", "utf8")
+        temporary.write_text(f"{text}\n", "utf8", _UNPRINTABLE)
 
 
 def _plain(mark: SubmissionMark) -> dict[str, Any]:

@@ -41,6 +41,8 @@ class Limits:
     ----------
     seconds : float
         The time of one call, and of the definitions of one cell.
+    total_seconds : float
+        The time of all calls of a function for one mark.
     megabytes : int
         The memory of the process, with that of Python and NumPy.
     output_bytes : int
@@ -50,9 +52,11 @@ class Limits:
     seconds: float = 5.0
     megabytes: int = 1500
     output_bytes: int = 4 << 20
+    total_seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        for name, least in (("seconds", 0.1), ("megabytes", 300), ("output_bytes", 0)):
+        leasts = {"seconds": 0.1, "megabytes": 300, "output_bytes": 0, "total_seconds": 0.1}
+        for name, least in leasts.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
                 raise InputError(f"Limits: {name} is {value!r}, expected a number of at least {least}")
@@ -74,14 +78,22 @@ class StudentProcess:
     limits : Limits
     constants_only : collection of str
         The cells of which no values are computed.
+    counted : collection of str
+        The functions whose calls within a call are counted: the answer's ``forwards``.
     """
 
     def __init__(
-        self, cells: Mapping[str, str], limits: Limits, *, constants_only: Collection[str] = ()
+        self,
+        cells: Mapping[str, str],
+        limits: Limits,
+        *,
+        constants_only: Collection[str] = (),
+        counted: Collection[str] = (),
     ) -> None:
         self._cells = dict(cells)
+        self._counted = tuple(counted)
         self._constants_only = set(constants_only)
-        self._limits = limits
+        self.limits = limits
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: BinaryIO | None = None
         self._replies: int | None = None
@@ -115,20 +127,26 @@ class StudentProcess:
         """
         if self._process is None:
             self.start()
-        request = {"function": function, "arguments": arguments, "keep_cache": keep_cache, "asked": (*given,)}
-        deadline = time.monotonic() + self._limits.seconds
+        request = {
+            "function": function,
+            "arguments": arguments,
+            "keep_cache": keep_cache,
+            "asked": (*given,),
+            "counted": self._counted,
+        }
+        deadline = time.monotonic() + self.limits.seconds
         answer = self._ask(request)
         while "ask" in answer:
             if time.monotonic() > deadline:
-                self._stop_because(_no_result(self._limits.seconds))
+                self._stop_because(_no_result(self.limits.seconds))
             answer = self._ask(_computed(given, answer))
         if "error" in answer and self._printed_too_much():
-            self._stop_because(f"prints more than {self._limits.output_bytes:,} bytes")
+            self._stop_because(f"prints more than {self.limits.output_bytes:,} bytes")
         return answer
 
     def _printed_too_much(self) -> bool:
         assert self._output is not None
-        return os.fstat(self._output.fileno()).st_size >= self._limits.output_bytes
+        return os.fstat(self._output.fileno()).st_size >= self.limits.output_bytes
 
     @property
     def running(self) -> bool:
@@ -198,9 +216,10 @@ class StudentProcess:
             )
             os.close(request_end)
             os.close(reply_end)
-            limits = asdict(self._limits)
+            limits = asdict(self.limits)
+            del limits["total_seconds"]  # watched from here
             # Processor time counts from the start; the time of a single call is measured from outside.
-            limits["seconds"] = 60 + int(20 * self._limits.seconds)
+            limits["seconds"] = 60 + int(20 * self.limits.seconds)
             try:
                 answer = self._ask({"limits": limits, "code": "\n".join(self._cells.values())}, seconds=60)
             except Stopped as stopped:
@@ -211,7 +230,7 @@ class StudentProcess:
         assert self._requests is not None
         try:
             wire.send(self._requests, dict(request))
-            answer = self._answer(time.monotonic() + (seconds or self._limits.seconds))
+            answer = self._answer(time.monotonic() + (seconds or self.limits.seconds))
         except BrokenPipeError:
             self._stop_because(self._ended())
         if not isinstance(answer, Mapping):
@@ -234,7 +253,7 @@ class StudentProcess:
             selector.register(self._replies, selectors.EVENT_READ)
             while count:
                 if not selector.select(max(deadline - time.monotonic(), 0)):
-                    self._stop_because(_no_result(self._limits.seconds))
+                    self._stop_because(_no_result(self.limits.seconds))
                 pieces.append(os.read(self._replies, min(count, 1 << 20)))
                 if not pieces[-1]:
                     self._stop_because(self._ended())
@@ -246,7 +265,7 @@ class StudentProcess:
         assert self._process is not None
         code = self._process.wait()
         if self._printed_too_much():
-            return f"prints more than {self._limits.output_bytes:,} bytes"
+            return f"prints more than {self.limits.output_bytes:,} bytes"
         if code in (-24, -9):  # SIGXCPU, SIGKILL
             return "needs too much processor time or memory"
         return f"ends the process (exit status {code})"

@@ -96,10 +96,17 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
         raise BadSubmission(
             f"{path.name} has no cell of nbgrader: its metadata are lost, as after saving by another tool"
         )
-    for exercise in source.exercises:  # the cell was deleted or left as it is, the function is in another one
-        if _is_blank(found.get(exercise.grade_id, ""), exercise.subject):
-            for name in [name for name, text in others.items() if _defines(text, exercise.subject)]:
-                found[exercise.grade_id] = others.pop(name)
+    for (
+        exercise
+    ) in source.exercises:  # the cell was deleted, split, merged or left as it is: look in other ones
+        own, subject = found.get(exercise.grade_id, ""), exercise.subject
+        if _is_blank(own, subject):
+            parts = [own] if parsed(own).body and not _defines(own, subject) else []
+            parts += [others.pop(name) for name, text in list(others.items()) if _defines(text, subject)]
+            if parts:
+                found[exercise.grade_id] = "\n\n".join(parts)
+            elif not own and any(_defines(text, subject) for text in found.values()):
+                found[exercise.grade_id] = ""
     changed = tuple(
         test.grade_id
         for test in source.tests
@@ -157,8 +164,16 @@ def solution(source: CourseNotebook, name: str) -> Callable[..., Any] | None:
 
 
 def plain_python(text: str) -> str:
-    """Code without the commands of IPython, line by line as before."""
-    return re.sub(r"(?m)^([ \t]*)([%!?][^\n]*|[\w.]+\?+[ \t]*)$", r"\1pass", text)
+    """Code without the commands of IPython, line by line as before.
+
+    Code that is Python as it stands stays as it is: a continued line may begin with ``%`` or ``!=``.
+    """
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        text = re.sub(r"(?m)^([ \t]*)([%!?][^\n]*|[\w.]+\?+[ \t]*)$", r"\1pass", text)
+        return re.sub(r"(?m)^([ \t]*[\w., \t]+=[ \t]*)[%!][^\n]*$", r"\1None", text)
+    return text
 
 
 def _cells(path: Path) -> Sequence[Mapping[str, Any]]:

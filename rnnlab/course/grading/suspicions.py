@@ -22,9 +22,9 @@ from rnnlab.course.running import FunctionStopped
 from rnnlab.gradcheck.numeric import relative_distance
 from rnnlab.types import Array
 
-__all__ = ["Suspicion", "is_numeric", "suspicions_of_code"]
+__all__ = ["Suspicion", "calls_forwards", "is_numeric", "suspicions_of_code"]
 
-_MOST_FORWARDS = 40  # calls of forwards in a backward; one that recomputes each step once has fewer
+_MOST_FORWARDS = 40  # calls of exercises' forwards in a backward; one that repeats each step once has fewer
 # A numeric gradient has an error above the first on stiff inputs, many times that on others. A gradient that
 # is rounded to float32 has the same error on both.
 _NUMERIC_ERROR, _NUMERIC_GROWTH = 1e-8, 100.0
@@ -189,6 +189,11 @@ _STIFF = {
 }
 
 
+def calls_forwards(backward: RemoteFunction) -> bool:
+    """Whether the last call of a backward has called forwards as often as a numeric gradient does."""
+    return backward.forwards > _MOST_FORWARDS
+
+
 def is_numeric(exercise: Exercise, forward: RemoteFunction, backward: RemoteFunction, seed: int) -> bool:
     """Whether a backward that is right computes its gradients by differences of the forward.
 
@@ -197,7 +202,7 @@ def is_numeric(exercise: Exercise, forward: RemoteFunction, backward: RemoteFunc
     """
     draw = exercise.draw(np.random.default_rng([seed, 1]))
     common = _error(exercise, draw, forward, backward)
-    if backward.forwards > _MOST_FORWARDS:
+    if calls_forwards(backward):
         return True
     on_stiff = _error(exercise, stiff(draw), forward, backward)
     return on_stiff > max(_NUMERIC_ERROR, _NUMERIC_GROWTH * common)

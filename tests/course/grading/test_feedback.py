@@ -72,6 +72,13 @@ def test_marked_again(course: Path) -> None:
     assert "all right now" in page(course, "ada")
 
 
+def test_names_that_nbgrader_cannot_read(tmp_path: Path) -> None:
+    (tmp_path / "gradebook.db").touch()
+    (tmp_path / "submitted" / "Lee [Sam]").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"Lee \[Sam\]: found one of .* in the name of a student"):
+        write_feedback(tmp_path, [])
+
+
 def test_no_gradebook(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=r"has no gradebook.db, expected what `rnnlab course release` writes"

@@ -38,6 +38,14 @@ def other(x):
 
 def endless(x):
     while True: pass
+
+def slow(x):
+    import time
+    time.sleep(0.15)
+    return x
+
+def odd(x):
+    raise ValueError("\\udc80")
 """
 
 
@@ -45,6 +53,22 @@ def endless(x):
 def process() -> Iterator[StudentProcess]:
     with StudentProcess({"cell": FUNCTIONS}, Limits(seconds=1)) as started:
         yield started
+
+
+def test_the_time_of_all_calls_is_limited() -> None:
+    with StudentProcess({"cell": FUNCTIONS}, Limits(total_seconds=0.4)) as process:
+        process.start()
+        slow = RemoteFunction(process, "slow")
+        for _ in range(3):
+            slow(np.ones(1))
+        with pytest.raises(FunctionStopped, match=r"takes more than 0\.4 s in all calls"):
+            slow(np.ones(1))
+        assert RemoteFunction(process, "slow")(np.ones(1)) == 1
+
+
+def test_a_message_that_is_no_text_is_escaped(process: StudentProcess) -> None:
+    with pytest.raises(FunctionStopped, match=r"raises ValueError: \\udc80"):
+        RemoteFunction(process, "odd")(np.ones(1))
 
 
 def test_forward_and_backward(process: StudentProcess) -> None:

@@ -80,6 +80,50 @@ def test_numeric_gradient(source: Path, tmp_path: Path, value: str) -> None:
     assert kinds(mark) == {"numeric gradient"}
 
 
+def test_a_numeric_gradient_with_another_mistake(source: Path, tmp_path: Path) -> None:
+    text = NUMERIC.replace("return tuple(gradients)", "gradients[-1] *= 1.001\n    return tuple(gradients)")
+    value = "rnn_step_forward(x, prev_h, Wx, Wh, b)[0]"
+    mark = graded(source, submission(rnn_step_backward=text.format(value, value)), tmp_path)
+    assert points(mark) == {"rnn_step_backward": 0}
+    assert kinds(mark) == {"numeric gradient"}
+
+
+def test_helpers_of_a_backward_are_no_forwards(source: Path, tmp_path: Path) -> None:
+    text = """
+def square_forward(x):
+    return x**2
+
+def rnn_step_backward(dnext_h, cache):
+    x, prev_h, Wx, Wh, next_h = cache
+    for _ in range(100):
+        square = square_forward(next_h)
+    da = dnext_h * (1 - square)
+    return da @ Wx.T, da @ Wh.T, x.T @ da, prev_h.T @ da, da.sum(axis=0)
+"""
+    mark = graded(source, submission(rnn_step_backward=text), tmp_path)
+    assert mark.points == ALL
+    assert not mark.suspicions
+
+
+@pytest.mark.parametrize("end", ["raise RuntimeError", "print('x' * 10_000_000)"])
+def test_a_wrong_forward_that_fails_later(source: Path, tmp_path: Path, end: str) -> None:
+    """It has no numeric gradient; the backward is marked with the right forward."""
+    text = f"""
+calls = []
+
+def rnn_step_forward(x, prev_h, Wx, Wh, b):
+    calls.append(1)
+    if len(calls) > 60:
+        {end}
+    next_h = 1.01 * np.tanh(x @ Wx + prev_h @ Wh + b)
+    return next_h, (x, prev_h, Wx, Wh, next_h)
+"""
+    mark = graded(source, submission(rnn_step_forward=text), tmp_path)
+    assert mark.problem == ""
+    assert points(mark)["rnn_step_forward"] == 0
+    assert "rnn_step_backward" not in points(mark)
+
+
 def test_complex_steps_are_numeric(source: Path, tmp_path: Path) -> None:
     """They are exact, and call the forward for each number."""
     text = """

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from rnnlab.course.grading import FunctionMark, SubmissionMark, Suspicion, write_csv
+from rnnlab.course.grading import FunctionMark, SubmissionMark, Suspicion, write_csv, write_json
 
 
 def test_formulas_for_spreadsheets_are_defused(tmp_path: Path) -> None:
     write_csv(tmp_path / "marks.csv", [SubmissionMark("=1+1", "rnn", ())])
     assert "'=1+1" in (tmp_path / "marks.csv").read_text("utf8")
+
+
+def test_names_and_messages_that_are_no_text_are_escaped(tmp_path: Path) -> None:
+    marks = [SubmissionMark("Jos\udce9", "rnn", (), problem="\udc80")]
+    write_csv(tmp_path / "marks.csv", marks)
+    assert r"Jos\udce9" in (tmp_path / "marks.csv").read_text("utf8")
+    write_json(tmp_path / "marks.json", marks)
+    assert json.loads((tmp_path / "marks.json").read_text("utf8"))[0]["student"] == "Jos\udce9"
 
 
 def test_sums_and_text() -> None:

@@ -39,6 +39,24 @@ def test_a_function_in_another_cell(source: Path, tmp_path: Path) -> None:
     assert not found.others
 
 
+def test_a_cell_that_was_split(source: Path, tmp_path: Path) -> None:
+    """The first half keeps the name, and has a helper of the function in the second one."""
+    helper, function = "def one():\n    return 1", "def rnn_forward(x, h0, Wx, Wh, b):\n    return one()"
+    notebook = submission(function, rnn_forward=helper)
+    found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
+    assert found.exercises["rnn_forward"] == f"{helper}\n\n{function}"
+
+
+def test_cells_that_were_merged(source: Path, tmp_path: Path) -> None:
+    notebook = submission()
+    step = next(each for each in notebook if "def rnn_step_backward" in each["source"])
+    forward = next(each for each in notebook if "def rnn_step_forward" in each["source"])
+    notebook.remove(step)
+    forward["source"] += f"\n\n{step['source']}"
+    path = write(tmp_path / "rnn.ipynb", notebook)
+    assert "rnn_step_backward" in read_submission(path, read_notebook(source)).exercises
+
+
 def test_cells_of_one_name(source: Path, tmp_path: Path) -> None:
     """The first counts; a copy of it is a cell of the student's own."""
     notebook = submission()
@@ -88,6 +106,12 @@ def test_helpers_and_library_functions(tmp_path: Path) -> None:
 def test_commands_of_ipython() -> None:
     text = "%matplotlib inline\n  !pip install x\na = 5 % 3\n%%time\n"
     assert plain_python(text) == "pass\n  pass\na = 5 % 3\npass\n"
+
+
+def test_continued_lines_are_no_commands() -> None:
+    text = "x = (\n    a\n    != b\n)\ny = (7\n    % 3)\n"
+    assert plain_python(text) == text
+    assert plain_python("files = !ls\nt = %timeit -o f()\nz = 1\n") == "files = None\nt = None\nz = 1\n"
 
 
 @pytest.mark.parametrize("text", ["def f(:", "\x00", "(" * 10_000])

@@ -7,7 +7,8 @@ The first request confines the process; see :mod:`.confinement`. Then, in any or
 
 A cache stays here. The answer has a :class:`~.wire.Handle` in its place, which later arguments may hold.
 ``"asked"`` lists functions that the other process computes: a call of one of them sends {"ask": NAME,
-"arguments": (...)}, and its result comes back.
+"arguments": (...)}, and its result comes back. ``"counted"`` lists functions whose calls are counted: the
+answer's ``"forwards"``.
 """
 
 from __future__ import annotations
@@ -91,13 +92,18 @@ class _Student:
         return {"problems": tuple(problems), "functions": functions}
 
     def call(
-        self, function: str, arguments: tuple[Any, ...], keep_cache: bool, asked: tuple[str, ...]
+        self,
+        function: str,
+        arguments: tuple[Any, ...],
+        keep_cache: bool,
+        asked: tuple[str, ...],
+        counted: tuple[str, ...],
     ) -> dict[str, Any]:
         """Call a function; the last of its results is a cache, which stays here, if so asked."""
         own = {name: self._names[name] for name in asked if name in self._names}
         self._names.update({name: self._asker(name) for name in asked})
         try:
-            return self._call(function, arguments, keep_cache)
+            return self._call(function, arguments, keep_cache, counted)
         finally:
             for name in asked:
                 self._names.pop(name, None)
@@ -116,7 +122,9 @@ class _Student:
 
         return ask
 
-    def _call(self, function: str, arguments: tuple[Any, ...], keep_cache: bool) -> dict[str, Any]:
+    def _call(
+        self, function: str, arguments: tuple[Any, ...], keep_cache: bool, counted: tuple[str, ...]
+    ) -> dict[str, Any]:
         called = self._names.get(function)
         if not callable(called):
             return {"error": "NameError", "message": f"{function} is not defined", "place": ""}
@@ -127,7 +135,7 @@ class _Student:
         except KeyError:
             return {"error": "KeyError", "message": "the cache is gone", "place": ""}
         before = [_copies(each) for each in given]
-        counter = _Counter(self._names)
+        counter = _Counter([self._names.get(name) for name in counted])
         try:
             with counter:
                 returned = called(*given)
@@ -172,15 +180,11 @@ class _Student:
 
 
 class _Counter:
-    """Counts the calls of forwards while a backward runs."""
+    """Counts the calls of some functions, of forwards while a backward runs."""
 
-    def __init__(self, names: dict[str, Any]) -> None:
+    def __init__(self, functions: list[Any]) -> None:
         self.forwards = 0
-        self._codes = {
-            getattr(value, "__code__", None)
-            for name, value in names.items()
-            if name.endswith(("_forward", "_loss"))
-        } - {None}
+        self._codes = {getattr(each, "__code__", None) for each in functions} - {None}
 
     def __enter__(self) -> None:
         sys.setprofile(self._note)
@@ -214,7 +218,7 @@ def _is_constant(statement: ast.stmt) -> bool:
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)
+        return str(error).encode("utf8", "backslashreplace").decode("utf8")
     except BaseException:  # an exception of the student's own
         return ""
 
