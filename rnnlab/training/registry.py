@@ -83,7 +83,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         module, _, attribute = name.partition(":")
         try:
             entry = getattr(importlib.import_module(module), attribute)
-        except (ImportError, ValueError, AttributeError) as error:
+        except (ImportError, ValueError, AttributeError, SyntaxError) as error:
             raise InputError(
                 f"{self._argument} is {name!r}, but {error}; install the package or add its folder to "
                 "PYTHONPATH"

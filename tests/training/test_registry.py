@@ -52,3 +52,10 @@ def test_a_misspelt_name_gets_a_suggestion():
     register_update_rule("lion", Lion)
     with pytest.raises(ValueError, match="update_rule is 'lionn', .*; did you mean lion?"):
         make_update_rule("lionn")
+
+
+def test_a_module_with_a_mistake(tmp_path, monkeypatch):
+    (tmp_path / "mistaken_rule.py").write_text("class Own(:\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=r"invalid syntax \(mistaken_rule.py, line 1\)"):
+        make_update_rule("mistaken_rule:Own")

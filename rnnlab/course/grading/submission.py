@@ -96,9 +96,7 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
         raise BadSubmission(
             f"{path.name} has no cell of nbgrader: its metadata are lost, as after saving by another tool"
         )
-    for (
-        exercise
-    ) in source.exercises:  # the cell was deleted, split, merged or left as it is: look in other ones
+    for exercise in source.exercises:  # whose cell was deleted, split or left as it is
         own, subject = found.get(exercise.grade_id, ""), exercise.subject
         if _is_blank(own, subject):
             parts = [own] if parsed(own).body and not _defines(own, subject) else []

@@ -270,8 +270,10 @@ def _imported(argument: str, path: str) -> Cell:
     module, _, name = path.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, SyntaxError) as error:
         raise InputError(f"{argument} is {path!r}, which cannot be imported: {error}") from error
+    if abstract := sorted(getattr(found, "__abstractmethods__", ())):
+        raise InputTypeError(f"{argument} is {path!r}, which has to define {', '.join(abstract)}")
     cell = found() if isinstance(found, type) and issubclass(found, Cell) else found
     _check_cell(argument, cell)
     return cell

@@ -57,3 +57,13 @@ def test_what_cannot_be_registered():
         TypeError, match=r"register_cell: cell has num_gates 2.5, expected an integer of at least 1"
     ):
         register_cell("broken", broken)
+
+
+def test_a_module_with_a_mistake(tmp_path, monkeypatch):
+    (tmp_path / "mistaken.py").write_text("class Own(:\n")
+    (tmp_path / "unfinished.py").write_text("from rnnlab.layers import Cell\nclass Own(Cell):\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=r"cannot be imported: invalid syntax \(mistaken.py, line 1\)"):
+        cell_for("f", "mistaken:Own")
+    with pytest.raises(TypeError, match="f: cell is 'unfinished:Own', which has to define "):
+        cell_for("f", "unfinished:Own")
