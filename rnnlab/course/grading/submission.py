@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ __all__ = [
     "parsed",
     "read_submission",
     "solution",
+    "with_own_helpers",
 ]
 
 
@@ -159,6 +161,27 @@ def solution(source: CourseNotebook, name: str) -> Callable[..., Any] | None:
         with suppress(ImportError, NameError):
             exec(compile(ast.Module([statement], []), str(source.path), "exec"), namespace)
     return namespace.get(name)
+
+
+def with_own_helpers(cells: Mapping[str, str], functions: Collection[str]) -> dict[str, str]:
+    """Cells that can be defined together, though a helper has another meaning in a later one.
+
+    In a notebook a cell's tests run before the next cell is there. So where several cells define a name that
+    is not one of ``functions``, each of them, with the cells up to the next, gets a name of its own for it.
+    The last one keeps it. Lines stay where they are.
+    """
+    places: dict[str, dict[int, str]] = {}  # what is defined, and as what, by name and number of the cell
+    for number, text in enumerate(cells.values()):
+        for statement in parsed(text).body:
+            if isinstance(statement, ast.FunctionDef) and statement.name not in functions:
+                places.setdefault(statement.name, {})[number] = ast.dump(statement)
+    apart = list(cells.values())
+    for name, found in places.items():
+        if len(set(found.values())) > 1:
+            for first, after in pairwise(found):
+                for number in range(first, after):
+                    apart[number] = re.sub(rf"(?<![\w.]){name}\b", f"{name}__{first}", apart[number])
+    return dict(zip(cells, apart, strict=True))
 
 
 def plain_python(text: str) -> str:
