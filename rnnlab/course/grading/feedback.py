@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,7 @@ _TAGS = frozenset(
 _ATTRIBUTES = {"*": ["class", "id", "align"], "a": ["href", "title"], "img": ["src", "alt", "title", "width"]}
 _PROTOCOLS = {"http", "https", "mailto", "data"}
 _LISTED = re.compile(r'(<li><a href="#(\w+)">)(?:Test cell|Written response)</a>')  # nbgrader's list of cells
+_REFUSED = "nbgrader refuses the notebook, perhaps for two cells of one name; enter the points by hand"
 Marks = Mapping[tuple[str, str], Mapping[str, FunctionMark]]  # by student and assignment, then by test cell
 
 
@@ -80,7 +82,8 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
     """Write marks into the gradebook of a course, and a page for each submission.
 
     Earlier marks and pages of the same submissions are replaced. Points and comments that were given by hand
-    stay.
+    stay. A notebook that nbgrader refuses, such as one with two copies of a test, has a page of its marks, and
+    none in the gradebook.
 
     Parameters
     ----------
@@ -100,29 +103,46 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
     ImportError
         If nbgrader is not installed.
     ValueError
-        If the course has no gradebook, or nbgrader cannot convert a notebook.
+        If the course has no gradebook, or nbgrader cannot read the name of a student.
     """
     require_gradebook(course)
-    from nbgrader.converters import NbGraderException
-
     by_test = {
         (mark.student, mark.assignment): {f"test_{each.name}": each for each in mark.functions}
         for mark in marks
         if not mark.problem
     }
+    refused: set[tuple[str, str]] = set()
     for assignment in sorted({assignment for _, assignment in by_test}):
         students = [student for student, of in by_test if of == assignment]
-        try:
-            _run(_autograde(by_test), course, assignment, students)
-            _write_pages(course, assignment, students, jobs)
-        except NbGraderException as error:
-            raise InputError(f"nbgrader cannot convert {assignment}: {error}") from error
+        refused |= {
+            (student, assignment) for student in _convert(course, assignment, students, by_test, jobs)
+        }
     feedback = course / "feedback"
-    for mark in marks:
+    shown = [
+        replace(mark, problem=_REFUSED) if (mark.student, mark.assignment) in refused else mark
+        for mark in marks
+    ]
+    for mark in shown:
         if mark.problem:
             _write_problem(feedback, mark)
-    _write_index(feedback, marks)
+    _write_index(feedback, shown)
     return feedback
+
+
+def _convert(
+    course: Path, assignment: str, students: Sequence[str], marks: Marks, jobs: int
+) -> Sequence[str]:
+    """Write the marks and pages of an assignment; return the students whose notebooks nbgrader refuses."""
+    from nbgrader.converters import NbGraderException
+
+    try:
+        _run(_autograde(marks), course, assignment, students)
+        _write_pages(course, assignment, students, jobs)
+    except NbGraderException:  # which does not say of whom: one after another
+        if len(students) == 1:
+            return students
+        return [each for student in students for each in _convert(course, assignment, [student], marks, 1)]
+    return []
 
 
 def require_gradebook(course: Path) -> None:
@@ -273,10 +293,11 @@ def _title(grade_id: str) -> str:
 
 
 def _write_problem(feedback: Path, mark: SubmissionMark) -> None:
-    """A page for a submission that could not be marked."""
+    """A page for a submission that could not be marked, or whose notebook cannot be shown."""
     path = feedback / _page(mark)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = f"<p>0 of {mark.max_points:g} points: {html.escape(mark.problem)}.</p>"
+    text = f"<p>{mark.points:g} of {mark.max_points:g} points: {html.escape(mark.problem)}.</p>"
+    text += "".join(f"<pre>{html.escape(each.text)}</pre>" for each in mark.functions if each.text)
     _write_html(path, f"{mark.assignment}, {mark.student}", text)
 
 

@@ -72,6 +72,23 @@ def test_marked_again(course: Path) -> None:
     assert "all right now" in page(course, "ada")
 
 
+def test_a_notebook_that_nbgrader_refuses(tmp_path: Path) -> None:
+    """The others have their pages."""
+    write(tmp_path / "notebooks/1_rnn.ipynb", cells(SOLUTIONS))
+    course = tmp_path / "course"
+    release(course, notebooks=tmp_path / "notebooks")
+    twice = submission()
+    test = next(
+        each for each in twice if each["metadata"].get("nbgrader", {}).get("grade_id") == "test_rnn_forward"
+    )
+    for student, notebook in (("ada", submission()), ("Doe, Ben", [*twice, test])):
+        write(course / f"submitted/{student}/1_rnn/1_rnn.ipynb", notebook)
+    write_feedback(course, [mark("ada", 1), mark("Doe, Ben", 0.5)])
+    assert "found this" in page(course, "ada")
+    assert "<p>7 of 14 points: nbgrader refuses the notebook" in page(course, "Doe, Ben")
+    assert "<pre>found this</pre>" in page(course, "Doe, Ben")
+
+
 def test_names_that_nbgrader_cannot_read(tmp_path: Path) -> None:
     (tmp_path / "gradebook.db").touch()
     (tmp_path / "submitted" / "Lee [Sam]").mkdir(parents=True)
