@@ -82,8 +82,8 @@ def write_feedback(course: Path, marks: Sequence[SubmissionMark], *, jobs: int =
     """Write marks into the gradebook of a course, and a page for each submission.
 
     Earlier marks and pages of the same submissions are replaced. Points and comments that were given by hand
-    stay. A notebook that nbgrader refuses, such as one with two copies of a test, has a page of its marks, and
-    none in the gradebook.
+    stay. A notebook that nbgrader refuses, such as one with two copies of a test, has a page of its marks but
+    no points in the gradebook.
 
     Parameters
     ----------
