@@ -7,10 +7,11 @@ check first that they can.
 from __future__ import annotations
 
 import io
+import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary = Path(name)
         try:
             yield temporary
-            _sync(temporary)
-            temporary.chmod(_default_mode(0o666))
-            temporary.replace(target)
-            _sync(target.parent)
+            _put(temporary, target, 0o666)
         finally:
             temporary.unlink(missing_ok=True)
     except WriteError:
@@ -106,14 +104,20 @@ def atomic_folder(argument: str, path: str | os.PathLike[str]) -> Iterator[Path]
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         try:
             yield temporary
-            _sync(temporary)
-            temporary.chmod(_default_mode(0o777))
-            temporary.rename(target)
-            _sync(target.parent)
+            _put(temporary, target, 0o777)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise WriteError(target, error) from error
+
+
+def finite(value: Any) -> Any:
+    """A value for a JSON file: None stands for the numbers that JSON does not have, NaN and infinity."""
+    if isinstance(value, Mapping):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(finite, value))
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class _KeptError(io.FileIO):
@@ -192,6 +196,16 @@ def check_new_folder(argument: str, path: str | os.PathLike[str]) -> None:
     check_writable(argument, path)
 
 
+def _put(temporary: Path, target: Path, most: int) -> None:
+    """Flush a file or a folder, give it the usual part of the permissions ``most``, and rename it."""
+    _sync(temporary)
+    mask = os.umask(0)
+    os.umask(mask)
+    temporary.chmod(most & ~mask)
+    temporary.replace(target)
+    _sync(target.parent)
+
+
 def _sync(path: Path) -> None:
     """Flush the contents of a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
@@ -199,9 +213,3 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _default_mode(most: int) -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return most & ~mask

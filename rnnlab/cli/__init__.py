@@ -70,9 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     SIGTERM, 138 after SIGUSR1, and 141 if nothing reads the output any more.
     """
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(
-            errors="backslashreplace"
-        )  # a word beyond the terminal's encoding is no failure
+        # a word that the terminal's encoding does not have is no failure
+        sys.stdout.reconfigure(errors="backslashreplace")
     return quiet_when_closed(lambda: _run(arguments))
 
 

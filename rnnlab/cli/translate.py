@@ -16,6 +16,7 @@ from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, lead
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data.parallel_text import read_lines
+from rnnlab.data.vocabulary import SPECIAL_WORDS
 from rnnlab.decoding import read_lexicon, write_lexicon
 from rnnlab.errors import InputError
 from rnnlab.files import check_writable
@@ -108,7 +109,7 @@ def _warn_about(sources: Sequence[Sequence[str]], vocabulary: Container[str]) ->
     for number, words in enumerate(sources, 1):
         if not words:
             print(f"rnnlab translate: sentence {number} is empty", file=sys.stderr)
-        unknown = dict.fromkeys(word for word in words if word not in vocabulary)
+        unknown = dict.fromkeys(word for word in words if word not in vocabulary or word in SPECIAL_WORDS)
         if unknown:
             print(
                 f"rnnlab translate: sentence {number}: read as <UNK>: {', '.join(unknown)}", file=sys.stderr

@@ -164,9 +164,8 @@ def examine(
         backwards = Runs(exercise, "backward", backward, draws, forwards.caches)
         try:
             expected = _gradients(exercise, first, draws, forwards.values, right)
-        except Exception as error:  # the forward's, on inputs of a numeric gradient
-            names = exercise.functions
-            report.problems.append(f"{names[1]} cannot be checked: {raised(names[0], error)}")
+        except _NoGradient as error:
+            report.problems.append(f"{exercise.functions[1]} cannot be checked: {error}")
             report.unchecked = True
         else:
             _judge(report, backwards, expected, known=forward_is_right)
@@ -201,7 +200,7 @@ def _judge_square(
     if kind == "backward":
         try:
             right = _gradients(exercise, forward, draws, forwards.values, right)
-        except Exception:  # the forward's: there is nothing to compare with
+        except _NoGradient:
             return
     if any(
         _distance(one[name], other[name]) > _LIMIT
@@ -253,6 +252,10 @@ def _distance(one: Array, other: Array) -> float:
     return float(relative_distance(one, other)) if np.any(one) or np.any(other) else 0.0
 
 
+class _NoGradient(Exception):
+    """There is no numeric gradient. The message says what the forward raises."""
+
+
 def _gradients(
     exercise: Exercise,
     forward: Callable[..., Any],
@@ -273,12 +276,21 @@ def _gradients(
 
 
 def _numeric(exercise: Exercise, forward: Callable[..., Any], draw: Draw) -> Results:
-    """The gradients of a forward by central differences, of all its results that have a gradient."""
+    """The gradients of a forward by central differences, of all its results that have a gradient.
+
+    Raises
+    ------
+    _NoGradient
+        If the forward, which has returned on the inputs as they are, does not on others.
+    """
     inputs = copied(draw.inputs)
     found: dict[str, Array] = {}
 
     def weighted(_: Array) -> Array:
-        outs = exercise.named("forward", forward(*copied(inputs).values()))
+        try:
+            outs = exercise.named("forward", forward(*copied(inputs).values()))
+        except (Exception, SystemExit) as error:
+            raise _NoGradient(raised(exercise.functions[0], error)) from error
         pairs = zip(exercise.outs, draw.douts, strict=False)
         return np.concatenate([np.ravel(outs[name] * dout) for name, dout in pairs])
 

@@ -151,12 +151,8 @@ class CaptionData(SplitData[CaptionSplit]):
 
         Raises
         ------
-        FileExistsError
-            If ``directory`` exists.
-        OSError
-            If it cannot be written.
-        ValueError
-            If the name of a split cannot be a part of the names of files.
+        OSError, ValueError
+            As :func:`rnnlab.data.course.write_course`; FileExistsError if ``directory`` exists.
         """
         write_course(
             directory, self.vocabulary, self.splits, features=features, global_features=global_features

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from typing import Any
 
 import numpy as np
 
 import rnnlab
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_write, finite
 from rnnlab.runs import Run
 from rnnlab.tasks import classification
 from rnnlab.tasks.task import Evaluation
@@ -59,14 +58,5 @@ def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run,
         **evaluation.report(),
     }
     with atomic_write(path) as temporary:
-        text = json.dumps(_finite(report), indent=1, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(finite(report), indent=1, ensure_ascii=False, allow_nan=False)
         temporary.write_text(text + "\n", encoding="utf-8")
-
-
-def _finite(value: Any) -> Any:
-    """A value of JSON, with None for the numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,7 +2,10 @@
 
 import importlib
 import json
+import subprocess
+import sys
 from math import sqrt
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +48,24 @@ def test_wrong_arguments(arguments, message, capsys):
     with pytest.raises(SystemExit):
         command.main(arguments)
     assert message in capsys.readouterr().err
+
+
+def test_threads_hold_for_both_sides(monkeypatch):
+    """In a process of its own, because these variables count when libraries are loaded."""
+    pytest.importorskip("torch")
+    script = """if True:
+        from benchmarks.turns import use_threads
+        use_threads(1)
+        import torch
+        from rnnlab.ops.threads import num_threads
+        print(num_threads(), torch.get_num_threads())
+    """
+    monkeypatch.setenv("RNNLAB_NUM_THREADS", "2")
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1", "1"]
 
 
 def test_the_fastest_rival_counts():

@@ -44,6 +44,11 @@ def test_standard_input_is_read_as_a_file_is(run, capsys, monkeypatch):
     assert "<UNK>" not in capsys.readouterr().err
 
 
+def test_text_that_looks_like_a_special_word_is_reported(run, capsys):
+    assert cli.main(["translate", str(run), "a <END> b"]) == 0
+    assert "read as <UNK>: <END>" in capsys.readouterr().err
+
+
 def test_words_that_the_terminal_cannot_show_are_escaped(monkeypatch):
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, "ascii"))

@@ -41,8 +41,6 @@ class Limits:
     ----------
     seconds : float
         The time of one call, and of the definitions of one cell.
-    total_seconds : float
-        The time of all calls of a function for one mark.
     megabytes : int
         The memory of the process, with that of Python and NumPy.
     output_bytes : int
@@ -52,11 +50,9 @@ class Limits:
     seconds: float = 5.0
     megabytes: int = 1500
     output_bytes: int = 4 << 20
-    total_seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        leasts = {"seconds": 0.1, "megabytes": 300, "output_bytes": 0, "total_seconds": 0.1}
-        for name, least in leasts.items():
+        for name, least in (("seconds", 0.1), ("megabytes", 300), ("output_bytes", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
                 raise InputError(f"Limits: {name} is {value!r}, expected a number of at least {least}")
@@ -217,7 +213,6 @@ class StudentProcess:
             os.close(request_end)
             os.close(reply_end)
             limits = asdict(self.limits)
-            del limits["total_seconds"]  # watched from here
             # Processor time counts from the start; the time of a single call is measured from outside.
             limits["seconds"] = 60 + int(20 * self.limits.seconds)
             try:

@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
 from rnnlab.errors import InputError
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_write, finite
 from rnnlab.options import Count
 from rnnlab.training.callbacks.callback import Training
 from rnnlab.training.callbacks.log import Log, place_of
@@ -63,11 +62,7 @@ class JSONLines(Log):
 
     def _write(self, row: Mapping[str, Any]) -> None:
         assert self._file is not None
-        finite = {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in row.items()
-        }
-        self._file.write(json.dumps(finite) + "\n")
+        self._file.write(json.dumps(finite(row)) + "\n")
         self._file.flush()
 
 

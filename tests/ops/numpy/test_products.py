@@ -20,7 +20,7 @@ def test_affine(rng):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("n", [0, 1, 3])
+@pytest.mark.parametrize("n", [0, 1, 3, 128, 129])
 def test_products_with_a_packed_weight(transposed, n, rng):
     """Into a part of the columns, as in the recurrent layers."""
     x, w, out = normal(rng, (n, 4), (5, 4) if transposed else (4, 5), (n, 8))
