@@ -18,12 +18,17 @@ def with_autocast(*torch_sides: str) -> tuple[str, ...]:
 
 
 def lacking() -> str:
-    """What this machine lacks for such products, or nothing."""
+    """Why this machine does not compute such products, or nothing."""
+    return f"is left out: {declined()}" if declined() else ""
+
+
+def declined() -> str:
+    """Why products in bfloat16 would be in float32 here, or in NumPy, which is slow; or nothing."""
     try:
         from rnnlab.ops.numba import bfloat16
     except ImportError as error:
-        return f"needs the compiled kernels: {error}"
-    return f"is left out: {bfloat16.missing()}" if bfloat16.missing() else ""
+        return f"there are no compiled kernels: {error}"
+    return bfloat16.declined()
 
 
 def prepare(suite: ModuleType, side: str, sizes: Any) -> Callable[[], Any]:

@@ -47,6 +47,7 @@ __all__ = [
     "StepMasks",
     "describe",
     "describe_gpu",
+    "describe_on",
     "describe_products",
     "device_of",
     "gpu_training",
@@ -151,7 +152,7 @@ def describe_products() -> str:
     if _for_numpy().module is not numpy_ops:
         from rnnlab.ops.numba import bfloat16
 
-        instructions, lacking = bfloat16.INSTRUCTIONS, bfloat16.missing()
+        instructions, lacking = bfloat16.INSTRUCTIONS, bfloat16.declined()
     if asked == "bfloat16" and not lacking:
         return f"products of float32: bfloat16 factors, by {instructions}"
     if asked == "bfloat16":
@@ -160,6 +161,11 @@ def describe_products() -> str:
         return "products of float32: full precision ('tf32' is asked for, which is for a GPU)"
     available = "" if lacking else f" (RNNLAB_MATMUL=bfloat16: by {instructions})"
     return f"products of float32: full precision{available}"
+
+
+def describe_on(device: str) -> list[str]:
+    """What computes on a device, "cpu" or "gpu:N", in lines."""
+    return [describe(), describe_products()] if device == "cpu" else [describe_gpu()]
 
 
 def gpu_training() -> ModuleType:

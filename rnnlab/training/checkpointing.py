@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import rnnlab
+from rnnlab import ops
 from rnnlab.training.checkpoint import Checkpoint, describe_model, load_parameters, save_checkpoint
 from rnnlab.training.nonfinite import check_parameters
 from rnnlab.training.options import Options
@@ -168,6 +169,7 @@ class InDirectory:
         self._run.write_config(
             {
                 "rnnlab_version": rnnlab.__version__,
+                "computed_by": ops.describe_on(ops.device_of(self._model.params.flat)),
                 "config": self._config,
                 "model": model,
                 "num_parameters": int(self._model.params.flat.size),

@@ -1,6 +1,6 @@
 """The directory of a training run and its files.
 
-    config.json         the configuration, the options of model and solver
+    config.json         the configuration, the options of model and solver, what computes
     last.h5             the checkpoint to resume from
     best.h5             the checkpoint of the best epoch, if there is validation
     last.previous.h5    the checkpoint before last.h5, and best.previous.h5 that before best.h5

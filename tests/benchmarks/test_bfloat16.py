@@ -51,7 +51,7 @@ def test_a_machine_that_cannot_multiply_bfloat16(monkeypatch):
     pytest.importorskip("numba")
     from rnnlab.ops.numba import bfloat16 as kernels
 
-    monkeypatch.setattr(kernels, "missing", lambda: "this processor has neither")
+    monkeypatch.setattr(kernels, "declined", lambda: "this processor has neither")
     assert bfloat16.lacking() == "is left out: this processor has neither"
-    monkeypatch.setattr(kernels, "missing", lambda: "")
+    monkeypatch.setattr(kernels, "declined", lambda: "")
     assert bfloat16.lacking() == ""

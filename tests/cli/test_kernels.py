@@ -37,15 +37,15 @@ def test_how_bfloat16_is_multiplied_is_shown(capsys, monkeypatch):
         return capsys.readouterr().out.splitlines()[1]
 
     assert shown(numpy_ops) == "products of float32: bfloat16 factors, by NumPy"
-    monkeypatch.setattr(kernels, "missing", lambda: "")
+    monkeypatch.setattr(kernels, "declined", lambda: "")
     by = f"by {kernels.INSTRUCTIONS}"
     assert shown(numba_ops) == f"products of float32: bfloat16 factors, {by}"
-    monkeypatch.setattr(kernels, "missing", lambda: "this processor has neither")
+    monkeypatch.setattr(kernels, "declined", lambda: "this processor has neither")
     assert shown(numba_ops) == (
         "products of float32: full precision ('bfloat16' is asked for, but this processor has neither)"
     )
     assert shown(numba_ops, "float32") == "products of float32: full precision"
-    monkeypatch.setattr(kernels, "missing", lambda: "")
+    monkeypatch.setattr(kernels, "declined", lambda: "")
     assert (
         shown(numba_ops, "float32") == f"products of float32: full precision (RNNLAB_MATMUL=bfloat16: {by})"
     )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rnnlab
+from rnnlab import ops
 from rnnlab.training import Callback
 from rnnlab.training import checkpoint as checkpoints
 from rnnlab.training.checkpoint import load_checkpoint, load_model
@@ -300,6 +301,7 @@ def test_run_directory(model, make_data, tmp_path):
     config = json.loads((run / "config.json").read_text())
     assert config["config"] == {"data": {"name": "linear"}}
     assert config["rnnlab_version"] == rnnlab.__version__
+    assert config["computed_by"] == [ops.describe(), ops.describe_products()]
     assert config["model"] == {"class": "LinearModel", "config": model.config()}
     assert config["solver"]["batch_size"] == 8
     assert config["solver"]["optim_config"]["beta1"] == 0.9

@@ -1,7 +1,7 @@
 """Matrix products of float32 whose factors are rounded to bfloat16; sums are float32.
 
 Current processors multiply pairs of bfloat16 along k, a b + c d, faster than single float32: those with AMX
-by tiles of 16 x 16 pairs, those with AVX512-BF16 by registers of 16 pairs. Pairs are 32 bits. The rows of x
+by tiles of 16 x 16 pairs, AMD's with AVX512-BF16 by registers of 16 pairs. Pairs are 32 bits. The rows of x
 are rounded to rows of pairs, a weight to panels of pairs (:mod:`~rnnlab.ops.numba.gemm`), zeros beyond the
 last k, for up to 1,024 k at a time.
 """
@@ -43,10 +43,12 @@ from rnnlab.types import Array
 __all__ = [
     "AMX",
     "INSTRUCTIONS",
+    "PAYS",
     "ROWS",
     "VERSIONS",
     "RoundedPanels",
     "begin_tiles",
+    "declined",
     "end_tiles",
     "missing",
     "multiply",
@@ -56,6 +58,9 @@ __all__ = [
 ]
 
 INSTRUCTIONS = "AMX" if AMX else "AVX512-BF16"
+# Intel's processors with AVX512-BF16 multiply 16 pairs in two cycles, and 64 numbers of float32.
+_HALF_AS_FAST = ("cooperlake", "emeraldrapids", "graniterapids", "graniterapids-d", "sapphirerapids")
+PAYS = AMX or binding.get_host_cpu_name() not in _HALF_AS_FAST  # against products of float32
 _COLUMNS = 64  # of a panel
 _config: Any = numba.config
 _OTHER_TARGET = bool(_config.CPU_NAME or _config.CPU_FEATURES)  # than this processor
@@ -84,12 +89,17 @@ def missing() -> str:
     return "" if not AMX or amx.permitted() else "the system does not let this process use AMX"
 
 
+def declined() -> str:
+    """Why products are computed in float32 where bfloat16 is asked for; empty if they are in bfloat16."""
+    return missing() or ("" if PAYS else "this processor has no AMX, and without it float32 is faster")
+
+
 @functools.cache
 def _usable() -> bool:
-    """Whether nothing is missing, else say so, once; and whether the products are right."""
-    if missing():
+    """Whether bfloat16 is not declined, else say why, once; and whether the products are right."""
+    if declined():
         warnings.warn(
-            f"products are computed in float32, not bfloat16: {missing()}", RuntimeWarning, stacklevel=4
+            f"products are computed in float32, not bfloat16: {declined()}", RuntimeWarning, stacklevel=4
         )
         return False
     verify(RoundedPanels, multiply, rounded_to_bfloat16)

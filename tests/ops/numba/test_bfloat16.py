@@ -1,5 +1,6 @@
 """Products of factors that are rounded to bfloat16, by whatever instructions this processor has for them."""
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -33,6 +34,7 @@ MORE_SIZES = [
     (5, 2100, 64),
     (97, 1030, 40),
 ]
+bfloat16.PAYS = True  # in this process: tested also where float32 is faster
 usable = pytest.mark.skipif(bool(bfloat16.missing()), reason=bfloat16.missing())
 
 
@@ -267,12 +269,40 @@ def test_machine_code_that_multiplies_wrongly(monkeypatch):
         bfloat16._usable.__wrapped__()
 
 
+def uncached(monkeypatch):
+    """Nothing is remembered of whether bfloat16 can be used."""
+    for cached in (bfloat16.missing, bfloat16._usable):
+        monkeypatch.setattr(bfloat16, cached.__name__, cached.__wrapped__)
+
+
+@usable
+@pytest.mark.parametrize("pays", [True, False])
+def test_a_processor_that_multiplies_float32_faster(pays, monkeypatch, rng):
+    uncached(monkeypatch)
+    monkeypatch.setattr(bfloat16, "PAYS", pays)
+    x, w = rng.standard_normal((2, 40, 40), np.float32)
+    with contextlib.nullcontext() if pays else pytest.warns(RuntimeWarning, match="float32 is faster"):
+        found = matmul(x, w)
+    assert (abs(found - x @ w).max() < 1e-4) != pays
+    assert (bfloat16.declined() == "") == pays
+
+
+def test_a_processor_of_intel_with_pairs_alone():
+    """No AMX is shown, as in some virtual machines."""
+    script = (
+        "binding.get_host_cpu_name = lambda: %r\n"
+        "from rnnlab.ops.numba import bfloat16\n"
+        "assert not bfloat16.AMX and bfloat16.PAYS == %r, bfloat16.PAYS\n"
+    )
+    for name, pays in (("sapphirerapids", False), ("znver4", True)):
+        run(script % (name, pays), "amx")
+
+
 def test_a_system_that_does_not_permit_amx(monkeypatch):
     monkeypatch.setattr(bfloat16, "AMX", True)
     monkeypatch.setattr(bfloat16, "VERSIONS", "f")
     monkeypatch.setattr(bfloat16.amx, "permitted", lambda: False)
-    for cached in (bfloat16.missing, bfloat16._usable):
-        monkeypatch.setattr(bfloat16, cached.__name__, cached.__wrapped__)
+    uncached(monkeypatch)
     with pytest.warns(RuntimeWarning, match="the system does not let this process use AMX"):
         assert not bfloat16.rounds(np.dtype(np.float32))
     with warnings.catch_warnings():
