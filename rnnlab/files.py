@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 
 from rnnlab.errors import RnnlabError
 
@@ -112,7 +113,12 @@ def atomic_folder(argument: str, path: str | os.PathLike[str]) -> Iterator[Path]
 
 
 def finite(value: Any) -> Any:
-    """A value for a JSON file: None stands for the numbers that JSON does not have, NaN and infinity."""
+    """A value for a JSON file: None stands for the numbers that JSON does not have, NaN and infinity.
+
+    NumPy's numbers become Python's.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, Mapping):
         return {key: finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -6,9 +6,11 @@ import argparse
 from contextlib import AbstractContextManager, nullcontext
 from typing import get_args
 
-from rnnlab.ops import describe_products
+from rnnlab.ops import describe_products, device_of
 from rnnlab.ops.precision import products_in
 from rnnlab.options import MatmulName
+from rnnlab.training import Callback
+from rnnlab.training.callbacks.callback import Training
 from rnnlab.training.distributed import device_of_rank
 
 _DEFAULT = "cpu"
@@ -36,10 +38,12 @@ def products_of(options: argparse.Namespace) -> AbstractContextManager[None]:
     return nullcontext() if asked is None else products_in(asked)
 
 
-def show_products(matmul: MatmulName | None, device: str) -> None:
-    """Print the precision of products if a run on the CPU asks for another than the default."""
-    if matmul not in (None, "float32") and device == _DEFAULT:
-        with products_in(matmul):
+class ShownProducts(Callback):
+    """Prints how a run on the CPU computes products, if it asks for another precision than the default."""
+
+    def on_start(self, solver: Training) -> None:
+        """Print it."""
+        if solver.options.matmul != "float32" and device_of(solver.model.params.flat) == _DEFAULT:
             print(describe_products())
 
 

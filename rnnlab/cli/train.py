@@ -10,7 +10,7 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.cli.arguments import add_download, positive_integer, positive_number
-from rnnlab.cli.device_option import add_device, add_matmul, device_words, matmul_setting, show_products
+from rnnlab.cli.device_option import ShownProducts, add_device, add_matmul, device_words, matmul_setting
 from rnnlab.cli.mpi_option import add_mpi, launcher_words, mpi_words
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
@@ -74,7 +74,9 @@ def add(commands: Any) -> None:
 def _train(options: argparse.Namespace) -> int:
     if (options.recipe is None) == (options.resume is None):
         raise InputError("give either a recipe or --resume DIR")
-    callbacks = [] if options.max_hours is None else [TimeBudget(options.max_hours)]
+    callbacks: list[Callback] = [ShownProducts()]
+    if options.max_hours is not None:
+        callbacks.append(TimeBudget(options.max_hours))
     run = (_new_run if options.resume is None else _resumed_run)(options, callbacks)
     if run.interrupted:
         print(f"Resume with: {_resume_command(run.directory, options)}")
@@ -102,7 +104,6 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
             "or choose another directory with --out"
         )
     check_writable("--out", out, is_folder=True)
-    show_products(config.training.matmul, options.device)
     return runs.train(config, out, callbacks=callbacks, **_how(options))
 
 
@@ -110,7 +111,6 @@ def _resumed_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> 
     if options.out:
         raise InputError("--out is for a new run; a resumed run has its directory")
     changes = {"num_epochs": options.epochs, "overrides": _changes(options)}
-    show_products(options.matmul, options.device)
     return runs.resume(options.resume, callbacks=callbacks, **changes, **_how(options))
 
 

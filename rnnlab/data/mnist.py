@@ -128,6 +128,7 @@ def _read_labelled(folder: Path, stem: str) -> Labelled:
 
 
 def _find(folder: Path, name: str) -> Path:
+    """The gzipped file where there are both."""
     for path in (folder / f"{name}.gz", folder / name):
         if path.is_file():
             return path

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rnnlab.recipes.overrides import literal
 from rnnlab.recipes.schema import ConfigError
 
 _CLOSING = {"[": "]", "{": "}", "'": "'", '"': '"'}
@@ -101,10 +102,19 @@ def _axes(settings: Sequence[str]) -> dict[str, list[str]]:
             raise ConfigError(f"--set: {key} is given twice, expected all of its values in one: {key}=1,2")
         if len(values) > 1 and not all(values):
             raise ConfigError(f"--set: {setting!r} has an empty value, expected a value beside each comma")
-        if len(set(values)) < len(values):
-            raise ConfigError(f"--set: {setting!r} has a value twice, expected different ones")
+        if twice := _equal(values):
+            raise ConfigError(f"--set: {setting!r} has a value twice, {twice}, expected different ones")
         axes[key] = values
     return axes
+
+
+def _equal(texts: Sequence[str]) -> str:
+    """The first two texts of the same value, "1e-3 and 0.001" or "1 and 1"; empty if all differ."""
+    values = [literal(text) for text in texts]
+    for (one, first), (other, second) in itertools.combinations(zip(texts, values, strict=True), 2):
+        if first == second and isinstance(first, bool) == isinstance(second, bool):
+            return f"{one} and {other}"
+    return ""
 
 
 def _short_names(keys: Sequence[str]) -> dict[str, str]:

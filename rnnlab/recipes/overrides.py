@@ -37,7 +37,7 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
             )
         for step in path:
             table = _inside(table, step, key)
-        table[_index(table, name, key)] = _literal(text.strip())
+        table[_index(table, name, key)] = literal(text.strip())
         keys.append(key.strip())
     return copied, keys
 
@@ -71,7 +71,14 @@ def _index(table: Any, step: str, key: str) -> str | int:
     return int(step) - 1
 
 
-def _literal(text: str) -> Any:
+def literal(text: str) -> Any:
+    """The value that a text stands for in an override: TOML, or the text itself if it is none.
+
+    Raises
+    ------
+    ConfigError
+        If it is nested too deeply.
+    """
     try:
         tables = parse_toml(f"value = {text}", "--set")
     except ConfigError:

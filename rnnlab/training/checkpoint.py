@@ -31,7 +31,7 @@ import numpy as np
 
 import rnnlab
 from rnnlab import models
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.files import atomic_hdf5
 from rnnlab.models.base import Model
 from rnnlab.ops import ops_for
@@ -116,6 +116,8 @@ def save_checkpoint(path: PathLike, checkpoint: Checkpoint) -> None:
     ------
     WriteError
         If it cannot be written, because the disk is full for example. The previous file stays.
+    TypeError
+        If the history or another field has a value that JSON has not. The previous file stays.
     """
     with atomic_hdf5(path, libver="latest") as file:
         file.attrs["format"] = np.bytes_(_FORMAT)
@@ -133,7 +135,18 @@ def save_checkpoint(path: PathLike, checkpoint: Checkpoint) -> None:
                 _write(optimiser, name, _on_host(value))
         _write(file, "losses", np.asarray(checkpoint.losses, np.float64))
         for name in _JSON:
-            _write(file, name, np.bytes_(json.dumps(getattr(checkpoint, name))))
+            _write(file, name, np.bytes_(_as_json(name, getattr(checkpoint, name))))
+
+
+def _as_json(name: str, value: Any) -> str:
+    """The text of a field; NumPy's numbers, such as a callback may put into the history, are plain ones."""
+
+    def plain(part: Any) -> Any:
+        if isinstance(part, np.generic):
+            return part.item()
+        raise InputTypeError(f"checkpoint: {name} holds {part!r}, expected texts, numbers, lists and tables")
+
+    return json.dumps(value, default=plain)
 
 
 def _write_parameters(file: h5py.File, parameters: Parameters) -> None:

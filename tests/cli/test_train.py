@@ -115,6 +115,20 @@ def test_a_time_budget_ends_training_with_a_checkpoint(recipe, run, tmp_path, ca
     np.testing.assert_array_equal(found.parameters.flat, reference.parameters.flat)
 
 
+def test_how_products_are_computed_is_shown_also_when_a_run_resumes(recipe, tmp_path, capsys):
+    out = tmp_path / "in_tf32"
+    words = ["train", str(recipe), "--out", str(out), "--matmul", "tf32", "--no-progress"]
+    for command in words, ["train", "--resume", str(out), "--epochs", "9", "--no-progress"]:
+        assert cli.main(command) == 0
+        first, *_ = capsys.readouterr().out.splitlines()
+        assert first.startswith("products of float32: full precision ('tf32' is asked for")
+    assert (
+        cli.main(["train", "--resume", str(out), "--epochs", "10", "--matmul", "float32", "--no-progress"])
+        == 0
+    )
+    assert "products of float32" not in capsys.readouterr().out
+
+
 def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypatch):
     interrupted = dataclasses.replace(runs.load_run(run), interrupted=True, signal=signal.SIGINT)
     monkeypatch.setattr(runs, "train", lambda *_, **__: interrupted)

@@ -119,10 +119,16 @@ def test_saving_again_replaces_and_leaves_nothing_else(path, checkpoint):
 def test_a_failed_save_keeps_the_previous_file(path, checkpoint):
     before = path.read_bytes()
     checkpoint.history.append({"epoch": object()})
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"checkpoint: history holds <object .*, expected texts, numbers"):
         save_checkpoint(path, checkpoint)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == ["last.h5"]
+
+
+def test_numbers_of_numpy_in_the_history(path, checkpoint):
+    checkpoint.history.append({"epoch": np.int64(3), "val_loss": np.float32(0.5), "best": np.bool_(True)})
+    save_checkpoint(path, checkpoint)
+    assert load_checkpoint(path).history[-1] == {"epoch": 3, "val_loss": 0.5, "best": True}
 
 
 # ------------------------------------------------------------------ models

@@ -102,7 +102,8 @@ class Callback(Protocol):
     def on_epoch(self, solver: Training) -> None:
         """Called after the validation of an epoch, before its checkpoint.
 
-        ``solver.history[-1]`` is the epoch's row.
+        ``solver.history[-1]`` is the epoch's row. A number that is added to it becomes a column of
+        history.csv.
         """
         return
 
