@@ -11,6 +11,7 @@ import numpy as np
 
 from rnnlab.data.images import named_image
 from rnnlab.data.photograph_inputs import frame_of, unlike_training
+from rnnlab.errors import InputError
 from rnnlab.reading import PathLike
 from rnnlab.recipes.recipe import DecodingConfig
 from rnnlab.reporting.captions import attended_words
@@ -91,8 +92,13 @@ class PictureCaptioner(Answerer):
         Raises
         ------
         ValueError
-            As :meth:`Answerer.search`.
+            If there is no such split or picture; as :meth:`Answerer.search`.
         """
+        if split not in self.splits:
+            raise InputError(f"split is {split!r}, expected one of {', '.join(self.splits)}")
+        N = len(self.splits[split])
+        if not isinstance(number, int) or not 0 <= number < N:
+            raise InputError(f"number is {number!r}, expected a picture of {split}, from 0 to {N - 1}")
         images = self.run.data.split(split)
         features = images.features_at(slice(number, number + 1))
         found = _captioned(self, features, beam_size, lambda: self.picture(images.names[number]))

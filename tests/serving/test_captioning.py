@@ -126,3 +126,17 @@ def test_regions_that_are_no_square_grid_have_no_maps(shapes, answerer, monkeypa
     found = answerer(PictureCaptioner, shapes, with_data=True).caption("val", 0, 1)
     assert found.attention is None
     assert list(found.notes) == ["The regions are no square grid, so there are no maps of attention."]
+
+
+@pytest.mark.parametrize(
+    ("split", "number", "message"),
+    [
+        ("train", 0, "split is 'train', expected one of val, test"),
+        ("test", -1, "number is -1, expected a picture of test, from 0 to "),
+        ("test", 10**6, "number is 1000000, expected a picture"),
+        ("test", 1.5, "number is 1.5"),
+    ],
+)
+def test_pictures_that_do_not_exist(shapes, answerer, split, number, message):
+    with pytest.raises(ValueError, match=message):
+        answerer(PictureCaptioner, shapes, with_data=True).caption(split, number, 1)
