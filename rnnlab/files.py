@@ -21,6 +21,8 @@ import numpy as np
 
 from rnnlab.errors import RnnlabError
 
+_SPECIAL = "it is a device or a pipe, expected a file"
+
 
 class WriteError(RnnlabError, OSError):
     """A file was not written: the disk is full, read-only or gone. What was there before is there still."""
@@ -34,15 +36,19 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends without an error.
 
     The file is flushed to the disk before the rename. A kill at any moment leaves either the previous file or
-    the new one, never a part. On an error the temporary file is removed and ``path`` is not changed.
+    the new one, never a part. On an error the temporary file is removed and ``path`` is not changed. A link
+    stays: the file that it leads to is written.
 
     Raises
     ------
     WriteError
-        If the operating system refuses a part of this, or the block raises OSError.
+        If the operating system refuses a part of this, the block raises OSError, or ``path`` is a device or a
+        pipe.
     """
-    target = Path(path)
+    target = _behind_links(path)
     try:
+        if _is_special(target):
+            raise OSError(_SPECIAL)
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
         os.close(handle)
@@ -166,12 +172,15 @@ def check_writable(argument: str, path: str | os.PathLike[str], *, is_folder: bo
     Raises
     ------
     OSError
-        If the path is a directory and no folder is meant, or its folder cannot be written or made.
+        If the path is a device or a pipe, or a directory and no folder is meant, or its folder cannot be
+        written or made.
     """
-    target = Path(path)
-    refused = f"{argument} {target} cannot be written"
+    target = _behind_links(path)
+    refused = f"{argument} {path} cannot be written"
     if target.is_dir() and not is_folder:
         raise IsADirectoryError(f"{refused}: it is a directory, expected a file")
+    if _is_special(target):
+        raise OSError(f"{refused}: {_SPECIAL}")
     folder = target.absolute() if is_folder else target.absolute().parent
     while not os.path.exists(folder):  # atomic_write makes missing folders
         folder = folder.parent
@@ -200,6 +209,15 @@ def check_new_folder(argument: str, path: str | os.PathLike[str]) -> None:
             f"{argument} {path} already exists, expected no such folder: delete it, or choose another one"
         )
     check_writable(argument, path)
+
+
+def _behind_links(path: str | os.PathLike[str]) -> Path:
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether there is something else than a file or a folder, which a rename would replace."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _put(temporary: Path, target: Path, most: int) -> None:

@@ -220,3 +220,29 @@ def test_an_hdf5_file_is_whole_or_absent(tmp_path):
         file["a"] = np.arange(5)
     with h5py.File(tmp_path / "x.h5") as file:
         np.testing.assert_array_equal(file["a"][()], np.arange(5))
+
+
+def test_a_link_stays(tmp_path):
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "x.txt", tmp_path / "link"
+    link.symlink_to(target)
+    for text in ("first", "second"):  # the target is made, then replaced
+        check_writable("--out", link)
+        with atomic_write(link) as temporary:
+            temporary.write_text(text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert names(tmp_path) == ["link", "there"]
+    assert names(target.parent) == ["x.txt"]
+
+
+def test_a_pipe_is_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(
+        OSError, match="--json .* cannot be written: it is a device or a pipe, expected a file"
+    ):
+        check_writable("--json", pipe)
+    with pytest.raises(WriteError, match="was not written: it is a device or a pipe"), atomic_write(pipe):
+        pass
+    assert pipe.is_fifo()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from typing import Any
+
+import h5py
 
 from rnnlab.files import check_writable
 
@@ -51,11 +54,27 @@ def check_outputs(options: argparse.Namespace, *names: str) -> None:
     Raises
     ------
     OSError
-        If one cannot. The message names the option, the file and the reason.
+        As :func:`check_output`.
     """
     for name in names:
         if (path := getattr(options, name)) is not None:
-            check_writable(f"--{name.replace('_', '-')}", path)
+            check_output(f"--{name.replace('_', '-')}", path)
+
+
+def check_output(argument: str, path: str | os.PathLike[str]) -> None:
+    """Check, before the work, that a file can be written, and that it replaces no checkpoint.
+
+    Raises
+    ------
+    OSError
+        If it cannot. The message names the argument, the file and the reason.
+    """
+    check_writable(argument, path)
+    if os.path.isfile(path) and h5py.is_hdf5(path):
+        raise FileExistsError(
+            f"{argument} {path} is an HDF5 file, such as a checkpoint or features, which would be replaced: "
+            "choose another path"
+        )
 
 
 def _integer(text: str, least: int) -> int:

@@ -87,10 +87,11 @@ def _caption(options: argparse.Namespace) -> int:
     if options.show_attention:
         check_attends(run, "--show-attention", "regions")
     names, data = names[: options.first], run.data or run.inputs
+    decoding = search_options(config.decoding, options)
     captions = decode(
         run.model,
         features,
-        search_options(config.decoding, options),
+        decoding,
         rng=options.seed,
         alignments=options.show_attention is not None,
         first=options.first,
@@ -111,7 +112,8 @@ def _caption(options: argparse.Namespace) -> int:
         attention_picture(
             options.show_attention, shown, captions[:_DRAWN], data, images=frames, download=download
         )
-    print(captions_text(names, captions, data))  # after the files, because it may fail
+    # after the files, because it may fail
+    print(captions_text(names, captions, data, lists=decoding.n_best > 1))
     return 0
 
 

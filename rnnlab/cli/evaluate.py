@@ -14,7 +14,7 @@ from rnnlab import runs
 from rnnlab.cli.arguments import check_outputs
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.mpi_option import add_mpi
-from rnnlab.cli.run_arguments import RUNS_HELP, add_average, open_runs
+from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, open_runs
 from rnnlab.cli.search_options import add_search, given_search, search_options
 from rnnlab.decoding import read_lexicon
 from rnnlab.errors import InputError
@@ -64,6 +64,7 @@ def _evaluate(options: argparse.Namespace) -> int:
             raise InputError(f"--{key} is for {makes}, but {_model_of(run)}")
     arguments: dict[str, Any] = {"communicator": options.communicator}
     if options.lexicon:
+        check_attends(run, "--lexicon", "its source")
         arguments["lexicon"] = read_lexicon(given.pop("lexicon"))
     if options.first is not None:
         translates = isinstance(run.config, TranslationConfig)

@@ -8,9 +8,8 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from rnnlab.cli.arguments import natural_number, positive_integer
+from rnnlab.cli.arguments import check_output, natural_number, positive_integer
 from rnnlab.cli.device_option import add_device, add_matmul
-from rnnlab.files import check_writable
 from rnnlab.reporting.comparison import comparison_text
 from rnnlab.reporting.page.build import require_jinja, write_report
 from rnnlab.reporting.record import Record, read_records
@@ -69,7 +68,7 @@ def _report(options: argparse.Namespace) -> int:
     default = "report.html" if len(records) == 1 else "comparison.html"
     path = Path(options.out or records[0].directory / default)
     require_jinja()
-    check_writable("--out", path)
+    check_output("--out", path)
     write_report(path, records, scored(records, options), examples=options.examples)
     print(f"Report: {path} ({_size(path.stat().st_size)})")
     if options.open and not webbrowser.open(path.absolute().as_uri()):

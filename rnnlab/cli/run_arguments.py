@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -65,4 +66,5 @@ def leading_runs(first: str, others: Sequence[str]) -> tuple[list[str], list[str
 
 def _is_meant_as_run(text: str) -> bool:
     path = Path(text)
-    return path.is_dir() and (holds_run(path) or len(path.parts) > 1)
+    # not path.is_dir(), which fails for a sentence that is longer than a file name may be
+    return os.path.isdir(path) and (holds_run(path) or len(path.parts) > 1)

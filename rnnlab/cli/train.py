@@ -158,7 +158,8 @@ def _show_captions(run: Run, options: argparse.Namespace) -> None:
     features = images.features_at(slice(shown))
     captions = decode(run.model, features, config.decoding, rng=config.training.seed)
     print(f"\nCaptions of the {split} split:\n")
-    print(captions_text(images.names[:shown], captions, run.data))
+    lists = config.decoding.n_best > 1
+    print(captions_text(images.names[:shown], captions, run.data, lists=lists))
     picture = run.directory / "captions.png"
     if options.communicator.rank == 0:
         captions_picture(picture, images.names[:shown], captions, run.data, download=options.download)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rnnlab import runs
-from rnnlab.cli.arguments import check_outputs, natural_number
+from rnnlab.cli.arguments import check_output, check_outputs, natural_number
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, leading_runs, open_runs
 from rnnlab.cli.search_options import add_search, search_options
 from rnnlab.cli.task_commands import recipe_of
 from rnnlab.data.parallel_text import read_lines
-from rnnlab.data.vocabulary import SPECIAL_WORDS
 from rnnlab.decoding import read_lexicon, write_lexicon
 from rnnlab.errors import InputError
-from rnnlab.files import check_writable
 from rnnlab.reading import stream_lines
 from rnnlab.recipes.recipe import TranslationConfig
 from rnnlab.reporting.translations import alignment_picture, translations_text
@@ -74,19 +72,20 @@ def _translate(options: argparse.Namespace) -> int:
     directories, options.sentences = leading_runs(options.run_directory, options.sentences)
     run = open_runs(directories, options, with_data=False)
     config = recipe_of(run, TranslationConfig)
-    if options.show_attention:
-        check_attends(run, "--show-attention", "its source")
+    for option, given in (("--show-attention", options.show_attention), ("--lexicon", options.lexicon)):
+        if given:
+            check_attends(run, option, "its source")
     if options.sentences and options.file:
         raise InputError("give either sentences or --file")
-    ranks = options.communicator
+    ranks, decoding = options.communicator, search_options(config.decoding, options)
     lines = by_rank_0(ranks, lambda: _lines(options))  # which alone has a standard input
     sources = [run.inputs.tokenize(line) for line in lines]
     if ranks.rank == 0:
-        _warn_about(sources, run.model.source_word_to_idx)
+        _warn_about(sources, run.inputs.unknown_words)
     translations = translation.translate(
         run.model,
         sources,
-        search_options(config.decoding, options),
+        decoding,
         lexicon=read_lexicon(options.lexicon) if options.lexicon else None,
         alignments=options.show_attention is not None,
         rng=options.seed,
@@ -100,17 +99,18 @@ def _translate(options: argparse.Namespace) -> int:
         ):
             alignment_picture(path, words, best)
     if translations:  # after the files, because a print may fail
-        print(translations_text(translations, run.inputs.detokenize))
+        print(translations_text(translations, run.inputs.detokenize, lists=decoding.n_best > 1))
     return 0
 
 
-def _warn_about(sources: Sequence[Sequence[str]], vocabulary: Container[str]) -> None:
+def _warn_about(
+    sources: Sequence[Sequence[str]], unknown_words: Callable[[Sequence[str]], list[str]]
+) -> None:
     """Report empty sentences and words that the model does not know on standard error."""
     for number, words in enumerate(sources, 1):
         if not words:
             print(f"rnnlab translate: sentence {number} is empty", file=sys.stderr)
-        unknown = dict.fromkeys(word for word in words if word not in vocabulary or word in SPECIAL_WORDS)
-        if unknown:
+        if unknown := unknown_words(words):
             print(
                 f"rnnlab translate: sentence {number}: read as <UNK>: {', '.join(unknown)}", file=sys.stderr
             )
@@ -125,7 +125,7 @@ def _pictures(path: Path, count: int) -> list[Path]:
 
 def _lines(options: argparse.Namespace) -> Sequence[str]:
     if options.sentences:
-        lines = options.sentences
+        lines = list(map(_checked, options.sentences))
     elif options.file:
         lines = read_lines(options.file)
     else:
@@ -133,10 +133,20 @@ def _lines(options: argparse.Namespace) -> Sequence[str]:
     return lines[: options.first]
 
 
+def _checked(sentence: str) -> str:
+    """A sentence, if it is UTF-8."""
+    try:
+        sentence.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"SENTENCE {sentence!r} is not UTF-8 from character {error.start + 1} on") from None
+    return sentence
+
+
 def _lexicon(options: argparse.Namespace) -> int:
-    check_writable("FILE", options.file)
+    check_output("FILE", options.file)
     run = runs.load_run(options.run_directory, device=options.device)
     config = recipe_of(run, TranslationConfig)
+    check_attends(run, "lexicon", "its source")
     found = translation.lexicon(run.model, run.data, batch_size=config.training.batch_size)
     write_lexicon(options.file, found)
     print(f"{options.file}: {len(found):,} source words")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -275,7 +276,10 @@ class CaptionData(SplitData[CaptionSplit]):
         return saved
 
     def fingerprint(self) -> Fingerprint:
-        """Sizes and hashes of vocabulary, captions and features before scaling, for :meth:`Solver.resume`."""
+        """Sizes and hashes of vocabulary, captions and features before scaling, for :meth:`Solver.resume`.
+
+        References have a hash of their own: captions are compared with their words, known or not.
+        """
         return dict(self._fingerprint)
 
     def __repr__(self) -> str:
@@ -327,6 +331,7 @@ class CaptionData(SplitData[CaptionSplit]):
             found[f"{name} captions"] = (
                 f"{len(split.captions)} {array_hash(split.captions, split.image_idxs)}"
             )
+            found[f"{name} references"] = word_hash(chain.from_iterable(split.references))
             for field in split.feature_fields:
                 features = getattr(split, field)
                 found[f"{name} {field}"] = f"{list(features.shape)} {sample_hash(features)}"

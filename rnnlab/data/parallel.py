@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from rnnlab.data.fingerprint import Fingerprint, joined_hash
+from rnnlab.data.fingerprint import Fingerprint, joined_hash, word_hash
 from rnnlab.data.sentences import Sentences, SentenceWriter, TokenRows, WordNumbers, Words
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.subwords import SUBWORDS, Subwords
@@ -91,7 +92,7 @@ class ParallelData(SplitData[ParallelSplit]):
     Raises
     ------
     ValueError
-        If an option is out of range, or there is no training pair.
+        If an option is out of range, there is no training pair, or another split is empty.
     """
 
     in_memory = True  # a batch is a copy of rows
@@ -205,12 +206,21 @@ class ParallelData(SplitData[ParallelSplit]):
         return saved
 
     def fingerprint(self) -> Fingerprint:
-        """Sizes and hashes of the tokens of each split, for :meth:`Solver.resume`."""
-        return {
+        """Sizes and hashes of the tokens of each split, for :meth:`Solver.resume`.
+
+        Those that are not trained on have a hash of their words too: translations are compared with them.
+        """
+        tokens = {
             f"{name} {side}": f"{len(rows)} {joined_hash(int(rows.lengths().sum()), rows.joined())}"
             for name, split in self.splits.items()
             for side, rows in (("source", split.source_rows), ("target", split.target_rows))
         }
+        words = {
+            f"{name} references": word_hash(chain.from_iterable(split.target))
+            for name, split in self.splits.items()
+            if name != "train"
+        }
+        return tokens | words
 
     def describe(self) -> str:
         """A text for people: splits, vocabularies, the number of long pairs, and a pair of each split."""
@@ -240,6 +250,12 @@ class ParallelData(SplitData[ParallelSplit]):
         """The sources and the targets of each split; all sources share their words, and all targets."""
         numbers = WordNumbers(), WordNumbers()
         written = {split: self._written(split, some, numbers) for split, some in pairs.items()}
+        empty = [split for split, (source, _) in written.items() if split != "train" and not len(source)]
+        if empty:
+            raise InputError(
+                f"ParallelData: {self.name}: the split {empty[0]} has no pairs, expected some, or no such "
+                "split"
+            )
         if "train" not in written or not len(written["train"][0]):
             if self.num_long:
                 raise InputError(
@@ -297,6 +313,19 @@ def pad(rows: Sequence[np.ndarray]) -> np.ndarray:
     if len(rows):
         padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.concatenate(rows)
     return padded
+
+
+class PaddedRows:
+    """Rows of different lengths, of which a slice is an array, padded to the longest row of the slice."""
+
+    def __init__(self, rows: Sequence[np.ndarray]) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, some: slice) -> np.ndarray:
+        return pad(self._rows[some])
 
 
 def _drawn(source: Sentences, target: Sentences, count: int) -> tuple[Sentences, Sentences]:

@@ -274,7 +274,8 @@ def _files_by_split(folder: Path, language: str) -> dict[str, Path]:
         raise FileNotFoundError(f"{folder}: found no such folder, expected one of parallel text")
     files: dict[str, Path] = {}
     for ending in (f".{language}", f".{language}.gz"):
-        for path in sorted(folder.glob(f"*{ending}")):
+        # not hidden files, such as those that macOS keeps beside others
+        for path in sorted(folder.glob(f"[!.]*{ending}")):
             other = files.setdefault(path.name.removesuffix(ending), path)
             if other != path:
                 raise _both(other, path)

@@ -22,6 +22,10 @@ from rnnlab.errors import InputError, NotInstalledError
 SUBWORDS = "sentencepiece"  # the name of the tokenizer, in recipes and checkpoints
 
 _MARK = "▁"  # U+2581, sentencepiece's sign for a space
+_RESERVED = "\u2585"  # of sentencepiece, which would skip a sentence with it
+_LONGEST = (
+    2**30
+)  # bytes of a sentence, the most that sentencepiece takes; by default it skips more than 4,192
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class Subwords:
         sentences : iterable of str
             Those of the training split, and of no other.
         vocabulary_size : int
-            The number of pieces. All characters of the sentences are among them.
+            The number of pieces. All characters of the sentences are among them, but for U+2585, which
+            sentencepiece reserves. White space of any kind is a space.
 
         Raises
         ------
@@ -59,12 +64,13 @@ class Subwords:
         model = io.BytesIO()
         try:
             _sentencepiece().SentencePieceTrainer.train(
-                sentence_iterator=map(_normalised, sentences),
+                sentence_iterator=(_normalised(each).replace(_RESERVED, " ") for each in sentences),
                 model_writer=model,
                 vocab_size=vocabulary_size,
                 model_type="bpe",
                 normalization_rule_name="identity",  # so that the text of the references is kept
                 character_coverage=1.0,
+                max_sentence_length=_LONGEST,
                 unk_id=0,
                 bos_id=-1,
                 eos_id=-1,
@@ -99,7 +105,9 @@ class Subwords:
     @cached_property
     def _processor(self) -> Any:
         try:
-            return _sentencepiece().SentencePieceProcessor(model_proto=self.model)
+            processor = _sentencepiece().SentencePieceProcessor()
+            processor.LoadFromSerializedProto(self.model)
+            return processor
         except RuntimeError as error:
             found = f"{len(self.model)} bytes that sentencepiece cannot read ({error})"
             raise InputError(f"Subwords: model is {found}, expected the content of a .model file") from None
@@ -117,7 +125,8 @@ def join_pieces(pieces: Sequence[str]) -> str:
 
 
 def _normalised(sentence: str) -> str:
-    return unicodedata.normalize("NFC", sentence)
+    """The sentence with composed characters, and with one space for any white space."""
+    return " ".join(unicodedata.normalize("NFC", sentence).split())
 
 
 def _sentencepiece() -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from rnnlab.data.parallel_text import TOKENIZERS, detokenize
 from rnnlab.data.subwords import Subwords
-from rnnlab.data.vocabulary import Vocabulary
+from rnnlab.data.vocabulary import SPECIAL_WORDS, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -49,5 +49,6 @@ class TranslationInputs:
         return detokenize(words, self.tokenizer)
 
     def unknown_words(self, words: Sequence[str]) -> list[str]:
-        """The words that the source vocabulary lacks, each once. The model reads them as <UNK>."""
-        return list(dict.fromkeys(word for word in words if word not in self.source_vocabulary))
+        """The words that the model reads as <UNK>, each once: unknown ones and, as words, special ones."""
+        known = self.source_vocabulary
+        return list(dict.fromkeys(word for word in words if word not in known or word in SPECIAL_WORDS))

@@ -48,21 +48,22 @@ def beam_step(
     """
     b, slots, V = log_probs.shape
     ranked = log_probs if penalty is None else log_probs - penalty[:, None]
-    # at most K continuations of one sentence are needed, and <END>
+    # K continuations of one sentence are needed, and <END>; there are V, but K in all are returned
+    most = min(K + 1, max(V, -(-K // slots)))
     ops = ops_for(ranked)
-    words, values = map(ops.asnumpy, ops.top(ranked.reshape(b * slots, V), K + 1))
+    words, values = map(ops.asnumpy, ops.top(ranked.reshape(b * slots, V), most))
     check_numbers("beam_search", values)
-    words, values = words.reshape(b, slots, K + 1), values.reshape(b, slots, K + 1)
+    words, values = words.reshape(b, slots, most), values.reshape(b, slots, most)
     gained = values
     if penalty is not None:
         gained = np.where(values > -np.inf, np.take_along_axis(log_probs, words, axis=2), -np.inf)
 
     # of equals, the first word of the first sentence is taken, as in greedy decoding
-    candidates = b, slots * (K + 1)
+    candidates = b, slots * most
     order = np.argsort(-(totals[:, :, None] + values).reshape(candidates), axis=1, kind="stable")
     totals = np.take_along_axis((totals[:, :, None] + gained).reshape(candidates), order, axis=1)
     words = np.take_along_axis(words.reshape(candidates), order, axis=1)
-    parents = order // (K + 1)
+    parents = order // most
     ends = words == end_token
     others = np.argsort(ends, axis=1, kind="stable")[:, :K]
     return BeamStep(

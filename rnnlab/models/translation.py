@@ -323,9 +323,10 @@ class Seq2Seq(EncoderDecoder):
 
         Returns
         -------
-        weights : (N, T, L)
+        weights : (N, T, S)
             Row t holds the weights for predicting ``target[:, t + 1]``. T is the length of the longest target
-            without its <START>. Past the end of a sentence its weights are zero.
+            without its <START>, S <= L that of the longest source. Past the end of a sentence its weights are
+            zero.
 
         Raises
         ------

@@ -21,12 +21,19 @@ _SIDE = 512  # pixels of the longer side of an image, which is drawn with fewer
 
 
 def captions_text(
-    names: Sequence[str], captions: Sequence[Sequence[Hypothesis]], data: CaptionData | CaptionInputs
+    names: Sequence[str],
+    captions: Sequence[Sequence[Hypothesis]],
+    data: CaptionData | CaptionInputs,
+    *,
+    lists: bool = False,
 ) -> str:
-    """One line for each image or, in n-best lists, one line for each caption with its score."""
+    """One line for each image or, in n-best lists, one line for each caption with its score.
+
+    ``lists`` says whether n-best lists were asked for, even if only one caption was found.
+    """
     lines = []
     for name, found in zip(names, captions, strict=True):
-        if len(found) == 1:
+        if not lists:
             lines.append(f"{name}: {data.vocabulary.decode(found[0].tokens)}")
             continue
         lines.append(f"{name}:")

@@ -22,15 +22,19 @@ class Alignment(NamedTuple):
 
 
 def translations_text(
-    translations: Sequence[Sequence[Translation]], text: Callable[[Sequence[str]], str] = " ".join
+    translations: Sequence[Sequence[Translation]],
+    text: Callable[[Sequence[str]], str] = " ".join,
+    *,
+    lists: bool = False,
 ) -> str:
     """One line for each source or, in n-best lists, its translations with their scores and an empty line.
 
-    ``text`` makes a sentence of its words.
+    ``text`` makes a sentence of its words. ``lists`` says whether n-best lists were asked for, even if only
+    one sentence was found.
     """
     lines = []
     for found in translations:
-        if len(found) == 1:
+        if not lists:
             lines.append(text(found[0].words))
             continue
         lines += [f"{one.hypothesis.score:8.3f}  {text(one.words)}" for one in found]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from rnnlab.data import ParallelData, Vocabulary, open_habeas, open_parallel
-from rnnlab.data.parallel import ParallelSplit, pad, source_row
+from rnnlab.data.parallel import PaddedRows, ParallelSplit, source_row
 from rnnlab.data.parallel_text import detokenize
 from rnnlab.data.sentences import Words
 from rnnlab.data.subwords import SUBWORDS
@@ -314,7 +314,7 @@ def translate(
         return translations
     found = decode(
         model,
-        pad([rows[k] for k in order]),
+        PaddedRows([rows[k] for k in order]),
         options,
         alignments=alignments or lexicon is not None,
         rng=rng,

@@ -77,13 +77,52 @@ def test_n_best_translations_and_a_picture(run, tmp_path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_lists_have_the_same_form_whatever_is_found(run, capsys):
+    assert cli.main(["translate", str(run), "a b c", "", "--beam", "4", "--n-best", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [bool(line) for line in lines] == [True, True, False, True, False]
+    assert lines[3].split() == ["0.000"]
+
+
+def test_a_sentence_longer_than_a_file_name(run, capsys):
+    assert cli.main(["translate", str(run), "a " * 3000, "b/" * 3000, "--max-length", "2"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_a_sentence_that_is_not_utf8(run, capsys):
+    assert cli.main(["translate", str(run), "caf\udce9"]) == 2
+    assert "SENTENCE 'caf\\udce9' is not UTF-8 from character 4 on" in capsys.readouterr().err
+
+
+def test_a_checkpoint_is_not_replaced(run, tmp_path, capsys):
+    before = (run / "last.h5").read_bytes()
+    for command in (
+        ["lexicon", str(run), str(run / "last.h5")],
+        ["evaluate", str(run), "--split", "val", "--json", str(run / "last.h5")],
+        ["translate", str(run), "a", "--show-attention", str(run / "last.h5")],
+    ):
+        assert cli.main(command) == 2
+        assert "last.h5 is an HDF5 file, such as a checkpoint or features" in capsys.readouterr().err
+    assert (run / "last.h5").read_bytes() == before
+
+
 def test_a_picture_of_attention_needs_a_model_that_attends(run, tmp_path, capsys):
     out = tmp_path / "plain"
     command = ["train", str(run.with_name("letters.toml")), "--out", str(out), "--no-progress"]
     assert cli.main([*command, "--epochs", "1", "--set", "model.attention=none"]) == 0
     capsys.readouterr()
-    assert cli.main(["translate", str(out), "a b c", "--show-attention", str(tmp_path / "picture.png")]) == 2
-    assert f"--show-attention: the model of {out} does not attend to its source" in capsys.readouterr().err
+    lexicon = str(tmp_path / "lexicon")
+    for option, words in (
+        (
+            "--show-attention",
+            ["translate", str(out), "a b c", "--show-attention", str(tmp_path / "picture.png")],
+        ),
+        ("--lexicon", ["translate", str(out), "a b c", "--lexicon", lexicon]),
+        ("--lexicon", ["evaluate", str(out), "--lexicon", lexicon]),
+        ("lexicon", ["lexicon", str(out), lexicon]),
+    ):
+        assert cli.main(words) == 2
+        assert f"{option}: the model of {out} does not attend to its source" in capsys.readouterr().err
 
 
 def test_a_picture_for_each_of_several_sentences(run, tmp_path):

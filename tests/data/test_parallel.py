@@ -82,6 +82,11 @@ def test_the_fingerprint_is_of_all_rows():
             assert data.fingerprint()[f"{split} {side}"] == f"{len(rows)} {array_hash(np.concatenate(rows))}"
 
 
+def test_references_with_other_unknown_words_are_other_data():
+    one, other = (ParallelData(PAIRS | {"val": [(["a"], [word])]}).fingerprint() for word in ("new", "newer"))
+    assert {name for name in one if one[name] != other[name]} == {"val references"}
+
+
 def test_lengths_are_those_of_source_and_target():
     np.testing.assert_array_equal(ParallelData(PAIRS).row_lengths("train", np.array([2, 0])), [5 + 4, 3 + 3])
 
@@ -156,6 +161,7 @@ def test_described_for_people():
     [
         ({}, {}, "found no split, expected pairs of a split train"),
         ({"train": [], "val": [([], [])]}, {}, "found train 0, val 1, expected"),
+        (PAIRS | {"test": []}, {}, "the split test has no pairs, expected some, or no such split"),
         (PAIRS, {"long_pairs": "keep"}, "long_pairs is 'keep', expected one of drop, cut"),
         (PAIRS, {"max_length": 0}, "max_length is 0, expected at least 1"),
         (PAIRS, {"max_train": -3}, "max_train is -3, expected at least 1"),

@@ -72,6 +72,7 @@ def test_a_folder_of_splits(tmp_path):
         write(tmp_path / f"{split}.en.gz", f"A {split} .\n")
         write(tmp_path / f"{split}.de", f"Ein {split} .\n")
         write(tmp_path / f"{split}.fr.gz", f"Un {split} .\n")
+    write(tmp_path / "._train.en", "of macOS")
     data = open_parallel(tmp_path)
     assert list(data.splits) == ["train", "val", "test_2016_flickr"]
     assert data.split("test_2016_flickr").target == [["ein", "test_2016_flickr", "."]]

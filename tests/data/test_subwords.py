@@ -50,9 +50,11 @@ def test_sizes_that_the_sentences_do_not_have(sentences, size):
         Subwords.fit(sentences, size)
 
 
-def test_bytes_that_are_no_model():
-    with pytest.raises(ValueError, match="Subwords: model is 7 bytes that sentencepiece cannot read"):
-        Subwords(b"garbage").split("a")
+@pytest.mark.parametrize("content", [b"garbage", b""])
+def test_bytes_that_are_no_model(content):
+    message = f"Subwords: model is {len(content)} bytes that sentencepiece cannot read"
+    with pytest.raises(ValueError, match=message):
+        Subwords(content).split("a")
 
 
 def write(folder, split, sentences):
@@ -122,3 +124,16 @@ def test_pairs_of_pieces_come_with_what_split_them():
     subwords = Subwords.fit(SENTENCES, 60)
     with pytest.raises(ValueError, match="tokenizer is 'text' and subwords given, expected subwords"):
         ParallelData(pairs, subwords=(subwords, subwords))
+
+
+def test_sentences_of_any_length_and_all_their_characters():
+    """By default sentencepiece skips sentences of more than 4,192 bytes, and those with a sign of its own."""
+    subwords = Subwords.fit([*SENTENCES, "größe " * 1000 + "ß", "x\u2585q"], 60)
+    assert {"ö", "ß", "x", "q"} <= set(subwords.pieces)
+    assert "\u2585" not in "".join(subwords.pieces)
+
+
+def test_any_white_space_is_a_space():
+    subwords = Subwords.fit([*SENTENCES, "tief\u00a0grün\thell\n"], 60)
+    assert not any(piece.strip() != piece for piece in subwords.pieces)
+    assert subwords.split("tief\ngrün\u00a0hell") == subwords.split("tief grün hell")

@@ -34,3 +34,15 @@ def test_of_equals_the_first_word_of_the_first_sentence():
 def test_nan_is_refused():
     with pytest.raises(ValueError, match="beam_search: the model's log-probabilities hold NaN"):
         beam_step(np.zeros((1, 1)), np.full((1, 1, 3), np.nan), 1, END)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 9])
+def test_a_beam_that_is_wider_than_the_vocabulary(slots, rng):
+    """All continuations, best first, then empty entries."""
+    V, K = 4, 9
+    log_probs = np.log(rng.dirichlet(np.ones(V), size=(1, slots)))
+    step = beam_step(np.zeros((1, slots)), log_probs, K, END)
+    assert all(each.shape == (1, K) for each in step)
+    expected = np.sort(log_probs[0, :, 1:].ravel())[::-1][:K]
+    np.testing.assert_array_equal(step.totals[0, : len(expected)], expected)
+    assert np.isneginf(step.totals[0, len(expected) :]).all()

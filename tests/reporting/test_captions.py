@@ -26,8 +26,9 @@ def test_one_line_for_each_image_or_for_each_caption(inputs):
     text = captions_text(["1.png", "2.png"], [[hypothesis(4, 5, 6)], [hypothesis(4, 6)]], inputs)
     assert text.splitlines() == ["1.png: a red square", "2.png: a square"]
     n_best = [hypothesis(4, 5, score=-0.5), hypothesis(4, score=-12.25)]
-    lines = captions_text(["1.png"], [n_best], inputs).splitlines()
-    assert lines == ["1.png:", "    -0.500  a red", "   -12.250  a"]
+    lines = captions_text(["1.png", "2.png"], [n_best, n_best[:1]], inputs, lists=True).splitlines()
+    first = ["1.png:", "    -0.500  a red", "   -12.250  a"]
+    assert lines == [*first, "2.png:", "    -0.500  a red"]
 
 
 def test_images_are_those_of_the_data_s_folder(inputs, tmp_path, monkeypatch):

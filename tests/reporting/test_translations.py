@@ -17,7 +17,9 @@ def translation(text, score=-1.0, alignment=None, finished=True):
 def test_one_line_for_each_source_or_blocks_of_n_best():
     assert translations_text([[translation("A B")], [translation("")]]) == "A B\n"
     n_best = [translation("A B", -0.25), translation("A", -10.0)]
-    assert translations_text([n_best, n_best[:1]]).splitlines() == ["  -0.250  A B", " -10.000  A", "", "A B"]
+    two = ["  -0.250  A B", " -10.000  A", ""]
+    text = translations_text([n_best, n_best[:1], n_best], lists=True)
+    assert text.split("\n") == [*two, "  -0.250  A B", "", *two]
 
 
 def test_translations_with_their_references():
