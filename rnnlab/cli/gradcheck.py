@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from rnnlab.cli.arguments import natural_number, positive_integer
+from rnnlab.cli.arguments import natural_number, positive_integer, positive_number
 from rnnlab.cli.device_option import add_device
 from rnnlab.gradcheck.run import Row, case_names, check_all
 
@@ -34,7 +34,9 @@ def add(commands: Any) -> None:
         metavar="N",
         help="number of processes (default: %(default)s, one per processor; a GPU uses one)",
     )
-    check.add_argument("--tolerance", type=float, default=1e-7, help="largest relative error that passes")
+    check.add_argument(
+        "--tolerance", type=positive_number, default=1e-7, help="largest relative error that passes"
+    )
     check.add_argument("--seed", type=natural_number, default=0, help="draws the inputs and the dropout")
     add_device(check)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -147,9 +148,11 @@ def _state(status: int, *, is_ending: bool) -> str:
 
 
 def _last_line(log: Path) -> str:
-    """The last line of a log that is not blank: the error."""
+    """The last line of a log that is an error, or else the last one; another process may write there too."""
     lines = bugs.without_reports(log.read_text(encoding="utf-8", errors="replace").split("\n"))
-    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
+    written = [line.strip() for line in reversed(lines) if line.strip()]
+    errors = (line for line in written if line.startswith("rnnlab train: "))
+    return next(errors, written[0] if written else "no output")
 
 
 def _show(folder: Path, states: Mapping[str, str], notes: Sequence[str], options: argparse.Namespace) -> None:
@@ -159,4 +162,4 @@ def _show(folder: Path, states: Mapping[str, str], notes: Sequence[str], options
     if len(options.recipes) > 1 and len(records) > 1:
         print("\n" + differences_text(records))
     if records:
-        print(f"\nCurves and recipes: rnnlab compare {folder}/*")
+        print(f"\nCurves and recipes: rnnlab compare {shlex.quote(str(folder))}/*")

@@ -89,7 +89,7 @@ def _train(options: argparse.Namespace) -> int:
         _show_classes(run, options)
     else:
         _show_captions(run, options)
-    print(f"\nReport: rnnlab report {run.directory} --open")
+    print(f"\nReport: rnnlab report {shlex.quote(str(run.directory))} --open")
     return 0
 
 

@@ -23,9 +23,7 @@ SUBWORDS = "sentencepiece"  # the name of the tokenizer, in recipes and checkpoi
 
 _MARK = "▁"  # U+2581, sentencepiece's sign for a space
 _RESERVED = "\u2585"  # of sentencepiece, which would skip a sentence with it
-_LONGEST = (
-    2**30
-)  # bytes of a sentence, the most that sentencepiece takes; by default it skips more than 4,192
+_LONGEST = 2**30  # bytes of a sentence, the most that sentencepiece takes; its default is 4,192
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.gradcheck.precision import check_full_precision
-from rnnlab.types import Array
+from rnnlab.types import Array, Shapes
 
 
 def rel_error(x: Array, y: Array) -> float:
@@ -50,7 +50,16 @@ def relative_distance(x: Array, y: Array) -> float:
 
     It measures the arrays as a whole, so that rounding in numbers next to zero does not matter. NaN if a
     number is not finite.
+
+    Raises
+    ------
+    ValueError
+        If the shapes of the arrays differ.
     """
+    if np.shape(x) != np.shape(y):
+        raise InputError(
+            f"relative_distance: x has shape {np.shape(x)} and y {np.shape(y)}, expected the same"
+        )
     size = float(np.linalg.norm(x) + np.linalg.norm(y))
     return 0.0 if size <= 1e-10 else float(np.linalg.norm(np.subtract(x, y))) / size
 
@@ -249,7 +258,8 @@ def check_model(
     TypeError
         If the model's parameters are not float64.
     ValueError
-        If no parameter matches ``only``, or products are not computed in full precision.
+        If ``loss`` returns gradients of other names or shapes than the parameters', no parameter matches
+        ``only``, or products are not computed in full precision.
     """
     check_full_precision("check_model")
     if model.params.dtype != np.float64:
@@ -261,6 +271,7 @@ def check_model(
         return model.loss(*batch, rng=None if seed is None else np.random.default_rng(seed))
 
     grads = {name: np.array(grad) for name, grad in loss()[1].items()}
+    _check_gradients({name: grad.shape for name, grad in grads.items()}, model.params.shapes)
     grads = {name: grads[name] for name in matching(list(grads), only, "check_model: only")}
     rows: list[ParameterCheck] = []
     width = _name_width(grads)
@@ -280,6 +291,17 @@ def check_model(
             if verbose:
                 tqdm.write(_line(rows[-1], width))
     return rows
+
+
+def _check_gradients(found: Shapes, expected: Shapes) -> None:
+    """Check the names and shapes of a model's gradients."""
+    for name in {**expected, **found}:
+        if name not in found:
+            raise InputError(f"check_model: loss returned no gradient of {name}")
+        if name not in expected:
+            raise InputError(f"check_model: loss returned a gradient of {name}, which is no parameter")
+        if found[name] != (shape := tuple(expected[name])):
+            raise InputError(f"check_model: the gradient of {name} has shape {found[name]}, expected {shape}")
 
 
 def matching(names: Sequence[str], pattern: str | None, argument: str) -> list[str]:
@@ -320,6 +342,8 @@ def _line(row: ParameterCheck, width: int) -> str:
 
 def _difference(f: Callable[[], Any], x: Array, index: tuple[int, ...], h: float) -> Any:
     """f with x[index] a step above, minus f with it a step below."""
+    if x.dtype.kind not in "fc":
+        raise InputTypeError(f"numeric gradient: x has dtype {x.dtype}, expected floats")
     saved = x[index]
     try:
         x[index] = saved + h

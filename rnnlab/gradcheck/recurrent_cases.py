@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from rnnlab import layers
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.gradcheck.attention_cases import attentive_case
 from rnnlab.gradcheck.cases import LENGTHS, Case, D, H, N, T
 from rnnlab.layers.recurrent.cell import Cell, cell_for
+from rnnlab.layers.recurrent.primitive import PrimitiveCell
 from rnnlab.types import Array
 
 
@@ -22,8 +24,9 @@ def check_cell(cell: str | Cell, rng: np.random.Generator) -> None:
     Raises
     ------
     ValueError, TypeError
-        If it does not work in float32, or ``carries_h`` is False and h_{t-1} reaches the next state other
-        than through its parameters: dropout of the state would drop that share too.
+        If it does not work in float32; ``carries_h`` is False and h_{t-1} reaches the next state other than
+        through its parameters: dropout of the state would drop that share too; or ``drops_candidate`` is True
+        and its step functions do not take the mask, or ignore it.
     """
     found = cell_for("check_cell", cell)
     case = _recurrent_case(
@@ -40,6 +43,19 @@ def check_cell(cell: str | Cell, rng: np.random.Generator) -> None:
             f"{type(found).__name__}: carries_h is False, but with recurrent parameters of zero the next "
             "state depends on h_{t-1}, expected carries_h = True"
         )
+    if found.drops_candidate and not isinstance(found, PrimitiveCell):  # which masks in another way
+        kinds = inspect.signature(found.step_forward).parameters
+        if "candidate_mask" not in kinds and all(each.kind != each.VAR_KEYWORD for each in kinds.values()):
+            raise InputTypeError(
+                f"{type(found).__name__}: drops_candidate is True, expected step_forward with candidate_mask"
+            )
+        masks: tuple[dict[str, Array], ...] = ({}, {"candidate_mask": np.zeros((N, H))})
+        ends = (found.step_forward(a, tuple(state), zeros, **mask)[0] for mask in masks)
+        if not any((one != two).any() for one, two in zip(*ends, strict=True)):
+            raise InputError(
+                f"{type(found).__name__}: drops_candidate is True, and step_forward does not multiply by "
+                "candidate_mask"
+            )
 
 
 def cell_cases(cell: str | Cell, rng: np.random.Generator) -> Iterator[Case]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import CellType, FunctionType, MethodType, ModuleType
@@ -120,7 +121,9 @@ def _arrays(value: Any, path: str, seen: dict[int, Any]) -> Iterator[tuple[str, 
     if value is None or isinstance(value, _LEAVES) or id(value) in seen:
         return
     seen[id(value)] = value  # a reference, so that no other object gets this id
-    if isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__"):
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        yield from _arrays(value.tolist(), path, seen)
+    elif isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__"):
         yield path, value
     elif type(value).__module__.partition(".")[0] not in _COMPILERS:
         for step, part in _parts(value):
@@ -133,7 +136,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
         yield from ((f".{name}", getattr(value, name)) for name in value._fields)
-    elif isinstance(value, tuple | list | set | frozenset):
+    elif isinstance(value, tuple | list | deque | set | frozenset):
         yield from ((f"[{k}]", item) for k, item in enumerate(value))
     elif isinstance(value, functools.partial):
         yield from ((".func", value.func), (".args", value.args), (".keywords", value.keywords))

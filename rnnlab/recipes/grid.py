@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rnnlab.recipes.overrides import literal
 from rnnlab.recipes.schema import ConfigError
 
+_LONGEST_NAME = 200  # bytes
 _CLOSING = {"[": "]", "{": "}", "'": "'", '"': '"'}
 
 
@@ -52,6 +53,10 @@ def grid(settings: Sequence[str]) -> list[Point]:
         name = ",".join(f"{short[key]}={_as_file_name(chosen[key])}" for key in short)
         points.append(Point(name, tuple(f"{key}={value}" for key, value in chosen.items())))
     names = [point.name for point in points]
+    if too_long := next((name for name in names if len(name.encode()) > _LONGEST_NAME), None):
+        raise ConfigError(
+            f"--set: a combination has the name {too_long[:80]}..., expected at most {_LONGEST_NAME} bytes"
+        )
     if doubled := [name for name in names if names.count(name) > 1]:
         raise ConfigError(
             f"--set: two combinations have the name {doubled[0]}, expected values that differ in a letter, "
@@ -124,5 +129,5 @@ def _short_names(keys: Sequence[str]) -> dict[str, str]:
 
 
 def _as_file_name(value: str) -> str:
-    """A value with everything but letters, digits and . _ + - replaced by an underscore."""
-    return re.sub(r"[^\w.+-]+", "_", value).strip("_")
+    """A value with all but letters, digits and . _ + - replaced by an underscore, * by all and ! by not."""
+    return re.sub(r"[^\w.+-]+", "_", value.replace("*", "all").replace("!", "not ")).strip("_")

@@ -11,7 +11,7 @@ from rnnlab import ops
 from rnnlab.training.checkpoint import Checkpoint, describe_model, load_parameters, save_checkpoint
 from rnnlab.training.nonfinite import check_parameters
 from rnnlab.training.options import Options
-from rnnlab.training.previous import keep_previous, or_previous
+from rnnlab.training.previous import keep_previous, match_best, or_previous
 from rnnlab.training.protocols import Data, Model
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
@@ -162,6 +162,7 @@ class InDirectory:
 
     def begin(self) -> None:
         """Write config.json. The vocabulary and other long entries are in the checkpoints only."""
+        match_best(self._run.best, self._state.monitor.best_epoch)
         model = describe_model(self._model)
         model["config"] = {
             key: value for key, value in model["config"].items() if not isinstance(value, dict | list)

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rnnlab.errors import InputError
+
+# columns of the history that are not means over the epoch
+RESERVED = ("epoch", "iteration", "learning_rate", "sampling", "former_learning_rate")
+
 
 @dataclass
 class EpochTotals:
@@ -59,12 +64,26 @@ class EpochTotals:
         return self.tokens / self.seconds if self.seconds else 0.0
 
     def row(self) -> dict[str, float]:
-        """The epoch's columns of the history: means over the iterations, and the speed."""
+        """The epoch's columns of the history: means over the iterations, and the speed.
+
+        Raises
+        ------
+        ValueError
+            If what an objective measures or a term of the loss has the name of another column.
+        """
+        own = self._own_columns()
+        if taken := next((name for name in self.sums if name in (*own, *RESERVED)), None):
+            raise InputError(
+                f"a term of the loss, or what the objective measures, is named {taken}, which is a column of "
+                "the history: choose another name"
+            )
+        return own | self.means
+
+    def _own_columns(self) -> dict[str, float]:
         return {
             "train_loss": self.loss / self.iterations,
             "train_loss_per_token": self.loss_per_token,
             "gradient_norm": self.gradient_norm / self.iterations,
             "seconds": self.seconds,
             "tokens_per_second": self.tokens_per_second,
-            **self.means,
         }

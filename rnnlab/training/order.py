@@ -43,7 +43,7 @@ class DataOrder:
             If the "train" split is empty, or the number of batches is not that of the saved run.
         """
         self._rng.bit_generator.state = self._before_epoch
-        batches = self._data.epoch("train", self._batch_size, self._rng)
+        batches = list(self._data.epoch("train", self._batch_size, self._rng))
         if not batches:
             raise InputError("the data's 'train' split has no examples")
         if self._num_batches not in (None, len(batches)):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rnnlab.files import atomic_write
-from rnnlab.training.checkpoint import CheckpointError
+from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
 
 Read = TypeVar("Read")
 
@@ -32,6 +32,32 @@ def keep_previous(checkpoint: Path) -> None:
         with atomic_write(second) as copy:
             shutil.copyfile(checkpoint, copy)
     os.replace(second, previous_of(checkpoint))
+
+
+def match_best(best: Path, epoch: int | None) -> None:
+    """Let ``best`` be the checkpoint of the best epoch of a run that resumes.
+
+    It is of a later epoch if the run resumes from before it: after a kill between both checkpoints, or where
+    the later one was damaged. Then the one before it takes its place. If that is of another epoch too, a line
+    on standard error says so.
+    """
+    if epoch is None or not best.exists():
+        return
+    found, kept = _epoch_of(best), previous_of(best)
+    if found in (epoch, None):
+        return
+    if kept.exists() and _epoch_of(kept) == epoch:
+        os.replace(kept, best)
+    else:
+        print(f"{best} is of epoch {found}, and the best epoch of this run is {epoch}", file=sys.stderr)
+
+
+def _epoch_of(best: Path) -> int | None:
+    """The epoch of a best checkpoint, the last one of its history; None if it is damaged."""
+    try:
+        return load_checkpoint(best).history[-1]["epoch"]
+    except (CheckpointError, LookupError):
+        return None
 
 
 def or_previous(checkpoint: Path, read: Callable[[Path], Read]) -> Read:

@@ -24,7 +24,7 @@ def load_saved_run(
     CheckpointError
         If the checkpoint is damaged or is not of this model or of these data.
     ValueError
-        If ``evaluate`` is missing, or the objective is not the one that the run had.
+        If ``evaluate`` is missing or the run had none, or the objective is not the one that the run had.
     """
     checkpoint = or_previous(path, load_checkpoint)
     for name in ("options", "own_evaluate"):
@@ -32,6 +32,8 @@ def load_saved_run(
             raise CheckpointError(path, f"solver: {name}", "nothing", "the state of a training run")
     if checkpoint.solver["own_evaluate"] and evaluate is None:
         raise InputError("resume: this run was evaluated by a function of its own, pass it as evaluate")
+    if evaluate is not None and not checkpoint.solver["own_evaluate"]:
+        raise InputError("resume: this run had no function of its own that evaluates it, leave evaluate out")
     saved, given = checkpoint.solver.get("objective"), None if objective is None else objective.config()
     if saved != given:
         raise InputError(f"resume: objective is {given}, and this run has {saved}: pass the same")

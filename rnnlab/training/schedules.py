@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
 from rnnlab.errors import InputError
-from rnnlab.options import Count, NotNegative, Range, Stored, accepts, expectation
+from rnnlab.options import Count, Range, Stored
 from rnnlab.training.configured import Configured, make
 from rnnlab.training.registry import Registry
 
@@ -236,20 +236,11 @@ class OwnSchedule(Schedule):
         self._function = function
 
     def multiplier(self, iteration: int, epoch: int) -> float:
-        """What the function returns.
+        """What the function returns."""
+        return self._function(iteration, epoch)
 
-        Raises
-        ------
-        ValueError
-            If that is not a finite number of at least 0.
-        """
-        factor = self._function(iteration, epoch)
-        if not accepts(NotNegative, factor):
-            raise InputError(
-                f"schedule: {_name_of(self._function)} returned {factor!r} in iteration {iteration} of epoch "
-                f"{epoch}, expected {expectation(NotNegative)}"
-            )
-        return float(factor)
+    def __str__(self) -> str:
+        return f"schedule: {_name_of(self._function)}"
 
     def config(self) -> dict[str, Any]:
         """The name of the function, which cannot be saved itself."""

@@ -534,7 +534,9 @@ class Solver:
             return None
         try:
             with interrupt.at_once():
-                return {name: float(value) for name, value in self._evaluate(self.model).items()}
+                metrics = {name: float(value) for name, value in self._evaluate(self.model).items()}
+                self._state.check_metrics(metrics)
+                return metrics
         except BaseException:
             self._save()
             raise

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError
+from rnnlab.options import NotNegative, accepts, expectation
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
-from rnnlab.training.epoch_totals import EpochTotals
+from rnnlab.training.epoch_totals import RESERVED, EpochTotals
 from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.optim import make_update_rule
@@ -73,12 +75,12 @@ class TrainingState:
     @property
     def multiplier(self) -> float:
         """The schedule's factor of the learning rate in the next iteration."""
-        return self.schedule.multiplier(self.iteration, self.order.epoch)
+        return self._multiplier_in(self.iteration)
 
     @property
     def learning_rate(self) -> float:
         """The learning rate of the last iteration of this epoch."""
-        rate = self.schedule.multiplier(max(0, self.iteration - 1), self.order.epoch)
+        rate = self._multiplier_in(max(0, self.iteration - 1))
         return self.rule.learning_rate * rate
 
     @property
@@ -118,6 +120,15 @@ class TrainingState:
         self.rule.steps -= len(self._unread)
         self._unread = []
 
+    def check_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Raise ValueError if the metrics of a validation have the name of another column of the history."""
+        for name in metrics:
+            if name in (*RESERVED, *self.totals.row()):
+                raise InputError(
+                    f"evaluate returned a metric named {name}, which is a column of the history: choose "
+                    "another name"
+                )
+
     def end_epoch(self, metrics: Mapping[str, float] | None) -> bool:
         """Add an epoch to the history and begin the next; true if it is the best so far.
 
@@ -150,6 +161,22 @@ class TrainingState:
         self.order.end_epoch()
         self.totals = EpochTotals()
         return improved
+
+    def _multiplier_in(self, iteration: int) -> float:
+        """The schedule's factor of the learning rate in an iteration of this epoch.
+
+        Raises
+        ------
+        ValueError
+            If it is no finite number of at least 0.
+        """
+        factor, epoch = self.schedule.multiplier(iteration, self.order.epoch), self.order.epoch
+        if not accepts(NotNegative, factor):
+            raise InputError(
+                f"{self.schedule} returned {factor!r} in iteration {iteration} of epoch {epoch}, expected "
+                f"{expectation(NotNegative)}"
+            )
+        return float(factor)
 
     def note_learning_rate(self, former: float) -> None:
         """Note that the run has resumed with another base learning rate than ``former``, if it has."""

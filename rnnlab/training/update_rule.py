@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for
 from rnnlab.options import Positive
 from rnnlab.training.configured import Configured
@@ -92,6 +92,23 @@ class UpdateRule(Configured, ABC):
 
     steps = 0  # without an annotation, since it is no hyperparameter
     _arrays = cast(dict[str, Array], {})
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Check the names of the arrays, which those in a checkpoint have too.
+
+        Raises
+        ------
+        TypeError
+            If ``slots`` is no tuple of different identifiers, or has ``steps``, which is another part of the
+            state.
+        """
+        super().__init_subclass__(**options)
+        found: Any = cls.slots
+        names = [name for name in found if isinstance(name, str) and name.isidentifier() and name != "steps"]
+        if not isinstance(found, tuple) or len(set(names)) < len(found):
+            raise InputTypeError(
+                f"{cls.__name__}: slots is {found!r}, expected a tuple of different identifiers, not 'steps'"
+            )
 
     @abstractmethod
     def update(self, w: Array, dw: Array, *state: Array, learning_rate: float, scale: float) -> None:

@@ -308,3 +308,38 @@ def test_matching():
     assert matching(names, "STEP", "only") == ["lstm_step", "gru_step"]
     assert matching(names, "gru*step", "only") == ["gru_step"]
     assert matching(names, "[lg]*ru,", "only") == ["gru, lengths"]
+
+
+def test_gradients_of_other_shapes_do_not_pass():
+    for other in (np.ones((1, 3)), 1.0):  # which would broadcast
+        with pytest.raises(ValueError, match=r"relative_distance: x has shape \(3,\) and y \("):
+            relative_distance(np.ones(3), other)
+
+
+def test_integers_have_no_numeric_gradient():
+    with pytest.raises(TypeError, match="numeric gradient: x has dtype int64, expected floats"):
+        eval_numerical_gradient(lambda x: float((x**2).sum()), np.array([1, 2, 3]), verbose=False)
+
+
+class Partial:
+    """w . x + b, whose loss returns the gradients that it is given."""
+
+    def __init__(self, grads):
+        self.params = Parameters({"w": (3,), "b": (1,)}, np.float64)
+        self.grads = grads
+
+    def loss(self, x, *, rng=None):
+        return float(self.params["w"] @ x + self.params["b"][0]), self.grads
+
+
+@pytest.mark.parametrize(
+    ("grads", "message"),
+    [
+        ({"w": np.ones(3)}, "loss returned no gradient of b"),
+        ({"w": np.ones(3), "b": np.ones(1), "c": np.ones(1)}, "a gradient of c, which is no parameter"),
+        ({"w": np.ones((1, 3)), "b": np.ones(1)}, r"gradient of w has shape \(1, 3\), expected \(3,\)"),
+    ],
+)
+def test_every_parameter_of_a_model_has_a_gradient_of_its_shape(grads, message):
+    with pytest.raises(ValueError, match=f"check_model: .*{message}"):
+        check_model(Partial(grads), (np.ones(3),), verbose=False)

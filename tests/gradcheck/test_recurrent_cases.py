@@ -5,6 +5,8 @@ from rnnlab.gradcheck.cases import CELLS
 from rnnlab.gradcheck.recurrent_cases import allows, cell_cases, check_cell
 from rnnlab.layers.recurrent.cell import cell_for
 
+from ..layers.recurrent.peephole import PeepholeLSTM
+
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_a_cell_has_the_regularisations_that_it_allows(cell, rng):
@@ -41,3 +43,21 @@ def test_the_seed_decides_the_inputs(cell):
         assert case.name == same.name
         for name, array in case.inputs.items():
             np.testing.assert_array_equal(array, same.inputs[name])
+
+
+def test_a_cell_that_drops_the_candidate_has_to_multiply_by_the_mask(monkeypatch, rng):
+    check_cell(PeepholeLSTM(), rng)
+    forward = PeepholeLSTM.step_forward
+
+    def without(self, a, state, params):
+        return forward(self, a, state, params)
+
+    def ignores(self, a, state, params, candidate_mask=None):
+        return forward(self, a, state, params)
+
+    monkeypatch.setattr(PeepholeLSTM, "step_forward", without)
+    with pytest.raises(TypeError, match="PeepholeLSTM: drops_candidate is True, expected step_forward with"):
+        check_cell(PeepholeLSTM(), rng)
+    monkeypatch.setattr(PeepholeLSTM, "step_forward", ignores)
+    with pytest.raises(ValueError, match="drops_candidate is True, and step_forward does not multiply"):
+        check_cell(PeepholeLSTM(), rng)

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import threading
+from collections import deque
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -199,3 +200,11 @@ def test_what_a_thread_raises_is_raised(inputs):
 
     with pytest.raises(ArithmeticError, match="in a thread"):
         check_threads(forward, failing, inputs, np.ones(3))
+
+
+def test_arrays_in_queues_and_arrays_of_objects_are_found():
+    first, second = np.zeros(2), np.ones(3)
+    objects = np.empty(1, object)
+    objects[0] = second
+    found = [array for _, array in arrays_in((deque([first]), objects))]
+    assert [array is expected for array, expected in zip(found, (first, second), strict=True)] == [True, True]

@@ -63,3 +63,11 @@ def test_no_examples(data):
     data.splits["train"] = tuple(array[:0] for array in data.splits["train"])
     with pytest.raises(ValueError, match="'train' split has no examples"):
         make(data).batches()
+
+
+@pytest.mark.parametrize("kind", [np.array, iter])
+def test_batches_in_another_container(kind, make_data, rng):
+    data = make_data()
+    rows = [np.arange(10), np.arange(10, 20)]
+    data.epoch = lambda split, batch_size, rng: kind(rows)
+    assert [batch.tolist() for batch in DataOrder(data, 10, rng).batches()] == [row.tolist() for row in rows]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
-from rnnlab.training.previous import keep_previous, or_previous
+from rnnlab.training.previous import keep_previous, match_best, or_previous
 from rnnlab.training.solver import Solver
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -81,3 +82,33 @@ def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):
     with pytest.raises(FileNotFoundError):
         or_previous(tmp_path / "none.h5", load_checkpoint)
     assert (tmp_path / "last.h5").exists()
+
+
+def best_of(run):
+    return load_checkpoint(run / "best.h5").history[-1]["epoch"]
+
+
+def test_best_is_of_an_epoch_that_the_resumed_run_has(make_model, data, tmp_path):
+    """After a kill between best.h5 and last.h5, a run that resumes with changes has another third epoch."""
+    options = {"batch_size": 8, "seed": 5, "verbose": False}
+    Solver(make_model(), data, run_dir=tmp_path, num_epochs=3, **options).train()
+    assert best_of(tmp_path) == 3
+    damage(tmp_path / "last.h5")
+    solver = Solver.resume(tmp_path, make_model(), data, learning_rate=1.0)
+    solver.train()
+    assert solver.monitor.best_epoch == best_of(tmp_path) == 2
+    np.testing.assert_array_equal(
+        solver.model.params.flat, load_checkpoint(tmp_path / "best.h5").parameters.flat
+    )
+
+
+def test_a_best_checkpoint_of_no_known_epoch_is_reported(make_model, data, tmp_path, capsys):
+    options = {"num_epochs": 3, "batch_size": 8, "seed": 5, "verbose": False}
+    Solver(make_model(), data, run_dir=tmp_path, **options).train()
+    (tmp_path / "best.previous.h5").unlink()
+    match_best(tmp_path / "best.h5", 2)
+    assert (
+        capsys.readouterr().err
+        == f"{tmp_path / 'best.h5'} is of epoch 3, and the best epoch of this run is 2\n"
+    )
+    assert best_of(tmp_path) == 3

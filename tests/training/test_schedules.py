@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from rnnlab.training import Solver
-from rnnlab.training.schedules import SCHEDULES, make_schedule
+from rnnlab.training.schedules import SCHEDULES, Schedule, make_schedule
 
 
 def multipliers(schedule, epochs=6, iterations_per_epoch=2):
@@ -187,3 +188,17 @@ def test_config_makes_the_same_schedule(config):
 def test_bad_configurations(config, message):
     with pytest.raises(ValueError, match=message):
         make_schedule(config)
+
+
+@dataclass(kw_only=True)
+class Uphill(Schedule):
+    name = "uphill"
+
+    def multiplier(self, iteration, epoch):
+        return -1.0
+
+
+def test_a_class_that_returns_no_factor(model, data, monkeypatch):
+    monkeypatch.setitem(SCHEDULES._classes, "uphill", Uphill)
+    with pytest.raises(ValueError, match=r"Uphill\(\) returned -1.0 in iteration 0 of epoch 0"):
+        Solver(model, data, schedule={"name": "uphill"}, verbose=False).train()

@@ -538,3 +538,11 @@ def test_checkpoints_after_minutes(model, data, tmp_path, monkeypatch):
 
     quiet(model, data, run_dir=tmp_path, checkpoint_minutes=1.5, callbacks=[Clock()], num_epochs=1).train()
     assert saved == [("last.h5", 4), ("best.h5", 7), ("last.h5", 7)]
+
+
+@pytest.mark.parametrize("name", ["epoch", "iteration", "train_loss", "learning_rate"])
+def test_metrics_with_the_name_of_another_column(model, data, tmp_path, name):
+    solver = quiet(model, data, run_dir=tmp_path, evaluate=lambda model: {"val_loss": 1.0, name: 7.25})
+    with pytest.raises(ValueError, match=f"evaluate returned a metric named {name}, which is a column"):
+        solver.train()
+    assert len(load_checkpoint(tmp_path / "last.h5").losses) == solver.iteration  # nothing is lost

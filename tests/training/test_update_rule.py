@@ -20,6 +20,7 @@ from rnnlab.training import (
     register_update_rule,
 )
 from rnnlab.training.optim import runs_on_device
+from rnnlab.training.update_rule import UpdateRule
 
 from .own_rules import Cosine, Lion
 from .test_captioning import make_data, make_model
@@ -187,3 +188,9 @@ max_images = 4
         with pytest.raises(ValueError, match="training") as error:
             load_config(recipe, [change])
         assert message in str(error.value)
+
+
+@pytest.mark.parametrize("slots", [("steps",), ("a/b",), ("m", "m"), "velocity", ["m"]])
+def test_names_of_arrays_that_a_checkpoint_cannot_have(slots):
+    with pytest.raises(TypeError, match="Own: slots is .*, expected a tuple of different identifiers"):
+        type("Own", (UpdateRule,), {"slots": slots})

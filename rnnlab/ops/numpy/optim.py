@@ -60,9 +60,8 @@ def adagrad(
     w: Array, dw: Array, cache: Array, *, learning_rate: float, epsilon: float, scale: float = 1.0
 ) -> None:
     for scratch, w_, dw_, cache_ in _blocks(w, dw, cache):
-        np.multiply(dw_, dw_, out=scratch)
-        if scale != 1.0:
-            scratch *= scale * scale
+        np.multiply(dw_, scale, out=scratch)
+        scratch *= scratch
         cache_ += scratch
         _divide_by_root(dw_, cache_, epsilon, scratch)
         scratch *= learning_rate * scale
@@ -204,9 +203,9 @@ def _blocks(*arrays: Array, scratch: int = 1) -> Iterator[tuple[Array, ...]]:
 
 
 def _mean_of_squares(mean: Array, x: Array, decay: float, scale: float, scratch: Array) -> None:
-    """mean = decay mean + (1 - decay) (scale x)^2."""
-    np.multiply(x, x, out=scratch)
-    scratch *= (1 - decay) * scale * scale
+    """mean = decay mean + (1 - decay) (scale x)^2; x is scaled first, because its square may be infinite."""
+    np.multiply(x, math.sqrt(1 - decay) * scale, out=scratch)
+    scratch *= scratch
     mean *= decay
     mean += scratch
 

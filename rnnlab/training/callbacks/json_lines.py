@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,7 +28,7 @@ class JSONLines(Log):
     Parameters
     ----------
     path : path, optional
-        The file; log.jsonl in the run directory if left out.
+        The file, in which no other run may have written; log.jsonl in the run directory if left out.
     every : int
         As in :class:`~rnnlab.training.callbacks.Log`.
     """
@@ -43,7 +43,10 @@ class JSONLines(Log):
         path = place_of(self, self._path, solver, "log.jsonl")
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
-            _keep(path, solver.iteration)
+            lines = _lines(path)
+            if lines and self._path is not None and not solver.iteration:
+                raise InputError(f"{path} holds the log of another run: delete it, or choose another path")
+            _keep(path, lines, solver.iteration, solver.epoch)
         self._file = path.open("a", encoding="utf-8")
 
     def step(self, iteration: int, row: Mapping[str, float]) -> None:
@@ -66,14 +69,19 @@ class JSONLines(Log):
         self._file.flush()
 
 
-def _keep(path: Path, iteration: int) -> None:
-    """Remove the lines of later iterations, and a last line that was cut by a kill."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    whole = [line for line in lines if line.endswith("\n")]
+def _lines(path: Path) -> list[tuple[str, int, int]]:
+    """The lines with their iterations, and their epochs or 0; without a last one that a kill has cut."""
     try:
-        kept = [line for line in whole if json.loads(line)["iteration"] <= iteration]
-    except (ValueError, KeyError, TypeError) as error:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        rows = [(line, json.loads(line)) for line in lines if line.endswith("\n")]
+        return [(line, int(row["iteration"]), int(row.get("epoch", 0))) for line, row in rows]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is no log of JSONLines: {error!r}; choose another path") from None
-    if kept != lines:
+
+
+def _keep(path: Path, lines: Sequence[tuple[str, int, int]], iteration: int, epoch: int) -> None:
+    """Keep the lines up to an iteration and an epoch."""
+    kept = "".join(line for line, *of in lines if of[0] <= iteration and of[1] <= epoch)
+    if kept.encode() != path.read_bytes():
         with atomic_write(path) as temporary:
-            temporary.write_text("".join(kept), encoding="utf-8")
+            temporary.write_text(kept, encoding="utf-8")

@@ -79,3 +79,35 @@ def test_a_file_that_is_no_log_is_left_alone(model, data, tmp_path):
     with pytest.raises(ValueError, match="notes.txt is no log of JSONLines: .*; choose another path"):
         Solver(model, data, callbacks=[JSONLines(path)], **OPTIONS).train()
     assert path.read_text() == "mine\n"
+
+
+def test_a_log_of_another_run_is_left_alone(model, data, tmp_path):
+    path = tmp_path / "log.jsonl"
+    Solver(model, data, callbacks=[JSONLines(path)], **OPTIONS).train()
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="holds the log of another run: delete it, or choose another path"):
+        Solver(model, data, callbacks=[JSONLines(path)], **OPTIONS).train()
+    assert path.read_bytes() == before
+
+
+def test_an_epoch_that_is_repeated_has_one_line(make_model, data, tmp_path):
+    """It is repeated if the process was killed after the line and before the checkpoint of the epoch."""
+
+    class Killed(Callback):
+        def on_epoch(self, solver):
+            if solver.epoch == 2:
+                raise SystemExit
+
+    options = OPTIONS | {"run_dir": tmp_path, "checkpoint_every": 3}
+    solver = Solver(make_model(), data, callbacks=[JSONLines(every=1), Killed()], **options)
+    solver._storage.save = lambda save=solver._storage.save: None if solver.epoch == 2 else save()
+    with pytest.raises(SystemExit):
+        solver.train()
+    Solver.resume(tmp_path, make_model(), data, callbacks=[JSONLines(every=1)]).train()
+    assert [row["epoch"] for row in lines(tmp_path / "log.jsonl") if "epoch" in row] == [1, 2]
+
+
+def test_a_file_in_another_encoding(model, data, tmp_path):
+    (tmp_path / "notes.txt").write_bytes(b"\xff\n")
+    with pytest.raises(ValueError, match="notes.txt is no log of JSONLines"):
+        Solver(model, data, callbacks=[JSONLines(tmp_path / "notes.txt")], **OPTIONS).train()
