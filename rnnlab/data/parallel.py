@@ -92,7 +92,7 @@ class ParallelData(SplitData[ParallelSplit]):
     Raises
     ------
     ValueError
-        If an option is out of range, there is no training pair, or another split is empty.
+        If an option is out of range, or there is no training pair.
     """
 
     in_memory = True  # a batch is a copy of rows
@@ -250,12 +250,6 @@ class ParallelData(SplitData[ParallelSplit]):
         """The sources and the targets of each split; all sources share their words, and all targets."""
         numbers = WordNumbers(), WordNumbers()
         written = {split: self._written(split, some, numbers) for split, some in pairs.items()}
-        empty = [split for split, (source, _) in written.items() if split != "train" and not len(source)]
-        if empty:
-            raise InputError(
-                f"ParallelData: {self.name}: the split {empty[0]} has no pairs, expected some, or no such "
-                "split"
-            )
         if "train" not in written or not len(written["train"][0]):
             if self.num_long:
                 raise InputError(

@@ -161,7 +161,6 @@ def test_described_for_people():
     [
         ({}, {}, "found no split, expected pairs of a split train"),
         ({"train": [], "val": [([], [])]}, {}, "found train 0, val 1, expected"),
-        (PAIRS | {"test": []}, {}, "the split test has no pairs, expected some, or no such split"),
         (PAIRS, {"long_pairs": "keep"}, "long_pairs is 'keep', expected one of drop, cut"),
         (PAIRS, {"max_length": 0}, "max_length is 0, expected at least 1"),
         (PAIRS, {"max_train": -3}, "max_train is -3, expected at least 1"),
