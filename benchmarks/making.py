@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import people, results
+from benchmarks.bfloat16 import declined
 from benchmarks.comments import comment_scores
 from benchmarks.trainings import EXTRAS, RUNS, Ensemble, Entry, Extra, People, Table, Training, with_starts
 from rnnlab.files import atomic_write
@@ -49,6 +50,10 @@ _PRECISION = (
 
 class OtherRun(SystemExit):
     """The results of a training are of another run than the one to evaluate."""
+
+
+class OtherPrecision(SystemExit):
+    """A training asks for a precision that this machine does not compute in."""
 
 
 class OtherRecipe(SystemExit):
@@ -127,6 +132,8 @@ def train(training: Training, runs: Path, matmul: str | None = None) -> None:
 
     If another process trains it, wait. ``matmul`` is the precision of products in trainings that begin and
     do not ask for one; a run that resumes keeps its own.
+
+    Exit if that is bfloat16 and this machine would compute in float32: the table would name the wrong one.
     """
     directory = training.directory(runs)
     with locked(directory):
@@ -138,6 +145,9 @@ def train(training: Training, runs: Path, matmul: str | None = None) -> None:
         begun = holds_run(directory)
         if begun:
             check_recipe(training, directory)
+        precision = _precision(training, runs) if begun else training.precision or matmul
+        if precision == "bfloat16" and (reason := declined()):
+            raise OtherPrecision(f"{training.id} has products in bfloat16, and {reason}")
         command = ["train", "--resume", str(directory)] if begun else training.command(runs, matmul)
         used = rnnlab([*command, *([] if sys.stderr.isatty() else ["--no-progress"])])
         if begun:  # the time of the earlier part is unknown
@@ -193,7 +203,7 @@ def differences(training: Training, config: Mapping[str, Any], source: str) -> l
     asked["training.warm_start"] = None if training.start is None else training.start.id
     start = found.get("training.warm_start")
     found["training.warm_start"] = None if start is None else Path(start).name
-    open_keys = _WITHOUT_EFFECT if training.asks_for_precision else (*_WITHOUT_EFFECT, _PRECISION)
+    open_keys = _WITHOUT_EFFECT if training.precision else (*_WITHOUT_EFFECT, _PRECISION)
     return [
         f"{key} is {found.get(key)!r}, expected {asked.get(key)!r}"
         for key in dict.fromkeys([*asked, *found])

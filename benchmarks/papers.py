@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import get_args
 
 from benchmarks import documents, results
-from benchmarks.bfloat16 import declined
 from benchmarks.making import collect, make, measure, missing, remaining, train
 from benchmarks.tables import FIGURES, TABLES
 from benchmarks.trainings import RUNS, Training
@@ -36,9 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.tables:
         if name not in TABLES:
             parser.error(f"TABLE is {name!r}, expected some of {', '.join(TABLES)}")
-    trains = not (options.show or options.list or options.collect or options.write)
-    if options.matmul == "bfloat16" and trains and (reason := declined()):
-        parser.error(f"--matmul is 'bfloat16', and {reason}")
     chosen = {name: TABLES[name] for name in options.tables or TABLES}
     if options.train:
         trainings = {each.id: each for table in TABLES.values() for each in table.trainings()}

@@ -55,9 +55,10 @@ class Training:
         return runs / self.id
 
     @property
-    def asks_for_precision(self) -> bool:
-        """Whether the precision of products is part of what is compared."""
-        return any(change.startswith("training.matmul=") for change in self.changes)
+    def precision(self) -> str | None:
+        """The precision of products, if it is part of what is compared."""
+        settings = (change.partition("=") for change in self.changes)
+        return next((value for key, _, value in settings if key == "training.matmul"), None)
 
     def command(self, runs: Path = RUNS, matmul: str | None = None) -> list[str]:
         """The arguments of rnnlab that train it from the beginning.
@@ -73,7 +74,7 @@ class Training:
         if self.start is not None:
             changes.append(f"training.warm_start={self.start.directory(runs)}")
         options = [option for change in changes for option in ("--set", change)]
-        precision = [] if matmul is None or self.asks_for_precision else ["--matmul", matmul]
+        precision = [] if matmul is None or self.precision else ["--matmul", matmul]
         return ["train", self.recipe, *options, "--out", str(self.directory(runs)), *precision]
 
 

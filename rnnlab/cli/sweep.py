@@ -148,11 +148,9 @@ def _state(status: int, *, is_ending: bool) -> str:
 
 
 def _last_line(log: Path) -> str:
-    """The last line of a log that is an error, or else the last one; another process may write there too."""
+    """The last line of a log that is not blank: the error."""
     lines = bugs.without_reports(log.read_text(encoding="utf-8", errors="replace").split("\n"))
-    written = [line.strip() for line in reversed(lines) if line.strip()]
-    errors = (line for line in written if line.startswith("rnnlab train: "))
-    return next(errors, written[0] if written else "no output")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
 
 
 def _show(folder: Path, states: Mapping[str, str], notes: Sequence[str], options: argparse.Namespace) -> None:

@@ -156,7 +156,7 @@ def open_parallel(
         subwords, tokenizers = None, [TOKENIZERS[tokenizer]] * 2
     pairs = {split: _pairs(files[source][split], files[target][split], *tokenizers) for split in splits}
     name = f"{folder.resolve().name} {source}-{target}"
-    return ParallelData(pairs, name=name, tokenizer=tokenizer, subwords=subwords, **options)
+    return _whole(ParallelData(pairs, name=name, tokenizer=tokenizer, subwords=subwords, **options))
 
 
 def check_tokenizer(
@@ -224,7 +224,15 @@ def open_habeas(directory: PathLike, **options: Any) -> ParallelData:
         if len(found) > 1:
             raise _both(*found)
         pairs[split] = _code_comments(found[0])
-    return ParallelData(pairs, name=folder.resolve().name, tokenizer="spaces", **options)
+    return _whole(ParallelData(pairs, name=folder.resolve().name, tokenizer="spaces", **options))
+
+
+def _whole(data: ParallelData) -> ParallelData:
+    """The data, if every file of a split has pairs."""
+    for name, split in data.splits.items():
+        if not len(split):
+            raise InputError(f"{data.name}: the files of the split {name} are empty, expected pairs")
+    return data
 
 
 def read_lines(path: PathLike) -> list[str]:

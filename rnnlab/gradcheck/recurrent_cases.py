@@ -43,7 +43,7 @@ def check_cell(cell: str | Cell, rng: np.random.Generator) -> None:
             f"{type(found).__name__}: carries_h is False, but with recurrent parameters of zero the next "
             "state depends on h_{t-1}, expected carries_h = True"
         )
-    if found.drops_candidate and not isinstance(found, PrimitiveCell):  # which masks in another way
+    if found.drops_candidate and not isinstance(found, PrimitiveCell):  # whose masks are the prepared cell's
         kinds = inspect.signature(found.step_forward).parameters
         if "candidate_mask" not in kinds and all(each.kind != each.VAR_KEYWORD for each in kinds.values()):
             raise InputTypeError(

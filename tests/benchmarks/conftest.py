@@ -20,5 +20,6 @@ def command(monkeypatch):
     """The command, which trains nothing; the working directory is the project's."""
     fake = FakeCommand()
     monkeypatch.setattr(making, "rnnlab", fake)
+    monkeypatch.setattr(making, "declined", lambda: "")
     monkeypatch.chdir(ROOT)
     return fake

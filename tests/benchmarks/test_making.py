@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import making, results
 from benchmarks.columns import score
-from benchmarks.trainings import Ensemble, Row, Table, seeds
+from benchmarks.trainings import Ensemble, Row, Table, Training, seeds
 from rnnlab.recipes.recipe import load_config
 from tests.benchmarks.small_table import FIRST, ON, TABLE, write_run
 
@@ -222,3 +222,18 @@ def test_memory_and_time_are_of_the_command():
     used = making.rnnlab(["kernels"])
     assert 20 < used.peak_megabytes < 2000
     assert 0 < used.cpu_minutes < 10
+
+
+def test_a_precision_that_this_machine_declines(command, tmp_path, monkeypatch):
+    """Neither begun, nor resumed, nor where the table itself asks for it."""
+    command.fails_at = 1
+    with pytest.raises(SystemExit, match="failed"):
+        making.train(FIRST, tmp_path, "bfloat16")
+    monkeypatch.setattr(making, "declined", lambda: "this processor has neither")
+    own = Training("own", "shapes", ("training.matmul=bfloat16",))
+    for training, matmul in ((FIRST, None), (seeds(ON, 1)[0], "bfloat16"), (own, None)):
+        with pytest.raises(SystemExit, match="has products in bfloat16, and this processor has neither"):
+            making.train(training, tmp_path, matmul)
+    assert command.names() == ["train"]
+    making.train(Training("plain", "shapes", ()), tmp_path)
+    assert command.names() == ["train", "train"]

@@ -92,15 +92,6 @@ def test_list_train_collect_and_show(command, tables, tmp_path, capsys):
     assert len(command.asked) == 4
 
 
-def test_training_in_a_precision_that_this_machine_declines(command, tables, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(papers, "declined", lambda: "this processor has neither")
-    for words in ("--train", "on-seed0"), ("a",):
-        with pytest.raises(SystemExit):
-            run(tmp_path, *words, "--matmul", "bfloat16")
-        assert "--matmul is 'bfloat16', and this processor has neither" in capsys.readouterr().err
-    assert command.names() == []
-
-
 def test_write(command, tables, tmp_path, monkeypatch, capsys):
     document = tmp_path / "papers.md"
     document.write_text("# Tables\n\n<!-- table a -->\n<!-- end of table a -->\n")

@@ -80,6 +80,14 @@ def test_a_folder_of_splits(tmp_path):
     assert data.split("train").source == [["Un", "train", "."]]
 
 
+def test_an_empty_split_of_a_folder(tmp_path):
+    for name, text in (("train", "a\n"), ("test", "")):
+        for language in ("en", "de"):
+            write(tmp_path / f"{name}.{language}", text)
+    with pytest.raises(ValueError, match="the files of the split test are empty, expected pairs"):
+        open_parallel(tmp_path)
+
+
 def test_what_is_missing_in_a_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such folder"):
         open_parallel(tmp_path / "nowhere")

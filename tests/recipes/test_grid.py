@@ -56,6 +56,10 @@ def test_keys_with_the_same_end_are_written_out():
 
 def test_a_name_is_a_file_name():
     assert grid(["data.directory=a/b,../c"])[0].name == "directory=a_b"
+    names = [point.name for point in grid(['training.trains=["*"],["!W_embed"]'])]
+    assert names == ["trains=all", "trains=not_W_embed"]
+    with pytest.raises(ConfigError, match=r"the name x=aaa.*\.\.\., expected at most 200 bytes"):
+        grid([f"x={'a' * 300},b"])
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,11 @@ def test_an_evaluation_of_its_own(model, data, tmp_path):
         load_saved_run(tmp_path / "last.h5", model, data, evaluate=None, objective=None)
 
 
+def test_an_evaluation_that_the_run_did_not_have(last, model, data):
+    with pytest.raises(ValueError, match="had no function of its own that evaluates it, leave evaluate out"):
+        load_saved_run(last, model, data, evaluate=lambda _: {"val_loss": 1}, objective=None)
+
+
 def test_no_state_of_a_training(last, model, data):
     checkpoint = load_checkpoint(last)
     checkpoint.solver = {}

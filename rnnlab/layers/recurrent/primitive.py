@@ -6,6 +6,7 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import Any
 
+from rnnlab.errors import InputTypeError
 from rnnlab.layers.recurrent.cell import Cell, Params, PreparedCell, Step
 from rnnlab.ops import ops_for
 from rnnlab.types import Array, State
@@ -21,7 +22,16 @@ class PrimitiveCell(Cell):
         """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
 
     def step_forward(self, a: Array, state: State, params: Params, **options: Any) -> tuple[State, Step]:
-        """See :class:`~rnnlab.layers.recurrent.cell.Cell`."""
+        """See :class:`~rnnlab.layers.recurrent.cell.Cell`. Without a mask: those are of the prepared cell.
+
+        Raises
+        ------
+        TypeError
+            If there is an option, which would do nothing.
+        """
+        if options:
+            found = ", ".join(options)
+            raise InputTypeError(f"{type(self).__name__}.step_forward: found {found}, expected no option")
         prepared = self.prepare(ops_for(a), params)
         after = tuple(ops_for(a).empty(each.shape, each.dtype) for each in state)
         step = Step(a.copy(), state, after, prepared.saved(len(a), state[0]), state[0])

@@ -45,3 +45,10 @@ def test_what_they_say_of_themselves(name):
         "Wh": (H, cell.num_gates * H),
         "b": (cell.num_gates * H,),
     }
+
+
+def test_a_step_alone_takes_no_mask():
+    cell = cell_for("test", "lstm")
+    a, state, mask = np.zeros((2, 12)), (np.zeros((2, 3)), np.zeros((2, 3))), np.ones((2, 3))
+    with pytest.raises(TypeError, match="step_forward: found candidate_mask, expected no option"):
+        cell.step_forward(a, state, {"Wh": np.zeros((3, 12))}, candidate_mask=mask)
