@@ -12,12 +12,14 @@ import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend import Legend
 from matplotlib.ticker import MaxNLocator
 
 from rnnlab.errors import InputError, NotInstalledError
@@ -165,8 +167,7 @@ def gradient_flow(gradients: Mapping[str, Array] | Array, *, title: str | None =
     axes.set_yscale("log")
     _label(axes, "time step $t$", r"$\Vert\,\partial L \,/\, \partial h_t\,\Vert$")
     if models is gradients:
-        legend = axes.legend(frameon=False, labelcolor=_INK, fontsize=9)
-        for text in legend.get_texts():
+        for text in _legend(axes).get_texts():
             text.set_parse_math(False)
     if title:
         figure.suptitle(title, color=_INK, fontsize=11)
@@ -372,7 +373,7 @@ def state_map(teacher_forced: Array, free_running: Array, *, seed: int = 0) -> F
     axes.scatter(x[N:], y[N:], s=28, facecolors="none", edgecolors=_ORANGE, label="free running")
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_color(_GREY)
-    axes.legend(frameon=False, labelcolor=_INK, fontsize=9)
+    _legend(axes)
     return figure
 
 
@@ -399,7 +400,7 @@ def _draw_per_token(axes: Axes, losses: Array, history: Sequence[Mapping[str, fl
     validation = {int(row["epoch"]): row["val_loss"] for row in history if "val_loss" in row}
     if validation:
         _draw_metric(axes, validation, label="validation")
-        axes.legend(frameon=False, labelcolor=_INK, fontsize=9)
+        _legend(axes, "upper right")
     _label(axes, "epoch", "loss (nats per token)")
 
 
@@ -472,6 +473,11 @@ def _norms_of_steps(name: str, gradient: Array) -> Array:
         real = norms[norms[:, t] > 0, t]
         found[:, t] = real.min(), np.median(real), real.max()
     return found
+
+
+def _legend(axes: Axes, place: Literal["best", "upper right"] = "best") -> Legend:
+    # matplotlib warns of its default place, not of "best" by name, where finding it takes a second
+    return axes.legend(loc=place, frameon=False, labelcolor=_INK, fontsize=9)
 
 
 def _label(axes: Axes, x: str, y: str) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+import time
+
 import matplotlib.image
 import numpy as np
 import pytest
@@ -180,6 +183,19 @@ def test_a_map_of_states_needs_an_extra(rng, monkeypatch):
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'needs scikit-learn: pip install "rnnlab\[sklearn\]"'):
         plots.state_map(*rng.standard_normal((2, 3, 4)))
+
+
+@pytest.mark.parametrize("kind", ["losses", "flow", "states"])
+def test_a_slow_machine_draws_legends_without_a_warning(kind, rng, losses, history, tmp_path, monkeypatch):
+    if kind == "losses":
+        figure = plots.loss_curve(losses, [row | {"val_loss": 1.0} for row in history])
+    elif kind == "flow":
+        figure = plots.gradient_flow({"RNN": np.ones((2, 3, 4))})
+    else:
+        pytest.importorskip("sklearn")
+        figure = plots.state_map(*rng.standard_normal((2, 2, 3)))
+    monkeypatch.setattr(time, "perf_counter", itertools.count(step=2).__next__)
+    plots.save(figure, tmp_path / "figure.png")
 
 
 def test_saved_as_png_without_pyplot(losses, tmp_path):
