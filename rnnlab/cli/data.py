@@ -11,6 +11,7 @@ from rnnlab import runs
 from rnnlab.cli.arguments import positive_integer, show_help
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.data import describe, prepare_annotated, read_coco, read_karpathy
+from rnnlab.data.course import VOCABULARY_FILE
 from rnnlab.errors import InputError
 from rnnlab.files import check_new_folder
 from rnnlab.recipes.shipped import names
@@ -95,6 +96,11 @@ def _info(options: argparse.Namespace) -> int:
         raise InputError(f"--set changes keys of a recipe, but {options.data} is not one")
     if is_recipe:
         print(describe(runs.open_data(read_recipe(options.data, options.set).data)))
-    else:
-        print(describe(options.data))
+        return 0
+    if Path(options.data).is_dir() and not Path(options.data, VOCABULARY_FILE).exists():
+        raise InputError(
+            f"{options.data}: found no {VOCABULARY_FILE}, expected a folder in the layout of cs231n, or a "
+            "recipe, which describes any data: rnnlab data info RECIPE"
+        )
+    print(describe(options.data))
     return 0

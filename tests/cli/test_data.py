@@ -17,6 +17,14 @@ def test_info_describes_folders_and_recipes(shapes, recipe, capsys):
     assert " 7 " in capsys.readouterr().out
 
 
+def test_info_of_another_folder_asks_for_a_recipe(tmp_path, capsys):
+    assert cli.main(["data", "info", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"rnnlab data: {tmp_path}: found no coco2014_vocab.json, expected a folder in the layout of cs231n, "
+        "or a recipe, which describes any data: rnnlab data info RECIPE\n"
+    )
+
+
 def test_prepare_writes_what_info_reads(tmp_path, capsys):
     names = [f"{number}.jpg" for number in range(8)]
     images = [
