@@ -132,6 +132,10 @@ class Parameters(MutableMapping[str, Array]):
         """A deep copy."""
         return Parameters(self.shapes, self.dtype, flat=self.flat.copy())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # of copy, deepcopy and pickle: new views of the copied buffer, without on_complete
+        return _of_buffer, (self.shapes, self.flat)
+
     def on(self, asarray: Callable[[Array], Array]) -> Parameters:
         """A copy in what ``asarray`` makes of the buffer: on another device."""
         return Parameters(self.shapes, self.dtype, flat=asarray(self.flat))
@@ -196,6 +200,10 @@ class Scope(Mapping[str, Array]):
 def scoped(prefix: str, shapes: Mapping[str, Shape]) -> Shapes:
     """Shapes with a prefix before their names: those that :meth:`Parameters.scope` of it finds."""
     return {prefix + name: shape for name, shape in shapes.items()}
+
+
+def _of_buffer(shapes: Mapping[str, Shape], flat: Array) -> Parameters:
+    return Parameters(shapes, flat.dtype, flat=flat)
 
 
 def _zeros_like(array: Array) -> Array:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -68,6 +71,18 @@ def test_is_a_mapping_in_the_order_of_the_buffer(params):
     assert {name: array.shape for name, array in params.items()} == params.shapes == SHAPES
     params.update({"W": np.ones((2, 3)), "scalar": 2})
     assert params.flat.sum() == 6 + 6 + 7 + 8 + 2
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda params: pickle.loads(pickle.dumps(params))])
+def test_copies_of_python_have_views_of_their_own_buffer(params, copied):
+    params.on_complete = print
+    other = copied({"model": params, "same": params})
+    assert other["model"] is other["same"]
+    other = other["model"]
+    other["b"] = [1, 2, 3]
+    np.testing.assert_array_equal(other.flat, [0, 1, 2, 3, 4, 5, 1, 2, 3, 9])
+    np.testing.assert_array_equal(params.flat, np.arange(10))
+    assert other.on_complete is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

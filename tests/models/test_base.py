@@ -1,12 +1,18 @@
 """The base class of models: configuration, loss weights, gradients to add into, devices."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
+from rnnlab.gradcheck.model_cases import model_cases
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.base import LOSS_PARTS, averaging_size
 
 from .toys import WORD_TO_IDX, batch, build
+
+CASES = {name: case for name, *case in model_cases(np.random.default_rng(0))}
 
 
 def test_arguments_are_json_values():
@@ -30,6 +36,20 @@ def test_the_configuration_has_the_current_loss_weights():
     config = model.config()
     assert (config["reconstruction"], config["label_smoothing"]) == (0.0, 0.1)
     assert CaptioningRNN.from_config(config).reconstruction == 0.0
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize("name", CASES)
+def test_a_copy_of_python_computes_with_its_own_parameters(name, copied):
+    model, given = CASES[name]
+    other, loss = copied(model), model.loss(*given)[0]
+    other.params.flat[...] *= 1.5
+    changed = other.loss(*given)[0]
+    assert changed != loss
+    assert model.loss(*given)[0] == loss
+    again = type(model).from_config(model.config())
+    again.params.flat[...] = 1.5 * model.params.flat
+    assert again.loss(*given)[0] == changed
 
 
 WEIGHTS = ["reconstruction", "encoder_reconstruction", "discriminative"]

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 
 from rnnlab.ops import StepMasks
+from rnnlab.ops import numpy as numpy_ops
 
 SHAPES = [(5, 7), (3, 32), (1, 16), (4, 1), (2, 130), (0, 3)]  # (n, H)
 TOLERANCE = {np.float32: {"rtol": 3e-6, "atol": 3e-6}, np.float64: {"rtol": 1e-12, "atol": 1e-13}}
@@ -59,6 +60,21 @@ RULES = {
     "adam": (2, {"step": 3, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
     "adamw": (2, {"step": 1, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.01}),
 }
+
+EXPLODED = [1e19, 1e23, 3e38]  # the largest elements of float32 gradients, which clipping brings to 1
+
+
+def assert_scaled_first(ops, name, largest):
+    """A rule gives in float32 what it gives in float64, though the square of the gradient is infinite."""
+    slots, options = RULES[name]
+    dw = (largest * np.array([1, -0.4, 1e-3, 0])).astype(np.float32)
+    options = {"learning_rate": 0.1, "scale": 1 / largest, **options}
+    expected = [np.zeros(4), dw.astype(np.float64), *np.zeros((slots, 4))]
+    named(numpy_ops, name)(*expected, **options)
+    found = [ops.asarray(a.astype(np.float32)) for a in (np.zeros(4), dw, *np.zeros((slots, 4)))]
+    named(ops, name)(*found, **options)
+    for a, e in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ops.asnumpy(a), e, rtol=1e-4)
 
 
 # ---------------------------------------------------------------- regularised steps

@@ -1,7 +1,7 @@
 """The update rules of flat parameters as kernels: one pass over memory, shared among the threads.
 
-``w`` are the parameters, ``dw`` their gradient, and g = scale dw. The ``gain`` of a kernel is the factor of
-dw or dw^2, with the scale included.
+``w`` are the parameters, ``dw`` their gradient, and g = scale dw. A kernel that squares computes g first:
+where a gradient has exploded, dw^2 is infinite and scale^2 is zero. Its ``gain`` is the factor of g or g^2.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ def rmsprop(
     scale: float = 1.0,
 ) -> None:
     """cache = decay_rate cache + (1 - decay_rate) g^2; w -= learning_rate g / (sqrt(cache) + epsilon)."""
-    gain = (1 - decay_rate) * scale * scale
-    _divide_by_root(w, dw, cache, decay_rate, gain, learning_rate * scale, epsilon)
+    _divide_by_root(w, dw, cache, decay_rate, 1 - decay_rate, learning_rate, epsilon, scale)
 
 
 @primitive
@@ -54,7 +53,7 @@ def adagrad(
     w: Array, dw: Array, cache: Array, *, learning_rate: float, epsilon: float, scale: float = 1.0
 ) -> None:
     """cache += g^2; w -= learning_rate g / (sqrt(cache) + epsilon)."""
-    _divide_by_root(w, dw, cache, 1.0, scale * scale, learning_rate * scale, epsilon)
+    _divide_by_root(w, dw, cache, 1.0, 1.0, learning_rate, epsilon, scale)
 
 
 @primitive
@@ -126,8 +125,8 @@ def _adam(
     # m / c1 / (sqrt(v / c2) + e) = sqrt(c2) / c1 m / (sqrt(v) + sqrt(c2) e): the corrections become numbers
     root = math.sqrt(1 - beta2**step)
     rate = learning_rate * root / (1 - beta1**step)
-    gains = (1 - beta1) * scale, (1 - beta2) * scale * scale
-    _adamw(w, dw, m, v, beta1, beta2, *gains, rate, root * epsilon, 1 - learning_rate * weight_decay)
+    keep = 1 - learning_rate * weight_decay
+    _adamw(w, dw, m, v, beta1, beta2, 1 - beta1, 1 - beta2, rate, root * epsilon, keep, scale)
 
 
 @primitive
@@ -181,15 +180,16 @@ def _momentum(part, parts, w, dw, velocity, rate, decay):
 
 
 @kernel(
-    "T[::1], T[::1], T[::1], T, T, T, T",
+    "T[::1], T[::1], T[::1], T, T, T, T, T",
     arguments="w! (P,); dw (P,); cache! (P,)",
     parallel_from=_PARALLEL_FROM,
 )
-def _divide_by_root(part, parts, w, dw, cache, decay, gain, rate, epsilon):
+def _divide_by_root(part, parts, w, dw, cache, decay, gain, rate, epsilon, scale):
     w, dw, cache = slice_of(w, part, parts), slice_of(dw, part, parts), slice_of(cache, part, parts)
     for j in range(w.size):
-        cache[j] = decay * cache[j] + gain * dw[j] * dw[j]
-        w[j] -= rate * dw[j] / (math.sqrt(cache[j]) + epsilon)
+        g = scale * dw[j]
+        cache[j] = decay * cache[j] + gain * g * g
+        w[j] -= rate * g / (math.sqrt(cache[j]) + epsilon)
 
 
 @kernel(
@@ -209,16 +209,17 @@ def _adadelta(part, parts, w, dw, cache, delta_cache, decay, gain, rate, epsilon
 
 
 @kernel(
-    "T[::1], T[::1], T[::1], T[::1], T, T, T, T, T, T, T",
+    "T[::1], T[::1], T[::1], T[::1], T, T, T, T, T, T, T, T",
     arguments="w! (P,); dw (P,); m! (P,); v! (P,)",
     parallel_from=_PARALLEL_FROM,
 )
-def _adamw(part, parts, w, dw, m, v, beta1, beta2, gain1, gain2, rate, epsilon, keep):
+def _adamw(part, parts, w, dw, m, v, beta1, beta2, gain1, gain2, rate, epsilon, keep, scale):
     w, dw = slice_of(w, part, parts), slice_of(dw, part, parts)
     m, v = slice_of(m, part, parts), slice_of(v, part, parts)
     for j in range(w.size):
-        m[j] = beta1 * m[j] + gain1 * dw[j]
-        v[j] = beta2 * v[j] + gain2 * dw[j] * dw[j]
+        g = scale * dw[j]
+        m[j] = beta1 * m[j] + gain1 * g
+        v[j] = beta2 * v[j] + gain2 * g * g
         w[j] = keep * w[j] - rate * m[j] / (math.sqrt(v[j]) + epsilon)
 
 

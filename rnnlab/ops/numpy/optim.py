@@ -48,10 +48,11 @@ def rmsprop(
     epsilon: float,
     scale: float = 1.0,
 ) -> None:
-    for scratch, w_, dw_, cache_ in _blocks(w, dw, cache):
-        _mean_of_squares(cache_, dw_, decay_rate, scale, scratch)
-        _divide_by_root(dw_, cache_, epsilon, scratch)
-        scratch *= learning_rate * scale
+    for scratch, g, w_, dw_, cache_ in _blocks(w, dw, cache, scratch=2):
+        np.multiply(dw_, scale, out=g)
+        _mean_of_squares(cache_, g, decay_rate, 1.0, scratch)
+        _divide_by_root(g, cache_, epsilon, scratch)
+        scratch *= learning_rate
         w_ -= scratch
 
 
@@ -59,12 +60,12 @@ def rmsprop(
 def adagrad(
     w: Array, dw: Array, cache: Array, *, learning_rate: float, epsilon: float, scale: float = 1.0
 ) -> None:
-    for scratch, w_, dw_, cache_ in _blocks(w, dw, cache):
-        np.multiply(dw_, scale, out=scratch)
-        scratch *= scratch
+    for scratch, g, w_, dw_, cache_ in _blocks(w, dw, cache, scratch=2):
+        np.multiply(dw_, scale, out=g)
+        np.multiply(g, g, out=scratch)
         cache_ += scratch
-        _divide_by_root(dw_, cache_, epsilon, scratch)
-        scratch *= learning_rate * scale
+        _divide_by_root(g, cache_, epsilon, scratch)
+        scratch *= learning_rate
         w_ -= scratch
 
 
@@ -80,15 +81,14 @@ def adadelta(
     epsilon: float,
     scale: float = 1.0,
 ) -> None:
-    for scratch, delta, w_, dw_, cache_, delta_cache_ in _blocks(w, dw, cache, delta_cache, scratch=2):
-        _mean_of_squares(cache_, dw_, decay_rate, scale, scratch)
+    for scratch, g, delta, w_, dw_, cache_, delta_cache_ in _blocks(w, dw, cache, delta_cache, scratch=3):
+        np.multiply(dw_, scale, out=g)
+        _mean_of_squares(cache_, g, decay_rate, 1.0, scratch)
         np.add(delta_cache_, epsilon, out=delta)
         np.add(cache_, epsilon, out=scratch)
         delta /= scratch
         np.sqrt(delta, out=delta)
-        delta *= dw_
-        if scale != 1.0:
-            delta *= scale
+        delta *= g
         _mean_of_squares(delta_cache_, delta, decay_rate, 1.0, scratch)
         delta *= learning_rate
         w_ -= delta

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ..cases import RULES
+from ..cases import EXPLODED, RULES, assert_scaled_first
 from .compare import assert_same, every_dtype
 
 
@@ -15,6 +15,12 @@ def test_update_rules(name, size, scale, ops, dtype, normal):
     slots, options = RULES[name]
     arrays = [normal(size), normal(size), *(abs(normal(size)) for _ in range(slots))]
     assert_same(ops, name, arrays, learning_rate=0.1, scale=scale, **options)
+
+
+@pytest.mark.parametrize("largest", EXPLODED)
+@pytest.mark.parametrize("name", RULES)
+def test_an_exploded_gradient_is_scaled_first(name, largest, ops):
+    assert_scaled_first(ops, name, largest)
 
 
 @every_dtype

@@ -8,7 +8,7 @@ pytest.importorskip("threadpoolctl")
 
 from rnnlab.ops import numba as numba_ops
 
-from ..cases import RULES
+from ..cases import EXPLODED, RULES, assert_scaled_first
 from .compare import assert_same, assert_same_arguments, every_dtype, strided
 
 
@@ -28,6 +28,12 @@ def test_update_rules(name, size, scale, dtype, normal):
     assert_same(name, arrays, {"learning_rate": 0.1, "scale": scale, **options})
     if size == 1000:
         assert_same(name, arrays, {"learning_rate": 0.1, "scale": scale, **options}, view=strided)
+
+
+@pytest.mark.parametrize("largest", EXPLODED)
+@pytest.mark.parametrize("name", RULES)
+def test_an_exploded_gradient_is_scaled_first(name, largest):
+    assert_scaled_first(numba_ops, name, largest)
 
 
 @every_dtype

@@ -19,25 +19,28 @@ KERNEL(momentum)(REAL* w, const REAL* dw, REAL* velocity, Size size, const doubl
     }
 }
 
-// `fresh` is the factor of a new square in a running mean, (1 - decay) scale^2. It is computed in double precision,
-// since 1 - decay loses most digits in single precision.
+// `fresh` is the factor of a new square in a running mean. It is computed in double precision, since 1 - decay loses
+// most digits in single precision. A gradient is scaled before it is squared: where it has exploded, its own square is
+// infinite and that of the scale is zero.
 
 KERNEL(rmsprop)(REAL* w, const REAL* dw, REAL* cache, Size size, const double* numbers, const double* scale) {
     if (!isfinite(*scale)) return;
-    REAL rate = numbers[0] * *scale, decay = NUMBER(1), epsilon = NUMBER(2);
-    REAL fresh = (1 - numbers[1]) * *scale * *scale;
+    REAL rate = NUMBER(0), decay = NUMBER(1), epsilon = NUMBER(2), factor = *scale;
+    REAL fresh = 1 - numbers[1];
     FOR_EACH(i, size) {
-        cache[i] = decay * cache[i] + fresh * (dw[i] * dw[i]);
-        w[i] -= rate * (dw[i] / (sqrt(cache[i]) + epsilon));
+        REAL g = dw[i] * factor;
+        cache[i] = decay * cache[i] + fresh * (g * g);
+        w[i] -= rate * (g / (sqrt(cache[i]) + epsilon));
     }
 }
 
 KERNEL(adagrad)(REAL* w, const REAL* dw, REAL* cache, Size size, const double* numbers, const double* scale) {
     if (!isfinite(*scale)) return;
-    REAL rate = numbers[0] * *scale, fresh = *scale * *scale, epsilon = NUMBER(1);
+    REAL rate = NUMBER(0), epsilon = NUMBER(1), factor = *scale;
     FOR_EACH(i, size) {
-        cache[i] += fresh * (dw[i] * dw[i]);
-        w[i] -= rate * (dw[i] / (sqrt(cache[i]) + epsilon));
+        REAL g = dw[i] * factor;
+        cache[i] += g * g;
+        w[i] -= rate * (g / (sqrt(cache[i]) + epsilon));
     }
 }
 
@@ -45,11 +48,12 @@ KERNEL(adadelta)(REAL* w, const REAL* dw, REAL* cache, REAL* delta_cache, Size s
                  const double* scale) {
     if (!isfinite(*scale)) return;
     REAL rate = NUMBER(0), decay = NUMBER(1), epsilon = NUMBER(2), factor = *scale;
-    REAL fresh = (1 - numbers[1]) * *scale * *scale, fresh_delta = 1 - numbers[1];
+    REAL fresh = 1 - numbers[1];
     FOR_EACH(i, size) {
-        cache[i] = decay * cache[i] + fresh * (dw[i] * dw[i]);
-        REAL delta = sqrt((delta_cache[i] + epsilon) / (cache[i] + epsilon)) * dw[i] * factor;
-        delta_cache[i] = decay * delta_cache[i] + fresh_delta * (delta * delta);
+        REAL g = dw[i] * factor;
+        cache[i] = decay * cache[i] + fresh * (g * g);
+        REAL delta = sqrt((delta_cache[i] + epsilon) / (cache[i] + epsilon)) * g;
+        delta_cache[i] = decay * delta_cache[i] + fresh * (delta * delta);
         w[i] -= rate * delta;
     }
 }
@@ -58,10 +62,11 @@ KERNEL(adadelta)(REAL* w, const REAL* dw, REAL* cache, REAL* delta_cache, Size s
 KERNEL(adamw)(REAL* w, const REAL* dw, REAL* m, REAL* v, Size size, const double* numbers, const double* scale) {
     if (!isfinite(*scale)) return;
     REAL rate = NUMBER(0), beta1 = NUMBER(1), beta2 = NUMBER(2), epsilon = NUMBER(3), keep = NUMBER(4);
-    REAL fresh_m = (1 - numbers[1]) * *scale, fresh_v = (1 - numbers[2]) * *scale * *scale;
+    REAL fresh_m = 1 - numbers[1], fresh_v = 1 - numbers[2], factor = *scale;
     FOR_EACH(i, size) {
-        m[i] = beta1 * m[i] + fresh_m * dw[i];
-        v[i] = beta2 * v[i] + fresh_v * (dw[i] * dw[i]);
+        REAL g = dw[i] * factor;
+        m[i] = beta1 * m[i] + fresh_m * g;
+        v[i] = beta2 * v[i] + fresh_v * (g * g);
         w[i] = keep * w[i] - rate * (m[i] / (sqrt(v[i]) + epsilon));
     }
 }
