@@ -13,15 +13,18 @@ Each package uses only the packages above it in this list:
 :mod:`rnnlab.recipes`    experiments as TOML files
 :mod:`rnnlab.tasks`      what the three tasks do differently
 :mod:`rnnlab.runs`       a recipe's data, model and solver, and its run directory
+:mod:`rnnlab.ensembles`  trained models of several runs as one
 :mod:`rnnlab.gradcheck`  numeric gradients, and the check of every layer and model
 :mod:`rnnlab.reporting`  tables and pictures
+:mod:`rnnlab.serving`    a trained captioner in a browser
 :mod:`rnnlab.cs231n`     the module names of the cs231n course
 :mod:`rnnlab.course`     teaching: students' functions in a model, the files of an assignment
 :mod:`rnnlab.cli`        the ``rnnlab`` command
 
-Any package may use :mod:`rnnlab.parameters` (named views of one flat buffer), :mod:`rnnlab.files`,
-:mod:`rnnlab.plots` and :mod:`rnnlab.types`. :class:`RnnlabError` is the base class of the errors of
-:mod:`rnnlab.errors`.
+Any package may use :mod:`rnnlab.parameters` (named views of one flat buffer), :mod:`rnnlab.plots`,
+:mod:`rnnlab.types`, the modules of files (:mod:`rnnlab.reading`, :mod:`rnnlab.files`, :mod:`rnnlab.locks`,
+:mod:`rnnlab.hdf5_objects`, :mod:`rnnlab.limits`) and those of checks (:mod:`rnnlab.options`,
+:mod:`rnnlab.errors`). :class:`RnnlabError` is the base class of all errors.
 """
 
 from rnnlab.errors import RnnlabError

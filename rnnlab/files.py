@@ -11,6 +11,7 @@ import math
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,8 @@ import numpy as np
 from rnnlab.errors import RnnlabError
 
 _SPECIAL = "it is a device or a pipe, expected a file"
+_OPENS_FOLDERS = os.name != "nt"  # Windows does not, and flushes no file that is opened to be read
+_UMASK = threading.Lock()  # it can only be read by setting it, for all threads
 
 
 class WriteError(RnnlabError, OSError):
@@ -223,8 +226,9 @@ def _is_special(path: Path) -> bool:
 def _put(temporary: Path, target: Path, most: int) -> None:
     """Flush a file or a folder, give it the usual part of the permissions ``most``, and rename it."""
     _sync(temporary)
-    mask = os.umask(0)
-    os.umask(mask)
+    with _UMASK:
+        mask = os.umask(0)
+        os.umask(mask)
     temporary.chmod(most & ~mask)
     temporary.replace(target)
     _sync(target.parent)
@@ -232,7 +236,10 @@ def _put(temporary: Path, target: Path, most: int) -> None:
 
 def _sync(path: Path) -> None:
     """Flush the contents of a file, or the names in a folder, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
+    is_folder = path.is_dir()
+    if is_folder and not _OPENS_FOLDERS:
+        return
+    handle = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
     try:
         os.fsync(handle)
     finally:

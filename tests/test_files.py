@@ -6,11 +6,14 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 import h5py
 import numpy as np
 import pytest
 
+from rnnlab import files
 from rnnlab.files import (
     WriteError,
     atomic_folder,
@@ -72,6 +75,55 @@ def test_data_are_on_disk_before_the_rename(tmp_path, monkeypatch):
         temporary.write_text("new")
         assert steps == []
     assert steps[:2] == ["sync", "rename"]
+
+
+def test_where_no_folder_can_be_opened_files_are_flushed_alone(tmp_path, monkeypatch):
+    """Windows opens no folders, and flushes only what is opened to be written."""
+    flushed, opened = [], os.open
+
+    def windows_open(path, flags, *rest, **options):
+        if os.path.isdir(path):
+            raise PermissionError(errno.EACCES, "a folder", str(path))
+        handle = opened(path, flags, *rest, **options)
+        flushed.append(flags & os.O_RDWR == os.O_RDWR)
+        return handle
+
+    monkeypatch.setattr(files, "_OPENS_FOLDERS", False)
+    monkeypatch.setattr(os, "open", windows_open)
+    with atomic_write(tmp_path / "a.txt") as temporary:
+        temporary.write_text("new")
+    with atomic_folder("--out", tmp_path / "folder") as temporary:
+        (temporary / "b.txt").write_text("b")
+    assert (tmp_path / "a.txt").read_text() == "new"
+    assert (tmp_path / "folder" / "b.txt").read_text() == "b"
+    assert all(flushed)
+
+
+def test_threads_that_write_leave_the_umask(tmp_path, monkeypatch):
+    first, umask = threading.Event(), os.umask
+
+    def slow(mask):
+        previous = umask(mask)
+        if mask == 0 and not first.is_set():
+            first.set()
+            time.sleep(0.2)
+        return previous
+
+    def write(name):
+        with atomic_write(tmp_path / name) as temporary:
+            temporary.write_text(name)
+
+    before = umask(0o22)
+    try:
+        monkeypatch.setattr(os, "umask", slow)
+        threads = [threading.Thread(target=write, args=("a",))]
+        threads[0].start()
+        first.wait()
+        write("b")
+        threads[0].join()
+        assert umask(0o22) == 0o22
+    finally:
+        umask(before)
 
 
 def test_mode_is_that_of_any_new_file(tmp_path):

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnlab.files import atomic_write
-from rnnlab.training.lock import locked
+from rnnlab.locks import locked
 from rnnlab.training.monitor import Monitor
 
 _SECONDS_BETWEEN_PLOTS = 30.0
@@ -105,7 +105,7 @@ class RunDirectory:
         InUseError
             If another process has locked it.
         """
-        with locked(self.path):
+        with locked(self.path, f"run_dir {self.path} is in use: another process trains in it"):
             for path in (self.config, self.last, self.best, self.history, self.loss):
                 for left in self.path.glob(f".{path.name}.*"):
                     left.unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from rnnlab.data.photographs.parts import Parts, Photograph
 from rnnlab.data.photographs.reading import read_photograph
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_hdf5
+from rnnlab.locks import locked
 from rnnlab.reading import PathLike, check_regular, file_hash, mismatch
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
@@ -118,6 +119,8 @@ def extract_features(
     ------
     FileExistsError
         If ``out`` exists.
+    InUseError
+        If another process writes ``out``.
     ValueError
         If no photograph can be read, features are not finite, or do not fit the PCA; if the parts are of an
         interrupted call with other settings, or do not say of which photographs they are.
@@ -128,26 +131,28 @@ def extract_features(
     D = encoder.shape[-1]
     if pca_components is not None and not 1 <= pca_components <= D:
         raise InputError(f"pca_components is {pca_components}, expected 1 to the {D:,} of a feature vector")
-    parts = Parts(out.with_name(f"{out.name}.parts"), _settings_of_parts(encoding))
-    wanted, skipped = _encode_missing(paths, parts, encoder, progress, report)
-    if not wanted:
-        raise InputError(f"{out}: no photograph of {len(paths):,} can be read")
-    explained = None
-    project: Callable[[np.ndarray], np.ndarray] = _unchanged
-    if pca_components is not None:
-        fitted = PCA.fit_chunks(lambda: _vectors(parts, wanted), pca_components)
-        encoding = replace(encoding, projection=fitted.projection().after(encoding.projection))
-        project, explained = fitted.projection().apply, fitted.explained
-    shape = (*encoder.shape[:-1], pca_components or D)
-    with atomic_hdf5(out) as file:
-        dataset = file.create_dataset("features", shape=(len(wanted), *shape), dtype=encoding.dtype)
-        names: list[str] = []
-        for part_names, features in parts.read(wanted):
-            dataset[len(names) : len(names) + len(part_names)] = project(features)
-            names += part_names
-        file["filenames"] = fixed_length(names)
-        encoding.write(file)
-    parts.remove()
+    folder = out.with_name(f"{out.name}.parts")
+    with locked(folder, f"{out} is in use: another process writes it"):
+        parts = Parts(folder, _settings_of_parts(encoding))
+        wanted, skipped = _encode_missing(paths, parts, encoder, progress, report)
+        if not wanted:
+            raise InputError(f"{out}: no photograph of {len(paths):,} can be read")
+        explained = None
+        project: Callable[[np.ndarray], np.ndarray] = _unchanged
+        if pca_components is not None:
+            fitted = PCA.fit_chunks(lambda: _vectors(parts, wanted), pca_components)
+            encoding = replace(encoding, projection=fitted.projection().after(encoding.projection))
+            project, explained = fitted.projection().apply, fitted.explained
+        shape = (*encoder.shape[:-1], pca_components or D)
+        with atomic_hdf5(out) as file:
+            dataset = file.create_dataset("features", shape=(len(wanted), *shape), dtype=encoding.dtype)
+            names: list[str] = []
+            for part_names, features in parts.read(wanted):
+                dataset[len(names) : len(names) + len(part_names)] = project(features)
+                names += part_names
+            file["filenames"] = fixed_length(names)
+            encoding.write(file)
+        parts.remove()
     return Extracted(len(wanted), shape, encoding, skipped, explained)
 
 

@@ -67,7 +67,9 @@ class Parts:
 
     def add(self, photographs: Sequence[Photograph], features: np.ndarray) -> None:
         """Write another part."""
-        path = self.folder / f"part-{len(self._paths):05}.h5"
+        number = len(self._paths)
+        while (path := self.folder / f"part-{number:05}.h5").exists():  # if a part before it was deleted
+            number += 1
         names, hashes = zip(*photographs, strict=True)
         with atomic_hdf5(path) as file:
             file["features"] = features

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import IO
 
 import numpy as np
@@ -59,17 +58,23 @@ def decode_photograph(file: IO[bytes]) -> Image.Image:
     """
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(file, formats=_known_formats()) as image:
-            width, height = image.size
-            if width * height > max(FREE_PIXELS, PIXELS_PER_BYTE * size):
-                raise Image.DecompressionBombError(
-                    f"{width:,} x {height:,} pixels in {size:,} bytes, at most {PIXELS_PER_BYTE} for a byte"
-                )
-            is_wide = _is_wide(image)
-            ImageOps.exif_transpose(image, in_place=True)
-            return _to_rgb(image, is_wide)
+    with Image.open(file, formats=_known_formats()) as image:
+        _check_pixels(image, size)
+        is_wide = _is_wide(image)
+        ImageOps.exif_transpose(image, in_place=True)
+        return _to_rgb(image, is_wide)
+
+
+def _check_pixels(image: Image.Image, size: int) -> None:
+    """Refuse an image of too many pixels, of which Pillow only warns up to twice its own limit."""
+    width, height = image.size
+    most = Image.MAX_IMAGE_PIXELS
+    if most is not None and width * height > most:
+        raise Image.DecompressionBombError(f"{width:,} x {height:,} pixels, at most {most:,} are read")
+    if width * height > max(FREE_PIXELS, PIXELS_PER_BYTE * size):
+        raise Image.DecompressionBombError(
+            f"{width:,} x {height:,} pixels in {size:,} bytes, at most {PIXELS_PER_BYTE} for a byte"
+        )
 
 
 def _known_formats() -> list[str]:

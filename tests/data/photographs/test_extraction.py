@@ -17,6 +17,7 @@ from rnnlab.data.photographs.encoding import read_encoding
 from rnnlab.data.photographs.extraction import extract_features, find_photographs
 from rnnlab.data.projection import Projection, read_projection
 from rnnlab.files import atomic_hdf5
+from rnnlab.locks import InUseError, locked
 
 from .networks import KERNEL, REGIONS, D, write_network
 
@@ -120,6 +121,15 @@ def test_a_kill_loses_one_part(photographs, network, tmp_path):
     assert names == tuple(path.name for path in paths)
     np.testing.assert_array_equal(features, ImageEncoder(choose_encoding(network)).encode_files(paths))
     assert not (tmp_path / "f.h5.parts").exists()
+
+
+def test_two_processes_cannot_write_one_file(photographs, encoder, tmp_path):
+    with (
+        locked(tmp_path / "f.h5.parts", "in use"),
+        pytest.raises(InUseError, match=r"f\.h5 is in use: another process writes it"),
+    ):
+        extract([photographs / "0.png"], tmp_path / "f.h5", encoder)
+    assert not (tmp_path / "f.h5").exists()
 
 
 def test_parts_of_other_settings_are_refused(photographs, encoder, tmp_path, monkeypatch):

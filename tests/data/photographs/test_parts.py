@@ -22,6 +22,20 @@ def test_parts_are_found_again(tmp_path):
     assert not (tmp_path / "f.parts").exists()
 
 
+def test_a_part_that_was_deleted_costs_no_other_part(tmp_path):
+    folder = tmp_path / "f.parts"
+    for photograph, value in ((A, 1), (B, 2)):
+        Parts(folder, {}).add([photograph], np.full((1, 1), value, np.float16))
+    (folder / "part-00000.h5").unlink()
+    parts = Parts(folder, {})
+    parts.add([C], np.full((1, 1), 3, np.float16))
+    for each in (parts, Parts(folder, {})):
+        assert [(names, features.item()) for names, features in each.read({A, B, C})] == [
+            (["b"], 2),
+            (["c"], 3),
+        ]
+
+
 def test_a_photograph_is_a_name_and_a_content(tmp_path):
     parts = Parts(tmp_path / "f.parts", {})
     changed = Photograph("a", "04")

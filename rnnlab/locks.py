@@ -1,4 +1,4 @@
-"""A lock of a run directory: two processes cannot train in one."""
+"""Locks of directories: two processes cannot write in one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,20 @@ NAME = ".lock"
 
 
 class InUseError(InputError, RuntimeError):
-    """Another process trains in the run directory."""
+    """Another process writes in the directory."""
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def locked(directory: Path, refused: str) -> Iterator[None]:
     """Hold the lock of a directory, which is made if it does not exist.
 
     The operating system releases the lock when the process ends, however it ends. The empty file remains.
+
+    Parameters
+    ----------
+    directory : path
+    refused : str
+        The message of the error if another process holds the lock.
 
     Raises
     ------
@@ -35,13 +41,15 @@ def locked(directory: Path) -> Iterator[None]:
         If the file cannot be opened.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        yield
+        return
     handle = os.open(directory / NAME, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        if fcntl is not None:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InUseError(f"run_dir {directory} is in use: another process trains in it") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUseError(refused) from None
         yield
     finally:
         os.close(handle)
