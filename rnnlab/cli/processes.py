@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from rnnlab.training.interrupt import SIGNALS
+from rnnlab.training.interrupt import handled
 
 
 class Task(NamedTuple):
@@ -55,15 +55,10 @@ class Processes:
 
         It has to be used in the main thread, which receives the signals.
         """
-        previous = {number: signal.signal(number, self._send_on) for number in SIGNALS}
-        try:
-            with ThreadPoolExecutor(self._jobs) as pool:
-                futures = {pool.submit(self._run, task): task for task in tasks}
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+        with handled(self._send_on), ThreadPoolExecutor(self._jobs) as pool:
+            futures = {pool.submit(self._run, task): task for task in tasks}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
 
     def _run(self, task: Task) -> int | None:
         with self._starting:

@@ -39,6 +39,7 @@ TIMEOUT = 1800.0  # seconds that a rank waits for the others: scores of rank 0 b
 
 # The number of processes, as launchers tell it: Open MPI; MPICH, Intel MPI and srun --mpi=pmi2; srun.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+_MADE: list[tuple[Any, float, MPICommunicator]] = []  # each has a hook for exceptions, and a thread
 _SECONDS_OF_RANK_0 = 3.0  # to show an error that all ranks have
 _EXCHANGES = (__file__, str(Path(__file__).with_name("gradient_sum.py")))  # files
 
@@ -264,13 +265,21 @@ def communicator_of(given: Any, timeout: float = TIMEOUT) -> Communicator:
     if given is None:
         return ALONE
     if hasattr(given, "Alltoallv"):
-        return ALONE if given.size == 1 else MPICommunicator(given, timeout)
+        return ALONE if given.size == 1 else _mpi_communicator(given, timeout)
     if all(hasattr(given, name) for name in ("rank", "size", "gather", "begin_sum", "end_sums", "share")):
         return given
     raise InputTypeError(
         f"communicator is of type {type(given).__name__}, expected a communicator of mpi4py, such as "
         "MPI.COMM_WORLD"
     )
+
+
+def _mpi_communicator(given: Any, timeout: float) -> MPICommunicator:
+    for known, known_timeout, made in _MADE:
+        if known is given and known_timeout == timeout:
+            return made
+    _MADE.append((given, timeout, MPICommunicator(given, timeout)))
+    return _MADE[-1][2]
 
 
 def world(wanted: bool = False, timeout: float = TIMEOUT) -> Communicator:
@@ -323,7 +332,7 @@ def rank_0_prints(communicator: Communicator) -> Iterator[None]:
     if communicator.rank == 0:
         yield
         return
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+    with open(os.devnull, "w", encoding="utf-8", errors="replace") as nowhere, redirect_stdout(nowhere):
         yield
 
 

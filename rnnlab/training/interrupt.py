@@ -5,15 +5,29 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
-from typing import Any
 
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 if hasattr(signal, "SIGUSR1"):  # not on Windows. mpirun passes it on; at SIGTERM it kills its processes.
     SIGNALS[signal.SIGUSR1] = "SIGUSR1"
 _STANDARD_ERROR = 2
+
+
+@contextmanager
+def handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """A context in which ``handler`` receives :data:`SIGNALS`, for the main thread.
+
+    A handler that was not installed from Python stays, because Python cannot put it back.
+    """
+    others = [number for number in SIGNALS if signal.getsignal(number) is not None]
+    previous = {number: signal.signal(number, handler) for number in others}
+    try:
+        yield
+    finally:
+        for number, before in previous.items():
+            signal.signal(number, before)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -35,7 +49,7 @@ class Interrupt:
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
         self._raises = False
-        self._previous: dict[signal.Signals, Any] = {}
+        self._handled = ExitStack()
 
     @property
     def requested(self) -> bool:
@@ -45,14 +59,13 @@ class Interrupt:
     def __enter__(self) -> Interrupt:
         self.received = None
         if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._request) for number in SIGNALS}
+            self._handled.enter_context(handled(self._request))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
+        self._handled.close()
 
     @contextmanager
     def at_once(self) -> Iterator[None]:

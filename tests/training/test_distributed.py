@@ -441,6 +441,11 @@ def test_rank_0_alone_prints(rank, expected, capsys):
     assert capsys.readouterr().out == expected
 
 
+def test_other_ranks_may_print_what_the_locale_has_no_letter_for():
+    with rank_0_prints(SimpleNamespace(rank=1)):
+        print("\ud800")
+
+
 # ------------------------------------------------------------------ errors
 
 
@@ -546,6 +551,20 @@ def test_without_mpi4py(monkeypatch):
 def test_one_rank_is_one_process():
     assert isinstance(communicator_of(SimpleNamespace(size=1, rank=0, Alltoallv=None)), OneProcess)
     assert isinstance(communicator_of(None), OneProcess)
+
+
+def test_a_communicator_of_mpi4py_is_wrapped_once(monkeypatch):
+    """Each wrapper would leave a hook for exceptions and a thread."""
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr("rnnlab.training.distributed._MADE", [])
+    given = [SimpleNamespace(size=2, rank=0, Alltoallv=None) for _ in range(2)]
+    made = [communicator_of(each) for each in given]
+    hook = sys.excepthook
+    assert communicator_of(given[0]) is made[0]
+    assert communicator_of(given[1]) is made[1]
+    assert made[0] is not made[1]
+    assert communicator_of(given[0], timeout=7) is not made[0]
+    assert sys.excepthook is not hook
 
 
 def test_an_exception_that_nothing_catches_ends_the_job(monkeypatch):

@@ -34,6 +34,20 @@ def test_at_once_the_first_signal_raises():
         assert interrupt.requested
 
 
+def test_a_handler_that_is_not_pythons_stays(monkeypatch):
+    """As in a program in C that runs Python."""
+    getsignal, previous = signal.getsignal, signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(
+        signal, "getsignal", lambda number: (number != signal.SIGTERM and getsignal(number)) or None
+    )
+    terminating = getsignal(signal.SIGTERM)
+    with Interrupt() as interrupt:
+        assert getsignal(signal.SIGTERM) is terminating
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.requested
+    assert getsignal(signal.SIGINT) is previous
+
+
 def test_another_thread_receives_no_signals():
     found = []
 
