@@ -65,11 +65,14 @@ class Step(nn.Module):
 
     def __init__(self, w: Weights, memory_dim: int, *, batched: bool) -> None:
         super().__init__()
-        (H, JA), (J, A) = w["Wq"].shape, w["v"].shape
+        (H, JA), A = w["Wq"].shape, w["Wm"].shape[1]
+        J = JA // A
         rows = np.split(w["Wm"], [memory_dim + j * H for j in range(J - 1)])
         self.shape = J, A
         self.to_queries = load(nn.Linear(H, JA, bias=False), w["Wq"])
-        self.attentions = (BatchedAttentions if batched else Attentions)(rows, w["bm"], w["v"])
+        self.attentions = (BatchedAttentions if batched else Attentions)(
+            rows, w["bm"].reshape(J, A), w["v"].reshape(J, A)
+        )
         W = np.concatenate([w["Wz"], w["Wh"][:-H]])  # contexts, and all earlier states but the last
         self.cell = load_lstm(nn.LSTMCell(len(W), H), W, w["Wh"][-H:], w["b"])
 

@@ -19,9 +19,9 @@ The names of the parameters of step i of block b begin with "block{b}_step{i}_".
 attentions, and D the sum over its memories of the size of a vector:
 
     Wz (D, 4H), Wh (i H, 4H), b (4H,)                        LSTM, gates stacked i, f, o, g
-    Wq (H, J A), Wm (D, A), bm (J, A), v (J, A)              additive scores of all J attentions
+    Wq (H, J A), Wm (D, A), bm (J A,), v (J A,)              additive scores of all J attentions
 
-The rows of Wz and Wm and the columns of Wq are in the order of the memories.
+The rows of Wz and Wm, the columns of Wq, and bm and v are in the order of the memories.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def review_shapes(
         J = connections.memories(block)
         D = memory_dim + (J - 1) * H
         own = {"Wz": (D, 4 * H), "Wh": (connections.states(step) * H, 4 * H), "b": (4 * H,)}
-        shapes |= scoped(prefix, own | {"Wq": (H, J * A), "Wm": (D, A), "bm": (J, A), "v": (J, A)})
+        shapes |= scoped(prefix, own | {"Wq": (H, J * A), "Wm": (D, A), "bm": (J * A,), "v": (J * A,)})
     return shapes
 
 

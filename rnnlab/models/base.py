@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from rnnlab.errors import InputError
 from rnnlab.layers.checks import check_probability, check_real, check_weight
 from rnnlab.layers.recurrent.regularisation import Regularisation
-from rnnlab.models.parts.initialisation import Initialisation, initialise
+from rnnlab.models.parts.initialisation import FanIns, Initialisation, initialise
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.ops import device_of, ops_for, ops_on
@@ -183,11 +183,12 @@ class Model:
         *,
         scale: float,
         rng: np.random.Generator | int,
+        fan_ins: FanIns = MappingProxyType({}),
     ) -> None:
         """Make :attr:`params`."""
         self._check_shapes(shapes)
         self.params = Parameters(shapes, dtype)
-        initialise(self.params, kind, scale=scale, rng=np.random.default_rng(rng))
+        initialise(self.params, kind, scale=scale, rng=np.random.default_rng(rng), fan_ins=fan_ins)
 
     def to(self, device: str) -> Self:
         """Move the parameters to a device, in place: "cpu", "gpu" (the first), or "gpu:N".

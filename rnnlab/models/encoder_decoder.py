@@ -133,7 +133,8 @@ class EncoderDecoder(Inference):
             [name for part in done if part is not None for name in part.shapes() if owners[name] == 1]
             for done in ((output, reconstructor), (decoder,), (embedding,))
         )
-        self._initialise(shapes, dtype, initialisation, scale=init_scale, rng=rng)
+        fan_ins = reviewer.fan_ins()
+        self._initialise(shapes, dtype, initialisation, scale=init_scale, rng=rng, fan_ins=fan_ins)
         self.to(device)
 
     # ------------------------------------------------------------------ training

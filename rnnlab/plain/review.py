@@ -13,7 +13,7 @@ without intra-block connections the LSTM reads h_{t-1} alone. Review Net (Yang e
 without intra-block connections.
 
 ``params`` of step i of block b begin with "block{b}_step{i}_": Wz, Wh and b of the LSTM; Wq, Wm, bm and v of
-the attentions, the columns of Wq and the rows of Wm, bm and v one memory after another.
+the attentions, the columns of Wq, the rows of Wm, and bm and v one memory after another.
 """
 
 import numpy as np
@@ -26,6 +26,7 @@ def parts_of_step(params, prefix, memories):
     """The LSTM's parameters of one step, and the score's for each memory."""
     Wq, Wm, bm, v = (params[prefix + name] for name in ("Wq", "Wm", "bm", "v"))
     cuts = np.cumsum([memory.shape[2] for memory in memories])[:-1]  # rows of Wm and Wz where a memory begins
+    bm, v = bm.reshape(len(memories), -1), v.reshape(len(memories), -1)
     each = zip(np.split(Wq, len(memories), axis=1), np.split(Wm, cuts), bm, v, strict=True)
     scores = [dict(zip(("Wq", "Wm", "b", "v"), own, strict=True)) for own in each]
     return [params[prefix + name] for name in ("Wz", "Wh", "b")], scores, cuts
@@ -75,8 +76,8 @@ def review_backward(dthoughts, dfinal, cache):
         own = {"Wz": dWz, "Wh": dWh, "b": db} | {
             "Wq": np.concatenate([down["Wq"] for down in downs], axis=1),
             "Wm": np.concatenate([down["Wm"] for down in downs]),
-            "bm": np.stack([down["b"] for down in downs]),
-            "v": np.stack([down["v"] for down in downs]),
+            "bm": np.concatenate([down["b"] for down in downs]),
+            "v": np.concatenate([down["v"] for down in downs]),
         }
         dparams |= {prefix + name: gradient for name, gradient in own.items()}
         dh = dhistory[0]

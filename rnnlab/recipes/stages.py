@@ -124,6 +124,8 @@ def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[S
             changes["warm_start"] = None
         if changes.get("update_rule", training.update_rule) == training.update_rule:
             changes["optim_config"] = (training.optim_config or {}) | (changes.get("optim_config") or {})
+        else:
+            changes.setdefault("optim_config", None)
         if changes.get("monitor", training.monitor) != training.monitor:
             changes.setdefault("monitor_mode", None)
         try:

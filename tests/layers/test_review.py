@@ -121,7 +121,7 @@ def test_shapes_of_the_parameters():
     assert shapes["block2_step1_Wh"] == (3, 12)
     assert shapes["block2_step1_Wq"] == (3, 4)
     assert shapes["block2_step1_Wm"] == (8, 2)
-    assert shapes["block2_step1_bm"] == shapes["block2_step1_v"] == (2, 2)
+    assert shapes["block2_step1_bm"] == shapes["block2_step1_v"] == (4,)
     assert len(shapes) == 4 * 7
     without = review_shapes(
         memory_dim=5, hidden_dim=3, attention_dim=2, blocks=2, steps=2, inter=False, intra=False

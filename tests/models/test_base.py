@@ -52,6 +52,16 @@ def test_a_copy_of_python_computes_with_its_own_parameters(name, copied):
     assert again.loss(*given)[0] == changed
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_biases_have_one_dimension(name):
+    """Which weight_decay recognises them by."""
+    model = CASES[name][0]
+    new = type(model).from_config(model.config()).params
+    assert {param for param in new if not new[param].any()} <= {
+        param for param in new if new[param].ndim == 1
+    }
+
+
 WEIGHTS = ["reconstruction", "encoder_reconstruction", "discriminative"]
 
 

@@ -152,10 +152,11 @@ def review(o: Named, p: Named, source: Source, noise: Noise) -> tuple[list[Tenso
             read = memories if r["inter"] else memories[:1]
             sizes = [memory.shape[2] for memory in read]
             Wq, Wm = own["Wq"].chunk(len(read), 1), own["Wm"].split(sizes)
+            bm, v = own["bm"].chunk(len(read)), own["v"].chunk(len(read))
             z = []
             for j, memory in enumerate(read):
                 mask = torch.ones(memory.shape[:2], dtype=torch.bool) if j else source.mask
-                score = {"Wq": Wq[j], "Wm": Wm[j], "b": own["bm"][j], "v": own["v"][j]}
+                score = {"Wq": Wq[j], "Wm": Wm[j], "b": bm[j], "v": v[j]}
                 z.append(attend(h, memory, mask, score, "additive")[0])
             previous = torch.cat(states if r["intra"] else [h], 1)
             weights = {"Wx": own["Wz"], "Wh": own["Wh"], "b": own["b"]}

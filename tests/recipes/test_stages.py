@@ -243,7 +243,10 @@ def test_a_weight_that_the_model_cannot_have(tables, tmp_path):
             "stage.2.losses.label_smothing is unknown; did you mean label_",
         ),
         ({"losses": {"label_smoothing": 1.0}}, "label_smoothing is 1.0, expected a probability in [0, 1)"),
-        ({"update_rule": "sgd"}, "config: stage.2.optim_config: unknown key 'beta1'; sgd has learning_rate"),
+        (
+            {"update_rule": "sgd", "optim_config": {"beta1": 0.8}},
+            "config: stage.2.optim_config: unknown key 'beta1'; sgd has learning_rate",
+        ),
         ({"schedule": {"name": "cosin"}}, "config: stage.2.schedule: name is 'cosin', expected one of"),
         (
             {"scheduled_sampling": {"name": "constant"}},
@@ -308,6 +311,14 @@ def test_another_update_rule_takes_no_options_of_the_first():
     recipe = "shapes_two_stage"
     changes = ["training.optim_config.beta1=0.8", "stage.2.update_rule=sgd"]
     assert load_config(recipe, changes).stages()[1].training.optim_config == {"learning_rate": 5e-4}
+    tables = {
+        "data": {"kind": "shapes"},
+        "training": {"update_rule": "adam", "optim_config": {"learning_rate": 3e-3, "beta1": 0.8}},
+        "stage": [{}, {"update_rule": "sgd"}, {"update_rule": "adam"}],
+    }
+    first, other, again = (stage.training for stage in recipe_from_dict(tables).stages())
+    assert not other.optim_config  # sgd has its own default
+    assert first.optim_config == again.optim_config == tables["training"]["optim_config"]
 
 
 # ------------------------------------------------------------------ callbacks

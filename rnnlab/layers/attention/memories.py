@@ -2,10 +2,10 @@
 
     z_j = additive attention of h to memory j,    a += [z_0, ..., z_{J-1}] Wz
 
-The parameters of all J attentions are stacked in the order of the memories: Wz (D, G), Wm (D, A), bm (J, A)
-and v (J, A) by rows, Wq (H, J A) by columns. D is the sum over the memories of the size of a vector. One
-product computes all queries, and one adds all contexts to the gates; the gradients of each are one product as
-well. :mod:`rnnlab.layers.attention.query` has the equations of one attention.
+The parameters of all J attentions are stacked in the order of the memories: Wz (D, G) and Wm (D, A) by rows,
+Wq (H, J A) by columns, bm (J A,) and v (J A,) one after another. D is the sum over the memories of the size
+of a vector. One product computes all queries, and one adds all contexts to the gates; the gradients of each
+are one product as well. :mod:`rnnlab.layers.attention.query` has the equations of one attention.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def attend(
         Written.
     gates : (N, G)
     """
-    ops, Wm, N, (J, A) = unchecked(ops_for(h)), params["Wm"], len(h), params["v"].shape
+    ops, Wm, N, J = unchecked(ops_for(h)), params["Wm"], len(h), len(memories)
+    bm, v = (params[name].reshape(J, -1) for name in ("bm", "v"))
+    A = v.shape[1]
     projected, queries = ops.empty((N, J * A), h.dtype), ops.empty((J, N, A), h.dtype)
     ops.matmul_into(h, params["Wq"], projected)
     queries[...] = projected.reshape(N, J, A).swapaxes(0, 1)
@@ -55,10 +57,8 @@ def attend(
     for j, (memory, part) in enumerate(zip(memories, _parts(memories), strict=True)):
         rows = memory.rows
         keys, context = ops.empty((len(rows), A), h.dtype), ops.empty((N, rows.shape[1]), h.dtype)
-        ops.affine_into(rows, Wm[part], params["bm"][j], keys)
-        ops.additive_attention_forward(
-            queries[j], keys, params["v"][j], rows, memory.slots, weights[j], context
-        )
+        ops.affine_into(rows, Wm[part], bm[j], keys)
+        ops.additive_attention_forward(queries[j], keys, v[j], rows, memory.slots, weights[j], context)
         contexts[:, part] = context
         all_keys.append(keys)
     ops.matmul_add(contexts, params["Wz"], gates)
@@ -95,19 +95,20 @@ def attend_backward(
     of_step.matmul_into(da, params["Wz"].T, dcontexts)
     ops.matmul_add(contexts.T, da, grads["Wz"])
     dqueries, dv = (ops.zeros(queries.shape, da.dtype) for _ in range(2))
+    v, dbm = params["v"].reshape(J, A), grads["bm"].reshape(J, A)
     for j, (memory, part) in enumerate(zip(memories, _parts(memories), strict=True)):
         rows, slots, drow = memory.rows, memory.slots, drows[j]
         dcontext, dkeys = ops.empty((N, rows.shape[1]), da.dtype), ops.zeros(all_keys[j].shape, da.dtype)
         dcontext[...] = dcontexts[:, part]
         of_step.additive_attention_backward(
-            dcontext, queries[j], all_keys[j], params["v"][j], rows, slots, weights[j],
+            dcontext, queries[j], all_keys[j], v[j], rows, slots, weights[j],
             ops.zeros(slots.shape, da.dtype), dqueries[j], dkeys, dv[j],
         )  # fmt: skip
-        ops.add_affine_gradients(rows, dkeys, grads["Wm"][part], grads["bm"][j])
+        ops.add_affine_gradients(rows, dkeys, grads["Wm"][part], dbm[j])
         if drow is not None:
             of_step.matmul_add(dkeys, Wm[part].T, drow)
             of_step.attention_memory_gradient(dcontext, weights[j], slots, drow)
-    grads["v"][...] += dv.sum(axis=1)
+    grads["v"][...] += dv.sum(axis=1).ravel()
     dprojected.reshape(N, J, A)[...] = dqueries.swapaxes(0, 1)
     ops.matmul_add(h.T, dprojected, grads["Wq"])
     of_step.matmul_add(dprojected, params["Wq"].T, dh)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import get_args
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeAlias, get_args
 
 import numpy as np
 
@@ -14,10 +16,19 @@ from rnnlab.parameters import Parameters
 
 INITIALISATIONS = get_args(Initialisation)
 
+FanIns: TypeAlias = Mapping[str, int | np.ndarray]
+
 _WEIGHT = re.compile(r"^W|_W|_[vw]$")  # Wx, W_vocab; source_Wq; source_v, selector_w
 
 
-def initialise(params: Parameters, kind: Initialisation, *, scale: float, rng: np.random.Generator) -> None:
+def initialise(
+    params: Parameters,
+    kind: Initialisation,
+    *,
+    scale: float,
+    rng: np.random.Generator,
+    fan_ins: FanIns = MappingProxyType({}),
+) -> None:
     """Fill parameters in place: weights, whose names have a W, v or w, at random, and biases with zero.
 
     Parameters
@@ -28,6 +39,9 @@ def initialise(params: Parameters, kind: Initialisation, *, scale: float, rng: n
         all weights from U(-scale, scale).
     scale : float > 0
     rng : numpy Generator
+    fan_ins : mapping of str to number or array
+        The fan-in of weights for which it is not the number of rows, or the size of a v; or of each of their
+        rows (rows, 1).
 
     Raises
     ------
@@ -46,7 +60,7 @@ def initialise(params: Parameters, kind: Initialisation, *, scale: float, rng: n
         elif name in ("W_embed", "W_source"):
             view[...] = rng.standard_normal(view.shape) / 100
         else:
-            fan_in = view.shape[-1 if name.endswith("_v") else 0]  # a row of v gives a score
+            fan_in = fan_ins.get(name, len(view))
             view[...] = rng.standard_normal(view.shape) / np.sqrt(fan_in)
 
 

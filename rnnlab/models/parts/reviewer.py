@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self, get_type_hints
 
+import numpy as np
+
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.review import review_backward, review_forward, review_shapes
 from rnnlab.models.parts.encoders import Random, Source
+from rnnlab.models.parts.initialisation import FanIns
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, Probability, check_option
 from rnnlab.parameters import Parameters, scoped
@@ -123,12 +126,23 @@ class Reviewer:
                 **self._connections,
             ),
         )
-        self.memory_dim = hidden_dim
+        self._encoder_dim, self.memory_dim = memory_dim, hidden_dim
         self._decoder_states = num_states
 
     def shapes(self) -> Shapes:
         """As in :func:`~rnnlab.layers.review.review_shapes`, with the prefix "reviewer_"."""
         return self._shapes
+
+    def fan_ins(self) -> FanIns:
+        """Of the weights that stack those of several memories: the rows of Wm, and v."""
+        found: dict[str, int | np.ndarray] = {}
+        for name, shape in self._shapes.items():
+            if name.endswith("_Wm"):
+                D, A = shape
+                sizes = [self._encoder_dim, *[self.memory_dim] * ((D - self._encoder_dim) // self.memory_dim)]
+                found[name] = np.repeat(sizes, sizes)[:, None]
+                found[f"{name.removesuffix('Wm')}v"] = A
+        return found
 
     def forward(self, params: Parameters, source: Source, *, rng: Random = None) -> tuple[Reviewed, Any]:
         """Memory (N, M, C) and state (h0, c0) to thought vectors (N, L, H) and the decoder's state."""
@@ -178,6 +192,10 @@ class NoReviewer:
 
     def shapes(self) -> Shapes:
         """No parameters."""
+        return {}
+
+    def fan_ins(self) -> FanIns:
+        """None."""
         return {}
 
     def forward(self, params: Parameters, source: Source, *, rng: Random = None) -> tuple[Reviewed, None]:

@@ -17,7 +17,7 @@ SIZES = [(3, 2), (2, 4)]  # slots and numbers of each memory
 
 def arrays_of(rng):
     M = sum(C for _, C in SIZES)
-    shapes = {"Wz": (M, G), "Wq": (H, 2 * A), "Wm": (M, A), "bm": (2, A), "v": (2, A)}
+    shapes = {"Wz": (M, G), "Wq": (H, 2 * A), "Wm": (M, A), "bm": (2 * A,), "v": (2 * A,)}
     params = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
     return rng.standard_normal((N, H)), [rng.standard_normal((N, *size)) for size in SIZES], params
 
@@ -36,7 +36,7 @@ def test_each_attention_is_that_of_a_query(rng):
         part, start = slice(start, start + memory.shape[2]), start + memory.shape[2]
         columns = slice(j * A, (j + 1) * A)
         own = {"Wq": params["Wq"][:, columns], "Wm": params["Wm"][part]}
-        own |= {"b": params["bm"][j], "v": params["v"][j]}
+        own |= {"b": params["bm"][columns], "v": params["v"][columns]}
         keys, _ = attention_keys_forward(memory, own)
         context, alphas, step = attention_step_forward(h, keys, memory, own)
         expected_gates += context @ params["Wz"][part]
@@ -47,9 +47,9 @@ def test_each_attention_is_that_of_a_query(rng):
         np.testing.assert_allclose(drows[j].reshape(memory.shape), dvalues + dmemory, rtol=1e-9)
         for found, expected in (
             (grads["Wq"][:, columns], dparams["Wq"]),
-            (grads["v"][j], dparams["v"]),
+            (grads["v"][columns], dparams["v"]),
             (grads["Wm"][part], dkey_params["Wm"]),
-            (grads["bm"][j], dkey_params["b"]),
+            (grads["bm"][columns], dkey_params["b"]),
             (grads["Wz"][part], context.T @ dgates),
         ):
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-14)

@@ -24,6 +24,25 @@ def test_course():
         assert np.abs(params[name]).max() > 3 * std  # normal, not uniform
 
 
+def test_each_memory_of_a_reviewer_has_its_own_fan_in():
+    words = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3}
+    model = CaptioningRNN(
+        words,
+        900,
+        2,
+        100,
+        cell_type="lstm",
+        attention="additive",
+        attention_dim=400,
+        reviewer={"blocks": 3, "steps": 1},
+    )
+    first, second, last = (model.params[f"reviewer_block{block}_step1_Wm"] for block in (1, 2, 3))
+    for rows, fan_in in ((first, 900), (second[:900], 900), (second[900:], 100), (last[900:], 100)):
+        assert rows.std() == pytest.approx(1 / np.sqrt(fan_in), rel=0.03)
+    assert model.params["reviewer_block3_step1_v"].std() == pytest.approx(1 / np.sqrt(400), rel=0.1)
+    assert len(last) == 900 + 100 + 100
+
+
 @pytest.mark.parametrize("scale", [0.08, 0.5])
 def test_uniform(scale):
     params = filled("uniform", scale=scale)
