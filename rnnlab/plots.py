@@ -44,6 +44,8 @@ def loss_curve(
 ) -> Figure:
     """The training loss of every iteration and the validation loss of every epoch, on one pair of axes.
 
+    Of self-critical training the mean rewards of an epoch are drawn instead of its loss.
+
     Parameters
     ----------
     losses : sequence of float
@@ -59,10 +61,13 @@ def loss_curve(
     title : str, optional
     """
     values = {int(row["epoch"]): row[metric] for row in history if metric in row}
-    panels = 2 if values and metric != "val_loss" else 1
+    is_rewarded = bool(history) and all("reward" in row for row in history)
+    panels = 2 if values and (metric != "val_loss" or is_rewarded) else 1
     figure = _figure(5.2 * panels, 3.6)
     axes = figure.subplots(1, panels, squeeze=False)[0]
-    if history:
+    if is_rewarded:
+        _draw_rewards(axes[0], history)
+    elif history:
         _draw_per_token(axes[0], np.asarray(losses, dtype=float), history)
     else:
         _draw_losses(axes[0], np.arange(1, len(losses) + 1), np.asarray(losses, dtype=float))
@@ -404,6 +409,18 @@ def _draw_per_token(axes: Axes, losses: Array, history: Sequence[Mapping[str, fl
     _label(axes, "epoch", "loss (nats per token)")
 
 
+def _draw_rewards(axes: Axes, history: Sequence[Mapping[str, float]]) -> None:
+    """The mean rewards of samples and of their baseline, if that is another number."""
+    for column, label, color in (("reward", "samples", _BLUE), ("baseline_reward", "baseline", _GREY)):
+        rewards = {int(row["epoch"]): row.get(column, math.nan) for row in history}
+        if column == "reward" or not np.allclose(list(rewards.values()), [row["reward"] for row in history]):
+            axes.plot(
+                list(rewards), list(rewards.values()), color=color, linewidth=1.8, marker=".", label=label
+            )
+    _legend(axes, "lower right")
+    _label(axes, "epoch", "reward of sampled sentences")
+
+
 def _draw_losses(axes: Axes, places: Array, losses: Array, label: str | None = None) -> None:
     few = losses.size <= 30
     if few:
@@ -475,7 +492,7 @@ def _norms_of_steps(name: str, gradient: Array) -> Array:
     return found
 
 
-def _legend(axes: Axes, place: Literal["best", "upper right"] = "best") -> Legend:
+def _legend(axes: Axes, place: Literal["best", "upper right", "lower right"] = "best") -> Legend:
     # matplotlib warns of its default place, not of "best" by name, where finding it takes a second
     return axes.legend(loc=place, frameon=False, labelcolor=_INK, fontsize=9)
 

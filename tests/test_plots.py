@@ -93,6 +93,21 @@ def test_other_metrics_have_a_panel(losses, history):
     assert not second.texts
 
 
+@pytest.mark.parametrize("metric", ["val_loss", "CIDEr"])
+@pytest.mark.parametrize("baseline", [0.5, 0.3])
+def test_rewards_are_drawn_instead_of_their_loss(history, metric, baseline, tmp_path):
+    rows = [row | {"reward": 0.5, "baseline_reward": baseline, metric: 3.0} for row in history]
+    figure = plots.loss_curve([-1.0] * 300, rows, metric=metric, best=2)
+    rewards, scores = figure.axes
+    assert [list(line.get_ydata()) for line in rewards.lines] == [[0.5] * 3, [0.3] * 3][
+        : 1 + (baseline == 0.3)
+    ]
+    assert (rewards.get_xlabel(), rewards.get_ylabel()) == ("epoch", "reward of sampled sentences")
+    assert list(scores.lines[0].get_ydata()) == [3.0] * 3
+    assert [text.get_text() for text in scores.texts] == ["best 3"]
+    plots.save(figure, tmp_path / "loss.png")
+
+
 def test_without_validation_there_are_training_losses(losses, history):
     (axes,) = plots.loss_curve(losses, history).axes
     assert len(axes.lines) == 2

@@ -123,8 +123,8 @@ def join_pieces(pieces: Sequence[str]) -> str:
 
 
 def _normalised(sentence: str) -> str:
-    """The sentence with composed characters, and with one space for any white space."""
-    return " ".join(unicodedata.normalize("NFC", sentence).split())
+    """The sentence with composed characters, and with one space for any white space or marks of it."""
+    return " ".join(unicodedata.normalize("NFC", sentence).replace(_MARK, " ").split())
 
 
 def _sentencepiece() -> Any:

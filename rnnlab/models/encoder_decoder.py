@@ -137,6 +137,16 @@ class EncoderDecoder(Inference):
         self._initialise(shapes, dtype, initialisation, scale=init_scale, rng=rng, fan_ins=fan_ins)
         self.to(device)
 
+    def widened_from(self, config: Mapping[str, Any]) -> tuple[str, ...]:
+        """The parameters whose first rows mean what all rows do in a model of another configuration.
+
+        That is the deep output's weight of the contexts, if the other model attends to the source alone and
+        this one to both source and target.
+        """
+        one = config.get("attention") and not config.get("target_attention")
+        both = self._options["attention"] and self._options["target_attention"]
+        return ("W_deep_z",) if one and both else ()
+
     # ------------------------------------------------------------------ training
 
     def _loss(

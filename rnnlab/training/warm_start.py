@@ -50,22 +50,25 @@ class WarmStart:
 def warm_start(path: PathLike, model: Any) -> WarmStart:
     """Copy the parameters of a checkpoint into those of ``model`` that have the same names.
 
-    Of a parameter with more rows than the checkpoint's, the first rows are overwritten. A deep output over
-    two contexts can so begin as one over the first context.
+    A deep output over the contexts of source and target may begin as one over the source's alone, which are
+    the first rows of its weight. All other parameters must have the checkpoint's shapes.
 
     Raises
     ------
     FileNotFoundError, CheckpointError
-        As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies differ, if the shapes of a
-        parameter do not fit, or if no parameter has the same name.
+        As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies or the cells differ, if the
+        shapes of a parameter do not fit, or if no parameter has the same name.
     """
     checkpoint = load_checkpoint(path)
-    _check_vocabularies(path, checkpoint.model.get("config", {}), model.config())
+    config = checkpoint.model.get("config", {})
+    _check_same(path, config, model.config())
     source, target = checkpoint.parameters, model.params
     common = [name for name in target if name in source.shapes]
+    may_widen = model.widened_from(config) if hasattr(model, "widened_from") else ()
     for name in common:
         found, wanted = source.shapes[name], target.shapes[name]
-        if len(found) != len(wanted) or found[1:] != wanted[1:] or found[:1] > wanted[:1]:
+        is_part = name in may_widen and found[1:] == wanted[1:] and found[0] < wanted[0]
+        if found != wanted and not is_part:
             expected = f"{wanted}, by the sizes of the model"
             raise CheckpointError(path, f"parameters: {name}", f"shape {found}", expected)
     if not common:
@@ -83,8 +86,11 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
     )
 
 
-def _check_vocabularies(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Check that the models' vocabularies are equal: a row of a parameter belongs to one word."""
+def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Check what the places in a parameter mean: a row belongs to a word, a column to a gate of the cell."""
+    cells = found.get("cell_type"), wanted.get("cell_type")
+    if None not in cells and cells[0] != cells[1]:
+        raise CheckpointError(path, "model: cell_type", repr(cells[0]), f"{cells[1]!r}, as the model has")
     for name in ("source_word_to_idx", "word_to_idx"):
         if name in found and name in wanted:
             check_words(path, f"model: {name}", found[name], wanted[name], "model")

@@ -31,6 +31,7 @@ def test_a_sentence_is_put_together_again(sentence):
 def test_spaces_and_composed_characters_are_unified():
     subwords = Subwords.fit(SENTENCES, 60)
     assert join_pieces(subwords.split("  ein  gru\u0308n ")) == "ein grün"
+    assert join_pieces(subwords.split("ein ▁grün▁")) == "ein grün"  # the mark of a space is one
     decomposed = [sentence.replace("ü", "u\u0308") for sentence in SENTENCES]
     assert Subwords.fit(decomposed, 60) == subwords
 

@@ -62,14 +62,42 @@ def test_what_the_model_lacks_is_left(saved):
     ("model", "message"),
     [
         (build(encoder_dim=3), "expected .*, by the sizes of the model"),
+        (build(cell_type="lstm"), "cell_type: found 'gru', expected 'lstm', as the model has"),
         (build(source={**SOURCE, "y": 2}), "source_word_to_idx: found 2 words, expected the 3 of the model"),
-        (CaptioningRNN({"<NULL>": 0, "b": 1}, 5), "word_to_idx: found 4 words, expected the 2 of the model"),
+        (
+            CaptioningRNN({"<NULL>": 0, "b": 1}, 5, cell_type="gru"),
+            "word_to_idx: found 4 words, expected the 2 of the model",
+        ),
     ],
 )
 def test_what_does_not_fit(saved, model, message):
     path, _ = saved
     with pytest.raises(CheckpointError, match=message):
         warm_start(path, model)
+
+
+@pytest.mark.parametrize(
+    (
+        "first",
+        "second",
+        "name",
+    ),  # the second one's parameter has more rows, of which the first mean another thing
+    [
+        ({"target_attention": True, "attention": None}, {"target_attention": True}, "W_deep_z"),
+        (
+            {"reviewer": {"blocks": 1, "steps": 2, "intra": False}},
+            {"reviewer": {"blocks": 1, "steps": 2}},
+            "step2_Wh",
+        ),
+    ],
+)
+def test_rows_that_mean_another_thing(first, second, name, tmp_path):
+    model, path = build(**first), tmp_path / "best.h5"
+    save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
+    with pytest.raises(
+        CheckpointError, match=f"parameters: .*{name}: found shape .*, by the sizes of the model"
+    ):
+        warm_start(path, build(**second))
 
 
 def test_nothing_in_common(saved):

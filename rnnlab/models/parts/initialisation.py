@@ -68,7 +68,7 @@ def set_forget_bias(function: str, params: Parameters, cell: Cell, value: float)
     """Set the biases of the forget gates of a model's recurrent layers, in place. 0 changes nothing.
 
     A positive bias opens the gates at first, so that a state is remembered for longer (Gers et al. 2000;
-    Jozefowicz et al. 2015 recommend 1). The biases of ARNet's LSTM are not changed.
+    Jozefowicz et al. 2015 recommend 1). The biases of the LSTMs of ARNet and of a reviewer are not changed.
 
     Parameters
     ----------
