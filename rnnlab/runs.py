@@ -42,18 +42,37 @@ from rnnlab.training.step import check_device_of_graphs, check_ranks
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model with its recipe and its data."""
+    """A trained model with its recipe and its data.
+
+    Attributes
+    ----------
+    directory : Path
+    config : Config, TranslationConfig or ClassificationConfig
+        The recipe.
+    data : CaptionData, ParallelData or PixelData
+        None if not opened.
+    model : CaptioningRNN, Seq2Seq or SequenceClassifier
+    interrupted : bool
+        Whether a signal or a callback ended the training.
+    stop_reason : str or None
+        Of the callback.
+    signal : Signals or None
+        SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1.
+    inputs : CaptionInputs, TranslationInputs or PixelInputs
+        What new inputs need, from the checkpoint. None if there is no checkpoint.
+    members : tuple of Path
+        The directories of an ensemble, see :mod:`rnnlab.ensembles`.
+    """
 
     directory: Path
     config: Recipe
-    data: Any  # CaptionData, ParallelData or PixelData; None if not opened
-    model: Any  # CaptioningRNN, Seq2Seq or SequenceClassifier
-    interrupted: bool = False  # whether a signal or a callback ended the training
-    stop_reason: str | None = None  # of the callback
-    signal: Signals | None = None  # SIGINT, which is Ctrl-C, SIGTERM or SIGUSR1
-    # What new inputs need, from the checkpoint: CaptionInputs, TranslationInputs or PixelInputs.
+    data: Any
+    model: Any
+    interrupted: bool = False
+    stop_reason: str | None = None
+    signal: Signals | None = None
     inputs: Any = None
-    members: tuple[Path, ...] = ()  # the directories of an ensemble (rnnlab.ensembles)
+    members: tuple[Path, ...] = ()
 
 
 def train(
@@ -237,6 +256,8 @@ def _train_stages(
         common["callbacks"] = [*config.callbacks.callbacks(), *callbacks]
         if (directory / "last.h5").exists():
             solver = Solver.resume(directory, model, trained, **common, **changes)
+            if stage.is_last and solver.finished and changes.keys() - {"num_epochs"}:
+                raise InputError(f"{_why_finished(solver)}; nothing would train with the changes")
             if changes.get("learning_rate") is not None:
                 rate = changes["learning_rate"]
                 print(f"From iteration {solver.iteration + 1} on, the base learning rate is {rate:g}.")

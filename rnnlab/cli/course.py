@@ -23,7 +23,7 @@ _SHARED = {
 
 def add(commands: Any) -> None:
     """Add the commands' arguments."""
-    course = commands.add_parser("course", help="files for courses, and marks")
+    course = commands.add_parser("course", help="make, check and mark assignments")
     show_help(course)
     actions = course.add_subparsers(dest="action", metavar="ACTION")
 

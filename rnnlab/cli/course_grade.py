@@ -46,9 +46,21 @@ def add(actions: Any) -> None:
         action="store_true",
         help="write marks into nbgrader's gradebook, and pages for students into the folder feedback",
     )
-    grade.add_argument("--jobs", type=int, metavar="N", help="processes (the number of cores)")
-    grade.add_argument("--seconds", type=float, default=Limits.seconds, help="of one call (%(default)g)")
-    grade.add_argument("--megabytes", type=int, default=Limits.megabytes, help="of memory (%(default)s)")
+    grade.add_argument(
+        "--jobs", type=int, metavar="N", help="the most processes (default: the number of cores)"
+    )
+    grade.add_argument(
+        "--seconds",
+        type=float,
+        default=Limits.seconds,
+        help="the time limit of one call, in seconds (default: %(default)g)",
+    )
+    grade.add_argument(
+        "--megabytes",
+        type=int,
+        default=Limits.megabytes,
+        help="the memory limit of the process of a notebook, in MB (default: %(default)s)",
+    )
     grade.add_argument("--seed", metavar="TEXT", help="repeat the random inputs of an earlier run")
 
 

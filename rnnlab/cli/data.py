@@ -42,7 +42,9 @@ def add(commands: Any) -> None:
     )
     prepare.add_argument("--max-words", type=positive_integer, default=15, help="longer captions are cut")
     prepare.add_argument(
+        "--pca-components",
         "--pca",
+        dest="pca",
         type=positive_integer,
         metavar="D",
         help="reduce features to D numbers by PCA, fitted on the training split",

@@ -31,7 +31,10 @@ def add(commands: Any) -> None:
     )
     discrepancy.add_argument("--json", metavar="FILE", help="write the numbers as JSON")
     discrepancy.add_argument(
+        "--max-images",
+        "--max-sentences",
         "--first",
+        dest="first",
         type=positive_integer,
         metavar="N",
         help="only the first N images or sentences of the split",

@@ -16,7 +16,10 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
 
     ``n_best=False`` leaves that option out, for commands that use the best sentence only.
     """
-    group = parser.add_argument_group("decoding", "the defaults are those of the recipe")
+    group = parser.add_argument_group(
+        "decoding",
+        "the defaults are those of the recipe; options of beam search or of sampling choose that method",
+    )
     group.add_argument("--method", choices=["greedy", "beam", "sample"])
     _add_beam(group)
     if n_best:
@@ -50,6 +53,7 @@ def add_beam_search(parser: argparse.ArgumentParser) -> None:
 def _add_beam(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--beam",
+        "--beam-size",
         dest="beam_size",
         type=positive_integer,
         metavar="K",
@@ -63,6 +67,7 @@ def _add_beam(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--groups",
+        "--num-groups",
         dest="num_groups",
         type=positive_integer,
         metavar="G",
@@ -84,6 +89,9 @@ def _add_lengths(group: argparse._ArgumentGroup) -> None:
     )
 
 
+_FLAGS = {"beam_size": "beam", "num_groups": "groups"}  # of keys that have other names in a recipe
+
+
 def given_search(options: argparse.Namespace) -> dict[str, Any]:
     """The keys of [decoding] that the command line sets."""
     keys = [field.name for field in dataclasses.fields(DecodingConfig)]
@@ -100,7 +108,10 @@ def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> Decod
     for of in ("beam", "sample"):
         for key in SEARCH_KEYS[of]:
             if key in given and method != of:
-                raise InputError(f"{key} is given, but only --method {of} uses it; the method is {method}")
+                raise InputError(
+                    f"--{_FLAGS.get(key, key.replace('_', '-'))} is given, but only --method {of} uses it; "
+                    f"the method is {method}"
+                )
     if method != "beam":
         given.setdefault("n_best", 1)
     chosen = dataclasses.replace(recipe, **given)

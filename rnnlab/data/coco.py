@@ -30,8 +30,8 @@ def load_coco_data(
     Parameters
     ----------
     base_dir : path, optional
-        The folder. By default ``$RNNLAB_DATA/flickr8k_cs231n`` if it exists, otherwise the built-in shapes,
-        which are generated on first use.
+        The folder. By default the first of ``coco_captioning`` and ``flickr8k_cs231n`` that is in
+        ``$RNNLAB_DATA``, otherwise the built-in shapes, which are generated on first use.
     max_train : int, optional
         Use only this number of training captions, drawn without replacement.
     pca_features : bool
@@ -77,9 +77,10 @@ def load_coco_data(
 
 def default_directory(*, make: bool = True) -> Path:
     """The default folder of :func:`load_coco_data`; the built-in data are generated if ``make`` is true."""
-    root = os.environ.get("RNNLAB_DATA")
-    if root and (Path(root) / "flickr8k_cs231n").is_dir():
-        return Path(root) / "flickr8k_cs231n"
+    if root := os.environ.get("RNNLAB_DATA"):
+        for name in ("coco_captioning", "flickr8k_cs231n"):
+            if Path(root, name).is_dir():
+                return Path(root, name)
     return ensure_shapes() if make else shapes_directory()
 
 

@@ -12,6 +12,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 from rnnlab.recipes.derived import help_of
 from rnnlab.recipes.recipe import RECIPES, kinds_of
 from rnnlab.recipes.schema import ConfigError, expected, suggestion
+from rnnlab.recipes.stages import LossWeights, StageConfig
+from rnnlab.recipes.tables import SelfCriticalConfig
 
 _WIDTH = 100
 
@@ -22,7 +24,7 @@ def kinds() -> list[str]:
 
 
 def template(kind: str) -> str:
-    """A recipe for one kind of data, with all keys of all tables except [[stage]].
+    """A recipe for one kind of data, with all keys of all tables; those of [[stage]] are named at its end.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ def template(kind: str) -> str:
     """
     for recipe in RECIPES:
         if kind in kinds_of(recipe):
-            return "\n".join(_tables(recipe, kind)) + "\n"
+            return "\n".join([*_tables(recipe, kind), "", *_stage()]) + "\n"
     raise ConfigError(f"kind is {kind!r}; {suggestion(kind, kinds())}")
 
 
@@ -53,6 +55,20 @@ def _tables(recipe: type, kind: str) -> Iterator[str]:
             f"[{name}]",
         )
         yield from _keys(table)
+
+
+def _stage() -> Iterator[str]:
+    """The keys of a stage, as comments: a recipe need not have stages."""
+    own = {"losses.": LossWeights, "self_critical.": SelfCriticalConfig}
+    shared = [each.name for each in dataclasses.fields(StageConfig) if f"{each.name}." not in own]
+    others = [f"{table}{each.name}" for table, keys in own.items() for each in dataclasses.fields(keys)]
+    yield from textwrap.wrap(
+        "Tables [[stage]], if there are any, train one after another. A key of [training] may be in a stage "
+        f"instead: {', '.join(shared)}. A stage may also have {', '.join(others)}.",
+        _WIDTH,
+        initial_indent="# ",
+        subsequent_indent="# ",
+    )
 
 
 def _keys(table: Any, prefix: str = "") -> Iterator[str]:

@@ -14,6 +14,7 @@ from rnnlab.runs import Run
 from rnnlab.tasks import task_of
 
 # What a report leaves out, with the message as the reason: missing files, extras or Java, and damaged files.
+_INPUTS = ("features", "global_features", "lazy", "standardise", "images", "captions_per_image")
 _LEFT_OUT = (OSError, ValueError, ImportError, JavaError)
 
 
@@ -126,6 +127,12 @@ def notes_on_runs(records: Sequence[Record], results: Sequence[Results] = ()) ->
     ]
 
 
+def _scored_data(record: Record) -> dict[str, Any]:
+    """The keys of [data] that determine what is scored; the others say what the model reads of it."""
+    table = (record.recipe or {}).get("data") or {}
+    return {key: value for key, value in table.items() if key not in _INPUTS}
+
+
 def comparability(records: Sequence[Record], results: Sequence[Results] = ()) -> list[str]:
     """What a reader who compares the runs must know: other tasks, data or splits. Nothing of one run."""
     notes = []
@@ -134,7 +141,7 @@ def comparability(records: Sequence[Record], results: Sequence[Results] = ()) ->
         notes.append(
             f"the runs are of different tasks ({', '.join(tasks)}): losses and scores are not comparable"
         )
-    elif len({repr((record.recipe or {}).get("data")) for record in records}) > 1:
+    elif len({repr(_scored_data(record)) for record in records}) > 1:
         notes.append("the tables [data] differ: losses and scores are comparable only on the same data")
     splits = list(dict.fromkeys(each.split for each in results if each.split))
     if len(splits) > 1:

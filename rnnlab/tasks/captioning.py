@@ -53,7 +53,7 @@ from rnnlab.training.distributed import ALONE, Communicator, by_rank_0, in_share
 
 TOKENIZERS = {
     "ptb": "PTB, the protocol of the COCO evaluation",
-    "simple": "simple (lower case, alphanumeric); published scores use PTB: evaluation.tokenizer = ptb",
+    "simple": "simple (lower case, alphanumeric); published scores use PTB (evaluation.tokenizer)",
 }
 
 

@@ -36,7 +36,7 @@ def test_an_interrupted_command_ends_quietly(run, capsys, monkeypatch):
         (["caption", "RUN", "nothing.png"], "nothing.png"),
         (
             ["caption", "RUN", "val", "--method", "greedy", "--n-best", "2"],
-            "n_best is given, but only --method beam uses it",
+            "--n-best is given, but only --method beam uses it",
         ),
         (["caption", "RUN", "val", "--method", "greedy", "--beam", "2"], "only --method beam uses it"),
         (["caption", "RUN", "val", "--diversity", "1"], "--diversity needs several groups"),

@@ -91,6 +91,19 @@ def test_resuming_a_finished_run_says_that_nothing_is_trained(recipe, run, capsy
     np.testing.assert_array_equal(load_checkpoint(run / "last.h5").parameters.flat, before)
 
 
+def test_a_finished_run_takes_no_changes(run, capsys):
+    before = {path: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    changes = ["--set", "training.optim_config.learning_rate=1e-3", "--no-progress"]
+    assert cli.main(["train", "--resume", str(run), *changes]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == (
+        "rnnlab train: 2 of 2 epochs are done; --epochs N (num_epochs) trains on; "
+        "nothing would train with the changes\n"
+    )
+    assert {path: path.read_bytes() for path in before} == before
+
+
 def test_resuming_a_run_without_patience_left_says_so(recipe, tmp_path, capsys):
     arguments = ["--set", "training.patience=1", "--set", "training.monitor_mode='max'", "--no-progress"]
     out = tmp_path / "early"

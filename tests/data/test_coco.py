@@ -82,6 +82,8 @@ def test_where_it_reads_when_it_is_not_told(monkeypatch, shapes, tmp_path):
     assert len(load_coco_data()["val_captions"]) == 40
     (tmp_path / "flickr8k_cs231n").mkdir()
     assert coco.default_directory() == tmp_path / "flickr8k_cs231n"
+    (tmp_path / "coco_captioning").mkdir()
+    assert coco.default_directory() == tmp_path / "coco_captioning"
 
 
 def test_minibatches_are_rows_that_belong_together(shapes, rng):

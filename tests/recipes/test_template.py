@@ -69,6 +69,15 @@ def test_keys_of_one_kind_have_help_of_their_own():
     assert "Probability that a unit of an LSTM's cell state keeps its value." in text
 
 
+def test_the_keys_of_a_stage_are_named_at_the_end():
+    words = " ".join(
+        line.removeprefix("# ") for line in template("shapes").rpartition("\n\n")[2].splitlines()
+    )
+    for key in ("optim_config", "trains", "losses.label_smoothing", "self_critical.samples"):
+        assert f" {key}" in words
+    assert "checkpoint_every" not in words  # is of all stages
+
+
 def test_an_unknown_kind():
     with pytest.raises(ConfigError, match="kind is 'shape'; did you mean shapes?"):
         template("shape")
