@@ -36,7 +36,7 @@ from rnnlab.training import Callback, Checkpoint, Solver, load_checkpoint, load_
 from rnnlab.training.compatibility import check_data
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
 from rnnlab.training.previous import or_previous
-from rnnlab.training.run_directory import checkpoint_of, holds_run
+from rnnlab.training.run_directory import checkpoint_of, holds_run, stage_directories
 from rnnlab.training.step import check_device_of_graphs, check_ranks
 
 
@@ -360,8 +360,8 @@ def _under_way(path: Path) -> Path:
     """The directory of the stage in which the training of a run is."""
     if (path / "last.h5").exists():
         return path
-    begun = [last.parent for last in path.glob("stage*/last.h5") if last.parent.name[5:].isdecimal()]
-    return max(begun, key=lambda stage: int(stage.name[5:]), default=path)
+    begun = [stage for stage in stage_directories(path) if (stage / "last.h5").exists()]
+    return begun[-1] if begun else path
 
 
 def _check_is_whole(path: Path, num_stages: int) -> None:

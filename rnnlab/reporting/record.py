@@ -22,7 +22,7 @@ from rnnlab.tasks import task_of
 from rnnlab.training import load_checkpoint
 from rnnlab.training.checkpoint import CheckpointError
 from rnnlab.training.monitor import MODES
-from rnnlab.training.run_directory import checkpoint_of, holds_run
+from rnnlab.training.run_directory import checkpoint_of, holds_run, stage_directories
 
 _FILES = ("last.h5", "best.h5", "history.csv", "config.json")
 
@@ -189,7 +189,7 @@ def read_records(directories: Sequence[str | os.PathLike[str]]) -> list[Record]:
 
 
 def _read(path: Path, name: str) -> Record:
-    folders = [*_stage_folders(path), path]
+    folders = [*stage_directories(path), path]
     begun = [folder for folder in folders if any((folder / file).exists() for file in _FILES)]
     if not begun or not (holds_run(path) or (begun[-1] / "config.json").exists()):
         checkpoint_of(path)  # raises the error that says what a run has
@@ -213,12 +213,6 @@ def _read(path: Path, name: str) -> Record:
         stages,
         notes,
     )
-
-
-def _stage_folders(path: Path) -> list[Path]:
-    """The folders of the stages before the last one, in their order."""
-    found = [each for each in path.glob("stage*") if each.is_dir() and each.name[5:].isdecimal()]
-    return sorted(found, key=lambda each: int(each.name[5:]))
 
 
 def _read_stage(folder: Path, notes: list[str]) -> tuple[StageRecord, dict[str, Any]]:

@@ -29,9 +29,15 @@ from rnnlab.training.monitor import Monitor
 _SECONDS_BETWEEN_PLOTS = 30.0
 
 
+def stage_directories(directory: Path) -> list[Path]:
+    """The directories of the stages before the last one, in their order."""
+    found = [each for each in directory.glob("stage*") if each.is_dir() and each.name[5:].isdecimal()]
+    return sorted(found, key=lambda each: int(each.name[5:]))
+
+
 def holds_run(directory: Path) -> bool:
     """Whether there is a checkpoint in the directory, or in the directory of one of its stages."""
-    places = (directory, *directory.glob("stage*"))
+    places = (directory, *stage_directories(directory))
     return any((place / name).exists() for place in places for name in ("best.h5", "last.h5"))
 
 
@@ -53,8 +59,8 @@ def checkpoint_of(directory: str | os.PathLike[str]) -> Path:
     for name in ("best.h5", "last.h5"):
         if (directory / name).exists():
             return directory / name
-    stages = sorted(stage.name for stage in directory.glob("stage*") if holds_run(stage))
-    hint = f"; its last stage has not begun, {directory / stages[-1]} has the latest" if stages else ""
+    stages = [stage for stage in stage_directories(directory) if holds_run(stage)]
+    hint = f"; its last stage has not begun, {stages[-1]} has the latest" if stages else ""
     raise FileNotFoundError(
         f"{directory} holds no run: found neither best.h5 nor last.h5, expected the directory of a run{hint}"
     )

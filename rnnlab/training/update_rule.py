@@ -167,7 +167,7 @@ class UpdateRule(Configured, ABC):
 
     def state(self) -> dict[str, Any]:
         """``steps`` and, after the first step, the arrays named in ``slots``; not copies."""
-        return {"steps": self.steps, **self._arrays}
+        return {"steps": self.steps, **(self._arrays if self.steps else {})}
 
     def load_state(self, state: Mapping[str, Any], w: Array) -> None:
         """Resume from a :meth:`state` of the same rule over the parameters ``w`` (P,).

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from rnnlab.training.monitor import Monitor
-from rnnlab.training.run_directory import RunDirectory
+from rnnlab.training.run_directory import RunDirectory, checkpoint_of, stage_directories
 
 
 def test_nothing_is_made_before_something_is_written(tmp_path):
@@ -21,6 +21,16 @@ def test_a_run_is_not_overwritten(tmp_path, name):
     (tmp_path / name).touch()
     with pytest.raises(FileExistsError, match="already holds a run"):
         RunDirectory(tmp_path)
+
+
+def test_the_latest_stage_is_that_of_the_largest_number(tmp_path):
+    for name in ("stage1", "stage9", "stage10", "stage_old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "last.h5").touch()
+    (tmp_path / "stage11").touch()
+    assert [each.name for each in stage_directories(tmp_path)] == ["stage1", "stage9", "stage10"]
+    with pytest.raises(FileNotFoundError, match=r"its last stage has not begun, .*stage10 has the latest"):
+        checkpoint_of(tmp_path)
 
 
 def test_other_files_do_not_matter(tmp_path):

@@ -190,6 +190,20 @@ max_images = 4
         assert message in str(error.value)
 
 
+def test_a_rule_whose_first_step_is_taken_back_has_no_arrays():
+    rule, w = make_update_rule("adam"), np.ones(3)
+    rule.step(w, np.zeros(3))
+    rule.steps -= 1  # as after a step whose loss was not finite
+    state = rule.state()
+    assert state == {"steps": 0}
+    again = make_update_rule("adam")
+    again.load_state(state, w)
+    rule.step(w, np.full(3, 0.5))
+    other = np.ones(3)
+    again.step(other, np.full(3, 0.5))
+    np.testing.assert_array_equal(w, other)
+
+
 @pytest.mark.parametrize("slots", [("steps",), ("a/b",), ("m", "m"), "velocity", ["m"]])
 def test_names_of_arrays_that_a_checkpoint_cannot_have(slots):
     with pytest.raises(TypeError, match="Own: slots is .*, expected a tuple of different identifiers"):
