@@ -13,7 +13,6 @@ The folder for Otter is described in :mod:`rnnlab.course.otter_release`.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -29,10 +28,10 @@ from rnnlab.course.otter_release import require_otter, write_otter_assignment
 from rnnlab.course.release_files import archive, check_wheel, config, licences, readme, requirements
 from rnnlab.course.source_notebook import source_notebook
 from rnnlab.errors import InputError
+from rnnlab.reading import PathLike
 
 __all__ = ["FORMATS", "Assignment", "find_notebooks", "release"]
 
-PathLike = str | os.PathLike[str]
 FORMATS = ("nbgrader", "otter")
 
 

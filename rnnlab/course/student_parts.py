@@ -23,13 +23,12 @@ from rnnlab.layers import (
 )
 from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.embedding import WordEmbedding
-from rnnlab.models.parts.encoders import Random
 from rnnlab.models.parts.output import LinearOutput, OutputInputs
 from rnnlab.models.parts.output_loss import OutputLoss
-from rnnlab.models.parts.recurrent_layer import Params, Recurrence, RecurrentLayer
+from rnnlab.models.parts.recurrent_layer import Recurrence, RecurrentLayer
 from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array, State
+from rnnlab.types import Array, Params, Random, State
 
 Functions = Mapping[str, StudentFunction]
 

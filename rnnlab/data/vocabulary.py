@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from rnnlab.errors import InputError, OutOfRangeError
+from rnnlab.special_words import SPECIAL_WORDS
 
-SPECIAL_WORDS = ("<NULL>", "<START>", "<END>", "<UNK>")
 NULL, START, END, UNK = range(4)
 
 _WORD = re.compile(r"[^\W_]+")

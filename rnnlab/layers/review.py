@@ -26,21 +26,19 @@ The rows of Wz and Wm, the columns of Wq, and bm and v are in the order of the m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.attention.memories import MemoriesCache, attend, attend_backward
 from rnnlab.layers.attention.scores import SourceRows
 from rnnlab.layers.checks import check_gradient, check_shapes, check_size, ops_of
+from rnnlab.layers.copying import copy_of
 from rnnlab.layers.dropout import DropoutCache, dropout_backward, dropout_forward
 from rnnlab.layers.parameters import gradients_of, select_params
-from rnnlab.layers.recurrent.regularisation import Random
 from rnnlab.ops import ops_for
 from rnnlab.parameters import scoped
-from rnnlab.types import Array, Shapes, State
-
-Params = Mapping[str, Array]
+from rnnlab.types import Array, Params, Random, Shapes, State
 
 
 class Connections(NamedTuple):
@@ -188,9 +186,9 @@ def review_forward(
     for block in range(1, blocks + 1):
         read = memories[: connections.memories(block)]
         history, c, alphas, step_caches = _block_forward(connections, block, read, h, c, own)
-        dropped, dropout_cache = dropout_forward(_copy(history[:, 1:]), dropout, rng=rng)
+        dropped, dropout_cache = dropout_forward(copy_of(history[:, 1:]), dropout, rng=rng)
         memories.append(SourceRows.of(function, dropped, None))
-        h = _copy(history[:, -1])
+        h = copy_of(history[:, -1])
         thoughts.append(dropped)
         weights.append(alphas)
         caches.append(BlockCache(history, step_caches, dropout_cache))
@@ -249,7 +247,7 @@ def review_backward(
         dhistory[:, 1:] = dropout_backward(drows[b + 1].reshape(N, L, H), block.dropped)  # type: ignore[union-attr]
         dhistory[:, -1] += dh
         _block_backward(connections, b + 1, block, dhistory, dc, drows, params, grads)
-        dh = _copy(dhistory[:, 0])
+        dh = copy_of(dhistory[:, 0])
     dmemory = drows[0]
     if dmemory is not None and rows.real is not None:
         packed, dmemory = dmemory, ops.zeros((N * memory.shape[1], memory.shape[2]), memory.dtype)
@@ -304,7 +302,7 @@ def _block_backward(
     for i in reversed(range(connections.steps)):
         step, p, dp = steps[i], _step_params(params, block, i + 1), _step_params(grads, block, i + 1)
         da, read = ops.empty(step.gates.shape, step.gates.dtype), _read(connections, i, H)
-        ops.lstm_backward(_copy(dhistory[:, i + 1]), dc, step.gates, step.c, step.tanh_c, da)
+        ops.lstm_backward(copy_of(dhistory[:, i + 1]), dc, step.gates, step.c, step.tanh_c, da)
         ops.add_affine_gradients(columns[:, read], da, dp["Wh"], dp["b"])
         ops.matmul_add(da, p["Wh"].T, dcolumns[:, read])
         attend_backward(step.attended, history[:, i], da, p, dp, dhistory[:, i], drows)
@@ -361,11 +359,4 @@ def _gradient(name: str, given: Array | None, shape: tuple[int, ...], like: Arra
     if given is None:
         return ops_for(like).zeros(shape, like.dtype)
     check_gradient("review_backward", given, shape, like.dtype, name)
-    return _copy(given)
-
-
-def _copy(view: Array) -> Array:
-    """A contiguous copy of a view."""
-    out = ops_for(view).empty(view.shape, view.dtype)
-    out[...] = view
-    return out
+    return copy_of(given)

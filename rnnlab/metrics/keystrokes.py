@@ -28,9 +28,8 @@ import numpy as np
 
 from rnnlab.errors import InputError
 from rnnlab.ops import ops_for
+from rnnlab.special_words import SPECIAL_WORDS
 from rnnlab.types import Array
-
-SPECIAL_WORDS = ("<NULL>", "<START>", "<END>", "<UNK>")
 
 _AT_ONCE = 1 << 21  # log-probabilities that are ranked together
 

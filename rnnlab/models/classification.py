@@ -23,7 +23,6 @@ from rnnlab.layers.checks import as_tokens, check_rng
 from rnnlab.layers.recurrent.packing import real_lengths
 from rnnlab.models.base import BatchSize, Model, RegularisationOptions, arguments_of, averaging_size
 from rnnlab.models.input_gradients import ClassificationGradients
-from rnnlab.models.parts.encoders import Random
 from rnnlab.models.parts.initialisation import set_forget_bias
 from rnnlab.models.parts.padding import Padded, real_steps, rounded_up
 from rnnlab.models.parts.reconstruction import check_reconstructor, decoder_reconstructor
@@ -41,7 +40,7 @@ from rnnlab.options import (
     Range,
 )
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array
+from rnnlab.types import Array, Random
 
 StateReadout: TypeAlias = Literal["last", "mean"]  # which states of the last layer are classified
 

@@ -28,7 +28,7 @@ from rnnlab.models.inference import Inference
 from rnnlab.models.parts.decoders import Decoded
 from rnnlab.models.parts.discriminator import Discriminator, check_discriminator
 from rnnlab.models.parts.embedding import WordEmbedding
-from rnnlab.models.parts.encoders import Random, Source
+from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.output_loss import OutputLoss
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reconstruction import EncoderReconstructor, Reconstructor, check_reconstructor
@@ -39,7 +39,7 @@ from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import Initialisation, LossAverage
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array
+from rnnlab.types import Array, Random
 
 
 class LossScales(NamedTuple):

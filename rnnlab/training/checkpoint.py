@@ -36,10 +36,9 @@ from rnnlab.files import atomic_hdf5
 from rnnlab.models.base import Model
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
+from rnnlab.reading import PathLike
 from rnnlab.training.run_directory import checkpoint_of
 from rnnlab.types import Shapes
-
-PathLike = str | os.PathLike[str]
 
 _FORMAT = "rnnlab checkpoint 3"
 # 1 had all parameters in one array, 2 no checksums.

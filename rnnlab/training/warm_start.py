@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rnnlab.ops import ops_for
-from rnnlab.training.checkpoint import CheckpointError, PathLike, load_checkpoint
+from rnnlab.reading import PathLike
+from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
 from rnnlab.training.compatibility import check_words
 
 

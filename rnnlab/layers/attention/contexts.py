@@ -28,9 +28,7 @@ from rnnlab.layers.recurrent.cell import Cell
 from rnnlab.layers.recurrent.packing import Packing
 from rnnlab.ops import ops_for, unchecked
 from rnnlab.options import AttentionScore
-from rnnlab.types import Array, State
-
-Params = Mapping[str, Array]
+from rnnlab.types import Array, Params, State
 
 WEIGHTS = {"source": "Wz", "target": "Wt"}  # of the contexts, by what is attended to
 

@@ -29,7 +29,6 @@ from rnnlab.errors import InputError
 from rnnlab.layers.attention.contexts import (
     WEIGHTS,
     Attends,
-    Params,
     SequenceContexts,
     SequenceContextsBackward,
     check_inputs,
@@ -41,11 +40,11 @@ from rnnlab.layers.checks import check_rng
 from rnnlab.layers.parameters import gradients_of
 from rnnlab.layers.recurrent.cell import Cell, cell_for
 from rnnlab.layers.recurrent.packing import Packing
-from rnnlab.layers.recurrent.regularisation import Draws, Random, Regularisation
+from rnnlab.layers.recurrent.regularisation import Draws, Regularisation
 from rnnlab.layers.recurrent.sequence import RecurrentCache, run_backward, unroll
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
-from rnnlab.types import Array, State
+from rnnlab.types import Array, Params, Random, State
 
 
 class AttentiveCache(NamedTuple):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.layers.attention.contexts import Attends, Context, Params, check_inputs
+from rnnlab.layers.attention.contexts import Attends, Context, check_inputs
 from rnnlab.layers.attention.own_states import StateMemory
 from rnnlab.layers.attention.scores import SourceRows
 from rnnlab.layers.checks import check_shapes
@@ -30,7 +30,7 @@ from rnnlab.layers.recurrent.decoding import RecurrentStep
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
-from rnnlab.types import Array, State
+from rnnlab.types import Array, Params, State
 
 DecodingState = tuple[Any, ...]
 

@@ -19,17 +19,14 @@ from __future__ import annotations
 import difflib
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import StepMasks
 from rnnlab.ops.steps import StepInputs, Steps
-from rnnlab.types import Array, Shapes, State
+from rnnlab.types import Array, Params, Shapes, State
 
 __all__ = ["Cell", "PreparedCell", "Step", "cell_for", "cell_names", "register_cell"]
-
-Params = Mapping[str, Array]
 
 
 class Step(NamedTuple):

@@ -7,11 +7,11 @@ are computed, and a step looks them up.
 from __future__ import annotations
 
 from rnnlab.layers.embedding import WordEmbeddingCache
-from rnnlab.layers.recurrent.cell import Cell, Params
+from rnnlab.layers.recurrent.cell import Cell
 from rnnlab.layers.recurrent.regularisation import UNREGULARISED, Draws, Regularisation
 from rnnlab.layers.recurrent.sequence import CellRun
 from rnnlab.ops import ops_for
-from rnnlab.types import Array, State
+from rnnlab.types import Array, Params, State
 
 _STEPS = 8  # that are still to come, as a rule, whenever a step is made
 _LARGEST_TABLE = 1 << 27  # bytes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rnnlab.errors import InputError
-from rnnlab.layers.recurrent.cell import Cell, Params, Step
+from rnnlab.layers.recurrent.cell import Cell, Step
 from rnnlab.ops import StepMasks
-from rnnlab.types import Array, State
+from rnnlab.types import Array, Params, State
 
 
 class StepCaches:

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from rnnlab.errors import InputTypeError
-from rnnlab.layers.recurrent.cell import Cell, Params, PreparedCell, Step
+from rnnlab.layers.recurrent.cell import Cell, PreparedCell, Step
 from rnnlab.ops import ops_for
-from rnnlab.types import Array, State
+from rnnlab.types import Array, Params, State
 
 
 class PrimitiveCell(Cell):

@@ -20,15 +20,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
-import numpy as np
-
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import check_probability
 from rnnlab.layers.recurrent.cell import Cell, cell_name
 from rnnlab.options import Probability
-from rnnlab.types import Array
-
-Random = np.random.Generator | None
+from rnnlab.types import Array, Random
 
 RecurrentDropoutOn: TypeAlias = Literal["state", "candidate"]
 

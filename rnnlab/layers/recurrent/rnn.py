@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rnnlab.layers.checks import check_shapes, ops_of
-from rnnlab.layers.recurrent.cell import Params, Step
+from rnnlab.layers.recurrent.cell import Step
 from rnnlab.layers.recurrent.primitive import PrimitiveCell, RecurrentProduct
 from rnnlab.layers.recurrent.sequence import (
     RecurrentCache,
@@ -24,7 +24,7 @@ from rnnlab.layers.recurrent.sequence import (
     run_backward,
     run_forward,
 )
-from rnnlab.types import Array, State
+from rnnlab.types import Array, Params, State
 
 
 class RNNStepCache(NamedTuple):

@@ -22,14 +22,14 @@ import numpy as np
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.checks import check_gradient, check_rng, check_shapes, gradient_arrays, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
-from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Params, Step, cell_for
+from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Step, cell_for
 from rnnlab.layers.recurrent.functional import FunctionalCell
 from rnnlab.layers.recurrent.packing import Chunk, Packing, as_rows
 from rnnlab.layers.recurrent.primitive import PrimitiveCell
-from rnnlab.layers.recurrent.regularisation import UNREGULARISED, Draws, Random, Regularisation
+from rnnlab.layers.recurrent.regularisation import UNREGULARISED, Draws, Regularisation
 from rnnlab.ops import StepMasks, ops_for, unchecked
 from rnnlab.ops.steps import StepInputs
-from rnnlab.types import Array, State
+from rnnlab.types import Array, Params, Random, State
 
 
 class RecurrentCache(NamedTuple):

@@ -26,13 +26,14 @@ import numpy as np
 
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
+from rnnlab.layers.copying import copy_of
 from rnnlab.layers.embedding import WordEmbeddingCache
-from rnnlab.models.parts.encoders import Random, Source
-from rnnlab.models.parts.recurrent_layer import Params, Recurrence, RecurrentLayer
+from rnnlab.models.parts.encoders import Source
+from rnnlab.models.parts.recurrent_layer import Recurrence, RecurrentLayer
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
 from rnnlab.parameters import scoped
-from rnnlab.types import Array, Shapes, State
+from rnnlab.types import Array, Params, Random, Shapes, State
 
 DecodingState = Any  # a tuple whose arrays have a row for each hypothesis
 
@@ -76,7 +77,7 @@ class RecurrentDecoder:
         _add_first(ddecoded, dstate)
         if not self.image_dim:
             return dx, Source(dstate)
-        return _copy(dx[:, :, : self.word_dim]), Source(dstate, dx[:, :, self.word_dim :].sum(axis=1))
+        return copy_of(dx[:, :, : self.word_dim]), Source(dstate, dx[:, :, self.word_dim :].sum(axis=1))
 
     def start(self, params: Params, source: Source) -> DecodingState:
         """The decoding state before the first word: recurrent state, image, and the layer's step."""
@@ -106,7 +107,7 @@ class FirstInputDecoder(RecurrentDecoder):
         decoded, cache = super().forward(
             params, inputs, Source(source.state), None if lengths is None else np.asarray(lengths) + 1, rng
         )
-        return Decoded(_copy(decoded.hidden[:, 1:]), first=_copy(decoded.hidden[:, 0])), cache
+        return Decoded(copy_of(decoded.hidden[:, 1:]), first=copy_of(decoded.hidden[:, 0])), cache
 
     def backward(
         self, ddecoded: Decoded, cache: Any, grads: Params, *, whole_dh: Array | None = None
@@ -121,7 +122,7 @@ class FirstInputDecoder(RecurrentDecoder):
         dinputs, dsource = super().backward(Decoded(dall), cache, grads, whole_dh=whole)
         if whole_dh is not None:
             whole_dh[...] = whole[:, 1:]
-        return _copy(dinputs[:, 1:]), dsource._replace(image=_copy(dinputs[:, 0]))
+        return copy_of(dinputs[:, 1:]), dsource._replace(image=copy_of(dinputs[:, 0]))
 
     def start(self, params: Params, source: Source) -> tuple[State, Array | None]:
         """The decoding state after the image."""
@@ -308,13 +309,6 @@ def _add_first(ddecoded: Decoded, dstate: State) -> None:
     """Add the gradient of ``first`` to the gradient of the initial state, in place."""
     if ddecoded.first is not None:
         dstate[0][...] += ddecoded.first
-
-
-def _copy(view: Array) -> Array:
-    """A contiguous copy of a view."""
-    out = ops_for(view).empty(view.shape, view.dtype)
-    out[...] = view
-    return out
 
 
 def _with_image(words: Array, image: Array | None) -> Array:

@@ -19,11 +19,11 @@ from rnnlab.layers.discriminative import (
 from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters, scoped
+from rnnlab.special_words import SPECIAL_WORDS
 from rnnlab.types import Array, Shapes
 
 PREFIX = "discriminative_"
 WORDS = 1000  # k of the paper
-_SPECIAL = ("<NULL>", "<START>", "<END>", "<UNK>")
 
 
 class Discriminator:
@@ -111,11 +111,12 @@ def build_discriminator(
             f"{model}: {name} is {value} and there is no reviewer: discriminative supervision needs thought "
             "vectors, set reviewer.blocks"
         )
-    first = sum(word in word_to_idx for word in _SPECIAL)
-    if any(word_to_idx[word] >= first for word in _SPECIAL if word in word_to_idx):
+    first = sum(word in word_to_idx for word in SPECIAL_WORDS)
+    if any(word_to_idx[word] >= first for word in SPECIAL_WORDS if word in word_to_idx):
         raise InputError(
-            f"{model}: word_to_idx does not begin with its special words, expected {', '.join(_SPECIAL)} and "
-            "then all others in the order of frequency: discriminative supervision takes the first words"
+            f"{model}: word_to_idx does not begin with its special words, "
+            f"expected {', '.join(SPECIAL_WORDS)} and then all others in the order of frequency: "
+            "discriminative supervision takes the first words"
         )
     most = len(word_to_idx) - first
     if count is not None and count > most:

@@ -11,9 +11,8 @@ from rnnlab.layers import (
     word_embedding_forward,
 )
 from rnnlab.layers.embedding import WordEmbeddingCache
-from rnnlab.models.parts.encoders import Random
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array, Shapes
+from rnnlab.types import Array, Random, Shapes
 
 
 class WordEmbedding:

@@ -17,8 +17,6 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from rnnlab.errors import InputError
 from rnnlab.layers import (
     affine_backward,
@@ -31,9 +29,7 @@ from rnnlab.layers import (
 from rnnlab.models.parts.features import Features
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array, Shapes, State
-
-Random = np.random.Generator | None
+from rnnlab.types import Array, Random, Shapes, State
 
 
 class Source(NamedTuple):

@@ -13,10 +13,9 @@ from rnnlab.layers import (
     tanh_backward,
     tanh_forward,
 )
-from rnnlab.models.parts.encoders import Random
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array, Shapes
+from rnnlab.types import Array, Random, Shapes
 
 
 class OutputInputs(NamedTuple):

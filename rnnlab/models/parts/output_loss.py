@@ -13,12 +13,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from rnnlab.models.parts.decoders import Decoded
-from rnnlab.models.parts.encoders import Random
 from rnnlab.models.parts.output import DeepOutput, LinearOutput, OutputInputs
 from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
-from rnnlab.types import Array
+from rnnlab.types import Array, Random
 
 SCORES_AT_ONCE = 1 << 23  # numbers, 32 MB in float32
 _ROWS_AT_LEAST = 512  # fewer rows make matrix products slow

@@ -11,12 +11,9 @@ from typing import Any, NamedTuple
 from rnnlab.layers import Regularisation, recurrent_backward, recurrent_forward
 from rnnlab.layers.recurrent.cell import Cell, cell_for
 from rnnlab.layers.recurrent.decoding import RecurrentStep
-from rnnlab.models.parts.encoders import Random
 from rnnlab.ops import ops_for
 from rnnlab.parameters import scoped
-from rnnlab.types import Array, Shapes, State
-
-Params = Mapping[str, Array]
+from rnnlab.types import Array, Params, Random, Shapes, State
 
 
 class Recurrence(NamedTuple):

@@ -16,12 +16,12 @@ import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.review import review_backward, review_forward, review_shapes
-from rnnlab.models.parts.encoders import Random, Source
+from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.initialisation import FanIns
 from rnnlab.ops import ops_for
 from rnnlab.options import Count, Probability, check_option
 from rnnlab.parameters import Parameters, scoped
-from rnnlab.types import Array, Shapes
+from rnnlab.types import Array, Random, Shapes
 
 PREFIX = "reviewer_"
 

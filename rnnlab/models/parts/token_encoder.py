@@ -25,14 +25,15 @@ from rnnlab.layers import (
     tanh_backward,
     tanh_forward,
 )
+from rnnlab.layers.copying import copy_of
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.models.parts.embedding import WordEmbedding
-from rnnlab.models.parts.encoders import Random, Source
+from rnnlab.models.parts.encoders import Source
 from rnnlab.models.parts.padding import padded_tokens
 from rnnlab.models.parts.recurrent_layer import Recurrence, RecurrentLayer
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters, scoped
-from rnnlab.types import Array, Shapes
+from rnnlab.types import Array, Random, Shapes
 
 
 class SourceBatch(NamedTuple):
@@ -147,7 +148,7 @@ class TokenEncoder:
         a, projected = affine_forward(self._final_states(x, batch), params["W_init"], params["b_init"])
         started, activated = tanh_forward(a)
         width = self._decoder_dim
-        state = tuple(_copy(started[:, k * width : (k + 1) * width]) for k in range(self._decoder_states))
+        state = tuple(copy_of(started[:, k * width : (k + 1) * width]) for k in range(self._decoder_states))
         return Source(state, memory=x, mask=batch.mask), (
             batch,
             embedded,
@@ -166,7 +167,7 @@ class TokenEncoder:
             dstarted[:, k * self._decoder_dim : (k + 1) * self._decoder_dim] = dpart
         da = tanh_backward(dstarted, activated)
         dfinal, _, _ = affine_backward(da, projected, into=(grads["W_init"], grads["b_init"]))
-        dx = ops.zeros(shape, dtype) if dsource.memory is None else _copy(dsource.memory)
+        dx = ops.zeros(shape, dtype) if dsource.memory is None else copy_of(dsource.memory)
         if batch.float_mask is not None:
             dfinal *= batch.float_mask[:, :1]
         H, last_rows = self.hidden_dim, ops.indices(batch.last_rows)
@@ -175,7 +176,7 @@ class TokenEncoder:
         for layer, (dropped, runs) in zip(reversed(self.layers), reversed(caches), strict=True):
             dinputs = None
             for k, (direction, run) in enumerate(zip(self.directions, runs, strict=True)):
-                dh = _copy(dx[:, :, k * H : (k + 1) * H])
+                dh = copy_of(dx[:, :, k * H : (k + 1) * H])
                 added = self._direction_backward(dh, run, batch, layer, direction, grads)
                 dinputs = added if dinputs is None else operator.iadd(dinputs, added)
             dx = dinputs if dropped is None else dropout_backward(dinputs, dropped)
@@ -224,10 +225,4 @@ def _concatenated(parts: list[Array]) -> Array:
     out = ops.empty((N, L, H * len(parts)), parts[0].dtype)
     for k, part in enumerate(parts):
         out[:, :, k * H : (k + 1) * H] = part
-    return out
-
-
-def _copy(view: Array) -> Array:
-    out = ops_for(view).empty(view.shape, view.dtype)
-    out[...] = view
     return out

@@ -6,8 +6,7 @@ import operator
 from collections.abc import Mapping
 
 from rnnlab.errors import InputError, InputTypeError
-
-SPECIAL_WORDS = ("<NULL>", "<START>", "<END>", "<UNK>")
+from rnnlab.special_words import SPECIAL_WORDS
 
 
 def check_vocabulary(function: str, name: str, word_to_idx: Mapping[str, int]) -> None:
