@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import check_float, check_gradient
+from rnnlab.layers.checks import check_float, check_gradient, ops_of
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -47,7 +47,7 @@ def relu_forward(x: Array) -> tuple[Array, ReLUCache]:
     TypeError
         If x is not an array of float32 or float64.
     """
-    ops_for(x)
+    ops_of("relu_forward", x=x)
     check_float("relu_forward", "x", x)
     return np.maximum(x, 0), ReLUCache(x)
 
@@ -91,7 +91,7 @@ def tanh_forward(x: Array) -> tuple[Array, TanhCache]:
     TypeError
         If x is not an array of float32 or float64.
     """
-    ops = ops_for(x)
+    ops = ops_of("tanh_forward", x=x)
     check_float("tanh_forward", "x", x)
     y, saved = ops.empty(x.shape, x.dtype), ops.empty(x.shape, x.dtype)
     ops.tanh(x, out=y)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rnnlab.layers.checks import check_mask, check_shapes, check_size
+from rnnlab.layers.checks import check_mask, check_shapes, check_size, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.lstm import lstm_backward, lstm_forward
 from rnnlab.layers.recurrent.packing import as_rows
@@ -87,7 +87,7 @@ def arnet_forward(
     """
     function = "arnet_forward"
     own = select_params(function, params, _AXES)
-    ops, (Wx, Wh, b, W, b_out) = ops_for(h, *own.values()), own.values()
+    ops, (Wx, Wh, b, W, b_out) = ops_of(function, h=h, **own), own.values()
     states = {"h": (h, "N T H")} | ({} if h0 is None else {"h0": (h0, "N H")})
     checked = {name: (own[name], _AXES[name]) for name in ("Wh", *own)}  # Wh first: it defines R
     check_shapes(function, **states, **checked)

@@ -146,8 +146,10 @@ def check_gradient(
     ValueError
         If the shape differs.
     TypeError
-        If the dtype differs.
+        If it is no array, or the dtype differs.
     """
+    if not hasattr(dout, "shape"):
+        raise InputTypeError(f"{function}: {name} is a {type(dout).__name__}, expected an array")
     if dout.shape != shape:
         raise InputError(f"{function}: {name} has shape {dout.shape}, expected {shape}")
     if dout.dtype != dtype:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.layers.checks import check_float, check_gradient, check_probability, check_rng
+from rnnlab.layers.checks import check_float, check_gradient, check_probability, check_rng, ops_of
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -51,7 +51,7 @@ def dropout_forward(x: Array, p: float, *, rng: np.random.Generator | None) -> t
     """
     check_probability("dropout_forward", "p", p)
     check_rng("dropout_forward", rng)
-    ops = ops_for(x)
+    ops = ops_of("dropout_forward", x=x)
     check_float("dropout_forward", "x", x)
     if p == 0 or rng is None:
         return x, DropoutCache(x.shape, x.dtype, 0.0, 0)

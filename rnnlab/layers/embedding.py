@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rnnlab.layers.checks import as_tokens, check_gradient, check_shapes, gradient_arrays
+from rnnlab.layers.checks import as_tokens, check_gradient, check_shapes, gradient_arrays, ops_of
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -48,10 +48,11 @@ def word_embedding_forward(x: Array, W: Array, *, checked: bool = False) -> tupl
     TypeError
         If x does not hold integers, or W is not float32 or float64.
     """
-    ops, _ = ops_for(W), ops_for(x)
-    V = check_shapes("word_embedding_forward", W=(W, "V D"))["V"]
+    function = "word_embedding_forward"
+    ops, _ = ops_of(function, W=W), ops_of(function, x=x)
+    V = check_shapes(function, W=(W, "V D"))["V"]
     if not checked:
-        x = as_tokens("word_embedding_forward", "x", x, V)
+        x = as_tokens(function, "x", x, V)
     x = ops.indices(x)
     out = ops.empty((x.size, W.shape[1]), W.dtype)
     ops.take(W, x.reshape(-1), out)

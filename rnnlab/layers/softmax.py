@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.layers.checks import as_mask, as_tokens, check_probability, check_shapes
+from rnnlab.layers.checks import as_mask, as_tokens, check_probability, check_shapes, ops_of
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -56,7 +56,7 @@ def softmax_loss(
     TypeError
         If x is not float32 or float64, or y does not hold integers.
     """
-    ops, _ = ops_for(x), ops_for(y)
+    ops, _ = ops_of("softmax_loss", x=x), ops_of("softmax_loss", y=y)
     check_probability("softmax_loss", "label_smoothing", label_smoothing)
     M, V = check_shapes("softmax_loss", x=(x, "M V")).values()
     if y.shape != (M,):
@@ -111,7 +111,7 @@ def temporal_softmax_loss(
         If x is not float32 or float64, or y does not hold integers.
     """
     function = "temporal_softmax_loss"
-    ops, _, _ = ops_for(x), ops_for(y), ops_for(mask)
+    ops, _, _ = ops_of(function, x=x), ops_of(function, y=y), ops_of(function, mask=mask)
     check_shapes(function, x=(x, "N T V"))
     N, T, V = x.shape
     if y.shape != (N, T):

@@ -314,8 +314,9 @@ class EncoderDecoder(Inference):
         )
         dweights = {}
         if self.doubly_stochastic:
+            lengths = forced.lengths if forced.mask is None else None
             term, dterm = doubly_stochastic_loss(
-                decoded.weights["source"], forced.lengths, mask=forced.mask, memory_mask=source.mask
+                decoded.weights["source"], lengths, mask=forced.mask, memory_mask=source.mask
             )
             loss += self._weighted("doubly_stochastic", term, scales.share)
             dweights["source"] = self.doubly_stochastic * scales.share * dterm

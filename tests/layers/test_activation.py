@@ -62,11 +62,13 @@ def test_outputs_may_be_overwritten(name, rng):
 @every_activation
 def test_what_does_not_fit(name, rng):
     forward, backward = LAYERS[name]
-    with pytest.raises(TypeError, match=r"expected NumPy or CuPy arrays, got builtins.list"):
+    with pytest.raises(TypeError, match=f"{name}_forward: x is a list, expected a NumPy or CuPy array"):
         forward([1.0])
     _, cache = forward(rng.standard_normal((2, 3)))
     message = f"{name}_backward: dout has shape (3, 2), expected (2, 3)"
     with pytest.raises(ValueError, match=re.escape(message)):
         backward(np.ones((3, 2)), cache)
+    with pytest.raises(TypeError, match=f"{name}_backward: dout is a list, expected an array"):
+        backward([[1.0, 2.0]], cache)
     with pytest.raises(TypeError, match=f"{name}_backward: dout has dtype float32, expected float64"):
         backward(np.ones((2, 3), np.float32), cache)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.layers.attention.query import mask_of
-from rnnlab.layers.checks import as_mask, check_mask, check_shapes
-from rnnlab.ops import ops_for
+from rnnlab.layers.checks import as_mask, check_mask, check_shapes, ops_of
 from rnnlab.types import Array
 
 
@@ -41,10 +41,12 @@ def doubly_stochastic_loss(
     Raises
     ------
     ValueError
-        If a shape does not fit.
+        If a shape does not fit, or both lengths and mask are given.
     """
     function = "doubly_stochastic_loss"
-    ops = ops_for(weights)
+    ops = ops_of(function, weights=weights)
+    if lengths is not None and mask is not None:
+        raise InputError(f"{function}: both lengths and mask are given, expected one of them")
     N, T, L = check_shapes(function, weights=(weights, "N T L")).values()
     counts = np.ones((N, L), bool)
     if memory_mask is not None:

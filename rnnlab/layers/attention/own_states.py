@@ -31,7 +31,7 @@ from rnnlab.layers.attention.scores import (
     Workspace,
     score_axes,
 )
-from rnnlab.layers.checks import check_gradient, check_shapes
+from rnnlab.layers.checks import check_gradient, check_shapes, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.packing import Packing, as_rows
 from rnnlab.ops import ops_for
@@ -82,7 +82,7 @@ def target_attention_forward(
         If a shape, a length or a dtype does not fit, or a parameter is missing.
     """
     function = "target_attention_forward"
-    ops = ops_for(h, h0)
+    ops = ops_of(function, h=h, h0=h0)
     own = select_params(function, params, score_axes(function, score))
     axes = {name: letters.replace("C", "H") for name, letters in SCORES[score].items()}
     check_shapes(function, h0=(h0, "N H"), h=(h, "N T H"), **{name: (own[name], axes[name]) for name in own})

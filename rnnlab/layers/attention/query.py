@@ -43,7 +43,7 @@ from rnnlab.layers.attention.scores import (
     Workspace,
     score_axes,
 )
-from rnnlab.layers.checks import as_mask, check_gradient, check_shapes
+from rnnlab.layers.checks import as_mask, check_gradient, check_shapes, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
@@ -195,7 +195,7 @@ def attention_step_forward(
         If a shape or a dtype does not fit, or a parameter is missing.
     """
     function = "attention_step_forward"
-    ops = ops_for(query, keys, memory)
+    ops = ops_of(function, query=query, keys=keys, memory=memory)
     own = select_params(function, params, score_axes(function, score))
     keys_axes = "N L A" if score == "additive" else "N L H"
     check_shapes(
@@ -242,11 +242,11 @@ def attention_step_backward(
         Of Wq and v; empty for dot and bilinear scores.
     """
     query, attention = cache
-    ops = ops_for(dcontext, query)
     (N, L), rows = attention.slots.shape, slice(None)
     check_gradient(
         "attention_step_backward", dcontext, attention.workspace.context.shape, query.dtype, "dcontext"
     )
+    ops = ops_for(dcontext, query)
     dscores = ops.zeros((N, L), query.dtype)
     if dweights is not None:
         check_gradient("attention_step_backward", dweights, (N, L), query.dtype, "dweights")

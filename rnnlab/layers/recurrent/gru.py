@@ -90,7 +90,7 @@ def gru_step_backward(dnext_h: Array, cache: GRUStepCache) -> tuple[Array, Array
     """
     x, prev_h, Wx, Wh, gates, reset_h = cache
     ops = ops_of("gru_step_backward", dnext_h=dnext_h, x=x)
-    check_shapes("gru_step_backward", h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
+    check_shapes("gru_step_backward", prev_h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
     step = Step(gates, (prev_h,), (prev_h,), reset_h, prev_h)
     da, (dprev_h,), grads = GRU().step_backward((dnext_h,), {"Wh": Wh}, step)
     return ops.matmul(da, Wx.T), dprev_h, ops.matmul(x.T, da), grads["Wh"], da.sum(axis=0)
@@ -224,5 +224,5 @@ def gru_backward(
     """
     check_cache("gru_backward", cache, GRU)
     grads = course_gradients("gru_backward", cache.params, into)
-    dx, (dh0,) = run_backward("gru_backward", dh, cache, grads, dfinal=(dfinal_h,))
+    dx, (dh0,) = run_backward("gru_backward", dh, cache, grads, dfinal=(dfinal_h,), names=("dfinal_h",))
     return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]

@@ -103,7 +103,8 @@ def lstm_step_backward(
     """
     x, prev_h, prev_c, Wx, Wh, gates, tanh_c = cache
     ops = ops_of("lstm_step_backward", dnext_h=dnext_h, dnext_c=dnext_c, x=x)
-    check_shapes("lstm_step_backward", c=(prev_c, "N H"), dnext_h=(dnext_h, "N H"), dnext_c=(dnext_c, "N H"))
+    shapes = {"prev_c": (prev_c, "N H"), "dnext_h": (dnext_h, "N H"), "dnext_c": (dnext_c, "N H")}
+    check_shapes("lstm_step_backward", **shapes)
     da = ops.empty(gates.shape, gates.dtype)
     dprev_c = dnext_c.copy()
     ops.lstm_backward(dnext_h, dprev_c, gates, prev_c, tanh_c, da)
@@ -249,6 +250,9 @@ def lstm_backward(
     """
     check_cache("lstm_backward", cache, LSTM)
     grads = course_gradients("lstm_backward", cache.params, into)
-    dx, dstate = run_backward("lstm_backward", dh, cache, grads, dfinal=(dfinal_h, dfinal_c))
+    finals = {"dfinal_h": dfinal_h, "dfinal_c": dfinal_c}
+    dx, dstate = run_backward(
+        "lstm_backward", dh, cache, grads, dfinal=tuple(finals.values()), names=tuple(finals)
+    )
     gradients = dx, dstate[0], grads["Wx"], grads["Wh"], grads["b"]
     return (*gradients, dstate[1]) if cache.given_states == 2 else gradients

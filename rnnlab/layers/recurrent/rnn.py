@@ -81,7 +81,7 @@ def rnn_step_backward(dnext_h: Array, cache: RNNStepCache) -> tuple[Array, Array
     """
     x, prev_h, Wx, Wh, h = cache
     ops = ops_of("rnn_step_backward", dnext_h=dnext_h, x=x)
-    check_shapes("rnn_step_backward", h=(h, "N H"), dnext_h=(dnext_h, "N H"))
+    check_shapes("rnn_step_backward", next_h=(h, "N H"), dnext_h=(dnext_h, "N H"))
     da = ops.empty(h.shape, h.dtype)
     ops.rnn_backward(dnext_h, h, da)
     dx, dprev_h = ops.matmul(da, Wx.T), ops.matmul(da, Wh.T)
@@ -202,5 +202,5 @@ def rnn_backward(
     """
     check_cache("rnn_backward", cache, RNN)
     grads = course_gradients("rnn_backward", cache.params, into)
-    dx, (dh0,) = run_backward("rnn_backward", dh, cache, grads, dfinal=(dfinal_h,))
+    dx, (dh0,) = run_backward("rnn_backward", dh, cache, grads, dfinal=(dfinal_h,), names=("dfinal_h",))
     return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]

@@ -183,19 +183,21 @@ def run_backward(
     grads: Params,
     *,
     dfinal: tuple[Array | None, ...],
+    names: tuple[str, ...] = (),
     contexts: ContextsBackward | None = None,
     whole_dh: Array | None = None,
 ) -> tuple[Array, State]:
     """The backward loop: add gradients into ``grads``; return those of x and of the initial states.
 
     The whole gradient of each h_t is written into ``whole_dh`` (N, T, H), zero in padding, if it is given.
+    ``names`` are the caller's arguments with the gradients of the final state, if they are not one tuple.
     """
     x, states, gates, saved, params, _, cell, draws, packing = cache
     ops, H, G = ops_of(function, dh=dh, x=x), states[0].shape[1], params["Wx"].shape[1]
     if len(dfinal) != len(states):
         raise InputError(f"{function}: dfinal has {len(dfinal)} arrays, expected {len(states)}")
     dstate = tuple(
-        packing.incoming(function, H, None if k else dh, each, x, f"dfinal[{k}]")
+        packing.incoming(function, H, None if k else dh, each, x, names[k] if names else f"dfinal[{k}]")
         for k, each in enumerate(dfinal)
     )
     run, workspace = CellRun(cell, draws, params, states[0][: len(x)]), draws.gradient_workspace(ops, grads)

@@ -94,7 +94,7 @@ def simplified_gru_step_backward(
     """
     x, prev_h, Wx, Wh, gates = cache
     ops = ops_of("simplified_gru_step_backward", dnext_h=dnext_h, x=x)
-    check_shapes("simplified_gru_step_backward", h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
+    check_shapes("simplified_gru_step_backward", prev_h=(prev_h, "N H"), dnext_h=(dnext_h, "N H"))
     da = ops.empty(gates.shape, gates.dtype)
     dprev_h = dnext_h.copy()
     ops.simplified_gru_backward(dprev_h, gates, prev_h, da)
@@ -219,5 +219,7 @@ def simplified_gru_backward(
     """
     check_cache("simplified_gru_backward", cache, SimplifiedGRU)
     grads = course_gradients("simplified_gru_backward", cache.params, into)
-    dx, (dh0,) = run_backward("simplified_gru_backward", dh, cache, grads, dfinal=(dfinal_h,))
+    dx, (dh0,) = run_backward(
+        "simplified_gru_backward", dh, cache, grads, dfinal=(dfinal_h,), names=("dfinal_h",)
+    )
     return dx, dh0, grads["Wx"], grads["Wh"], grads["b"]

@@ -43,6 +43,12 @@ def test_loss_of_nothing(shape):
     assert dweights.shape == shape
 
 
+def test_lengths_or_a_mask():
+    weights = np.full((2, 3, 4), 0.25)
+    with pytest.raises(ValueError, match=r"^doubly_stochastic_loss: both lengths and mask are given"):
+        doubly_stochastic_loss(weights, np.array([1, 2]), mask=np.ones((2, 3)))
+
+
 def test_masks_and_lengths_that_do_not_fit():
     weights = np.ones((2, 3, 4))
     with pytest.raises(ValueError, match="doubly_stochastic_loss: memory_mask has shape"):

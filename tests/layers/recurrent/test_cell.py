@@ -314,8 +314,8 @@ def test_backward_turns_away_gradients_that_do_not_fit(cell, rng):
         cell.backward(h[:, 1:], cache)
     with pytest.raises(TypeError, match=f"{cell.name}_backward: dh has dtype float32, expected float64"):
         cell.backward(h.astype(np.float32), cache)
-    for k, state in enumerate(cell.states):
-        with pytest.raises(ValueError, match=re.escape(f"{cell.name}_backward: dfinal[{k}] has shape")):
+    for state in cell.states:
+        with pytest.raises(ValueError, match=f"^{cell.name}_backward: dfinal_{state} has shape"):
             cell.backward(h, cache, **{f"dfinal_{state}": h[1:, 0]})
     with pytest.raises(TypeError, match="arrays of one library"):
         cell.backward(CupyArray(), cache)
