@@ -25,6 +25,15 @@ def examples_of(groups, seed, batch_size=2):
     return np.concatenate(groups.epoch("train", batch_size, rng))
 
 
+def test_the_length_of_an_image_is_that_of_its_captions(rng):
+    groups = CaptionGroups(small(rng, images=7), 2)
+    rows = np.array([[0, 1], [4, 5], [9, 8]])
+    found = groups.row_lengths("train", rows)
+    assert found.tolist() == [2 + 3, 3 + 4, 2 + 4]
+    for row, length in zip(rows, found, strict=True):
+        assert groups.num_tokens(groups.batch("train", row[None])) == length
+
+
 @pytest.mark.parametrize("seed", [None, 0])
 def test_an_epoch_has_every_caption_once_where_there_are_as_many(rng, seed):
     groups = CaptionGroups(small(rng, images=7), 2)

@@ -25,6 +25,13 @@ def small(rng, *, splits=("train", "val"), images=6, dims=4, **options):
     return CaptionData(vocabulary, made, **options)
 
 
+def test_lengths_of_rows_are_their_numbers_of_tokens(rng):
+    data = small(rng)
+    rows = np.array([5, 0, 2, 2])
+    assert data.row_lengths("train", rows).tolist() == [4, 2, 4, 4]  # words and <END>
+    assert data.row_lengths("train", rows).sum() == data.num_tokens(data.batch("train", rows))
+
+
 @pytest.mark.parametrize("batch_size", [1, 7, 200, 999])
 @pytest.mark.parametrize("seed", [None, 0])
 def test_an_epoch_has_every_caption_once(data, batch_size, seed):

@@ -125,3 +125,9 @@ def test_importing_loads_neither_numba_nor_mkl():
 def test_nobody_imports_cupy_before_it_is_needed():
     code = "import sys, rnnlab.models, rnnlab.training; assert 'cupy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_what_computes_on_a_gpu_is_described(device):
+    (line,) = rnnlab.ops.describe_on(rnnlab.ops.device_of(device.zeros(1)))
+    assert line == rnnlab.ops.describe_gpu()
+    assert "CuPy" in line

@@ -29,7 +29,9 @@ def test_what_is_kept(tmp_path, monkeypatch, links):
     assert not list(tmp_path.iterdir())
     for content in ("one", "two"):
         path.write_text(content)
+        (tmp_path / ".last.h5.kept").write_text("of a killed process")
         keep_previous(path)
+        assert os.path.samefile(path, tmp_path / "last.previous.h5") == links
         assert path.read_text() == (tmp_path / "last.previous.h5").read_text() == content
         assert len(list(tmp_path.iterdir())) == 2
         path.unlink()
