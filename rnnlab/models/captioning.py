@@ -218,7 +218,7 @@ class CaptioningRNN(EncoderDecoder):
             label_smoothing=label_smoothing,
             doubly_stochastic=doubly_stochastic,
             reconstruction=reconstruction,
-            reconstructor=decoder_reconstructor("CaptioningRNN", self._options),
+            reconstructor=decoder_reconstructor(self._options),
             discriminative=discriminative,
             discriminator=build_discriminator(
                 "CaptioningRNN", word_to_idx, reviewer_part.blocks, self._options

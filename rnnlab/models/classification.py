@@ -133,7 +133,7 @@ class SequenceClassifier(Model):
         self.num_classes, self.input_dim = num_classes, input_dim
         self.readout, self.output_dropout = readout, output_dropout
         self.label_smoothing, self.reconstruction = label_smoothing, reconstruction
-        self.reconstructor = decoder_reconstructor("SequenceClassifier", self._options)
+        self.reconstructor = decoder_reconstructor(self._options)
         recurrence = Recurrence.of("SequenceClassifier", self._options)
         self.layers = StackedLayers(recurrence, input_dim, hidden_dim, num_layers)
         output = {"W_class": (hidden_dim, num_classes), "b_class": (num_classes,)}

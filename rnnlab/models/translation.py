@@ -207,7 +207,7 @@ class Seq2Seq(EncoderDecoder):
             label_smoothing=label_smoothing,
             doubly_stochastic=0.0,
             reconstruction=reconstruction,
-            reconstructor=decoder_reconstructor("Seq2Seq", self._options),
+            reconstructor=decoder_reconstructor(self._options),
             discriminative=discriminative,
             discriminator=build_discriminator("Seq2Seq", word_to_idx, reviewer_part.blocks, self._options),
             initialisation=initialisation,
@@ -216,7 +216,7 @@ class Seq2Seq(EncoderDecoder):
             rng=rng,
             device=device,
             encoder_reconstruction=encoder_reconstruction,
-            encoder_reconstructor=encoder_reconstructor("Seq2Seq", encoder, self._options),
+            encoder_reconstructor=encoder_reconstructor(encoder, self._options),
         )
         set_forget_bias("Seq2Seq", self.params, recurrence.cell, forget_bias)
 

@@ -49,7 +49,7 @@ class Answerer:
         groups = decoding.num_groups
         self.widest_beam = max(_WIDEST_BEAM // groups * groups, decoding.beam_size)
         self._matmul = products_precision()
-        # One thread: a model's workspaces are for one search at a time, and the current GPU is a thread's.
+        # One thread: the current GPU is a thread's, and searches side by side would share the cores.
         self._thread = ThreadPoolExecutor(1, "search", ops_on, (device,))
 
     def search(self, act: Callable[[DecodingConfig], Found], beam_size: int) -> Found:

@@ -132,25 +132,17 @@ class EncoderReconstructor:
         return total, dmemory
 
 
-def decoder_reconstructor(model: str, options: Mapping[str, Any]) -> Reconstructor | None:
-    """The ARNet of the decoder from a model's options, None if they have none.
-
-    Raises
-    ------
-    ValueError
-        If an option does not fit.
-    """
-    units = _units(model, "", options, options["hidden_dim"])
+def decoder_reconstructor(options: Mapping[str, Any]) -> Reconstructor | None:
+    """The ARNet of the decoder from a model's options, None if they have none."""
+    units = _units("", options, options["hidden_dim"])
     if units is None:
         return None
     return Reconstructor(options["hidden_dim"], units, detach_target=options["detach_target"])
 
 
-def encoder_reconstructor(
-    model: str, encoder: TokenEncoder, options: Mapping[str, Any]
-) -> EncoderReconstructor | None:
+def encoder_reconstructor(encoder: TokenEncoder, options: Mapping[str, Any]) -> EncoderReconstructor | None:
     """The ARNets of the encoder from a model's options, None if they have none."""
-    units = _units(model, "encoder_", options, encoder.hidden_dim)
+    units = _units("encoder_", options, encoder.hidden_dim)
     if units is None:
         return None
     return EncoderReconstructor(encoder, units, detach_target=options["detach_target"])
@@ -175,6 +167,6 @@ def check_reconstructor(model: Any, weight: str, reconstructor: Any) -> Any:
     return reconstructor
 
 
-def _units(model: str, part: str, options: Mapping[str, Any], hidden_dim: int) -> int | None:
+def _units(part: str, options: Mapping[str, Any], hidden_dim: int) -> int | None:
     weight, units = options[f"{part}reconstruction"], options[f"{part}reconstructor_dim"]
     return hidden_dim if units is None and weight else units
