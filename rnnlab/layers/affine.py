@@ -78,11 +78,11 @@ def affine_backward(
     ValueError, TypeError
         If dout or ``into`` has a wrong shape or dtype.
     """
-    x, w, _ = cache
+    x, w, b = cache
     ops = ops_of("affine_backward", dout=dout, x=x)
     rows = x.reshape(x.shape[0], w.shape[0])
     check_shapes("affine_backward", x=(rows, "N D"), w=(w, "D M"), dout=(dout, "N M"))
-    dw, db = gradient_arrays("affine_backward", {"dw": w.shape, "db": w.shape[1:]}, w, into)
+    dw, db = gradient_arrays("affine_backward", {"dw": w, "db": b}, w, into)
     ops.add_affine_gradients(rows, dout, dw, db)
     return ops.matmul(dout, w.T).reshape(x.shape) if input_gradient else None, dw, db
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -157,7 +157,7 @@ def check_gradient(
 
 
 def gradient_arrays(
-    function: str, shapes: dict[str, tuple[int, ...]], like: Array, into: Sequence[Array] | None
+    function: str, params: Mapping[str, Array], like: Array, into: Sequence[Array] | None
 ) -> Sequence[Array]:
     """Return the arrays that a backward adds its parameter gradients to.
 
@@ -165,8 +165,8 @@ def gradient_arrays(
     ----------
     function : str
         The name of the calling function, for the errors.
-    shapes : dict of str to tuple of int
-        The shape of each gradient by its name, such as ``{"dW": (5, 3)}``.
+    params : mapping of str to array
+        The parameter that each gradient belongs to, by the gradient's name, such as ``{"dW": W}``.
     like : array
         An array of the library and the dtype that the gradients must have.
     into : tuple or list of arrays, or None
@@ -175,30 +175,34 @@ def gradient_arrays(
     Returns
     -------
     sequence of arrays
-        ``into`` itself, or one array of zeros for each shape.
+        ``into`` itself, or one array of zeros for each parameter.
 
     Raises
     ------
     ValueError
-        If ``into`` is not a tuple of one array for each shape, or an array has another shape or dtype.
+        If ``into`` is not a tuple of one array for each parameter, or an array has another shape or dtype or
+        shares memory with a parameter.
     TypeError
         If an entry of ``into`` is not an array.
     """
     if into is None:
-        return [ops_for(like).zeros(shape, like.dtype) for shape in shapes.values()]
-    if not isinstance(into, tuple | list) or len(into) != len(shapes):
+        return [ops_for(like).zeros(param.shape, like.dtype) for param in params.values()]
+    if not isinstance(into, tuple | list) or len(into) != len(params):
         found = f"{len(into)} arrays" if isinstance(into, tuple | list) else type(into).__name__
-        raise InputError(f"{function}: into is {found}, expected a tuple of {', '.join(shapes)}")
-    for (name, shape), array in zip(shapes.items(), into, strict=True):
+        raise InputError(f"{function}: into is {found}, expected a tuple of {', '.join(params)}")
+    for (name, param), array in zip(params.items(), into, strict=True):
         if not hasattr(array, "shape"):
             raise InputTypeError(
                 f"{function}: into has a {type(array).__name__} for {name}, expected an array"
             )
-        if array.shape != shape or array.dtype != like.dtype:
+        if array.shape != param.shape or array.dtype != like.dtype:
             raise InputError(
                 f"{function}: into has {name} of shape {array.shape} and dtype {array.dtype}, "
-                f"expected {shape} and {like.dtype}"
+                f"expected {param.shape} and {like.dtype}"
             )
+        on_cpu = isinstance(array, np.ndarray) and isinstance(param, np.ndarray)
+        if array is param or (on_cpu and np.may_share_memory(array, param)):
+            raise InputError(f"{function}: into has {name} in the memory of the parameter, expected its own")
     return into
 
 

@@ -32,8 +32,7 @@ def gradients_of(
     Raises
     ------
     ValueError
-        If ``into`` lacks one, or it has another shape or dtype.
+        If ``into`` lacks one, or it has another shape or dtype or the memory of the parameter.
     """
-    shapes = {name: array.shape for name, array in params.items()}
     given = None if into is None else list(select_params(f"{function}: into", into, params).values())
-    return dict(zip(params, gradient_arrays(function, shapes, like, given), strict=True))
+    return dict(zip(params, gradient_arrays(function, params, like, given), strict=True))

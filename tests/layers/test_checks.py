@@ -272,19 +272,22 @@ def test_gradients_and_the_arrays_they_are_added_to():
         check_gradient("f", zeros(2), (3,), np.float64, "dy")
     with pytest.raises(TypeError, match="f: dout has dtype float64, expected float32"):
         check_gradient("f", zeros(2), (2,), np.dtype(np.float32))
-    (fresh,) = gradient_arrays("f", {"dW": (2, 3)}, zeros(1), None)
+    W = zeros(2, 3)
+    (fresh,) = gradient_arrays("f", {"dW": W}, zeros(1), None)
     assert fresh.shape == (2, 3)
     assert not fresh.any()
     into = (zeros(2, 3),)
-    assert gradient_arrays("f", {"dW": (2, 3)}, zeros(1), into) is into
+    assert gradient_arrays("f", {"dW": W}, zeros(1), into) is into
     for wrong, error, message in (
         (zeros(2, 3), ValueError, "f: into is ndarray, expected a tuple of dW"),
         ((zeros(2, 3),) * 2, ValueError, "f: into is 2 arrays, expected a tuple of dW"),
         ((1.0,), TypeError, "f: into has a float for dW, expected an array"),
         ((zeros(3, 2),), ValueError, "f: into has dW of shape (3, 2) and dtype float64, expected (2, 3)"),
+        ((W,), ValueError, "f: into has dW in the memory of the parameter, expected its own"),
+        ((W[::-1],), ValueError, "f: into has dW in the memory of the parameter, expected its own"),
     ):
         with pytest.raises(error, match=re.escape(message)):
-            gradient_arrays("f", {"dW": (2, 3)}, zeros(1), wrong)
+            gradient_arrays("f", {"dW": W}, zeros(1), wrong)
 
 
 # ---------------------------------------------------------------- numbers

@@ -411,9 +411,9 @@ def course_gradients(
     function: str, params: Params, into: tuple[Array, Array, Array] | None
 ) -> dict[str, Array]:
     """Workspaces of dWx, dWh and db: a tuple of arrays after a check, or zeros."""
-    names = ("Wx", "Wh", "b")
-    shapes = {f"d{name}": params[name].shape for name in names}
-    return dict(zip(names, gradient_arrays(function, shapes, params["Wx"], into), strict=True))
+    own = {f"d{name}": params[name] for name in ("Wx", "Wh", "b")}
+    found = gradient_arrays(function, own, params["Wx"], into)
+    return dict(zip(("Wx", "Wh", "b"), found, strict=True))
 
 
 def _part(states: State, rows: Any) -> State:
