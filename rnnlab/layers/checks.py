@@ -91,6 +91,19 @@ def check_shapes(function: str, /, **arguments: tuple[Array, str]) -> dict[str, 
     return sizes
 
 
+def check_state(function: str, state: Any, count: int, names: str = "") -> None:
+    """Check that a recurrent state is a tuple of ``count`` arrays; ``names`` are added to the error.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if not isinstance(state, tuple) or len(state) != count:
+        found = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
+        raise InputError(f"{function}: state is {found}, expected a tuple of {count} arrays{names}")
+
+
 def check_float(function: str, name: str, array: Array) -> None:
     """Check that an array has the dtype float32 or float64, in native byte order.
 

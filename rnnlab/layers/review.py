@@ -32,7 +32,7 @@ from typing import NamedTuple
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers.attention.memories import MemoriesCache, attend, attend_backward
 from rnnlab.layers.attention.scores import SourceRows
-from rnnlab.layers.checks import check_gradient, check_shapes, check_size, ops_of
+from rnnlab.layers.checks import check_gradient, check_shapes, check_size, check_state, ops_of
 from rnnlab.layers.copying import copy_of
 from rnnlab.layers.dropout import DropoutCache, dropout_backward, dropout_forward
 from rnnlab.layers.parameters import gradients_of, select_params
@@ -328,9 +328,7 @@ def _checked(
 ) -> dict[str, Array]:
     """Check all arguments; return the parameters."""
     connections.check(function)
-    if not isinstance(state, tuple) or len(state) != 2:
-        found = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
-        raise InputError(f"{function}: state is {found}, expected a tuple of 2 arrays, h0 and c0")
+    check_state(function, state, 2, ", h0 and c0")
     names = [prefix + name for _, _, prefix in connections.scopes() for name in _NAMES]
     own = select_params(function, params, dict.fromkeys(names))
     ops_of(function, memory=memory, h0=state[0], c0=state[1], **own)

@@ -22,7 +22,7 @@ from rnnlab.layers.attention.scores import (
     Workspace,
     score_axes,
 )
-from rnnlab.layers.checks import check_gradient, check_shapes, ops_of
+from rnnlab.layers.checks import check_gradient, check_shapes, check_state, ops_of
 from rnnlab.layers.parameters import select_params
 from rnnlab.layers.recurrent.cell import Cell
 from rnnlab.layers.recurrent.packing import Packing
@@ -72,9 +72,7 @@ def check_inputs(
         If a shape or a dtype does not fit, or something is missing.
     """
     attends.check(function)
-    if not isinstance(state, tuple) or len(state) != cell.num_states:
-        found = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
-        raise InputError(f"{function}: state is {found}, expected a tuple of {cell.num_states} arrays")
+    check_state(function, state, cell.num_states)
     G = "H" if cell.num_gates == 1 else f"{cell.num_gates}H"
     axes = {"Wx": f"D {G}", "Wh": f"H {G}", "b": G}
     names = dict.fromkeys(cell.shapes(1, 1), "") | _attention_axes(attends, G)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.layers.checks import check_gradient, check_rng, check_shapes, gradient_arrays, ops_of
+from rnnlab.layers.checks import check_gradient, check_rng, check_shapes, check_state, gradient_arrays, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.layers.recurrent.cell import Cell, ChunkedCell, Step, cell_for
 from rnnlab.layers.recurrent.functional import FunctionalCell
@@ -315,9 +315,7 @@ def recurrent_forward(
     check_rng(function, rng)
     cell, regularisation = cell_for(function, cell), Regularisation.of(regularisation)
     regularisation.check(function, cell)
-    if not isinstance(state, tuple) or len(state) != cell.num_states:
-        found = f"a tuple of {len(state)}" if isinstance(state, tuple) else f"a {type(state).__name__}"
-        raise InputError(f"{function}: state is {found}, expected a tuple of {cell.num_states} arrays")
+    check_state(function, state, cell.num_states)
     own = select_params(function, params, cell.shapes(1, 1))
     return run_forward(
         function, cell, x, state, own, lengths=lengths, mask=mask, regularisation=regularisation, rng=rng
