@@ -22,7 +22,7 @@ from types import ModuleType
 from benchmarks import compare, gpu, table
 from benchmarks.gpu import Plan
 from benchmarks.table import Row
-from benchmarks.turns import Result, measure, processor, use_threads
+from benchmarks.turns import Result, measure, measure_on_gpu, processor, use_threads
 from rnnlab.cli.arguments import check_outputs, positive_integer
 
 SUITES = (
@@ -48,8 +48,9 @@ SUITES = (
     "scaling",
     "distributed",
 )
-ALONE = ("beyond_memory", "breakdown", "grading", "lazy")  # no sides: commands with options of their own
-GPU_SUITES = ("lstm", "captioning", "attention", "arnet", "decoding")
+# Commands with options of their own; most have no sides.
+ALONE = ("beyond_memory", "breakdown", "grading", "lazy", "persistent")
+GPU_SUITES = ("lstm", "captioning", "attention", "arnet", "decoding", "review", "pmnist")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -136,12 +137,19 @@ def _run(name: str, suite: ModuleType, options: argparse.Namespace, rows: list[R
 
     on_gpu = options.device == "gpu"
     plan = suite.GPU if on_gpu else Plan(suite.CASES, suite.SIDES, suite.TARGETS)
+    cases = [
+        (case, [side for side in plan.sides if side.split()[0] in (table.OURS, *targets)])
+        for case, targets in plan.targets.items()
+    ]
     results, first = [], len(rows)
-    for case, targets in plan.targets.items():
-        sides = [side for side in plan.sides if side.split()[0] in (table.OURS, *targets)]
-        result = measure(name, case, sides, rounds=options.rounds, device=options.device)
+    measured = (
+        measure_on_gpu(name, cases, rounds=options.rounds)
+        if on_gpu
+        else (measure(name, case, sides, rounds=options.rounds) for case, sides in cases)
+    )
+    for result in measured:
         results.append(result)
-        add(table.rows(result, targets))
+        add(table.rows(result, plan.targets[result.case]))
     if on_gpu:
         return results
     if hasattr(suite, "MEAN_TARGETS"):

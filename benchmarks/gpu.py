@@ -30,14 +30,21 @@ class Plan(NamedTuple):
     targets: Mapping[str, Mapping[str, float | None]]
 
 
-def lacking() -> str:
-    """What this machine lacks for a comparison on a GPU, or nothing."""
+def no_device() -> str:
+    """Why rnnlab has no GPU here, or nothing."""
     from rnnlab import ops
 
     try:
         ops.ops_on("gpu")
     except (ImportError, ValueError) as error:
         return str(error)
+    return ""
+
+
+def lacking() -> str:
+    """What this machine lacks for a comparison on a GPU, or nothing."""
+    if reason := no_device():
+        return reason
     try:
         import torch
     except ModuleNotFoundError:
@@ -75,8 +82,8 @@ def begin(suite: ModuleType, side: str, case: str) -> tuple[Callable[[], object]
     """The work of a side, and the function that measures it."""
     sizes = suite.GPU.cases[case]
     use_tf32(side, getattr(sizes, "tf32", False))
-    work, wait = suite.prepare(side, sizes, "gpu"), _wait(side)
-    return work, lambda work: milliseconds(work, wait)
+    work, wait, unit = suite.prepare(side, sizes, "gpu"), _wait(side), getattr(suite, "PER_MILLISECOND", 1.0)
+    return work, lambda work: unit * milliseconds(work, wait)
 
 
 def as_graph(work: Callable[[], Any]) -> Callable[[], Any]:
@@ -104,6 +111,11 @@ def milliseconds(work: Callable[[], object], wait: Callable[[], object]) -> floa
         wait()
         times.append(time.perf_counter() - started)
     return 1000 * median(times)
+
+
+def our_milliseconds(work: Callable[[], object]) -> float:
+    """The same of rnnlab's work."""
+    return milliseconds(work, _wait(OURS))
 
 
 def _wait(side: str) -> Callable[[], object]:

@@ -7,6 +7,7 @@ Both are compared with one matrix product of as many operations (``gemm.py``).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -55,9 +56,10 @@ _GPU_CASES = {
     )
     for tf32 in (False, True)
 }
+_OURS_ON_GPU = ("rnnlab", "rnnlab persistent", "rnnlab graphs", "rnnlab graphs persistent")
 GPU = Plan(
     _GPU_CASES,
-    ("rnnlab", "rnnlab graphs", "torch", "torch time-first"),
+    (*_OURS_ON_GPU, "torch", "torch time-first"),
     {case: {"torch": 1.0} for case in _GPU_CASES},
 )
 
@@ -86,6 +88,7 @@ def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], Any]:
         return gemm.prepare(side, flops(sizes, 4))
     x, h0, Wx, Wh, b, dh = arrays(sizes, 4)
     if side.startswith("rnnlab"):
+        os.environ["RNNLAB_PERSISTENT"] = str(int("persistent" in side))
         from rnnlab.layers import lstm_backward, lstm_forward
         from rnnlab.ops import ops_on
 
@@ -94,7 +97,7 @@ def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], Any]:
         def ours() -> tuple[Array, ...]:
             return lstm_backward(dh, lstm_forward(x, h0, Wx, Wh, b)[1])
 
-        return as_graph(ours) if side == "rnnlab graphs" else ours
+        return as_graph(ours) if "graphs" in side else ours
 
     import torch
 

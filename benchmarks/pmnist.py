@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.pytorch import load, load_lstm
+from benchmarks.gpu import Plan
+from benchmarks.pytorch import DEVICES, load, load_lstm
 from benchmarks.side import milliseconds
+from benchmarks.steps import training_steps
 
 Array = Any
 
@@ -32,16 +34,18 @@ EPOCH = 938  # batches: 60,000 images, 64 a time
 CASES = {f"an epoch, projected from {BATCHES} batches": Sizes(BATCHES, 64, 784, 128, 10)}
 SIDES = ("rnnlab", "torch", "torch time-first")
 TARGETS = {case: {"torch": 1.2} for case in CASES}
+GPU = Plan(CASES, (*SIDES, "rnnlab graphs"), TARGETS)
 UNIT = "s"
+PER_MILLISECOND = EPOCH / BATCHES / 1000  # seconds of an epoch
 WARM_UP = 1
 
 
 def measure(work: Callable[[], object]) -> float:
     """Seconds for an epoch."""
-    return milliseconds(work) / 1000 * EPOCH / BATCHES
+    return PER_MILLISECOND * milliseconds(work)
 
 
-def prepare(side: str, sizes: Sizes) -> Callable[[], list[float]]:
+def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], list[float]]:
     """Return the losses of the batches."""
     _, N, T, H, classes = sizes
     rng = np.random.default_rng(0)
@@ -50,27 +54,26 @@ def prepare(side: str, sizes: Sizes) -> Callable[[], list[float]]:
     shapes = {"Wx": (1, 4 * H), "Wh": (H, 4 * H), "b": (4 * H,)}
     shapes |= {"W_class": (H, classes), "b_class": (classes,)}
     weights = {name: rng.uniform(-0.08, 0.08, shape).astype(np.float32) for name, shape in shapes.items()}
-    return (_rnnlab if side == "rnnlab" else _torch)(x, y, weights, time_first=side.endswith("time-first"))
+    if side.startswith("rnnlab"):
+        return _rnnlab(x, y, weights, device, graphs=side.endswith("graphs"))
+    return _torch(x, y, weights, device, time_first=side.endswith("time-first"))
 
 
-def _rnnlab(x: Array, y: Array, weights: dict[str, Array], *, time_first: bool) -> Callable[[], list[float]]:
+def _rnnlab(
+    x: Array, y: Array, weights: dict[str, Array], device: str, *, graphs: bool
+) -> Callable[[], list[float]]:
     from rnnlab.models import SequenceClassifier
-    from rnnlab.training import make_update_rule
 
     H, classes = weights["W_class"].shape
     model = SequenceClassifier(classes, 1, H, "lstm")
     model.params.update(weights)
-    grads, rule = model.params.zeros_like(), make_update_rule("adam")
-
-    def step(pixels: Array, labels: Array) -> float:
-        loss, _ = model.loss(pixels, labels, grads=grads)
-        rule.step(model.params.flat, grads.flat)
-        return loss
-
-    return lambda: [step(pixels, labels) for pixels, labels in zip(x, y, strict=True)]
+    step = training_steps(model, [*zip(x, y, strict=True)], device=device, graphs=graphs)
+    return lambda: [step(number) for number in range(len(x))]
 
 
-def _torch(x: Array, y: Array, weights: dict[str, Array], *, time_first: bool) -> Callable[[], list[float]]:
+def _torch(
+    x: Array, y: Array, weights: dict[str, Array], device: str, *, time_first: bool
+) -> Callable[[], list[float]]:
     import torch
     from torch import nn
 
@@ -79,8 +82,10 @@ def _torch(x: Array, y: Array, weights: dict[str, Array], *, time_first: bool) -
         nn.LSTM(1, H, batch_first=not time_first), *(weights[name] for name in ("Wx", "Wh", "b"))
     )
     output = load(nn.Linear(H, classes), weights["W_class"], weights["b_class"])
+    lstm, output = lstm.to(DEVICES[device]), output.to(DEVICES[device])
     adam = torch.optim.Adam([*lstm.parameters(), *output.parameters()], fused=True)
-    images, classes_of = torch.from_numpy(x.swapaxes(1, 2).copy() if time_first else x), torch.from_numpy(y)
+    arrays = x.swapaxes(1, 2).copy() if time_first else x, y
+    images, classes_of = (torch.from_numpy(array).to(DEVICES[device]) for array in arrays)
 
     def step(pixels: Array, labels: Array) -> float:
         adam.zero_grad()

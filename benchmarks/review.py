@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from benchmarks import attention, turns
+from benchmarks.gpu import Plan
 from benchmarks.side import milliseconds
 from benchmarks.steps import training_step
 from benchmarks.table import Row, rows
@@ -43,6 +44,8 @@ TARGETS: dict[str, dict[str, float | None]] = {
     "B=L=4": {"torch": 1.5},
     "B=L=8": {"torch": 1.5},
 }
+_GPU_CASES = {case: CASES[case] for case in ("Review Net L=8", "B=L=4")}
+GPU = Plan(_GPU_CASES, (*SIDES, "rnnlab graphs"), {case: {"torch": 3.0} for case in _GPU_CASES})
 FRESH = True
 ROUNDS = 3
 WARM_UPS = 2  # the first step makes the gradients and Adam's state
@@ -50,15 +53,16 @@ DROPOUT = {"feature_dropout": 0.4, "word_dropout": 0.5, "output_dropout": 0.5}
 REVIEWER_DROPOUT = 0.3
 
 
-def prepare(side: str, sizes: Sizes) -> Callable[[], float]:
+def prepare(side: str, sizes: Sizes, device: str = "cpu") -> Callable[[], float]:
     """The step of one side, which returns its loss."""
     features, captions = attention.batch(sizes.model)
-    if side == "rnnlab":
-        return training_step(model(sizes, weights(sizes)), features, captions)
+    if side.startswith("rnnlab"):
+        graphs = side.endswith("graphs")
+        return training_step(model(sizes, weights(sizes)), features, captions, device=device, graphs=graphs)
     from benchmarks import torch_attention
 
     rival = torch_model(sizes, weights(sizes), batched=side == "torch batched")
-    return torch_attention.training_step(rival, features, captions)
+    return torch_attention.training_step(rival, features, captions, device=device)
 
 
 def measure(work: Callable[[], float]) -> float:

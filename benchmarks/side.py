@@ -36,7 +36,8 @@ def main(name: str, side: str, case: str, device: str) -> None:
         work, measure = gpu.begin(suite, side, case)
     else:
         work, measure = suite.prepare(side, suite.CASES[case]), getattr(suite, "measure", milliseconds)
-    for _ in range(0 if getattr(suite, "FRESH", False) else getattr(suite, "WARM_UP", 3)):
+    fresh = device == "cpu" and getattr(suite, "FRESH", False)
+    for _ in range(0 if fresh else getattr(suite, "WARM_UP", 3)):
         work()
     print("ready", flush=True)
     for line in sys.stdin:

@@ -31,11 +31,12 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from types import ModuleType
+from typing import NamedTuple, TypeVar
 
 # PyTorch, MKL, NumPy's OpenBLAS, numba and rnnlab all take their number of threads from one of these.
 THREADS = (
@@ -45,6 +46,10 @@ THREADS = (
     "NUMBA_NUM_THREADS",
     "RNNLAB_NUM_THREADS",
 )
+
+
+_AT_ONCE = 30  # processes on a GPU
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Result(NamedTuple):
@@ -79,21 +84,54 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def measure(name: str, case: str, sides: Sequence[str], *, rounds: int, device: str = "cpu") -> Result:
+def measure(name: str, case: str, sides: Sequence[str], *, rounds: int) -> Result:
     """Let the sides take turns."""
     suite = importlib.import_module(f"benchmarks.{name}")
-    rounds = min(rounds, getattr(suite, "ROUNDS", rounds))
     take_turns = _fresh_turns if getattr(suite, "FRESH", False) else _turns
-    times = take_turns({side: [name, side, case, device] for side in sides}, rounds)
-    typical = median if device == "gpu" else min
-    by_side = {side: [time[side] for time in times] for side in sides}
+    times = take_turns({side: [name, side, case, "cpu"] for side in sides}, _rounds(suite, rounds))
+    return _result(suite, name, case, times, min)
+
+
+def measure_on_gpu(name: str, cases: Sequence[tuple[str, Sequence[str]]], *, rounds: int) -> Iterator[Result]:
+    """Let the sides of each case take turns on the GPU, case after case.
+
+    The processes of several cases start together, because that takes longer than their turns do. Those that
+    wait use nothing of the GPU but memory.
+    """
+    suite = importlib.import_module(f"benchmarks.{name}")
+    while cases:
+        most = max(1, _AT_ONCE // len(cases[0][1]))
+        now, cases = cases[:most], cases[most:]
+        commands = {(case, side): [name, side, case, "gpu"] for case, sides in now for side in sides}
+        with _started(commands) as processes:
+            for case, sides in now:
+                own = {side: processes[case, side] for side in sides}
+                yield _result(suite, name, case, _take_turns(own, _rounds(suite, rounds)), median)
+
+
+def _rounds(suite: ModuleType, rounds: int) -> int:
+    return min(rounds, getattr(suite, "ROUNDS", rounds))
+
+
+def _result(
+    suite: ModuleType,
+    name: str,
+    case: str,
+    times: Sequence[Mapping[str, float]],
+    typical: Callable[[list[float]], float],
+) -> Result:
+    by_side = {side: [time[side] for time in times] for side in times[0]}
     measured = {side: typical(values) for side, values in by_side.items()}
     return Result(name, case, getattr(suite, "UNIT", "ms"), measured, by_side)
 
 
 def _turns(commands: dict[str, list[str]], rounds: int) -> list[dict[str, float]]:
     with _started(commands) as processes:
-        return [{side: process.turn() for side, process in processes.items()} for _ in range(rounds)]
+        return _take_turns(processes, rounds)
+
+
+def _take_turns(processes: Mapping[str, Process], rounds: int) -> list[dict[str, float]]:
+    return [{side: process.turn() for side, process in processes.items()} for _ in range(rounds)]
 
 
 def _fresh_turns(commands: dict[str, list[str]], rounds: int) -> list[dict[str, float]]:
@@ -107,7 +145,7 @@ def _fresh_turns(commands: dict[str, list[str]], rounds: int) -> list[dict[str, 
 
 
 @contextmanager
-def _started(commands: dict[str, list[str]]) -> Iterator[dict[str, Process]]:
+def _started(commands: Mapping[_Key, list[str]]) -> Iterator[dict[_Key, Process]]:
     """The processes, when all of them are ready."""
     processes = {side: Process(command) for side, command in commands.items()}
     try:

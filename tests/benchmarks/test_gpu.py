@@ -4,12 +4,13 @@ import gc
 import importlib
 import os
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import arnet, attention, captioning, decoding, gpu, lstm, pytorch, turns
+from benchmarks import arnet, attention, captioning, decoding, gpu, lstm, pmnist, pytorch, review, turns
 
 torch = pytest.importorskip("torch")
 
@@ -21,6 +22,8 @@ TINY = {
     attention: lambda sizes: sizes._replace(L=5, A=3, captions=CAPTIONS),
     arnet: lambda sizes: sizes._replace(R=3, captions=CAPTIONS),
     decoding: lambda sizes: sizes._replace(images=12, model=SEARCHED),
+    review: lambda sizes: sizes._replace(steps=2, model=sizes.model._replace(L=5, A=3, captions=CAPTIONS)),
+    pmnist: lambda sizes: sizes._replace(batches=2, N=3, T=5, H=6),
 }
 # Cases that differ in more than their sizes; nn.GRUCell, in "torch nn", is another cell than ours.
 SIDES = [
@@ -37,8 +40,9 @@ SIDES = [
 @pytest.fixture(autouse=True)
 def _comparable(monkeypatch):
     """No noise, which differs; all of PyTorch on the CPU, and nothing compiled."""
-    for suite in (captioning, attention):
+    for suite in (captioning, attention, review):
         monkeypatch.setattr(suite, "DROPOUT", dict.fromkeys(suite.DROPOUT, 0.0))
+    monkeypatch.setattr(review, "REVIEWER_DROPOUT", 0.0)
     monkeypatch.setattr(arnet, "RECONSTRUCTION", 0.5)
     monkeypatch.setattr(decoding, "END_BIAS", 1)
     monkeypatch.setitem(pytorch.DEVICES, "gpu", "cpu")
@@ -141,26 +145,55 @@ def test_precision(monkeypatch):
             flag.allow_tf32 = value
 
 
-@pytest.mark.parametrize(("device", "expected"), [("cpu", 1.0), ("gpu", 2.0)])
-def test_over_the_rounds(monkeypatch, device, expected):
-    started = {}
+class Process:
+    """One that measures 1, 2 and 9."""
 
-    def take_turns(commands, rounds):
-        started.update(commands)
-        return [{"rnnlab": time} for time in (1.0, 2.0, 9.0)[:rounds]]
+    started: ClassVar[list] = []
 
-    monkeypatch.setattr(turns, "_turns", take_turns)
-    result = turns.measure("lstm", "a case", ["rnnlab"], rounds=3, device=device)
-    assert result.measured == {"rnnlab": expected}
-    assert started == {"rnnlab": ["lstm", "rnnlab", "a case", device]}
+    def __init__(self, command):
+        self.started.append(command)
+        self._times = iter((1.0, 2.0, 9.0))
+
+    def answer(self):
+        return "ready"
+
+    def turn(self):
+        return next(self._times)
+
+    def end(self):
+        pass
+
+
+@pytest.fixture
+def _processes(monkeypatch):
+    monkeypatch.setattr(turns, "Process", Process)
+    monkeypatch.setattr(Process, "started", [])
+
+
+@pytest.mark.usefixtures("_processes")
+def test_over_the_rounds():
+    result = turns.measure("lstm", "a case", ["rnnlab"], rounds=3)
+    assert result.measured == {"rnnlab": 1.0}
+    assert Process.started == [["lstm", "rnnlab", "a case", "cpu"]]
+
+
+@pytest.mark.usefixtures("_processes")
+@pytest.mark.parametrize("at_once", [1, 2, 4, 30])
+def test_over_the_rounds_on_a_gpu(monkeypatch, at_once):
+    monkeypatch.setattr(turns, "_AT_ONCE", at_once)
+    cases = [(case, ("rnnlab", "torch")) for case in ("one", "two", "three")]
+    began = []
+    for number, result in enumerate(turns.measure_on_gpu("lstm", cases, rounds=3), 1):
+        assert (result.case, result.measured) == (cases[number - 1][0], {"rnnlab": 2.0, "torch": 2.0})
+        began.append(len(Process.started))
+    assert Process.started == [["lstm", side, case, "gpu"] for case, sides in cases for side in sides]
+    assert began == {1: [2, 4, 6], 2: [2, 4, 6], 4: [4, 4, 6], 30: [6, 6, 6]}[at_once]
 
 
 def test_a_suite_without_cases_for_a_gpu(capsys):
     with pytest.raises(SystemExit):
         command.main(["lstm", "memory", "--device", "gpu"])
-    message = (
-        "memory is not for a GPU: with --device gpu, some of lstm, captioning, attention, arnet, decoding"
-    )
+    message = "memory is not for a GPU: with --device gpu, some of lstm, captioning, attention, arnet, decod"
     assert message in capsys.readouterr().err
 
 
@@ -187,15 +220,16 @@ def test_one_line_where_something_is_lacking(monkeypatch, capsys):
 def test_the_command_measures_the_cases_for_a_gpu(monkeypatch, capsys):
     measured = []
 
-    def measure(name, case, sides, *, rounds, device):
-        measured.append((name, case, device))
-        rounds = {side: [2.0 if side == "rnnlab" else 5.0] for side in sides}
-        return turns.Result(name, case, "ms", {side: values[0] for side, values in rounds.items()}, rounds)
+    def measure(name, cases, *, rounds):
+        for case, sides in cases:
+            measured.append((name, case))
+            rounds = {side: [2.0 if side == "rnnlab" else 5.0] for side in sides}
+            yield turns.Result(name, case, "ms", {side: times[0] for side, times in rounds.items()}, rounds)
 
     monkeypatch.setattr(gpu, "lacking", lambda: "")
     monkeypatch.setattr(gpu, "about", lambda: "a GPU")
-    monkeypatch.setattr(command, "measure", measure)
+    monkeypatch.setattr(command, "measure_on_gpu", measure)
     assert command.main(["lstm", "captioning", "--device", "gpu"]) == 0
     suites = (("lstm", lstm), ("captioning", captioning))
-    assert measured == [(name, case, "gpu") for name, suite in suites for case in suite.GPU.cases]
+    assert measured == [(name, case) for name, suite in suites for case in suite.GPU.cases]
     assert capsys.readouterr().out.endswith("20 targets, 0 missed\n")

@@ -164,11 +164,12 @@ def _choose(steps: Steps, states: Array, weight: Array | Rounded, backward: bool
     N = int(steps.table[0, 3])
     if not asked and not any(N <= rows and H <= units for rows, units in FASTER.get(states.dtype.name, ())):
         return None
-    return _layout(N, H, states.itemsize, cp.cuda.runtime.getDevice(), backward)
+    return layout_on(cp.cuda.runtime.getDevice(), N, H, states.itemsize, backward)
 
 
 @functools.lru_cache(maxsize=1024)
-def _layout(N: int, H: int, itemsize: int, device: int, backward: bool) -> Layout | None:
+def layout_on(device: int, N: int, H: int, itemsize: int, backward: bool) -> Layout | None:
+    """The layout of :func:`layout_for` on the device of this number."""
     multiprocessors, shared = _limits(device)
     return layout_for(N, H, itemsize, multiprocessors, shared, backward)
 

@@ -56,12 +56,12 @@ def launched(persistent, monkeypatch):
 @pytest.fixture(params=["few threads", "all threads"])
 def threads(request, persistent, monkeypatch):
     """Few threads, on few multiprocessors, have more rows than they can work on at a time."""
-    persistent._layout.cache_clear()
+    persistent.layout_on.cache_clear()
     if request.param == "few threads":
         monkeypatch.setattr(persistent, "THREADS", 64)
         monkeypatch.setattr(persistent, "_limits", lambda device: (2, 49152))
     yield
-    persistent._layout.cache_clear()
+    persistent.layout_on.cache_clear()
 
 
 def forced(monkeypatch, value):
@@ -174,13 +174,13 @@ def test_nothing_to_do(ops, launched, monkeypatch):
 
 def test_step_by_step_where_the_weight_does_not_fit(ops, persistent, launched, monkeypatch):
     forced(monkeypatch, "1")
-    persistent._layout.cache_clear()
+    persistent.layout_on.cache_clear()
     monkeypatch.setattr(persistent, "_limits", lambda device: (4, 1000))
     forward(ops, 2, 2)
     assert launched == NAMES[:1]
     forward(ops, 2, 40)
     assert launched == NAMES[:1]
-    persistent._layout.cache_clear()
+    persistent.layout_on.cache_clear()
 
 
 def test_no_cooperative_launches(simulated, ops, persistent, launched, monkeypatch):
