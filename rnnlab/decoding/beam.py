@@ -133,7 +133,7 @@ def beam_search(
     )
     return [
         hypotheses
-        for sources, state in chunks(model.start(source), max(1, ROWS // beam_size))
+        for sources, state in chunks(model.start(source), ROWS, beam_size)
         for hypotheses in _search(model, sources.size, state, options)
     ]
 

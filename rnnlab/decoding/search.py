@@ -23,13 +23,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rnnlab.errors import InputError, InputTypeError
-from rnnlab.ops import ops_for
+from rnnlab.ops import device_of, ops_for
 from rnnlab.types import Array
 
 DecodingState = Any
 
-# A search advances at most this many rows at a time, so that memory is bounded.
+# A search advances at most this many rows at a time on a CPU, so that memory is bounded.
 ROWS = 1024
+_ON_GPU = 8  # times as many, because there each step costs the host about the same
 
 
 class StepModel(Protocol):
@@ -80,14 +81,25 @@ def num_rows(state: DecodingState) -> int:
 
 
 def _num_rows(state: DecodingState) -> int | None:
+    array = _first_array(state)
+    return None if array is None else int(array.shape[0])
+
+
+def _first_array(state: DecodingState) -> Array | None:
     if isinstance(state, tuple):
-        return next((rows for part in state if (rows := _num_rows(part)) is not None), None)
-    return int(state.shape[0]) if hasattr(state, "shape") else None
+        return next((array for part in state if (array := _first_array(part)) is not None), None)
+    return state if hasattr(state, "shape") else None
 
 
-def chunks(state: DecodingState, size: int) -> Iterator[tuple[Array, DecodingState]]:
-    """Split a state into nearly equal parts of at most ``size`` rows: yield the rows and their state."""
+def chunks(state: DecodingState, rows: int, slots: int = 1) -> Iterator[tuple[Array, DecodingState]]:
+    """Split a state into nearly equal parts: yield the rows and their state.
+
+    Each row of a part becomes ``slots`` rows of the search, at most ``rows`` in all, or on a GPU eight times as
+    many; a part has at least one row.
+    """
     N = num_rows(state)
+    on_cpu = device_of(_first_array(state)) == "cpu"
+    size = max(1, (rows if on_cpu else rows * _ON_GPU) // slots)
     if 0 < N <= size:
         yield np.arange(N), state
     elif N:

@@ -73,6 +73,7 @@ struct Block {
 struct Fiber {
     Wait wait;
     const char* barrier;  // the function that it waits in
+    const unsigned* counter;  // of a part's barrier
     unsigned mask;
     int source;      // the lane whose value it asks for
     uint64_t value;  // what it gives to the other lanes
@@ -157,6 +158,23 @@ void grid_wait(const unsigned* counter) {
     }
     grid_arrived = 0;
     for (int i = 0; i < block_size * block_count; i++) pool[i].wait = READY;
+}
+
+// The barrier of the blocks that share a counter, of which there are `group`.
+void part_wait(const unsigned* counter, int group, int round) {
+    Fiber& self = fiber_at("part_barrier");
+    if (kind != GRID) fail("part_barrier in a BLOCK_KERNEL: declare it GRID_KERNEL");
+    if (!counter) fail("part_barrier without a counter");
+    unsigned& arrived = *const_cast<unsigned*>(counter);
+    self.counter = counter;
+    if (arrived / unsigned(block_size * group) != unsigned(round - 1)) fail("part_barrier out of turn");
+    if (++arrived % unsigned(block_size * group)) {
+        self.wait = AT_GRID;
+        yield();
+        return;
+    }
+    for (int i = 0; i < block_size * block_count; i++)
+        if (pool[i].wait == AT_GRID && pool[i].counter == counter) pool[i].wait = READY;
 }
 
 // All lanes of the mask come here; each leaves with its source's value and the votes of all, a bit for each lane.
@@ -410,6 +428,7 @@ extern "C" const char* shim_error() { return shim::error; }
 #define __syncthreads_and(vote) (shim::block_barrier("__syncthreads_and", !(vote)) == 0)
 #define __syncthreads_count(vote) (shim::block_barrier("__syncthreads_count", (vote)))
 #define grid_barrier(counter) shim::grid_wait(counter)
+#define part_barrier(counter, blocks, round) shim::part_wait(counter, int(blocks), int(round))
 
 inline void __syncwarp(unsigned mask = ~0u) { shim::warp_barrier("__syncwarp", mask, 0, 0); }
 

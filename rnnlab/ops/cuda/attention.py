@@ -6,6 +6,8 @@ from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.launch import WARP, by_rows, check_contiguous, each, stride
 from rnnlab.types import Array
 
+_THREADS = 512  # of a block at most: there are fewer queries than a GPU has room for blocks
+
 
 @checked
 def additive_attention_forward(
@@ -87,4 +89,5 @@ def _attention(
     check_contiguous(*(array for array in arrays if not any(array is other for other in strided)))
     (n, A), L, C = query.shape, slots.shape[1], memory.shape[1]
     columns = max(A, C, L, 4 * WARP)  # at least four slots at a time
-    by_rows(name, n, columns, query, *arrays, n, L, A, C, *map(stride, strided), workspace=L)
+    strides = map(stride, strided)
+    by_rows(name, n, columns, query, *arrays, n, L, A, C, *strides, workspace=L, most=_THREADS)

@@ -130,14 +130,22 @@ def each(name: str, size: int, like: Array, *arguments: Any) -> None:
         launch(name, like.dtype, blocks, THREADS, arguments)
 
 
-def by_rows(name: str, rows: int, columns: int, like: Array, *arguments: Any, workspace: int = 0) -> None:
-    """Launch a kernel with a block for each row, with threads for the columns.
+def by_rows(
+    name: str,
+    rows: int,
+    columns: int,
+    like: Array,
+    *arguments: Any,
+    workspace: int = 0,
+    most: int = THREADS,
+) -> None:
+    """Launch a kernel with a block for each row, with threads for the columns, at most ``most``.
 
     ``workspace`` counts elements of shared memory, in addition to one per warp.
     """
     if rows:
-        threads = min(max(WARP, 1 << max(columns - 1, 0).bit_length()), THREADS)
-        shared = (workspace + THREADS // WARP) * like.dtype.itemsize
+        threads = min(max(WARP, 1 << max(columns - 1, 0).bit_length()), most)
+        shared = (workspace + most // WARP) * like.dtype.itemsize
         launch(name, like.dtype, min(rows, _BLOCKS), threads, arguments, shared)
 
 

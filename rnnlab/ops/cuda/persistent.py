@@ -2,8 +2,8 @@
 
 Step by step, a sequence takes several launches a step, each of which reads the recurrent weight again. In one
 launch every block holds its share of the weight in shared memory for all steps of a chunk, with a barrier of
-all blocks after each step: ``lstm_steps_forward`` and ``_backward`` in ``lstm_steps.cu`` (persistent RNNs,
-Diamos et al. 2016).
+the blocks that work on the same rows after each step: ``lstm_steps_forward`` and ``_backward`` in
+``lstm_steps.cu`` (persistent RNNs, Diamos et al. 2016).
 
 The environment variable RNNLAB_PERSISTENT, "1" or "0", asks for one launch wherever it fits, or nowhere.
 Unset, :data:`FASTER` decides. Products in bfloat16 are always computed step by step.
@@ -38,6 +38,7 @@ THREADS = 512  # of a block at most: GRID_THREADS of common.cu, which bounds the
 SPLITS = 32  # of a sum over k at most: a thread adds their results in order
 READ = {False: 4, True: 16}  # the cost of a read, forward and backward, relative to that of a unit of a row
 TILE = 4  # rows that a thread works on at once: ROWS of lstm_steps.cu
+COUNTER_STRIDE = 32  # words from the counter of one part's barriers to the next part's: as in lstm_steps.cu
 
 
 class Layout(NamedTuple):
@@ -187,7 +188,7 @@ def _launch(name: str, layout: Layout, steps: Steps, like: Array, *arrays: Array
     strides = [stride // weight.itemsize for stride in weight.strides]
     arguments = (
         *(*arrays, weight, uploaded(steps.table)),
-        cp.zeros(1, np.uint32),  # of the barriers
+        cp.zeros(layout.parts * COUNTER_STRIDE, np.uint32),
         *(len(steps), like.shape[1], *strides),
         *(layout.units, layout.parts, layout.rows, layout.splits),
     )

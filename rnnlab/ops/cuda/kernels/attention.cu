@@ -31,8 +31,11 @@ __device__ inline void attend(REAL* scores, const REAL* memory, const Size* slot
     __syncthreads();
     for (Size j = threadIdx.x; j < C; j += blockDim.x) {
         REAL sum = 0;
-        for (Size i = 0; i < L; ++i)
-            if (slots[i] >= 0) sum += scores[i] * memory[slots[i] * C + j];
+#pragma unroll 8
+        for (Size i = 0; i < L; ++i) {
+            REAL value = slots[i] >= 0 ? memory[slots[i] * C + j] : REAL(0);  // several are loaded at a time
+            sum += scores[i] * value;
+        }
         context[j] = sum;
     }
     __syncthreads();  // before the scores are written again
@@ -89,6 +92,24 @@ __device__ inline void scores_gradient(REAL* scores, const REAL* dcontext, const
     __syncthreads();
 }
 
+// A number of several slots' keys and of their gradients, loaded before any is written: a thread waits for memory once
+// for all of them. A row has no slot twice.
+#define AT_A_TIME 8
+
+struct Loaded {
+    Size place[AT_A_TIME];  // negative: no slot
+    REAL key[AT_A_TIME], dkey[AT_A_TIME];
+    __device__ Loaded(const REAL* keys, const REAL* dkeys, const Size* slots, Size first, Size L, Size A, Size j) {
+#pragma unroll
+        for (int k = 0; k < AT_A_TIME; ++k) {
+            Size slot = first + k < L ? slots[first + k] : -1;
+            place[k] = slot < 0 ? -1 : slot * A + j;
+            key[k] = slot < 0 ? REAL(0) : keys[place[k]];
+            dkey[k] = slot < 0 ? REAL(0) : dkeys[place[k]];
+        }
+    }
+};
+
 BLOCK_KERNEL(additive_attention_backward)(const REAL* dcontext, const REAL* query, const REAL* keys, const REAL* v,
                                           const REAL* memory, const Size* slots, const REAL* weights,
                                           REAL* dscores, REAL* dquery, REAL* dkeys, REAL* dv, Size n, Size L,
@@ -101,13 +122,17 @@ BLOCK_KERNEL(additive_attention_backward)(const REAL* dcontext, const REAL* quer
                         dscores + row * dscores_stride, L, C);
         for (Size j = threadIdx.x; j < A; j += blockDim.x) {
             REAL q = query[row * A + j], dq = 0, dv_ = 0;
-            for (Size i = 0; i < L; ++i) {
-                if (own[i] < 0) continue;
-                REAL hidden = tanh(q + keys[own[i] * A + j]);
-                REAL da = scores[i] * v[j] * (REAL(1) - hidden * hidden);
-                dv_ += scores[i] * hidden;
-                dq += da;
-                dkeys[own[i] * A + j] += da;
+            for (Size i = 0; i < L; i += AT_A_TIME) {
+                Loaded loaded(keys, dkeys, own, i, L, A, j);
+#pragma unroll
+                for (int k = 0; k < AT_A_TIME; ++k) {
+                    if (loaded.place[k] < 0) continue;
+                    REAL hidden = tanh(q + loaded.key[k]);
+                    REAL da = scores[i + k] * v[j] * (REAL(1) - hidden * hidden);
+                    dv_ += scores[i + k] * hidden;
+                    dq += da;
+                    dkeys[loaded.place[k]] = loaded.dkey[k] + da;
+                }
             }
             dquery[row * A + j] += dq;
             dv[row * A + j] += dv_;
@@ -127,10 +152,14 @@ BLOCK_KERNEL(dot_attention_backward)(const REAL* dcontext, const REAL* query, co
                         dscores + row * dscores_stride, L, C);
         for (Size j = threadIdx.x; j < A; j += blockDim.x) {
             REAL q = query[row * A + j], dq = 0;
-            for (Size i = 0; i < L; ++i) {
-                if (own[i] < 0) continue;
-                dq += scores[i] * keys[own[i] * A + j];
-                dkeys[own[i] * A + j] += scores[i] * q;
+            for (Size i = 0; i < L; i += AT_A_TIME) {
+                Loaded loaded(keys, dkeys, own, i, L, A, j);
+#pragma unroll
+                for (int k = 0; k < AT_A_TIME; ++k) {
+                    if (loaded.place[k] < 0) continue;
+                    dq += scores[i + k] * loaded.key[k];
+                    dkeys[loaded.place[k]] = loaded.dkey[k] + scores[i + k] * q;
+                }
             }
             dquery[row * A + j] += dq;
         }

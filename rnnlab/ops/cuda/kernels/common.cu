@@ -4,7 +4,7 @@
 //
 //     KERNEL         every thread works independently; a grid of any size does all the work
 //     BLOCK_KERNEL   the threads of a block work on a row together
-//     GRID_KERNEL    all blocks run at once, and wait for each other
+//     GRID_KERNEL    all blocks run at once, and some wait for each other
 //
 // No atomics on floating-point numbers: two runs give the same bits. Without a GPU the same source is compiled
 // for the host with HOST_SHIM defined, which provides what CUDA has built in.
@@ -25,16 +25,24 @@
 #define NAN __int_as_float(0x7fffffff)
 #endif
 
-// All blocks wait for each other and see what the others wrote before. `counter` is zero at the launch and only
-// grows, so that a block may still wait at one barrier while others have reached the next.
-__device__ inline void grid_barrier(unsigned* counter) {
+// The blocks that share `counter` wait for each other and see what the others wrote before. `counter` is zero at the
+// launch and only grows, so that a block may still wait at one barrier while others have reached the next. `round`
+// counts the barriers from 1.
+__device__ inline void part_barrier(unsigned* counter, unsigned blocks, unsigned round) {
     __syncthreads();
     if (threadIdx.x == 0) {
+        unsigned all = blocks * round, arrived;
+#if __CUDA_ARCH__ >= 700
+        asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");
+        do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(counter) : "memory");
+        while (arrived < all);
+#else
         __threadfence();
-        unsigned ticket = atomicAdd(counter, 1u), all = (ticket / gridDim.x + 1) * gridDim.x;
-        while (*static_cast<volatile unsigned*>(counter) < all) {
-        }
+        atomicAdd(counter, 1u);
+        do arrived = *static_cast<volatile unsigned*>(counter);
+        while (arrived < all);
         __threadfence();
+#endif
     }
     __syncthreads();
 }

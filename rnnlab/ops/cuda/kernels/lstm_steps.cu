@@ -1,6 +1,7 @@
 // All steps of an LSTM over a chunk in one launch. The sequences are divided into `parts` parts. A block computes
 // `units` hidden units of one part's rows, and holds its columns of the recurrent weight in shared memory for all
-// steps. The rows alive at a step are the first ones, so that every part has its share of them at every step.
+// steps. The rows alive at a step are the first ones, so that every part has its share of them at every step. The
+// blocks of a part wait for each other after each step; different parts need nothing of each other.
 //
 // Both directions multiply rows, (rows, K), by the block's columns, which come in fours: the four gates of a unit
 // in the forward, K = H; four units in the backward, K = 4H. A thread has ROWS rows of four columns, and every
@@ -9,6 +10,7 @@
 // What other blocks wrote in the previous step is read past the L1 cache, which does not see their writes.
 
 #define ROWS 4
+#define COUNTER_STRIDE 32  // from one part's counter to the next: no two in one cache line
 
 struct alignas(16) Four {
     REAL x[4];
@@ -102,7 +104,9 @@ GRID_KERNEL(lstm_steps_forward)(REAL* gates, REAL* h, REAL* c, REAL* tanh_c, con
     SHARED(Four, weight);
     Shares shares = {static_cast<int>(units), static_cast<int>(splits), static_cast<int>(rows), static_cast<int>(H)};
     Four* sums = weight + shares.fours();
-    Size groups = gridDim.x / parts, part = blockIdx.x / groups, first = blockIdx.x % groups * units;
+    unsigned groups = gridDim.x / static_cast<unsigned>(parts);
+    Size part = blockIdx.x / groups, first = blockIdx.x % groups * units;
+    counter += part * COUNTER_STRIDE;
     for (int i = threadIdx.x; i < shares.fours(); i += blockDim.x) {
         int own = i % shares.columns, k = i / shares.columns;
         Four w = {};
@@ -116,7 +120,7 @@ GRID_KERNEL(lstm_steps_forward)(REAL* gates, REAL* h, REAL* c, REAL* tanh_c, con
     const Step* steps = reinterpret_cast<const Step*>(places);
     Step step = steps[0], next = step;
     for (Size t = 0; t < T; ++t, step = next) {
-        if (t) grid_barrier(counter);
+        if (t) part_barrier(counter, groups, static_cast<unsigned>(t));
         if (t + 1 < T) next = steps[t + 1];  // prefetched
         int alive = rows_of(part, parts, step);
         for (int done = 0; done < alive; done += shares.rows) {
@@ -159,7 +163,9 @@ GRID_KERNEL(lstm_steps_backward)(const REAL* dh, REAL* dstate, REAL* dcell, cons
     Shares shares = {static_cast<int>(units) / 4, static_cast<int>(splits), static_cast<int>(rows),
                      static_cast<int>(4 * H)};
     Four* sums = weight + shares.fours();
-    Size groups = gridDim.x / parts, part = blockIdx.x / groups, first = blockIdx.x % groups * units;
+    unsigned groups = gridDim.x / static_cast<unsigned>(parts);
+    Size part = blockIdx.x / groups, first = blockIdx.x % groups * units;
+    counter += part * COUNTER_STRIDE;
     int all_k = shares.fours() / shares.columns;
     for (int i = threadIdx.x; i < shares.fours(); i += blockDim.x) {
         int k = i % all_k, column = i / all_k;
@@ -178,7 +184,7 @@ GRID_KERNEL(lstm_steps_backward)(const REAL* dh, REAL* dstate, REAL* dcell, cons
     for (Size t = T - 1; t >= -1; --t, later = step, step = earlier) {
         // First the gradient of the states after step t: the product with da of the later step, for the rows alive
         // there. Then da of step t; t = -1 has none, only the gradient of the states before the chunk.
-        if (t < T - 1) grid_barrier(counter);
+        if (t < T - 1) part_barrier(counter, groups, static_cast<unsigned>(T - 1 - t));
         if (t > 0) earlier = steps[t - 1];  // prefetched
         int known = rows_of(part, parts, later), alive = t < 0 ? known : rows_of(part, parts, step);
         for (int done = 0; done < alive; done += shares.rows) {
