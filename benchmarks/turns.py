@@ -48,7 +48,7 @@ THREADS = (
 )
 
 
-_AT_ONCE = 30  # processes on a GPU
+_AT_ONCE = 40  # processes on a GPU
 _Key = TypeVar("_Key", bound=Hashable)
 
 

@@ -18,6 +18,7 @@ from .browsing import browse, browser  # noqa: F401, fixtures
 from .simulated_cupy import install
 
 os.environ["RNNLAB_STRICT"] = "1"  # a kernel that does not take an array is an error, not a slower way
+os.environ["RNNLAB_PERSISTENT"] = "0"  # all blocks at once take the stand-in long; some tests ask for them
 matplotlib.use("Agg")
 # The default: the same examples in every run. pytest --hypothesis-profile=explore draws new ones.
 settings.register_profile("rnnlab", deadline=None, derandomize=True)

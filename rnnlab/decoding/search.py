@@ -94,8 +94,8 @@ def _first_array(state: DecodingState) -> Array | None:
 def chunks(state: DecodingState, rows: int, slots: int = 1) -> Iterator[tuple[Array, DecodingState]]:
     """Split a state into nearly equal parts: yield the rows and their state.
 
-    Each row of a part becomes ``slots`` rows of the search, at most ``rows`` in all, or on a GPU eight times as
-    many; a part has at least one row.
+    Each row of a part becomes ``slots`` rows of the search, at most ``rows`` in all, or on a GPU eight times
+    as many; a part has at least one row.
     """
     N = num_rows(state)
     on_cpu = device_of(_first_array(state)) == "cpu"

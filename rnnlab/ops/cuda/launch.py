@@ -164,6 +164,6 @@ def stride(array: Array) -> int:
     ValueError
         If the columns of a row are not contiguous.
     """
-    if array.shape[1] > 1 and array.strides[1] != array.itemsize:
+    if array.size and array.shape[1] > 1 and array.strides[1] != array.itemsize:
         raise InputError(f"expected rows with contiguous columns, got strides {array.strides}")
     return array.strides[0] // array.itemsize

@@ -193,6 +193,7 @@ def test_no_cooperative_launches(simulated, ops, persistent, launched, monkeypat
 
 def test_the_table_chooses_unless_the_environment_does(ops, persistent, launched, monkeypatch):
     monkeypatch.setattr(persistent, "FASTER", {"float32": ((2, 8), (4, 5))})
+    monkeypatch.delenv("RNNLAB_PERSISTENT")
     for N, H, dtype in ((2, 8, np.float32), (4, 5, np.float32), (4, 8, np.float32), (2, 8, np.float64)):
         forward(ops, N, H, dtype)
     assert launched == NAMES[:1] * 2

@@ -4,17 +4,24 @@
 // memory, so that each launch of a graph can have its own. Unless the scale is finite, nothing is updated.
 #define NUMBER(k) REAL(numbers[k])
 
+// CuPy compiles kernels so that subnormal numbers are zero. A scale that would be one in single precision multiplies in
+// double precision.
+__device__ inline REAL scaled(REAL gradient, double scale) {
+    return scale < 1e-30 ? static_cast<REAL>(gradient * scale) : gradient * static_cast<REAL>(scale);
+}
+
 KERNEL(sgd)(REAL* w, const REAL* dw, Size size, const double* numbers, const double* scale) {
     if (!isfinite(*scale)) return;
-    REAL rate = numbers[0] * *scale;
-    FOR_EACH(i, size) w[i] -= dw[i] * rate;
+    double rate = numbers[0] * *scale;
+    FOR_EACH(i, size) w[i] -= scaled(dw[i], rate);
 }
 
 KERNEL(momentum)(REAL* w, const REAL* dw, REAL* velocity, Size size, const double* numbers, const double* scale) {
     if (!isfinite(*scale)) return;
-    REAL rate = numbers[0] * *scale, mu = NUMBER(1);
+    double rate = numbers[0] * *scale;
+    REAL mu = NUMBER(1);
     FOR_EACH(i, size) {
-        velocity[i] = mu * velocity[i] - dw[i] * rate;
+        velocity[i] = mu * velocity[i] - scaled(dw[i], rate);
         w[i] += velocity[i];
     }
 }
@@ -25,10 +32,11 @@ KERNEL(momentum)(REAL* w, const REAL* dw, REAL* velocity, Size size, const doubl
 
 KERNEL(rmsprop)(REAL* w, const REAL* dw, REAL* cache, Size size, const double* numbers, const double* scale) {
     if (!isfinite(*scale)) return;
-    REAL rate = NUMBER(0), decay = NUMBER(1), epsilon = NUMBER(2), factor = *scale;
+    REAL rate = NUMBER(0), decay = NUMBER(1), epsilon = NUMBER(2);
     REAL fresh = 1 - numbers[1];
+    double factor = *scale;
     FOR_EACH(i, size) {
-        REAL g = dw[i] * factor;
+        REAL g = scaled(dw[i], factor);
         cache[i] = decay * cache[i] + fresh * (g * g);
         w[i] -= rate * (g / (sqrt(cache[i]) + epsilon));
     }
@@ -36,9 +44,10 @@ KERNEL(rmsprop)(REAL* w, const REAL* dw, REAL* cache, Size size, const double* n
 
 KERNEL(adagrad)(REAL* w, const REAL* dw, REAL* cache, Size size, const double* numbers, const double* scale) {
     if (!isfinite(*scale)) return;
-    REAL rate = NUMBER(0), epsilon = NUMBER(1), factor = *scale;
+    REAL rate = NUMBER(0), epsilon = NUMBER(1);
+    double factor = *scale;
     FOR_EACH(i, size) {
-        REAL g = dw[i] * factor;
+        REAL g = scaled(dw[i], factor);
         cache[i] += g * g;
         w[i] -= rate * (g / (sqrt(cache[i]) + epsilon));
     }
@@ -47,10 +56,11 @@ KERNEL(adagrad)(REAL* w, const REAL* dw, REAL* cache, Size size, const double* n
 KERNEL(adadelta)(REAL* w, const REAL* dw, REAL* cache, REAL* delta_cache, Size size, const double* numbers,
                  const double* scale) {
     if (!isfinite(*scale)) return;
-    REAL rate = NUMBER(0), decay = NUMBER(1), epsilon = NUMBER(2), factor = *scale;
+    REAL rate = NUMBER(0), decay = NUMBER(1), epsilon = NUMBER(2);
     REAL fresh = 1 - numbers[1];
+    double factor = *scale;
     FOR_EACH(i, size) {
-        REAL g = dw[i] * factor;
+        REAL g = scaled(dw[i], factor);
         cache[i] = decay * cache[i] + fresh * (g * g);
         REAL delta = sqrt((delta_cache[i] + epsilon) / (cache[i] + epsilon)) * g;
         delta_cache[i] = decay * delta_cache[i] + fresh * (delta * delta);
@@ -62,9 +72,10 @@ KERNEL(adadelta)(REAL* w, const REAL* dw, REAL* cache, REAL* delta_cache, Size s
 KERNEL(adamw)(REAL* w, const REAL* dw, REAL* m, REAL* v, Size size, const double* numbers, const double* scale) {
     if (!isfinite(*scale)) return;
     REAL rate = NUMBER(0), beta1 = NUMBER(1), beta2 = NUMBER(2), epsilon = NUMBER(3), keep = NUMBER(4);
-    REAL fresh_m = 1 - numbers[1], fresh_v = 1 - numbers[2], factor = *scale;
+    REAL fresh_m = 1 - numbers[1], fresh_v = 1 - numbers[2];
+    double factor = *scale;
     FOR_EACH(i, size) {
-        REAL g = dw[i] * factor;
+        REAL g = scaled(dw[i], factor);
         m[i] = beta1 * m[i] + fresh_m * g;
         v[i] = beta2 * v[i] + fresh_v * (g * g);
         w[i] = keep * w[i] - rate * (m[i] / (sqrt(v[i]) + epsilon));
