@@ -91,15 +91,15 @@ def _first_array(state: DecodingState) -> Array | None:
     return state if hasattr(state, "shape") else None
 
 
-def chunks(state: DecodingState, rows: int, slots: int = 1) -> Iterator[tuple[Array, DecodingState]]:
+def chunks(state: DecodingState, most: int, slots: int = 1) -> Iterator[tuple[Array, DecodingState]]:
     """Split a state into nearly equal parts: yield the rows and their state.
 
-    Each row of a part becomes ``slots`` rows of the search, at most ``rows`` in all, or on a GPU eight times
+    Each row of a part becomes ``slots`` rows of the search, at most ``most`` in all, or on a GPU eight times
     as many; a part has at least one row.
     """
     N = num_rows(state)
     on_cpu = device_of(_first_array(state)) == "cpu"
-    size = max(1, (rows if on_cpu else rows * _ON_GPU) // slots)
+    size = max(1, (most if on_cpu else most * _ON_GPU) // slots)
     if 0 < N <= size:
         yield np.arange(N), state
     elif N:
