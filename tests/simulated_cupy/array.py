@@ -149,11 +149,6 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
     def __float__(self) -> float:
         return float(self.item())
 
-    def __index__(self) -> int:
-        if self.ndim or self.dtype.kind not in "iu":
-            raise TypeError("only integer scalar arrays can be converted to a scalar index")
-        return self.item()
-
     # Elements.
 
     def __getitem__(self, key: Any) -> ndarray:
@@ -233,21 +228,19 @@ def host(value: Any) -> Any:
     """The NumPy array inside a simulated one, also within tuples and lists; TypeError for NumPy arrays."""
     if isinstance(value, ndarray):
         return value._array
-    if isinstance(value, np.ndarray):
-        if value.ndim:
-            raise TypeError(f"Unsupported type {type(value)}: a CuPy function was given a NumPy array")
-        return value[()]  # a scalar as it is now
+    if isinstance(value, np.ndarray):  # of any number of axes
+        raise TypeError(f"Unsupported type {type(value)}: a CuPy function was given a NumPy array")
     if isinstance(value, tuple | list):
         return type(value)(map(host, value))
     return value
 
 
 def operand(value: Any) -> Any:
-    """As :func:`host`, for an operand: a simulated array or a scalar."""
-    if isinstance(value, ndarray | numbers.Number | np.generic) or (
-        isinstance(value, np.ndarray) and value.ndim == 0
-    ):
+    """As :func:`host`, for what is assigned: a simulated array or a scalar, also in an array () of NumPy."""
+    if isinstance(value, ndarray | numbers.Number | np.generic):
         return host(value)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return value[()]  # a scalar as it is now
     raise TypeError(f"Unsupported type {type(value)}: expected a CuPy array or a scalar")
 
 
@@ -318,7 +311,7 @@ def elementwise(ufunc: Any, *inputs: Any, out: Any = None, **options: Any) -> An
     """A universal function of arrays and scalars."""
     if options.keys() - {"dtype", "casting"}:
         raise TypeError(f"Wrong arguments {sorted(options)}")
-    operands = [operand(value) for value in inputs]
+    operands = [host(value) if isinstance(value, np.ndarray) else operand(value) for value in inputs]
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
     if out is None:
@@ -358,7 +351,13 @@ def _index(key: Any) -> tuple[Any, ...]:
             if cuda.thread.recording is not None:
                 cuda.thread.recording.refuse("D2H transfers")
             cuda.transfers.synchronisations += 1
-    return tuple(host(part) for part in keys)
+    return tuple(_slice(part) if isinstance(part, slice) else host(part) for part in keys)
+
+
+def _slice(part: slice) -> slice:
+    """With the numbers that arrays in it hold."""
+    ends = part.start, part.stop, part.step
+    return slice(*(end.item() if isinstance(end, ndarray) else end for end in ends))
 
 
 def _elements(array: np.ndarray, key: tuple[Any, ...]) -> np.ndarray:

@@ -121,6 +121,8 @@ def flatnonzero(a: ndarray) -> ndarray:
 def copyto(dst: ndarray, src: Any, casting: str = "same_kind", where: Any = None) -> None:
     if not isinstance(dst, ndarray):
         raise TypeError(f"copyto: dst is {type(dst)}, expected a CuPy array")
+    if isinstance(src, np.ndarray) and src.ndim:
+        raise ValueError("non-scalar numpy.ndarray cannot be used for copyto")
     write(np.copyto, dst, operand(src), casting=casting, where=True if where is None else operand(where))
 
 

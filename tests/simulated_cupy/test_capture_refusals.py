@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 import pytest
 
@@ -17,7 +15,6 @@ TO_HOST = {
     "float": lambda cp, x: float(x[0, 0]),
     "int": lambda cp, x: int(x[0, 0]),
     "if": lambda cp, x: bool(x.sum() > 0),
-    "index": lambda cp, x: operator.index(x[0, 0].astype("int64")),
     "slice": lambda cp, x: x[: x[0].argmax()],
     "nonzero": lambda cp, x: x.nonzero(),
     "flatnonzero": lambda cp, x: cp.flatnonzero(x),
