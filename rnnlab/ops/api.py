@@ -11,7 +11,8 @@ Conventions, unless a docstring says otherwise:
 - ``gates`` (n, num_gates H) come in as pre-activations and leave as activations. ``da`` is a gradient with
   respect to pre-activations. n counts the rows of one step, H the hidden units.
 - ``masks`` are a step's dropout and zoneout, see :class:`~rnnlab.ops.step_masks.StepMasks`.
-- ``slots`` (n, L) lists the memory rows that each query may attend to, -1 where there is none.
+- ``slots`` (n, L) lists the memory rows that each query may attend to, none of them
+  twice, -1 where there is none.
 """
 
 from __future__ import annotations
