@@ -28,9 +28,9 @@ from rnnlab.types import Array
 
 DecodingState = Any
 
-# A search advances at most this many rows at a time on a CPU, so that memory is bounded.
+# A search advances at most this many rows at a time, so that memory is bounded: scores (1024, V) on a CPU.
 ROWS = 1024
-_ON_GPU = 8  # times as many, because there each step costs the host about the same
+_TIMES_ON_GPU = 8  # there a step costs the host about the same, however many rows it has
 
 
 class StepModel(Protocol):
@@ -99,7 +99,7 @@ def chunks(state: DecodingState, most: int, slots: int = 1) -> Iterator[tuple[Ar
     """
     N = num_rows(state)
     on_cpu = device_of(_first_array(state)) == "cpu"
-    size = max(1, (most if on_cpu else most * _ON_GPU) // slots)
+    size = max(1, (most if on_cpu else most * _TIMES_ON_GPU) // slots)
     if 0 < N <= size:
         yield np.arange(N), state
     elif N:

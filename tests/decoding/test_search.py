@@ -36,3 +36,10 @@ def test_chunks(rows, sizes):
         np.testing.assert_array_equal(numbers, part)
         assert nothing is None
     assert [row for part, _ in parts for row in part] == list(range(rows))
+
+
+def test_chunks_on_a_gpu_are_eight_times_as_large(simulated):
+    parts = list(chunks(simulated.arange(9), 1))
+    assert [len(part) for part, _ in parts] == [5, 4]
+    assert [part.get().tolist() for _, part in parts] == [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
+    assert len(list(chunks(simulated.arange(9), 4, 2))) == 1

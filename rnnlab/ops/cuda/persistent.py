@@ -6,7 +6,8 @@ the blocks that work on the same rows after each step: ``lstm_steps_forward`` an
 ``lstm_steps.cu`` (persistent RNNs, Diamos et al. 2016).
 
 The environment variable RNNLAB_PERSISTENT, "1" or "0", asks for one launch wherever it fits, or nowhere.
-Unset, :data:`FASTER` decides. Products in bfloat16 are always computed step by step.
+Unset, :data:`FASTER` decides. Products in bfloat16 are always computed step by step. One launch does not
+round the factors of products to TensorFloat-32.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ from rnnlab.ops.steps import StepInputs, Steps
 from rnnlab.types import Array
 
 __all__ = ["FASTER", "Layout", "layout_for", "lstm_in_one_launch"]
-# The largest sizes, rows and hidden units, at which one launch is used, as measured on an NVIDIA H100 by
-# ``python -m benchmarks persistent``; float64 was not measured.
-FASTER: dict[str, tuple[tuple[int, int], ...]] = {"float32": ((16, 1024), (64, 512), (128, 256), (256, 128))}
+# Where one launch is used: the least and the most rows, and the most hidden units, as measured on an NVIDIA
+# H100 by ``python -m benchmarks persistent``; float64 was not measured.
+FASTER: dict[str, tuple[tuple[int, int, int], ...]] = {
+    "float32": ((2, 16, 1024), (2, 64, 512), (1, 128, 256), (1, 256, 128))
+}
 
 # Constants to tune on a device.
 THREADS = 512  # of a block at most: GRID_THREADS of common.cu, which bounds the registers of a thread
@@ -162,7 +165,8 @@ def _choose(steps: Steps, states: Array, weight: Array | Rounded, backward: bool
     if asked == "0" or not isinstance(steps, Steps) or not steps or not H or isinstance(weight, Rounded):
         return None
     N = int(steps.table[0, 3])
-    if not asked and not any(N <= rows and H <= units for rows, units in FASTER.get(states.dtype.name, ())):
+    table = FASTER.get(states.dtype.name, ())
+    if not asked and not any(least <= N <= most and H <= units for least, most, units in table):
         return None
     return layout_on(cp.cuda.runtime.getDevice(), N, H, states.itemsize, backward)
 

@@ -192,9 +192,10 @@ def test_no_cooperative_launches(simulated, ops, persistent, launched, monkeypat
 
 
 def test_the_table_chooses_unless_the_environment_does(ops, persistent, launched, monkeypatch):
-    monkeypatch.setattr(persistent, "FASTER", {"float32": ((2, 8), (4, 5))})
+    monkeypatch.setattr(persistent, "FASTER", {"float32": ((2, 2, 8), (1, 4, 5))})
     monkeypatch.delenv("RNNLAB_PERSISTENT")
-    for N, H, dtype in ((2, 8, np.float32), (4, 5, np.float32), (4, 8, np.float32), (2, 8, np.float64)):
+    others = ((4, 8, np.float32), (1, 8, np.float32), (2, 8, np.float64))
+    for N, H, dtype in ((2, 8, np.float32), (4, 5, np.float32), *others):
         forward(ops, N, H, dtype)
     assert launched == NAMES[:1] * 2
     forced(monkeypatch, "0")
@@ -255,3 +256,4 @@ def test_constants_that_the_kernels_have_too(simulated):
     source = kernel_source()
     assert f"#define ROWS {module.TILE}\n" in source
     assert f"#define GRID_THREADS {module.THREADS} " in source
+    assert f"#define COUNTER_STRIDE {module.COUNTER_STRIDE} " in source
