@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from benchmarks import gpu, table
 from benchmarks.lstm import Sizes, prepare
@@ -67,14 +67,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def measure(N: int, H: int, rounds: int) -> tuple[float, float | None]:
     """The milliseconds step by step, and in one launch, if the weight fits."""
-    before = os.environ.get("RNNLAB_PERSISTENT")
-    try:
-        works = [prepare(side, Sizes(N, STEPS, H, H), "gpu") for side in _SIDES[: 1 + _fits(N, H)]]
-    finally:
-        os.environ["RNNLAB_PERSISTENT"] = before or ""
+    works = [prepare(side, Sizes(N, STEPS, H, H), "gpu") for side in _SIDES[: 1 + _fits(N, H)]]
     times = [[gpu.our_milliseconds(work) for work in works] for _ in range(rounds)]
-    best = [min(each) for each in zip(*times, strict=True)]
-    return best[0], best[1] if len(best) > 1 else None
+    typical = [median(each) for each in zip(*times, strict=True)]
+    return typical[0], typical[1] if len(typical) > 1 else None
 
 
 def _fits(N: int, H: int) -> bool:

@@ -18,7 +18,6 @@ from .browsing import browse, browser  # noqa: F401, fixtures
 from .simulated_cupy import install
 
 os.environ["RNNLAB_STRICT"] = "1"  # a kernel that does not take an array is an error, not a slower way
-os.environ["RNNLAB_PERSISTENT"] = "0"  # all blocks at once take the stand-in long; some tests ask for them
 matplotlib.use("Agg")
 # The default: the same examples in every run. pytest --hypothesis-profile=explore draws new ones.
 settings.register_profile("rnnlab", deadline=None, derandomize=True)
@@ -40,10 +39,11 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture
-def simulated() -> Iterator[ModuleType]:
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """CuPy's stand-in: its arrays are in NumPy's memory, its kernels run on the CPU."""
     if lacking := install.missing():
         pytest.skip(lacking)
+    monkeypatch.setenv("RNNLAB_PERSISTENT", "0")  # all blocks at once take long here; some tests ask for them
     with install.installed() as cupy:
         yield cupy
 

@@ -85,7 +85,7 @@ class ndarray(np.lib.mixins.NDArrayOperatorsMixin):
 
     dtype = property(lambda self: self._array.dtype)
     shape = property(lambda self: self._array.shape)
-    strides = property(lambda self: self._array.strides)
+    strides = property(lambda self: self._array.strides if self.size else (0,) * self.ndim)  # as CuPy's
     size = property(lambda self: self._array.size)
     ndim = property(lambda self: self._array.ndim)
     nbytes = property(lambda self: self._array.nbytes)

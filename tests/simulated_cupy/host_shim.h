@@ -21,6 +21,10 @@
 #include <utility>
 #include <vector>
 
+#ifdef __SSE2__
+#include <pmmintrin.h>
+#endif
+
 #define __device__
 #define __host__
 #define __global__
@@ -100,8 +104,6 @@ size_t pool_size;
 int block_size, block_count;
 std::vector<Block> blocks;
 std::vector<Warp> warps;
-int grid_arrived;
-const unsigned* grid_counter;
 void (*body_call)(void*);
 void* body;
 
@@ -145,30 +147,15 @@ int block_barrier(const char* barrier, int vote) {
     return votes;
 }
 
-void grid_wait(const unsigned* counter) {
-    Fiber& self = fiber_at("grid_barrier");
-    if (kind != GRID) fail("grid_barrier in a BLOCK_KERNEL: declare it GRID_KERNEL");
-    if (!counter) fail("grid_barrier without a counter");
-    if (grid_arrived && counter != grid_counter) fail("grid_barrier with different counters");
-    grid_counter = counter;
-    if (++grid_arrived < block_size * block_count) {
-        self.wait = AT_GRID;
-        yield();
-        return;
-    }
-    grid_arrived = 0;
-    for (int i = 0; i < block_size * block_count; i++) pool[i].wait = READY;
-}
-
-// The barrier of the blocks that share a counter, of which there are `group`.
-void part_wait(const unsigned* counter, int group, int round) {
+// The barrier of the blocks that share a counter, of which there are `group`. It counts threads, the kernel's blocks.
+void part_wait(unsigned* counter, int group, int round) {
     Fiber& self = fiber_at("part_barrier");
     if (kind != GRID) fail("part_barrier in a BLOCK_KERNEL: declare it GRID_KERNEL");
     if (!counter) fail("part_barrier without a counter");
-    unsigned& arrived = *const_cast<unsigned*>(counter);
     self.counter = counter;
-    if (arrived / unsigned(block_size * group) != unsigned(round - 1)) fail("part_barrier out of turn");
-    if (++arrived % unsigned(block_size * group)) {
+    unsigned all = unsigned(block_size * group);
+    if (*counter / all != unsigned(round - 1)) fail("part_barrier out of turn");
+    if (++*counter % all) {
         self.wait = AT_GRID;
         yield();
         return;
@@ -369,7 +356,6 @@ int launch_fibers(size_t shared_bytes) {
     uint32_t* shared = storage.data() + (LINE - (uintptr_t)storage.data() % LINE) % LINE / 4;
     blocks.resize(together);
     warps.resize(size_t(together) * ((block_size + 31) / 32));
-    grid_arrived = 0;
     failed = false;
     for (int first = 0; first < total && !failed; first += together) {
         for (int i = 0; i < together; i++) {
@@ -404,8 +390,20 @@ int launch_loops(Body& call) {
     return 0;
 }
 
+// CuPy compiles with -ftz=true: subnormal numbers are zero, here where the processor can do it.
+class FlushToZero {
+#ifdef __SSE2__
+    unsigned before = _mm_getcsr();
+
+   public:
+    FlushToZero() { _mm_setcsr(before | 0x8040); }  // results and operands
+    ~FlushToZero() { _mm_setcsr(before); }
+#endif
+};
+
 template <class Body>
 int launch(Kind of_kind, const char* name, const unsigned* grid, const unsigned* block, size_t shared, Body call) {
+    FlushToZero flush;
     kind = of_kind;
     kernel_name = name;
     gridDim = {grid[0], grid[1], grid[2]};
@@ -427,7 +425,6 @@ extern "C" const char* shim_error() { return shim::error; }
 #define __syncthreads_or(vote) (shim::block_barrier("__syncthreads_or", (vote)) != 0)
 #define __syncthreads_and(vote) (shim::block_barrier("__syncthreads_and", !(vote)) == 0)
 #define __syncthreads_count(vote) (shim::block_barrier("__syncthreads_count", (vote)))
-#define grid_barrier(counter) shim::grid_wait(counter)
 #define part_barrier(counter, blocks, round) shim::part_wait(counter, int(blocks), int(round))
 
 inline void __syncwarp(unsigned mask = ~0u) { shim::warp_barrier("__syncwarp", mask, 0, 0); }

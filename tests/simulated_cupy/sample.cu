@@ -9,13 +9,13 @@
 #define SHARED(type, name)                       \
     extern __shared__ unsigned char name##_raw[]; \
     type* name = (type*)name##_raw
-// counter is zero at the start of the launch; one block cannot pass the barrier twice before all have passed it once.
-__device__ void grid_barrier(unsigned* counter) {
+// counter is zero at the start of the launch; the barriers of its blocks are counted from 1.
+__device__ void part_barrier(unsigned* counter, unsigned blocks, unsigned round) {
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
-        unsigned ticket = atomicAdd(counter, 1u), last = (ticket / gridDim.x + 1) * gridDim.x;
-        while (*(volatile unsigned*)counter < last) {}
+        atomicAdd(counter, 1u);
+        while (*(volatile unsigned*)counter < blocks * round) {}
         __threadfence();
     }
     __syncthreads();
@@ -81,7 +81,7 @@ GRID_KERNEL(ring)(REAL* w, REAL* next, int size, int steps, unsigned* counter) {
             own[threadIdx.x] = from[(i + 1) % size];
             to[i] = from[(i + size - 1) % size] + own[threadIdx.x];
         }
-        grid_barrier(counter);
+        part_barrier(counter, gridDim.x, t + 1);
     }
 }
 
@@ -121,5 +121,5 @@ BLOCK_KERNEL(races)(REAL* x) {
 
 GRID_KERNEL(block_stays_away)(unsigned* counter) {
     if (blockIdx.x == 1) return;
-    grid_barrier(counter);
+    part_barrier(counter, gridDim.x, 1);
 }

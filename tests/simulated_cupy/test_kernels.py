@@ -64,7 +64,7 @@ def test_lanes_of_a_warp(device):
     np.testing.assert_array_equal(halves, np.where(thread % 32 < 16, thread ^ 1, -1))
 
 
-def test_grid_barrier(device, dtype, rng):
+def test_part_barrier(device, dtype, rng):
     w = rng.standard_normal(200).astype(dtype)
     on_device, counter = device.asarray(w), device.zeros(1, "uint32")
     function = kernel(device, "ring", dtype).kernel
@@ -135,7 +135,7 @@ def test_deadlocks(simulated):
         kernel(simulated, "shuffles_without_all")((1,), (32,), (x, np.int32(7)))
     counter = simulated.zeros(1, "uint32")
     function = kernel(simulated, "block_stays_away").kernel
-    with pytest.raises(RuntimeError, match=r"block_stays_away: deadlock .*: 32 threads wait at grid_barrier"):
+    with pytest.raises(RuntimeError, match=r"block_stays_away: deadlock .*: 32 threads wait at part_barrier"):
         function((3,), (32,), (counter,), enable_cooperative_groups=True)
 
 
@@ -185,18 +185,28 @@ def test_what_barriers_demand(simulated):
 BLOCK_KERNEL(two_barriers)(int n) { if ((int)threadIdx.x < n) __syncthreads(); else __syncthreads_or(1); }
 BLOCK_KERNEL(two_masks)(int n) { __syncwarp((int)threadIdx.x < n ? 0xffffu : 0xffffffffu); }
 BLOCK_KERNEL(not_in_mask)(int n) { __ballot_sync(0xfu, n); }
-BLOCK_KERNEL(whole_grid)(int n) { grid_barrier(nullptr); }
+BLOCK_KERNEL(whole_grid)(int n) { part_barrier(nullptr, 1, 1); }
+GRID_KERNEL(no_counter)(int n) { part_barrier(nullptr, 1, 1); }
+GRID_KERNEL(later_round)(int n) { SHARED(unsigned, counter); *counter = 0; part_barrier(counter, 1, 2); }
 """
     module = simulated.RawModule(code=code)
     messages = {
         "two_barriers": "threads of one block are at __syncthreads",
         "two_masks": "deadlock in block .*: 16 threads wait at __syncwarp",
         "not_in_mask": "__ballot_sync: lane .* is not in its own mask 0000000f",
-        "whole_grid": "grid_barrier in a BLOCK_KERNEL",
+        "whole_grid": "part_barrier in a BLOCK_KERNEL",
+        "no_counter": "part_barrier without a counter",
+        "later_round": "part_barrier out of turn",
     }
     for name, message in messages.items():
         with pytest.raises(RuntimeError, match=f"{name}: {message}"):
-            module.get_function(name)((1,), (32,), (np.int32(16),))
+            module.get_function(name).kernel(
+                (1,),
+                (32,),
+                (np.int32(16),),
+                shared_mem=4,
+                enable_cooperative_groups=f"GRID_KERNEL({name})" in code,
+            )
 
 
 def test_typedef(simulated):

@@ -25,6 +25,7 @@ CASES = {
     "odd": ([3, 3, 3, 3, 3], 13),
     "ragged": ([5, 1, 3, 5, 2, 1, 1, 4, 1, 3], 10),
     "rows of several passes": ([*[3] * 30, *[2] * 7], 11),
+    "parts of several blocks": ([*[3] * 9, *[2] * 5, *[1] * 3], 12),
     "ragged, several passes": ([*range(1, 6), *[1] * 6, *range(5), *[4] * 8], 6),
 }
 
@@ -53,13 +54,15 @@ def launched(persistent, monkeypatch):
     return names
 
 
-@pytest.fixture(params=["few threads", "all threads"])
+@pytest.fixture(params=["few threads", "all threads", "many parts"])
 def threads(request, persistent, monkeypatch):
     """Few threads, on few multiprocessors, have more rows than they can work on at a time."""
     persistent.layout_on.cache_clear()
     if request.param == "few threads":
         monkeypatch.setattr(persistent, "THREADS", 64)
         monkeypatch.setattr(persistent, "_limits", lambda device: (2, 49152))
+    if request.param == "many parts":
+        monkeypatch.setattr(persistent, "_limits", lambda device: (16, 49152))
     yield
     persistent.layout_on.cache_clear()
 
@@ -193,7 +196,7 @@ def test_no_cooperative_launches(simulated, ops, persistent, launched, monkeypat
 
 def test_the_table_chooses_unless_the_environment_does(ops, persistent, launched, monkeypatch):
     monkeypatch.setattr(persistent, "FASTER", {"float32": ((2, 2, 8), (1, 4, 5))})
-    monkeypatch.delenv("RNNLAB_PERSISTENT")
+    monkeypatch.delenv("RNNLAB_PERSISTENT", raising=False)
     others = ((4, 8, np.float32), (1, 8, np.float32), (2, 8, np.float64))
     for N, H, dtype in ((2, 8, np.float32), (4, 5, np.float32), *others):
         forward(ops, N, H, dtype)
@@ -207,6 +210,29 @@ def test_the_table_chooses_unless_the_environment_does(ops, persistent, launched
     forced(monkeypatch, "yes")
     with pytest.raises(ValueError, match="RNNLAB_PERSISTENT is 'yes', expected '0' or '1'"):
         forward(ops, 2, 8)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_parts_of_several_blocks(persistent, backward):
+    """What the fixture ``threads`` is for: barriers of some of the blocks alone."""
+    layout = persistent.layout_for(17, 12, 4, 16, 49152, backward)
+    assert layout.parts > 1
+    assert layout.blocks > layout.parts
+
+
+@pytest.mark.parametrize(
+    ("N", "H", "dtype", "one"),
+    [
+        (2, 8, np.float32, True),
+        (1, 8, np.float32, True),
+        (1, 260, np.float32, False),
+        (2, 8, np.float64, False),
+    ],
+)
+def test_without_being_asked(N, H, dtype, one, ops, launched, monkeypatch):
+    monkeypatch.delenv("RNNLAB_PERSISTENT", raising=False)
+    forward(ops, N, H, dtype)
+    assert launched == NAMES[:one]
 
 
 def test_the_real_kernels_are_launched(simulated, ops, monkeypatch):
