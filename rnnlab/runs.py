@@ -37,7 +37,7 @@ from rnnlab.training.compatibility import check_data
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
 from rnnlab.training.previous import or_previous
 from rnnlab.training.run_directory import checkpoint_of, holds_run, stage_directories
-from rnnlab.training.step import check_device_of_graphs, check_ranks
+from rnnlab.training.step_graphs import obstacle_of_place
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def train(
     *,
     progress: bool = True,
     device: str = "cpu",
-    graphs: bool = False,
+    graphs: bool | None = None,
     callbacks: Sequence[Callback] = (),
     communicator: Any = None,
 ) -> Run:
@@ -99,8 +99,9 @@ def train(
         Show a progress bar instead of lines.
     device : str
         "cpu", "gpu" or "gpu:N". It is not saved: a run resumes on any device.
-    graphs : bool
-        On a GPU, launch each step as a CUDA graph: see :class:`~rnnlab.training.Solver`. It is not saved.
+    graphs : bool, optional
+        Whether to launch each step as a CUDA graph; on a GPU wherever possible if left out: see
+        :class:`~rnnlab.training.Solver`. It is not saved.
     callbacks : sequence of Callback
         Of all stages, in addition to those of the recipe. They are not saved.
     communicator : mpi4py.MPI.Comm, optional
@@ -153,7 +154,7 @@ def resume(
     progress: bool = True,
     num_epochs: int | None = None,
     device: str = "cpu",
-    graphs: bool = False,
+    graphs: bool | None = None,
     callbacks: Sequence[Callback] = (),
     overrides: Sequence[str] = (),
     communicator: Any = None,
@@ -170,7 +171,7 @@ def resume(
         The number of epochs in all: see :func:`with_epochs`.
     device : str
         "cpu", "gpu" or "gpu:N"; need not be the previous one.
-    graphs : bool
+    graphs : bool, optional
         As in :func:`train`; need not be the previous value.
     callbacks : sequence of Callback
         As in :func:`train`.
@@ -215,7 +216,7 @@ def resume(
         return _train_stages(run, left, None, how, callbacks, changes)
 
 
-def _how(progress: bool, device: str, graphs: bool, communicator: Any) -> dict[str, Any]:
+def _how(progress: bool, device: str, graphs: bool | None, communicator: Any) -> dict[str, Any]:
     """The arguments of every solver that are not saved with a run."""
     ranks = communicator_of(communicator)
     return {
@@ -293,9 +294,9 @@ def _inputs(config: Recipe, checkpoint: Path) -> Any:
 def _check_how(how: Mapping[str, Any]) -> None:
     """Check a device, graphs on it, and several ranks, before the data are read."""
     ops_on(how["device"])
-    if how["graphs"]:
-        check_device_of_graphs(how["device"])
-    check_ranks(how["communicator"].size, how["graphs"])
+    obstacle = obstacle_of_place(how["device"], how["communicator"].size)
+    if how["graphs"] and obstacle is not None:
+        raise obstacle
 
 
 def with_epochs(config: Recipe, num_epochs: int) -> Recipe:

@@ -57,7 +57,9 @@ def add(commands: Any) -> None:
     add_matmul(train)
     add_mpi(train)
     train.add_argument(
-        "--graphs", action="store_true", help="on a GPU, launch each training step as one CUDA graph"
+        "--graphs",
+        action=argparse.BooleanOptionalAction,
+        help="launch each training step as one CUDA graph (default: on a GPU, wherever that is possible)",
     )
     train.add_argument(
         "--max-hours",
@@ -127,7 +129,8 @@ def _how(options: argparse.Namespace) -> dict[str, Any]:
 
 def _resume_command(directory: Path, options: argparse.Namespace) -> str:
     """The command that resumes a run on the same device, on as many processes, in the same way."""
-    how = f"{device_words(options)}{mpi_words(options)}{' --graphs' * options.graphs}"
+    graphs = "" if options.graphs is None else " --graphs" if options.graphs else " --no-graphs"
+    how = f"{device_words(options)}{mpi_words(options)}{graphs}"
     budget = "" if options.max_hours is None else f" --max-hours {options.max_hours:g}"
     return f"{launcher_words(options)}rnnlab train --resume {shlex.quote(str(directory))}{how}{budget}"
 

@@ -180,7 +180,7 @@ def averaged(log_probs: Sequence[Array], average: Average) -> Array:
         return log_probs[0]
     if average == "log_probabilities":
         mean = sum(log_probs[1:], log_probs[0]) / len(log_probs)
-        return ops_for(mean).log_softmax(mean)
+        return ops_for(mean).log_softmax(mean, out=mean)
     return _log_mean(log_probs)
 
 

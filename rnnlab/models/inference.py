@@ -175,7 +175,7 @@ class Inference(Model):
         """Read one token per row, (N,). Return log-probabilities (N, V) and the next state."""
         output_inputs, state = self.read(state, tokens)
         scores, _ = self.output.forward(self.params, output_inputs)
-        return ops_for(scores).log_softmax(scores), state
+        return ops_for(scores).log_softmax(scores, out=scores), state
 
     @property
     def attends_to_source(self) -> bool:

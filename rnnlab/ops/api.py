@@ -123,8 +123,8 @@ class Primitives(Protocol):
         of all V classes'. ``scale`` is a number or (M,). ``dscores`` may be ``scores``.
         """
 
-    def log_softmax(self, scores: Array) -> Array:
-        """The log-probabilities of each row, (M, V) -> (M, V)."""
+    def log_softmax(self, scores: Array, out: Array | None = None) -> Array:
+        """The log-probabilities of each row, (M, V) -> (M, V). ``out`` may be ``scores``."""
 
     def top(self, scores: Array, count: int) -> tuple[Array, Array]:
         """The columns and values (n, count) of the largest scores of each row (n, V), largest first.

@@ -320,7 +320,7 @@ PRIMITIVES: dict[str, Declaration] = {
         # words and scores
         "embedding_gradient": "dout (M, W); tokens (M,) 0..V; dW! (V, W)",
         "softmax_cross_entropy": "scores (M, V); targets (M,) 0..V; dscores! (M, V) = scores",
-        "log_softmax": "scores (M, V)",
+        "log_softmax": "scores (M, V); out! (M, V) = scores",
         "top": "scores (n, V)",
         "max_pool": "x (n, L, V); values! (n, V)",
         "max_pool_gradient": "dvalues (n, V); slots (n, V) 0..L; dx! (n, L, V)",

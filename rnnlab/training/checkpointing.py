@@ -133,6 +133,8 @@ class InDirectory:
         Whether ``Solver.resume`` needs the argument ``evaluate``.
     objective : dict or None
         The options of the objective.
+    graphs : bool
+        Whether steps are launched as CUDA graphs.
     """
 
     def __init__(
@@ -146,8 +148,10 @@ class InDirectory:
         *,
         own_evaluate: bool,
         objective: dict[str, Any] | None,
+        graphs: bool,
     ) -> None:
         self._run, self._model, self._options, self._state = run, model, options, state
+        self._graphs = graphs
         self._config, self._own_evaluate, self._objective = config, own_evaluate, objective
         vocabulary = getattr(data, "vocabulary", None)
         self._data = {
@@ -170,7 +174,10 @@ class InDirectory:
         self._run.write_config(
             {
                 "rnnlab_version": rnnlab.__version__,
-                "computed_by": ops.describe_on(ops.device_of(self._model.params.flat)),
+                "computed_by": [
+                    *ops.describe_on(ops.device_of(self._model.params.flat)),
+                    *["training steps: CUDA graphs"] * self._graphs,
+                ],
                 "config": self._config,
                 "model": model,
                 "num_parameters": int(self._model.params.flat.size),

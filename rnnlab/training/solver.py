@@ -73,7 +73,7 @@ class Solver:
     communicator : mpi4py.MPI.Comm, optional
         The processes that train together, such as ``MPI.COMM_WORLD``, each with a solver of the same
         arguments: see the page Several machines of the guide. Rank 0 alone calls callbacks, prints and
-        writes. Not with graphs.
+        writes. Without graphs.
     device : str, optional
         Where to train: "cpu", "gpu" or "gpu:N". The model is moved there and stays there. The model's own
         device if left out. With "gpu" the ranks of a machine take its GPUs in turn. Checkpoints are the same
@@ -111,11 +111,12 @@ class Solver:
         is read by ``data.batch``, and draws dropout, and the samples of an objective, from a generator of its
         own, so that these differ from those of the whole batch. More than 1 needs a ``model.loss`` that takes
         ``part_of``; a batch of fewer examples has as many parts as examples.
-    graphs : bool
+    graphs : bool, optional
         On a GPU, launch each step as a CUDA graph, captured at the second batch of a shape
         (:mod:`rnnlab.training.step_graphs`), which leaves the CPU next to idle. Sequences are padded to
         multiples of 8 steps; losses and gradients are the same up to rounding, dropout draws other masks. Not
-        with ``scheduled_sampling`` or an update rule that is not built in.
+        with ``scheduled_sampling``, several ranks, or an update rule that is not built in. If left out, steps
+        are graphs wherever they can be, if the classes of the model and of its cell are the library's.
     matmul : str, optional
         Precision of matrix products of float32 in training, validation and callbacks: "float32", "tf32" or
         "bfloat16" (:mod:`rnnlab.ops.precision`); that of the process, RNNLAB_MATMUL, if left out. It is saved
@@ -201,7 +202,7 @@ class Solver:
         num_epochs: Count = 10,
         batch_size: Count = 64,
         accumulate: Count = 1,
-        graphs: bool = False,
+        graphs: bool | None = None,
         matmul: MatmulName | None = None,
         clip_norm: Positive | None = None,
         clip_value: Positive | None = None,
@@ -588,4 +589,5 @@ class Solver:
             self._config,
             own_evaluate=self._own_evaluate,
             objective=None if self._objective is None else self._objective.config(),
+            graphs=self._update.graphs,
         )

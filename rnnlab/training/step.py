@@ -16,11 +16,10 @@ from rnnlab.training.distributed import Communicator, OneProcess
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
-from rnnlab.training.optim import make_update_rule, runs_on_device
 from rnnlab.training.options import Options
 from rnnlab.training.protocols import Array, Model, Objective
 from rnnlab.training.state import TrainingState
-from rnnlab.training.step_graphs import StepGraphs
+from rnnlab.training.step_graphs import StepGraphs, uses_graphs
 from rnnlab.training.weight_decay import WeightDecay
 
 
@@ -44,40 +43,6 @@ def check_objective(model: Model, options: Options, objective: Objective) -> Non
             "scheduled_sampling is given, expected none with an objective, which samples whole sentences"
         )
     objective.check(model)
-
-
-def check_device_of_graphs(device: str) -> None:
-    """Raise ValueError if steps cannot be launched as CUDA graphs there."""
-    if device == "cpu":
-        raise InputError(
-            "graphs is true, but the model is on the CPU: CUDA graphs need a GPU, as device='gpu'; a run "
-            "that had them resumes without them with graphs=False"
-        )
-
-
-def check_graphs(model: Model, options: Options) -> None:
-    """Raise ValueError or TypeError if the steps of a model cannot be launched as CUDA graphs."""
-    check_device_of_graphs(device_of(model.params.flat))
-    if not runs_on_device(make_update_rule(options.update_rule, options.optim_config)):
-        raise InputError(
-            f"graphs is true, but update_rule is {options.update_rule!r}: only built-in rules take their "
-            "learning rate from the device, set graphs=False"
-        )
-    if options.scheduled_sampling is not None:
-        raise InputError(
-            "graphs is true, but scheduled_sampling is given, which reads the model's words back"
-        )
-    missing = [name for name in ("padded", "padded_loss", "prefetch_padded") if not hasattr(model, name)]
-    if missing:
-        raise InputTypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")
-
-
-def check_ranks(size: int, graphs: bool) -> None:
-    """Raise ValueError if several ranks cannot train in CUDA graphs."""
-    if size > 1 and graphs:
-        raise InputError(
-            f"communicator has {size} ranks, and graphs is true: a graph holds the whole step of one process"
-        )
 
 
 class Part(NamedTuple):
@@ -114,12 +79,14 @@ class Update:
     ----------
     grads : Parameters
         The gradient of the last update, which the next one overwrites.
+    graphs : bool
+        Whether updates are launched as CUDA graphs.
 
     Raises
     ------
     ValueError
-        If ``trains`` or ``weight_decay`` has a pattern that matches no parameter, or there are several ranks
-        and CUDA graphs.
+        If ``trains`` or ``weight_decay`` has a pattern that matches no parameter, or CUDA graphs are asked
+        for where there can be none.
     TypeError
         If scheduled sampling is set and the model's loss takes no ``sampling``, or there are several parts
         and it takes no ``part_of``.
@@ -140,7 +107,6 @@ class Update:
             _check_takes(model, "part_of", f"accumulate is {options.accumulate}")
         if objective is not None:
             check_objective(model, options, objective)
-        check_ranks(communicator.size, options.graphs)
         if communicator.size > 1:
             _check_takes(model, "part_of", f"communicator has {communicator.size} ranks")
         self._model, self._options, self._objective = model, options, objective
@@ -150,8 +116,7 @@ class Update:
         self._monitor = gradient_monitor(model.params, options)
         self._graphs: StepGraphs | None = None
         self._graphs_of: tuple[Any, ...] = ()
-        if options.graphs:
-            check_graphs(model, options)
+        self.graphs = uses_graphs(model, options, communicator.size)
 
     @property
     def read_every(self) -> int:
@@ -208,7 +173,7 @@ class Update:
 
     def _padded(self, batch: Prepared) -> Prepared:
         """The batch with padded parts, on the device, where steps are launched as CUDA graphs."""
-        if not self._options.graphs:
+        if not self.graphs:
             return batch
         model: Any = self._model
         size = batch.examples, batch.tokens
@@ -331,7 +296,7 @@ class Update:
             f"rule's state are {slots * flat.nbytes / 1e6:,.0f} MB, and the batch has {batch.examples} "
             f"examples and {batch.tokens} tokens, in {self._options.accumulate} parts: a smaller batch_size "
             "needs less, and a larger accumulate computes the gradient in more parts"
-            + ("; graphs take memory of their own, which graphs=False saves" * self._options.graphs)
+            + ("; graphs take memory of their own, which graphs=False saves" * self.graphs)
         )
 
     def _gradient(self, batch: Prepared, state: TrainingState, all_have_rows: bool) -> tuple[Any, Terms]:

@@ -4,6 +4,9 @@ At a shape's first batch the kernels are launched one by one, which compiles the
 captured, and from then on the graph is launched. Batches are padded (:mod:`rnnlab.models.parts.padding`), so
 that there are few shapes. A graph reads arrays of its own, into which each batch is copied. It keeps the
 precision of products of its capture, which is the same for all steps of a solver.
+
+A capture cannot hold code that waits for the device. Code from outside the library may, so that a model or a
+cell of a user's class has graphs only if the user asks for them.
 """
 
 from __future__ import annotations
@@ -13,12 +16,100 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.errors import InputError, InputTypeError
+from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.models.parts.padding import Padded
-from rnnlab.ops import gpu_training
+from rnnlab.ops import device_of, gpu_training
+from rnnlab.training.optim import make_update_rule, runs_on_device
+from rnnlab.training.options import Options
+from rnnlab.training.protocols import Model
 
 Batch = Sequence[Padded]
 
 MOST = 64  # graphs; batches of further shapes are launched piece by piece
+
+
+def uses_graphs(model: Model, options: Options, ranks: int) -> bool:
+    """Whether steps are launched as CUDA graphs: as asked, and by default wherever they can be.
+
+    Parameters
+    ----------
+    model : Model
+    options : Options
+    ranks : int
+        How many processes train together.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If graphs are asked for and cannot be; says why.
+    """
+    if options.graphs is False:
+        return False
+    obstacle = _obstacle(model, options, ranks)
+    if options.graphs and obstacle is not None:
+        raise obstacle
+    return obstacle is None and (bool(options.graphs) or _is_of_the_library(model))
+
+
+def obstacle_of_place(device: str, ranks: int) -> InputError | None:
+    """The error of CUDA graphs on a device and several ranks; None if there is none."""
+    if device == "cpu":
+        return InputError(
+            "graphs is true, but the model is on the CPU: CUDA graphs need a GPU, as device='gpu'; a run "
+            "that had them resumes without them with graphs=False"
+        )
+    if ranks > 1:
+        return InputError(
+            f"communicator has {ranks} ranks, and graphs is true: a graph holds the whole step of one process"
+        )
+    return None
+
+
+def _obstacle(model: Model, options: Options, ranks: int) -> InputError | InputTypeError | None:
+    """The error of CUDA graphs of the steps of a model; None if there is none."""
+    place = obstacle_of_place(device_of(model.params.flat), ranks)
+    if place is not None:
+        return place
+    if not runs_on_device(make_update_rule(options.update_rule, options.optim_config)):
+        return InputError(
+            f"graphs is true, but update_rule is {options.update_rule!r}: only built-in rules take their "
+            "learning rate from the device, set graphs=False"
+        )
+    if options.scheduled_sampling is not None:
+        return InputError(
+            "graphs is true, but scheduled_sampling is given, which reads the model's words back"
+        )
+    missing = [name for name in ("padded", "padded_loss", "prefetch_padded") if not hasattr(model, name)]
+    if missing:
+        return InputTypeError(f"graphs is true, but this {type(model).__name__} has no {', '.join(missing)}")
+    if _overrides_loss_alone(type(model)):
+        return InputTypeError(
+            f"graphs is true, but this {type(model).__name__} has a loss of its own and no padded_loss of "
+            "its own, which is what graphs compute"
+        )
+    return None
+
+
+def _overrides_loss_alone(model: type) -> bool:
+    """Whether a user's class has a ``loss`` of its own, but not the ``padded_loss`` that goes with it."""
+    for each in model.__mro__:
+        if "padded_loss" in vars(each) or _is_the_librarys(each):
+            return False
+        if "loss" in vars(each):
+            return True
+    return False
+
+
+def _is_of_the_library(model: Model) -> bool:
+    """Whether the classes of a model and of its cell are the library's own."""
+    if not _is_the_librarys(type(model)):
+        return False
+    return _is_the_librarys(type(cell_for("Solver", model.config()["cell_type"])))
+
+
+def _is_the_librarys(each: type) -> bool:
+    return each.__module__.startswith("rnnlab.")
 
 
 class StepGraphs:

@@ -152,10 +152,11 @@ def test_an_interrupted_training_says_how_to_go_on(recipe, run, capsys, monkeypa
     assert cli.main(["train", str(recipe), "--out", "elsewhere"]) == 130
     assert capsys.readouterr().out == "Resume with: rnnlab train --resume 'my run'\n"
     monkeypatch.setattr(runs, "train", lambda *_, **__: interrupted)
-    options = ["--device", "gpu:1", "--matmul", "bfloat16", "--graphs"]
-    assert cli.main(["train", str(recipe), "--out", "elsewhere", *options]) == 130
-    how = "--device gpu:1 --matmul bfloat16 --graphs"
-    assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run} {how}\n"
+    for graphs in ("--graphs", "--no-graphs"):
+        options = ["--device", "gpu:1", "--matmul", "bfloat16", graphs]
+        assert cli.main(["train", str(recipe), "--out", "elsewhere", *options]) == 130
+        how = " ".join(options)
+        assert capsys.readouterr().out == f"Resume with: rnnlab train --resume {run} {how}\n"
     assert cli.main(["train", str(recipe), "--out", str(run), *options]) == 2
     assert f"rnnlab train --resume {run} {how}, or" in capsys.readouterr().err
 

@@ -1,10 +1,13 @@
 """Training steps as CUDA graphs, on a GPU or CuPy's stand-in: the same training, launched as a whole."""
 
+import json
+
 import numpy as np
 import pytest
 
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.training import NonFiniteError, Solver, step_graphs
+from rnnlab.training import NonFiniteError, Solver, register_update_rule, step_graphs
+from rnnlab.training.optim import UPDATE_RULES, Adam
 
 RULES = ["adam", "sgd", "momentum", "adagrad", "rmsprop", "adadelta", "adamw"]
 WORDS = {"<NULL>": 0, "<START>": 1, "<END>": 2} | {f"w{k}": k for k in range(3, 12)}
@@ -119,6 +122,78 @@ def test_all_steps_of_an_lstm_in_one_launch_or_not(asked, device, monkeypatch):
     monkeypatch.setenv("RNNLAB_PERSISTENT", asked)
     graphs = trained(*MODELS["classifier"], device="gpu", graphs=True)
     np.testing.assert_allclose(graphs.loss_history, plain.loss_history, rtol=1e-8)
+
+
+def trains_in_graphs(make, **options):
+    model, data = make(np.random.default_rng(0))
+    return Solver(model, data, device="gpu", verbose=False, **options)._update.graphs
+
+
+class OwnLoss(CaptioningRNN):
+    """A captioner with an L2 penalty."""
+
+    def loss(self, *batch, **options):
+        loss, grads = super().loss(*batch, **options)
+        grads.flat[...] += 0.1 * self.params.flat
+        return loss + 0.05 * (self.params.flat**2).sum(), grads
+
+
+class OwnInit(CaptioningRNN):
+    """A captioner with another initialisation."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.params["b_vocab"][...] = 0.1
+
+
+def own(kind, **options):
+    def make(rng):
+        model = kind(WORDS, 5, 4, 6, dtype=np.float64, **options)
+        return model, Batches(rng.standard_normal((23, 5)), sentences(rng, 23))
+
+    return make
+
+
+def test_graphs_are_the_default_of_a_gpu(device, tmp_path):
+    noisy = captioner, {"output_dropout": 0.3}
+    found = trained(*noisy, tmp_path / "run", device="gpu")
+    asked = trained(*noisy, device="gpu", graphs=True)
+    np.testing.assert_array_equal(parameters(found), parameters(asked))
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["computed_by"][1:] == ["training steps: CUDA graphs"]
+    assert config["solver"]["graphs"] is None  # a run resumes on any device
+    resumed = Solver.resume(tmp_path / "run", *captioner(np.random.default_rng(0), output_dropout=0.3))
+    assert not resumed._update.graphs
+
+
+def test_where_graphs_are_not_the_default(device, monkeypatch):
+    class Mine(Adam):
+        """Adam, halved."""
+
+        def update(self, *arguments, **options):
+            return super().update(*arguments, **options)
+
+    monkeypatch.setattr(UPDATE_RULES, "_classes", dict(UPDATE_RULES._classes))
+    register_update_rule("mine", Mine)
+    sampling = {"name": "constant", "value": 0.5}
+    peephole = {"cell_type": "tests.layers.recurrent.peephole:PeepholeLSTM"}
+    for make in (captioner, translator, classifier):
+        assert trains_in_graphs(make)
+        assert not trains_in_graphs(make, graphs=False)
+    assert not trains_in_graphs(captioner, scheduled_sampling=sampling)
+    assert not trains_in_graphs(captioner, update_rule="mine")
+    for other in (own(OwnInit), own(OwnLoss), own(CaptioningRNN, **peephole)):
+        assert not trains_in_graphs(other)
+    assert trains_in_graphs(own(OwnInit), graphs=True)
+    assert trains_in_graphs(own(CaptioningRNN, **peephole), graphs=True)
+
+
+def test_a_loss_of_its_own_is_what_is_trained(device):
+    """A graph computes ``padded_loss``, which knows nothing of it."""
+    with pytest.raises(TypeError, match="this OwnLoss has a loss of its own and no padded_loss of its own"):
+        trains_in_graphs(own(OwnLoss), graphs=True)
+    on_cpu, on_device = (trained(own(OwnLoss), {}, device=name) for name in ("cpu", "gpu"))
+    np.testing.assert_allclose(on_device.loss_history, on_cpu.loss_history, rtol=1e-8)
 
 
 def test_a_step_is_one_launch(simulated, monkeypatch):

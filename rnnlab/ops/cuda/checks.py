@@ -49,6 +49,7 @@ def checked(function: _Function) -> _Function:
     signature = inspect.signature(function)
     positions = {key: place for place, key in enumerate(signature.parameters)}
     places = [positions[argument.name] for argument in declaration.arguments]
+    optional = {name for name, each in signature.parameters.items() if each.default is None}
     seen: set[tuple[Any, ...]] = set()
 
     @functools.wraps(function)
@@ -58,7 +59,9 @@ def checked(function: _Function) -> _Function:
         except (AttributeError, IndexError):  # not arrays, or given by name
             key = None
         if key is None or key not in seen:
-            _check(name, declaration, signature.bind(*arguments, **options).arguments)
+            given = signature.bind(*arguments, **options).arguments
+            left_out = {name for name in optional if given.get(name) is None}
+            _check(name, declaration, given, left_out)
             if key is not None:
                 if len(seen) >= _MANY:
                     seen.clear()
@@ -68,8 +71,10 @@ def checked(function: _Function) -> _Function:
     return run  # type: ignore[return-value]
 
 
-def _check(name: str, declaration: Declaration, arrays: dict[str, Any]) -> None:
+def _check(name: str, declaration: Declaration, arrays: dict[str, Any], left_out: set[str]) -> None:
     for argument in declaration.arguments:
+        if argument.name in left_out:
+            continue
         array = arrays[argument.name]
         if not isinstance(array, cp.ndarray):
             kind = f"{type(array).__module__}.{type(array).__name__}"

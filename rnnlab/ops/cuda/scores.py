@@ -24,9 +24,9 @@ def softmax_cross_entropy(
 
 
 @checked
-def log_softmax(scores: Array) -> Array:
-    check_contiguous(scores)
-    out = cp.empty(scores.shape, scores.dtype)
+def log_softmax(scores: Array, out: Array | None = None) -> Array:
+    out = cp.empty(scores.shape, scores.dtype) if out is None else out
+    check_contiguous(scores, out)
     by_rows("log_softmax", scores.shape[0], scores.shape[1], scores, scores, out, *scores.shape)
     return out
 

@@ -30,9 +30,9 @@ def softmax_cross_entropy(
 
 
 @primitive
-def log_softmax(scores: Array) -> Array:
+def log_softmax(scores: Array, out: Array | None = None) -> Array:
     """scores - log(sum over the row of exp(scores))."""
-    out = empty_like(scores)
+    out = empty_like(scores) if out is None else out
     _log_softmax(scores, out)
     return out
 
@@ -75,16 +75,20 @@ def _softmax_cross_entropy(part, parts, scores, targets, scale, smoothing, dscor
 
 @kernel(
     "T[:,::1], T[:,::1]",
-    arguments="scores (M, V); out! (M, V)",
+    arguments="scores (M, V); out! (M, V) = scores",
     parallel_from=1 << 16,
 )
 def _log_softmax(part, parts, scores, out):
+    in_place = scores.ctypes.data == out.ctypes.data  # a loop over both would not vectorise
     for row in share(scores.shape[0], part, parts):
         x, y = scores[row], out[row]
         most = _largest(x)
         log_total = math.log(_sum_of_exp(x, most))
-        for j in range(x.size):
-            y[j] = (x[j] - most) - log_total
+        if in_place:
+            _subtract(y, most, log_total)
+        else:
+            for j in range(x.size):
+                y[j] = (x[j] - most) - log_total
 
 
 @kernel(
@@ -144,6 +148,12 @@ def _largest(x):
 def _exp(x, shift):
     for j in range(x.size):
         x[j] = exp(x[j] - shift)
+
+
+@inlined
+def _subtract(x, first, second):
+    for j in range(x.size):
+        x[j] = (x[j] - first) - second
 
 
 @reduction

@@ -37,8 +37,8 @@ def softmax_cross_entropy(
 
 
 @checked
-def log_softmax(scores: Array) -> Array:
-    shifted = scores - scores.max(axis=1, keepdims=True)
+def log_softmax(scores: Array, out: Array | None = None) -> Array:
+    shifted = np.subtract(scores, scores.max(axis=1, keepdims=True), out=out)
     shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return shifted
 

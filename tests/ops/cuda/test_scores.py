@@ -15,6 +15,10 @@ def test_softmax(smoothing, shape, ops, dtype, rng, normal):
     scores, targets = 10 * normal(*shape), rng.integers(shape[1], size=shape[0])
     assert_same(ops, "softmax_cross_entropy", [scores, targets, 0.25, np.empty_like(scores), smoothing])
     assert_same(ops, "log_softmax", [scores])
+    assert_same(ops, "log_softmax", [scores, np.empty_like(scores)])
+    in_place = ops.asarray(scores)
+    assert ops.log_softmax(in_place, out=in_place) is in_place
+    np.testing.assert_array_equal(ops.asnumpy(in_place), ops.asnumpy(ops.log_softmax(ops.asarray(scores))))
     apart, in_place = ops.empty(shape, dtype), ops.asarray(scores)
     ops.softmax_cross_entropy(in_place, ops.asarray(targets), 0.25, apart, smoothing)
     ops.softmax_cross_entropy(in_place, ops.asarray(targets), 0.25, in_place, smoothing)

@@ -26,6 +26,10 @@ def test_softmax(smoothing, shape, dtype, integer, rng, normal):
     scores, targets = 10 * normal(*shape), rng.integers(shape[1], size=shape[0]).astype(integer)
     assert_same("softmax_cross_entropy", [scores, targets, 0.25, np.empty_like(scores), smoothing])
     assert_same("log_softmax", [scores])
+    assert_same("log_softmax", [scores, np.empty_like(scores)])
+    in_place = scores.copy()
+    assert numba_ops.log_softmax(in_place, out=in_place) is in_place
+    np.testing.assert_allclose(in_place, numba_ops.log_softmax(scores), **TOLERANCE[dtype])
     in_place, dscores = scores.copy(), np.empty_like(scores)
     losses = numba_ops.softmax_cross_entropy(scores, targets, 0.25, dscores, smoothing)
     np.testing.assert_allclose(

@@ -67,6 +67,10 @@ def test_log_softmax(dtype, rng):
     np.testing.assert_allclose(out, np.log(np.exp(scores) / np.exp(scores).sum(axis=1)[:, None]), rtol=1e-5)
     np.testing.assert_array_equal(scores, saved)
     assert ops.log_softmax(np.ones((0, 6))).shape == (0, 6)
+    assert ops.log_softmax(scores, out=scores) is scores
+    np.testing.assert_array_equal(scores, out)
+    with pytest.raises(ValueError, match="log_softmax: .*overlap"):
+        ops.log_softmax(scores[1:], out=scores[:-1])
 
 
 def test_top_of_ties_nan_and_few_columns():
