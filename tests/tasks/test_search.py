@@ -5,6 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from rnnlab.decoding import Ensemble
 from rnnlab.models import Seq2Seq
 from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
 from rnnlab.tasks import search
@@ -31,6 +32,22 @@ def test_every_key_reaches_the_search(method, monkeypatch):
         assert options.keys() - given.keys() == {"forbid", "return_alignments"} | (
             {"rng"} if method == "sample" else set()
         )
+
+
+@pytest.mark.parametrize("method", FUNCTIONS)
+def test_how_many_rows_are_decoded_together(method, device, monkeypatch):
+    """More on a GPU; samples are drawn for the same blocks everywhere."""
+    asked = []
+    monkeypatch.setattr(search, FUNCTIONS[method], lambda _, rows, **options: asked.append(len(rows)) or rows)
+    model, options = Seq2Seq(WORDS, WORDS, 2, 2), DecodingConfig(method=method)
+    pair = Ensemble([model, Seq2Seq(WORDS, WORDS, 2, 2, rng=1)])
+    search.decode(model, np.zeros((600, 1), int), options)
+    assert asked == [250, 250, 100]
+    model.to("gpu")
+    for each in (model, pair):
+        asked.clear()
+        search.decode(each, np.zeros((2100, 1), int), options)
+        assert asked == [250] * 8 + [100] if method == "sample" else asked == [2000, 100]
 
 
 def test_no_key_is_left_out_here():
