@@ -32,8 +32,8 @@ def decode(
     ----------
     model : CaptioningRNN or Seq2Seq
     source : (N, ...), or a tuple of such arrays
-        The model's inputs: scaled features, or tokens. They may be lazy: 250 rows are read at a time, on a GPU
-        2,000.
+        The model's inputs: scaled features, or tokens. They may be lazy: 250 rows are read at a time, on a
+        GPU 2,000.
     options : DecodingConfig
     rng : numpy Generator or seed
         For ``method = "sample"``.
