@@ -109,6 +109,7 @@ class Update:
             check_objective(model, options, objective)
         if communicator.size > 1:
             _check_takes(model, "part_of", f"communicator has {communicator.size} ranks")
+        self.graphs = uses_graphs(model, options, communicator.size)
         self._model, self._options, self._objective = model, options, objective
         self.grads = model.params.zeros_like()
         self._sum = GradientSum(communicator, self.grads) if communicator.size > 1 else None
@@ -116,7 +117,6 @@ class Update:
         self._monitor = gradient_monitor(model.params, options)
         self._graphs: StepGraphs | None = None
         self._graphs_of: tuple[Any, ...] = ()
-        self.graphs = uses_graphs(model, options, communicator.size)
 
     @property
     def read_every(self) -> int:

@@ -83,13 +83,18 @@ def test_what_is_not_finite_is_found(device):
     assert error.value.parameter == "Wh"
 
 
-def test_out_of_memory(simulated):
+@pytest.mark.parametrize(
+    ("graphs", "room", "advice"), [(False, 4096, ""), (True, 32768, "; graphs take memory of their own, .*")]
+)
+def test_out_of_memory(graphs, room, advice, simulated):
+    """The room is enough for the batch, and too small for its step."""
     data = make_data()
-    solver = Solver(new_model(data), data, device="gpu", accumulate=2, **OPTIONS)
-    simulated.cuda.limit = simulated.get_default_memory_pool().used_bytes() + 4096
+    solver = Solver(new_model(data), data, device="gpu", accumulate=2, graphs=graphs, prefetch=0, **OPTIONS)
+    simulated.cuda.limit = simulated.get_default_memory_pool().used_bytes() + room
     expected = (
         r"^iteration 1: out of memory: Out of memory allocating .* parameters, gradients and the update "
-        r"rule's state are 0 MB, and the batch has 5 examples and \d+ tokens, in 2 parts: a smaller batch"
+        r"rule's state are 0 MB, and the batch has 5 examples and \d+ tokens, in 2 parts: a smaller batch_size "
+        rf"needs less, and a larger accumulate computes the gradient in more parts{advice}$"
     )
     before = parameters_of(solver, simulated)
     with pytest.raises(MemoryError, match=expected):
