@@ -93,8 +93,8 @@ def test_out_of_memory(graphs, room, advice, simulated):
     simulated.cuda.limit = simulated.get_default_memory_pool().used_bytes() + room
     expected = (
         r"^iteration 1: out of memory: Out of memory allocating .* parameters, gradients and the update "
-        r"rule's state are 0 MB, and the batch has 5 examples and \d+ tokens, in 2 parts: a smaller batch_size "
-        rf"needs less, and a larger accumulate computes the gradient in more parts{advice}$"
+        r"rule's state are 0 MB, and the batch has 5 examples and \d+ tokens, in 2 parts: a smaller "
+        rf"batch_size needs less, and a larger accumulate computes the gradient in more parts{advice}$"
     )
     before = parameters_of(solver, simulated)
     with pytest.raises(MemoryError, match=expected):
