@@ -8,12 +8,13 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from rnnlab.cli.arguments import check_output, natural_number, positive_integer
+from rnnlab.cli.arguments import check_output, check_outputs, natural_number, positive_integer
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.reporting.comparison import comparison_text
 from rnnlab.reporting.page.build import require_jinja, write_report
 from rnnlab.reporting.record import Record, read_records
 from rnnlab.reporting.results import Results, results_of
+from rnnlab.reporting.table import write_table
 
 
 def add(commands: Any) -> None:
@@ -41,6 +42,16 @@ def add(commands: Any) -> None:
     compare.set_defaults(run=_compare)
     compare.add_argument("run_directories", nargs="+", metavar="RUN", help="a run directory")
     add_scores(compare)
+    add_table(compare)
+
+
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the file of a table."""
+    parser.add_argument(
+        "--csv",
+        metavar="FILE",
+        help="write a table with a row for each run: what differs between the recipes, epochs, time, scores",
+    )
 
 
 def add_scores(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +94,11 @@ def _size(num_bytes: int) -> str:
 
 def _compare(options: argparse.Namespace) -> int:
     records = read_records(options.run_directories)
-    print(comparison_text(records, scored(records, options), encoding=sys.stdout.encoding or "ascii"))
+    check_outputs(options, "csv")
+    results = scored(records, options)
+    if options.csv:  # before the print, which may fail
+        write_table(options.csv, records, results)
+    print(comparison_text(records, results, encoding=sys.stdout.encoding or "ascii"))
     return 0
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rnnlab.cli import bugs
-from rnnlab.cli.arguments import positive_integer
+from rnnlab.cli.arguments import check_outputs, positive_integer
 from rnnlab.cli.device_option import device_words, matmul_setting
 from rnnlab.cli.processes import Processes, Task
 from rnnlab.cli.recipe_file import read_recipe
-from rnnlab.cli.report import add_scores, scored
+from rnnlab.cli.report import add_scores, add_table, scored
 from rnnlab.cli.train import AFTER_A_SIGNAL
 from rnnlab.errors import InputError
 from rnnlab.files import check_writable
@@ -25,6 +25,7 @@ from rnnlab.recipes.recipe import Recipe
 from rnnlab.reporting.comparison import differences_text, states_text
 from rnnlab.reporting.differences import differences
 from rnnlab.reporting.record import read_records
+from rnnlab.reporting.table import write_table
 from rnnlab.runs import holds_run
 
 _LOG = "train.log"  # in the directory of each run
@@ -78,12 +79,14 @@ def add(commands: Any) -> None:
         "--out", metavar="DIR", help="the folder of the run directories (default: runs/NAME_OF_RECIPE_sweep)"
     )
     add_scores(sweep)
+    add_table(sweep)
 
 
 def _sweep(options: argparse.Namespace) -> int:
     folder, trials = _trials(options)
     finished = {each for each in trials if _is_finished(each, read_recipe(each.recipe, each.overrides))}
     check_writable("--out", folder, is_folder=True)
+    check_outputs(options, "csv")
     states = {each.name: _FINISHED if each in finished else _NOT_STARTED for each in trials}
     left = [each.task(options) for each in trials if each not in finished]
     print(f"{folder}: {len(trials)} runs, {len(finished)} of them finished", flush=True)
@@ -156,7 +159,10 @@ def _last_line(log: Path) -> str:
 def _show(folder: Path, states: Mapping[str, str], notes: Sequence[str], options: argparse.Namespace) -> None:
     """Print the scores of the runs that are finished, and the state of all."""
     records = read_records([folder / name for name, state in states.items() if state == _FINISHED])
-    print("\n" + states_text(states, records, scored(records, options), notes=notes))
+    results = scored(records, options)
+    if options.csv:  # before the print, which may fail
+        write_table(options.csv, records, results)
+    print("\n" + states_text(states, records, results, notes=notes))
     if len(options.recipes) > 1 and len(records) > 1:
         print("\n" + differences_text(records))
     if records:

@@ -46,7 +46,7 @@ def grid(settings: Sequence[str]) -> list[Point]:
         quotation marks are not closed; or if two combinations have the same name.
     """
     axes = _axes(settings)
-    short = _short_names([key for key, values in axes.items() if len(values) > 1])
+    short = short_names([key for key, values in axes.items() if len(values) > 1])
     points = []
     for combination in itertools.product(*axes.values()):
         chosen = dict(zip(axes, combination, strict=True))
@@ -122,7 +122,7 @@ def _equal(texts: Sequence[str]) -> str:
     return ""
 
 
-def _short_names(keys: Sequence[str]) -> dict[str, str]:
+def short_names(keys: Sequence[str]) -> dict[str, str]:
     """The last part of each key, or the whole key where several end in the same part."""
     ends = [key.rpartition(".")[2] for key in keys]
     return {key: end if ends.count(end) == 1 else key for key, end in zip(keys, ends, strict=True)}

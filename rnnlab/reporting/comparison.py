@@ -10,6 +10,7 @@ from rnnlab.reporting.curves import Chart, charts
 from rnnlab.reporting.differences import differences
 from rnnlab.reporting.record import Record, facts_side_by_side
 from rnnlab.reporting.results import Results, notes_of, notes_on_runs, score_rows, splits_of
+from rnnlab.reporting.seeds import TITLE, means_over_seeds
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _PLAIN = "_.-=+*#@"  # for terminals that have no block characters
@@ -34,6 +35,8 @@ def comparison_text(
     parts = [_table("Runs", names, facts_side_by_side(records))]
     if rows := score_rows(results):
         parts.append(_table(f"Scores of {splits_of(results)}", names, rows))
+    if means := means_text(records, results):
+        parts.append(means)
     blocks = _blocks(encoding)
     parts += [_chart(chart, names, blocks) for chart in charts(records) if chart.is_validation]
     if len(records) > 1:
@@ -49,6 +52,12 @@ def differences_text(records: Sequence[Record]) -> str:
     if not rows:
         return "The recipes are equal."
     return _table("Recipes: what differs", [record.name for record in records], rows)
+
+
+def means_text(records: Sequence[Record], results: Sequence[Results]) -> str:
+    """The means over seeds, a line for each model; empty if no two runs differ in their seed alone."""
+    columns, rows = means_over_seeds(records, results)
+    return _table(TITLE, columns, rows) if rows else ""
 
 
 def states_text(
@@ -77,6 +86,8 @@ def states_text(
     rows = [(name, [state, *found.get(name, empty)]) for name, state in states.items()]
     title = f"Scores of {splits_of(results)}" if scores else "Runs"
     parts = [_table(title, ["state", *(name for name, _ in scores)], rows)]
+    if means := means_text(records, results):
+        parts.append(means)
     if notes := [*notes, *notes_on_runs(records, results), *notes_of(names, results)]:
         parts.append(_notes(notes))
     return "\n\n".join(parts)

@@ -51,6 +51,11 @@ class StageRecord:
     objective: dict[str, Any] | None
 
     @property
+    def num_epochs(self) -> int:
+        """The number of the last finished epoch, 0 if there is none."""
+        return self.history[-1]["epoch"] if self.history else 0
+
+    @property
     def monitor(self) -> str:
         """The metric that chooses the best epoch."""
         return str(self.options.get("monitor", "val_loss"))
@@ -136,13 +141,23 @@ class Record:
         """The time of training, without validation."""
         return sum(row.get("seconds", 0.0) for stage in self.stages for row in stage.history)
 
+    @property
+    def epochs(self) -> int:
+        """The finished epochs of all stages."""
+        return sum(stage.num_epochs for stage in self.stages)
+
+    @property
+    def best_epoch(self) -> int | None:
+        """The best epoch of the last stage, counted through all stages; None without validation."""
+        *before, last = self.stages
+        return None if last.best_epoch is None else sum(each.num_epochs for each in before) + last.best_epoch
+
     def facts(self) -> list[tuple[str, str]]:
         """Names and values of what distinguishes runs at a glance."""
-        last = self.stages[-1]
         parameters = "unknown" if self.num_parameters is None else f"{self.num_parameters:,}"
         progress = "; ".join(stage.progress for stage in self.stages)
-        before = sum(stage.history[-1]["epoch"] for stage in self.stages[:-1] if stage.history)
-        best = "no validation" if last.best_epoch is None else f"{before + last.best_epoch} by {last.monitor}"
+        monitor = self.stages[-1].monitor
+        best = "no validation" if self.best_epoch is None else f"{self.best_epoch} by {monitor}"
         return [
             ("task", self.task),
             ("parameters", parameters),

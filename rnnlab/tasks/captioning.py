@@ -88,10 +88,16 @@ class Evaluation:
     scores: CaptionScores
     tokenizer: str
 
+    def corpus(self) -> dict[str, float]:
+        """All scores of the split by name, perplexity first."""
+        return {"perplexity": self.perplexity, **self.scores.corpus}
+
     def rows(self) -> list[tuple[str, str]]:
         """The table of the scores: names and numbers."""
-        rows = [("images", f"{len(self.names):,}"), ("perplexity", f"{self.perplexity:.3f}")]
-        return rows + [(name, f"{score:.4f}") for name, score in self.scores.corpus.items()]
+        numbers = [
+            (name, f"{score:.{3 if name == 'perplexity' else 4}f}") for name, score in self.corpus().items()
+        ]
+        return [("images", f"{len(self.names):,}"), *numbers]
 
     def notes(self) -> list[str]:
         """The tokenizer, and what could not be computed."""
@@ -110,8 +116,12 @@ class Evaluation:
                 zip(self.names, self.sentences, self.references, strict=True)
             )
         ]
-        corpus = {"perplexity": self.perplexity, **self.scores.corpus}
-        return {"corpus": corpus, "tokenizer": self.tokenizer, "notes": self.notes(), "images": images}
+        return {
+            "corpus": self.corpus(),
+            "tokenizer": self.tokenizer,
+            "notes": self.notes(),
+            "images": images,
+        }
 
 
 def _open_shapes(table: ShapesData) -> CaptionData:

@@ -47,9 +47,13 @@ class Evaluation:
     accuracy: float
     confusion: np.ndarray
 
+    def corpus(self) -> dict[str, float]:
+        """Loss and accuracy."""
+        return {"loss": self.loss, "accuracy": self.accuracy}
+
     def rows(self) -> list[tuple[str, str]]:
         """The table of the scores: names and numbers."""
-        scores = [("loss", f"{self.loss:.4f}"), ("accuracy", f"{self.accuracy:.4f}")]
+        scores = [(name, f"{score:.4f}") for name, score in self.corpus().items()]
         return [("images", f"{len(self.labels):,}"), *scores]
 
     def notes(self) -> list[str]:
@@ -59,7 +63,7 @@ class Evaluation:
     def report(self) -> dict[str, Any]:
         """The scores, the confusion matrix, labels and predictions as JSON can hold them."""
         arrays = {name: getattr(self, name).tolist() for name in ("confusion", "labels", "predictions")}
-        return {"corpus": {"loss": self.loss, "accuracy": self.accuracy}, "notes": self.notes(), **arrays}
+        return {"corpus": self.corpus(), "notes": self.notes(), **arrays}
 
 
 def _open_mnist(table: MnistTable) -> PixelData:

@@ -22,6 +22,10 @@ class Evaluation(Protocol):
         """The split."""
         ...
 
+    def corpus(self) -> dict[str, float]:
+        """All scores of the split by name."""
+        ...
+
     def rows(self) -> list[tuple[str, str]]:
         """The table of the scores: names and numbers. The first is the number of images or sentences."""
         ...

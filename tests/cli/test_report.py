@@ -1,5 +1,6 @@
 """``rnnlab compare`` over trained runs."""
 
+import csv
 import importlib.util
 import shutil
 
@@ -36,6 +37,28 @@ def test_scores_of_different_numbers_of_images_are_noted(run, recipe, tmp_path, 
     assert note in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert cli.main(["compare", str(run), str(fewer), "--max-images", "4"]) == 0
     assert "so their scores are not comparable" not in capsys.readouterr().out
+
+
+@needs_scorers
+def test_runs_become_rows_of_a_table(run, attending_run, tmp_path, capsys):
+    path = tmp_path / "runs.csv"
+    assert cli.main(["compare", str(run), str(attending_run), "--max-images", "4", "--csv", str(path)]) == 0
+    tiny, attending = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+    assert (tiny["run"], tiny["model.attention"], attending["model.attention"]) == (
+        "tiny",
+        "none",
+        "additive",
+    )
+    assert f"{float(tiny['BLEU-1']):.4f}" in capsys.readouterr().out
+
+
+def test_a_table_that_cannot_be_written_is_said_before_the_work(run, tmp_path, capsys):
+    path = tmp_path / "a file"
+    path.touch()
+    assert cli.main(["compare", str(run), "--csv", str(path / "runs.csv")]) == 2
+    printed = capsys.readouterr()
+    assert "--csv" in printed.err
+    assert "scoring" not in printed.err
 
 
 def test_without_scores_no_data_are_read(run, capsys, monkeypatch):

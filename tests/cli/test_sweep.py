@@ -58,8 +58,11 @@ def test_a_grid_with_a_failing_run_and_its_repetition(one_epoch, tmp_path, capsy
     assert any(line[:2] == ["cell_type=gru,warm_start=none", "finished"] for line in lines)
 
     before = (good[0] / "last.h5").stat().st_mtime_ns
-    assert sweep(*words, "--no-scores") == 1
+    table = tmp_path / "runs.csv"
+    assert sweep(*words, "--no-scores", "--csv", table) == 1
     printed = capsys.readouterr().out
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    assert [row["model.cell_type"] for row in rows] == ["rnn", "gru"]
     assert printed.startswith(f"{out}: 4 runs, 2 of them finished\n")
     assert (good[0] / "last.h5").stat().st_mtime_ns == before
     assert printed.count(": failed\n") == 2

@@ -71,6 +71,21 @@ def test_the_states_of_runs_beside_their_scores(write_run):
     assert text.endswith("\n\nnote: one: why\nnote: seen")
 
 
+def test_means_over_seeds_are_below_the_scores(write_run):
+    paths = [write_run(f"seed={seed}", changes={"training.seed": seed}) for seed in (0, 1)]
+    labels = np.zeros(2, int)
+    results = [
+        Results(None, "val", Evaluation("val", labels, labels, 0.5, accuracy, np.eye(2, dtype=int)))
+        for accuracy in (0.25, 0.75)
+    ]
+    records = read_records(paths)
+    states = dict.fromkeys((record.name for record in records), "finished")
+    for text in (comparison_text(records, results), states_text(states, records, results)):
+        (line,) = [line for line in text.splitlines() if line.startswith("all ")]
+        assert line.split() == ["all", "0.5000", "±", "0.0000", "0.5000", "±", "0.3536", "2"]
+        assert "Mean ± std over seeds" in text
+
+
 def test_states_alone():
     text = states_text({"one": "interrupted", "another": "not started"})
     assert text == "Runs           state\none      interrupted\nanother  not started"

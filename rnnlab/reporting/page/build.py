@@ -19,6 +19,7 @@ import numpy as np
 import rnnlab
 from rnnlab.errors import NotInstalledError
 from rnnlab.files import atomic_write
+from rnnlab.reporting import seeds
 from rnnlab.reporting.curves import charts
 from rnnlab.reporting.differences import differences, recipe_rows
 from rnnlab.reporting.page.axes import NUM_COLORS, plot_of
@@ -87,6 +88,8 @@ def _content(records: Sequence[Record], results: Sequence[Results], examples: in
         "scored": bool(results),
         "splits": splits_of(results),
         "scores": score_rows(results),
+        "means_title": seeds.TITLE,
+        "means": seeds.means_over_seeds(records, results),
         "score_notes": notes_of(names, results),
         "validation_plots": [plot for is_validation, plot in plots if is_validation],
         "training_plots": [plot for is_validation, plot in plots if not is_validation],

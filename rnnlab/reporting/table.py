@@ -1,0 +1,51 @@
+"""Runs and their scores as a table for other programs, a row for each run."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from rnnlab.files import atomic_write
+from rnnlab.reporting.differences import ABSENT, differences
+from rnnlab.reporting.record import Record
+from rnnlab.reporting.results import Results
+
+
+def write_table(path: str | os.PathLike[str], records: Sequence[Record], results: Sequence[Results]) -> None:
+    """Write a CSV file with a row for each run.
+
+    The columns are the run's name and directory, the keys on which the recipes differ, the number of
+    parameters, the finished epochs, the best epoch, the seconds of training, the split, and each score.
+    Numbers are not rounded. A cell is empty where a run has no such value.
+
+    Parameters
+    ----------
+    path : path
+    records : sequence of Record
+    results : sequence of Results
+        One for each record, or empty: the columns of split and scores are left out then.
+
+    Raises
+    ------
+    WriteError
+        If the file cannot be written.
+    """
+    changed = differences(records)
+    rows: list[dict[str, Any]] = []
+    for k, record in enumerate(records):
+        row: dict[str, Any] = {"run": record.name, "directory": os.fspath(record.directory)}
+        row |= {each.key: "" if each.values[k] == ABSENT else each.values[k] for each in changed}
+        row |= {"parameters": record.num_parameters, "epochs": record.epochs, "best_epoch": record.best_epoch}
+        rows.append(row | {"seconds": record.seconds} | (_scores(results[k]) if results else {}))
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _scores(found: Results) -> dict[str, Any]:
+    scores = found.evaluation.corpus() if found.evaluation is not None else {}
+    return {"split": found.split, **scores}

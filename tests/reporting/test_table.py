@@ -1,0 +1,54 @@
+"""The table of runs for other programs."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from rnnlab.reporting.record import read_records
+from rnnlab.reporting.results import Results
+from rnnlab.reporting.table import write_table
+from rnnlab.tasks.classification import Evaluation
+
+from .conftest import history
+
+
+def read(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def records(write_run):
+    rows = history(3, val_loss=[3.0, 2.0, 2.5])
+    return read_records(
+        [
+            write_run("one", rows, changes={"model.hidden_dim": 8}),
+            write_run("two", history(1), changes={"model.hidden_dim": 16, "model.attention": "additive"}),
+        ]
+    )
+
+
+def test_a_row_for_each_run(records, tmp_path):
+    labels = np.zeros(2, int)
+    evaluation = Evaluation("val", labels, labels, 0.5, 1 / 3, np.eye(2, dtype=int))
+    write_table(
+        tmp_path / "runs.csv", records, [Results(None, "val", evaluation), Results(None, "", None, ["why"])]
+    )
+    one, two = read(tmp_path / "runs.csv")
+    assert (one["run"], one["model.hidden_dim"], one["model.attention"]) == ("one", "8", "none")
+    assert (one["directory"], one["parameters"], one["split"]) == (str(records[0].directory), "1234", "val")
+    assert (one["epochs"], one["best_epoch"], one["seconds"]) == ("3", "2", "90.0")
+    assert float(one["accuracy"]) == 1 / 3
+    assert (two["model.attention"], two["epochs"], two["best_epoch"]) == ("additive", "1", "")
+    assert two["split"] == two["accuracy"] == ""
+
+
+def test_without_scores(records, tmp_path):
+    write_table(tmp_path / "runs.csv", records, [])
+    assert "split" not in read(tmp_path / "runs.csv")[0]
+
+
+def test_a_table_that_cannot_be_written_is_an_error(records, tmp_path):
+    with pytest.raises(OSError, match="was not written"):
+        write_table(tmp_path, records, [])
