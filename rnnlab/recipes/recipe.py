@@ -114,12 +114,13 @@ class _Tables:
     ) -> Self:
         """The inverse of :meth:`to_dict`; see :func:`recipe_from_dict`."""
         tables, keys = with_overrides(tables, overrides)
-        recipe = from_table(cls, tables, Place(source, overrides=keys))
+        place = Place(source, overrides=keys)
+        recipe = from_table(cls, tables, place)
         if to_train:
             try:
                 recipe.check_training()
             except (ValueError, TypeError) as error:
-                raise ConfigError(f"{source}: {error}") from error
+                raise ConfigError(place.message(error)) from error
         return recipe
 
 

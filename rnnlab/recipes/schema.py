@@ -85,6 +85,12 @@ class Place:
         through = any(key.startswith(f"{self.key}.") for key in self.overrides)
         return dataclasses.replace(self, overrides=[self.key]) if through else self
 
+    def message(self, error: Exception) -> str:
+        """The message of an error that begins with a key of this table, with the source of that key."""
+        text = str(error)
+        key = re.split(r"[^\w.]", text, maxsplit=1)[0]
+        return f"{self / key}{text.removeprefix(key)}"
+
     def __str__(self) -> str:
         overridden = any(f"{self.key}.".startswith(f"{key}.") for key in self.overrides)
         source = "--set" if overridden else self.source
@@ -113,8 +119,7 @@ def from_table(schema: type[T], table: Any, place: Place) -> T:
     try:
         return schema(**values)
     except (ValueError, TypeError) as error:
-        start = f"{place}." if place.key else f"{place}: "
-        raise ConfigError(f"{start}{error}") from error
+        raise ConfigError(place.message(error)) from error
 
 
 def to_table(instance: Any) -> Any:
