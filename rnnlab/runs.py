@@ -101,7 +101,7 @@ def train(
         "cpu", "gpu" or "gpu:N". It is not saved: a run resumes on any device.
     graphs : bool, optional
         Whether to launch each step as a CUDA graph; on a GPU wherever possible if left out: see
-        :class:`~rnnlab.training.Solver`. It is not saved.
+        :class:`~rnnlab.training.Solver`.
     callbacks : sequence of Callback
         Of all stages, in addition to those of the recipe. They are not saved.
     communicator : mpi4py.MPI.Comm, optional
@@ -172,7 +172,7 @@ def resume(
     device : str
         "cpu", "gpu" or "gpu:N"; need not be the previous one.
     graphs : bool, optional
-        As in :func:`train`; need not be the previous value.
+        As in :func:`train`; if left out, the value that the run has.
     callbacks : sequence of Callback
         As in :func:`train`.
     overrides : sequence of str
@@ -199,7 +199,8 @@ def resume(
     under_way = _under_way(path)
     checkpoint_of(under_way)  # raises the error that says what there is if there is no run
     last = under_way / "last.h5"
-    config = _config_of(last, or_previous(last, load_checkpoint), overrides)
+    checkpoint = or_previous(last, load_checkpoint)
+    config = _config_of(last, checkpoint, overrides)
     if num_epochs is not None:
         config = with_epochs(config, num_epochs)
     stages = config.stages()
@@ -208,6 +209,8 @@ def resume(
     changes = changes_within_a_run(overrides, left[0])
     if num_epochs is not None and left[0].is_last:
         changes["num_epochs"] = num_epochs
+    if graphs is None:
+        graphs = checkpoint.solver["options"].get("graphs")
     how = _how(progress, device, graphs, communicator)
     _check_how(how)
     config.callbacks.callbacks()
@@ -217,7 +220,7 @@ def resume(
 
 
 def _how(progress: bool, device: str, graphs: bool | None, communicator: Any) -> dict[str, Any]:
-    """The arguments of every solver that are not saved with a run."""
+    """The arguments of every solver that no recipe has."""
     ranks = communicator_of(communicator)
     return {
         "progress": progress,
@@ -262,6 +265,8 @@ def _train_stages(
             if changes.get("learning_rate") is not None:
                 rate = changes["learning_rate"]
                 print(f"From iteration {solver.iteration + 1} on, the base learning rate is {rate:g}.")
+            if changes.get("matmul") is not None:
+                print(f"From iteration {solver.iteration + 1} on, matmul is {solver.options.matmul}.")
         else:
             if start is None:
                 for coverage in task_of(config).load_word_vectors(config, model):

@@ -56,6 +56,7 @@ from rnnlab.cli.device_option import products_of
 from rnnlab.cli.mpi_option import find_ranks
 from rnnlab.errors import RnnlabError
 from rnnlab.files import WriteError
+from rnnlab.ops.precision import products_precision
 from rnnlab.training.distributed import Communicator, OneProcess, rank_0_prints
 
 _FAILURES = (RnnlabError, OSError, MemoryError)  # any other error is a bug
@@ -87,6 +88,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     ranks: Communicator = OneProcess()
     try:
         ranks = options.communicator = find_ranks(options)
+        products_precision()  # a bad RNNLAB_MATMUL is an error before any work is done
         with rank_0_prints(ranks), products_of(options):
             return options.run(options)
     except KeyboardInterrupt:

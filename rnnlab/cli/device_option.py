@@ -1,4 +1,4 @@
-"""The options ``--device`` and ``--matmul``: where a command computes, and in which precision."""
+"""The options ``--device``, ``--matmul`` and ``--graphs``: where and how a command computes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from contextlib import AbstractContextManager, nullcontext
 from typing import get_args
 
+from rnnlab.errors import InputError
 from rnnlab.ops import describe_products, device_of
 from rnnlab.ops.precision import products_in
 from rnnlab.options import MatmulName
@@ -14,6 +15,7 @@ from rnnlab.training.callbacks.callback import Training
 from rnnlab.training.distributed import device_of_rank
 
 _DEFAULT = "cpu"
+_KEY = "training.matmul"
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +34,15 @@ def add_matmul(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_graphs(parser: argparse.ArgumentParser) -> None:
+    """Add the options ``--graphs`` and ``--no-graphs``."""
+    parser.add_argument(
+        "--graphs",
+        action=argparse.BooleanOptionalAction,
+        help="launch each training step as one CUDA graph (default: on a GPU, wherever that is possible)",
+    )
+
+
 def products_of(options: argparse.Namespace) -> AbstractContextManager[None]:
     """The precision of products that the option asks for, if the command has it."""
     asked: MatmulName | None = getattr(options, "matmul", None)
@@ -39,17 +50,28 @@ def products_of(options: argparse.Namespace) -> AbstractContextManager[None]:
 
 
 class ShownProducts(Callback):
-    """Prints how a run on the CPU computes products, if it asks for another precision than the default."""
+    """Prints how a run computes products, if it asks for another precision than the default."""
 
     def on_start(self, solver: Training) -> None:
         """Print it."""
-        if solver.options.matmul != "float32" and device_of(solver.model.params.flat) == _DEFAULT:
-            print(describe_products())
+        if solver.options.matmul != "float32":
+            print(describe_products(device_of(solver.model.params.flat)))
 
 
 def matmul_setting(options: argparse.Namespace) -> list[str]:
-    """The option as a change of a recipe, as of ``--set``, if it is given."""
-    return [] if options.matmul is None else [f"training.matmul={options.matmul}"]
+    """The option as a change of a recipe, as of ``--set``, if it is given.
+
+    Raises
+    ------
+    ValueError
+        If ``--set`` changes the same key.
+    """
+    if options.matmul is None:
+        return []
+    for override in options.set:
+        if override.partition("=")[0].strip() == _KEY:
+            raise InputError(f"--matmul {options.matmul} and --set {override} are both given, expected one")
+    return [f"{_KEY}={options.matmul}"]
 
 
 def device_here(options: argparse.Namespace) -> str:
@@ -67,3 +89,8 @@ def device_words(options: argparse.Namespace) -> str:
     """The options as the user gave them, for a command that is suggested; empty for the defaults."""
     device = "" if options.device == _DEFAULT else f" --device {options.device}"
     return device if options.matmul is None else f"{device} --matmul {options.matmul}"
+
+
+def graphs_words(options: argparse.Namespace) -> str:
+    """As :func:`device_words`."""
+    return "" if options.graphs is None else " --graphs" if options.graphs else " --no-graphs"

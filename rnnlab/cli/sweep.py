@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rnnlab.cli import bugs
 from rnnlab.cli.arguments import check_outputs, positive_integer
-from rnnlab.cli.device_option import device_words, matmul_setting
+from rnnlab.cli.device_option import add_graphs, device_words, graphs_words, matmul_setting
 from rnnlab.cli.processes import Processes, Task
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.report import add_scores, add_table, scored
@@ -52,7 +52,8 @@ class Trial(NamedTuple):
             settings = [word for override in self.overrides for word in ("--set", override)]
             words = [self.recipe, *settings, "--out", str(self.directory)]
         command = [sys.executable, "-m", "rnnlab", "train", *words, "--no-progress"]
-        return Task(self.name, [*command, *device_words(options).split()], self.directory / _LOG)
+        how = f"{device_words(options)}{graphs_words(options)}".split()
+        return Task(self.name, [*command, *how], self.directory / _LOG)
 
 
 def add(commands: Any) -> None:
@@ -78,6 +79,7 @@ def add(commands: Any) -> None:
     sweep.add_argument(
         "--out", metavar="DIR", help="the folder of the run directories (default: runs/NAME_OF_RECIPE_sweep)"
     )
+    add_graphs(sweep)
     add_scores(sweep)
     add_table(sweep)
 

@@ -10,7 +10,15 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.cli.arguments import add_download, positive_integer, positive_number
-from rnnlab.cli.device_option import ShownProducts, add_device, add_matmul, device_words, matmul_setting
+from rnnlab.cli.device_option import (
+    ShownProducts,
+    add_device,
+    add_graphs,
+    add_matmul,
+    device_words,
+    graphs_words,
+    matmul_setting,
+)
 from rnnlab.cli.mpi_option import add_mpi, launcher_words, mpi_words
 from rnnlab.cli.recipe_file import read_recipe
 from rnnlab.cli.task_commands import recipe_of
@@ -56,11 +64,7 @@ def add(commands: Any) -> None:
     add_device(train)
     add_matmul(train)
     add_mpi(train)
-    train.add_argument(
-        "--graphs",
-        action=argparse.BooleanOptionalAction,
-        help="launch each training step as one CUDA graph (default: on a GPU, wherever that is possible)",
-    )
+    add_graphs(train)
     train.add_argument(
         "--max-hours",
         type=positive_number,
@@ -129,8 +133,7 @@ def _how(options: argparse.Namespace) -> dict[str, Any]:
 
 def _resume_command(directory: Path, options: argparse.Namespace) -> str:
     """The command that resumes a run on the same device, on as many processes, in the same way."""
-    graphs = "" if options.graphs is None else " --graphs" if options.graphs else " --no-graphs"
-    how = f"{device_words(options)}{mpi_words(options)}{graphs}"
+    how = f"{device_words(options)}{mpi_words(options)}{graphs_words(options)}"
     budget = "" if options.max_hours is None else f" --max-hours {options.max_hours:g}"
     return f"{launcher_words(options)}rnnlab train --resume {shlex.quote(str(directory))}{how}{budget}"
 

@@ -17,7 +17,7 @@ Environment variables:
 - RNNLAB_STRICT: with "1", arrays of a layout that a compiled kernel does not take raise TypeError. Without it
   NumPy takes them, which is slower.
 - RNNLAB_MATMUL: the precision of float32 products, "float32", the default, "tf32", which is for a GPU, or
-  "bfloat16" (:mod:`rnnlab.ops.precision`). :func:`describe_products` names that on the CPU.
+  "bfloat16" (:mod:`rnnlab.ops.precision`). :func:`describe_products` names that in use.
 - RNNLAB_PERSISTENT: "1" runs all steps of an LSTM in one launch wherever its weight fits on the chip of the
   GPU, "0" never does. Unset, the table of :mod:`rnnlab.ops.cuda.persistent` decides.
 """
@@ -146,9 +146,11 @@ def describe_gpu() -> str:
         return f"none, {' '.join(str(error).split())}"
 
 
-def describe_products() -> str:
-    """The precision of float32 products of NumPy arrays here and now, in one line."""
+def describe_products(device: str = "cpu") -> str:
+    """The precision of float32 products on a device, "cpu" or "gpu:N", here and now, in one line."""
     asked, instructions, lacking = products_precision(), "NumPy", ""
+    if device != "cpu":
+        return f"products of float32: {_ON_GPU[asked]}, by cuBLAS"
     if _for_numpy().module is not numpy_ops:
         from rnnlab.ops.numba import bfloat16
 
@@ -163,9 +165,12 @@ def describe_products() -> str:
     return f"products of float32: full precision{available}"
 
 
+_ON_GPU = {"float32": "full precision", "tf32": "TF32 factors", "bfloat16": "bfloat16 factors"}
+
+
 def describe_on(device: str) -> list[str]:
     """What computes on a device, "cpu" or "gpu:N", in lines."""
-    return [describe(), describe_products()] if device == "cpu" else [describe_gpu()]
+    return [describe() if device == "cpu" else describe_gpu(), describe_products(device)]
 
 
 def gpu_training() -> ModuleType:

@@ -6,7 +6,8 @@
 
 Products of two numbers, their sums and the results are float32 in each case, and so are parameters,
 activations, gradients and updates. Products of float64 do not depend on it. The environment variable
-RNNLAB_MATMUL sets it for the process, :func:`products_in` for a block of code in one thread.
+RNNLAB_MATMUL sets it for the process and is read once; :func:`products_in` sets it for a block of code in one
+thread.
 """
 
 from __future__ import annotations

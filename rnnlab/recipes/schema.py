@@ -111,7 +111,8 @@ def from_table(schema: type[T], table: Any, place: Place) -> T:
     annotations = get_type_hints(schema, include_extras=True)
     for key in table:
         if key not in fields:
-            raise ConfigError(f"{(place / key).of_unknown()} is unknown; {suggestion(key, list(fields))}")
+            hint = getattr(schema, "ELSEWHERE", {}).get(key) or suggestion(key, list(fields))
+            raise ConfigError(f"{(place / key).of_unknown()} is unknown; {hint}")
     for name, field in fields.items():
         if name not in table and _is_required(field):
             raise ConfigError(f"{place / name} is missing, expected {expected(annotations[name])}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rnnlab.errors import InputError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
@@ -43,6 +43,8 @@ class StageConfig(Table):
 
     A key of ``optim_config`` that is left out is as there too, unless the stage has another ``update_rule``.
     """
+
+    ELSEWHERE: ClassVar = TrainingConfig.ELSEWHERE
 
     losses: LossWeights = field(default_factory=LossWeights)
     self_critical: SelfCriticalConfig | None = None  # train for CIDEr-D of sampled captions

@@ -111,6 +111,13 @@ class TrainingConfig(Table):
         A run or a checkpoint, whose parameters of the same names are the initial ones.
     """
 
+    ELSEWHERE: ClassVar = {  # no keys, but a user may expect them here: what there is instead
+        "device": "it is the option --device of the command",
+        "graphs": "it is the option --graphs or --no-graphs of the command",
+        "progress": "it is the option --no-progress of the command",
+        "run_dir": "it is the option --out of the command",
+    }
+
     warm_start: EnvPath | None = None
 
     def check(self) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from rnnlab.plots import losses_per_token
 from rnnlab.reporting.record import Record, StageRecord
+from rnnlab.training.epoch_totals import FORMER
 
 _DRAWN = 60  # points of a curve of many iterations
 
@@ -34,7 +35,7 @@ _NAMES = {
     "sampled_length": "Words of sampled captions",
 }
 _OF_THE_LOSS_CHART = ("train_loss", "train_loss_per_token", "val_loss")
-_NOT_DRAWN = ("epoch", "iteration", "seconds", "former_learning_rate", *_OF_THE_LOSS_CHART)
+_NOT_DRAWN = ("epoch", "iteration", "seconds", *FORMER, *_OF_THE_LOSS_CHART)
 
 
 @dataclass(frozen=True)

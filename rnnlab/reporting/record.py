@@ -24,6 +24,7 @@ from rnnlab.training.checkpoint import CheckpointError
 from rnnlab.training.monitor import MODES
 from rnnlab.training.run_directory import checkpoint_of, holds_run, stage_directories
 
+_TEXT = "former_matmul"  # the column of a history that holds no numbers
 _FILES = ("last.h5", "best.h5", "history.csv", "config.json")
 
 
@@ -294,12 +295,9 @@ def _read_csv(path: Path, notes: list[str]) -> list[dict[str, Any]]:
 
 def _numbers(row: Mapping[Any, Any]) -> dict[str, Any] | None:
     """A row of CSV with numbers instead of their texts, without empty cells; None if one is no number."""
+    kinds: dict[Any, type] = {"epoch": int, "iteration": int, _TEXT: str}
     try:
-        return {
-            key: int(text) if key in ("epoch", "iteration") else float(text)
-            for key, text in row.items()
-            if text != ""
-        }
+        return {key: kinds.get(key, float)(text) for key, text in row.items() if text != ""}
     except (TypeError, ValueError):
         return None
 
@@ -322,4 +320,4 @@ def _checked(rows: Iterable[Any], source: str, notes: list[str]) -> list[dict[st
 def _is_whole(row: Any) -> bool:
     if not isinstance(row, dict) or not all(type(row.get(key)) is int for key in ("epoch", "iteration")):
         return False
-    return all(isinstance(value, int | float) for value in row.values())
+    return all(isinstance(value, str if key == _TEXT else int | float) for key, value in row.items())

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from rnnlab.errors import InputError
 
+FORMER = ("former_learning_rate", "former_matmul")  # before the run resumed with another one
+
 # columns of the history that are not means over the epoch
-RESERVED = ("epoch", "iteration", "learning_rate", "sampling", "former_learning_rate")
+RESERVED = ("epoch", "iteration", "learning_rate", "sampling", *FORMER)
 
 
 @dataclass

@@ -295,7 +295,8 @@ class Solver:
             previous one as ``former_learning_rate``.
         **changes
             New values of num_epochs, patience, restore_best, checkpoint_every, checkpoint_minutes,
-            accumulate, graphs, matmul, prefetch, verbose, print_every, progress.
+            accumulate, graphs, matmul, prefetch, verbose, print_every, progress. After a change of matmul,
+            the next row of the history has the previous one as ``former_matmul``.
 
         Raises
         ------
@@ -322,8 +323,7 @@ class Solver:
                 f"resume: num_epochs is {solver.options.num_epochs}, "
                 f"but {run.path} has {len(solver.history)} epochs already; a larger number trains on"
             )
-        if learning_rate is not None:
-            solver._state.note_learning_rate(checkpoint.solver["options"]["optim_config"]["learning_rate"])
+        solver._state.note_changes(checkpoint.solver["options"], solver.options)
         model.params.flat[...] = ops_for(model.params.flat).asarray(checkpoint.parameters.flat)
         return solver
 
@@ -353,10 +353,10 @@ class Solver:
 
         Columns: epoch, iteration, train_loss, train_loss_per_token, gradient_norm, seconds,
         tokens_per_second, what the objective measures, the model's ``last_terms``, learning_rate, sampling
-        where it is scheduled, former_learning_rate where :meth:`resume` changed it, and the metrics. Loss,
-        norm before clipping, the objective's and the terms are means over the iterations; rate and sampling
-        are the last iteration's. The loss per token is in the unit of val_loss, but measured while the
-        parameters change, with dropout, and of the whole loss.
+        where it is scheduled, former_learning_rate and former_matmul where :meth:`resume` changed them, and
+        the metrics. Loss, norm before clipping, the objective's and the terms are means over the iterations;
+        rate and sampling are the last iteration's. The loss per token is in the unit of val_loss, but
+        measured while the parameters change, with dropout, and of the whole loss.
         """
         return self._state.history
 

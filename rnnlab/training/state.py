@@ -12,7 +12,7 @@ import numpy as np
 from rnnlab.errors import InputError
 from rnnlab.options import NotNegative, accepts, expectation
 from rnnlab.training.checkpoint import Checkpoint, CheckpointError
-from rnnlab.training.epoch_totals import RESERVED, EpochTotals
+from rnnlab.training.epoch_totals import FORMER, RESERVED, EpochTotals
 from rnnlab.training.gradient_monitor import Recorded
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.optim import make_update_rule
@@ -41,8 +41,9 @@ class TrainingState:
         One per epoch.
     totals : EpochTotals
         Of the current epoch.
-    former_learning_rate : float or None
-        The base learning rate until the run resumed with another one, in the current epoch.
+    former : dict of str to float or str
+        In the current epoch, until the run resumed with another one: ``former_learning_rate``, the base
+        learning rate, and ``former_matmul``, the precision of products.
     rng : numpy Generator
         Draws dropout and zoneout, and samples of scheduled sampling; the data order has its own generator.
     """
@@ -57,7 +58,7 @@ class TrainingState:
         self.order = DataOrder(data, options.batch_size, np.random.default_rng(order_seed))
         self.rng = np.random.default_rng(dropout_seed)
         self.totals = EpochTotals()
-        self.former_learning_rate: float | None = None
+        self.former: dict[str, float | str] = {}
         self.losses: list[float] = []
         self.history: list[dict[str, Any]] = []
         self._unread: list[dict[str, Any]] = []  # of iterations whose losses have not been read yet
@@ -144,7 +145,7 @@ class TrainingState:
         """
         epoch = self.order.epoch + 1
         improved = metrics is not None and self.monitor.update(metrics, epoch)
-        sampling, former = self._sampling_in(self.iteration - 1), self.former_learning_rate
+        sampling = self._sampling_in(self.iteration - 1)
         self.history.append(
             {
                 "epoch": epoch,
@@ -152,11 +153,11 @@ class TrainingState:
                 **self.totals.row(),
                 "learning_rate": self.learning_rate,
                 **({} if sampling is None else {"sampling": sampling}),
-                **({} if former is None else {"former_learning_rate": former}),
+                **self.former,
                 **(metrics or {}),
             }
         )
-        self.former_learning_rate = None
+        self.former = {}
         self.schedule.end_epoch(improved)
         self.order.end_epoch()
         self.totals = EpochTotals()
@@ -178,10 +179,15 @@ class TrainingState:
             )
         return float(factor)
 
-    def note_learning_rate(self, former: float) -> None:
-        """Note that the run has resumed with another base learning rate than ``former``, if it has."""
-        if former != self.rule.learning_rate and self.former_learning_rate is None:
-            self.former_learning_rate = former
+    def note_changes(self, saved: Mapping[str, Any], options: Options) -> None:
+        """Note what the run, whose options were ``saved``, has resumed with instead."""
+        changes = {
+            "former_learning_rate": (saved["optim_config"]["learning_rate"], self.rule.learning_rate),
+            "former_matmul": (saved.get("matmul", options.matmul), options.matmul),  # older runs have none
+        }
+        for column, (former, now) in changes.items():
+            if former != now:
+                self.former.setdefault(column, former)
 
     def save(self) -> dict[str, Any]:
         """The fields of a :class:`Checkpoint` that hold this state."""
@@ -195,7 +201,7 @@ class TrainingState:
                 "order": self.order.state(),
                 "rng": self.rng.bit_generator.state,
                 "totals": asdict(self.totals),
-                "former_learning_rate": self.former_learning_rate,
+                **self.former,
             },
         }
 
@@ -221,7 +227,7 @@ class TrainingState:
             self.order.load_state(saved["order"])
             self.rng.bit_generator.state = saved["rng"]
             self.totals = EpochTotals(**saved["totals"])
-            self.former_learning_rate = saved.get("former_learning_rate")  # None in older checkpoints
+            self.former = {column: saved[column] for column in FORMER if saved.get(column) is not None}
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(path, "solver", repr(error), "the state of a training run") from None
         done = (checkpoint.history[-1].get("iteration", 0) if checkpoint.history else 0) + self.order.batch

@@ -56,12 +56,13 @@ def obstacle_of_place(device: str, ranks: int) -> InputError | None:
     """The error of CUDA graphs on a device and several ranks; None if there is none."""
     if device == "cpu":
         return InputError(
-            "graphs is true, but the model is on the CPU: CUDA graphs need a GPU, as device='gpu'; a run "
-            "that had them resumes without them with graphs=False"
+            "graphs is true, but the model is on the CPU: CUDA graphs need a GPU, device='gpu' or "
+            "--device gpu; a run that had them resumes without them with graphs=False or --no-graphs"
         )
     if ranks > 1:
         return InputError(
-            f"communicator has {ranks} ranks, and graphs is true: a graph holds the whole step of one process"
+            f"communicator has {ranks} ranks, and graphs is true: a graph holds the whole step of one "
+            "process; set graphs=False or --no-graphs"
         )
     return None
 
@@ -74,11 +75,12 @@ def _obstacle(model: Model, options: Options, ranks: int) -> InputError | InputT
     if not runs_on_device(make_update_rule(options.update_rule, options.optim_config)):
         return InputError(
             f"graphs is true, but update_rule is {options.update_rule!r}: only built-in rules take their "
-            "learning rate from the device, set graphs=False"
+            "learning rate from the device, set graphs=False or --no-graphs"
         )
     if options.scheduled_sampling is not None:
         return InputError(
-            "graphs is true, but scheduled_sampling is given, which reads the model's words back"
+            "graphs is true, but scheduled_sampling is given, which reads the model's words back; set "
+            "graphs=False or --no-graphs"
         )
     missing = [name for name in ("padded", "padded_loss", "prefetch_padded") if not hasattr(model, name)]
     if missing:

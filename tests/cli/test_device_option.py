@@ -6,7 +6,7 @@ import pytest
 
 from rnnlab import cli
 from rnnlab.cli import evaluate
-from rnnlab.ops import describe_products
+from rnnlab.ops import describe_products, precision
 from rnnlab.ops.precision import products_in, products_precision
 from rnnlab.training import load_checkpoint
 
@@ -55,12 +55,46 @@ def test_every_command_that_computes_has_it(command, capsys):
 def test_a_run_is_trained_and_resumed_in_a_precision(recipe, tmp_path, capsys):
     out, words = tmp_path / "run", ["--no-progress", "--matmul"]
     short = ["--epochs", "1", "--set", "data.max_train=10"]
-    for command, matmul in (
-        (["train", str(recipe), "--out", str(out), *short], "bfloat16"),
-        (["train", "--resume", str(out), "--epochs", "2"], "tf32"),
+    for command, matmul, first in (
+        (["train", str(recipe), "--out", str(out), *short], "bfloat16", []),
+        (["train", "--resume", str(out), "--epochs", "2"], "tf32", ["From iteration 2 on, matmul is tf32."]),
     ):
         assert cli.main([*command, *words, matmul]) == 0
         saved = load_checkpoint(out / "last.h5")
         assert saved.solver["options"]["matmul"] == saved.config["training"]["matmul"] == matmul
         with products_in(matmul):
-            assert capsys.readouterr().out.splitlines()[0] == describe_products()
+            first = [*first, describe_products()]
+        assert capsys.readouterr().out.splitlines()[: len(first)] == first
+    assert [row.get("former_matmul") for row in saved.history] == [None, "bfloat16"]
+
+
+@pytest.mark.parametrize("spaces", ["", " "])
+def test_the_option_and_the_key_are_not_given_together(spaces, recipe, tmp_path, capsys):
+    override = f"training.matmul{spaces}=tf32"
+    words = ["--matmul", "bfloat16", "--set", override, "--out", str(tmp_path / "run")]
+    assert cli.main(["train", str(recipe), *words]) == 2
+    message = f"--matmul bfloat16 and --set {override} are both given, expected one"
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_bad_precision_of_the_environment_is_an_error_before_any_work(
+    recipe, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("RNNLAB_MATMUL", "half")
+    precision._of_process.cache_clear()
+    try:
+        assert cli.main(["train", str(recipe), "--out", str(tmp_path / "run")]) == 2
+    finally:
+        precision._of_process.cache_clear()
+    assert "RNNLAB_MATMUL is 'half', expected" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_choice_about_graphs_is_kept(recipe, tmp_path):
+    out = tmp_path / "run"
+    short = ["--epochs", "1", "--set", "data.max_train=10", "--no-progress"]
+    assert cli.main(["train", str(recipe), "--out", str(out), *short, "--no-graphs"]) == 0
+    assert load_checkpoint(out / "last.h5").solver["options"]["graphs"] is False
+    assert cli.main(["train", "--resume", str(out), "--epochs", "2", "--no-progress"]) == 0
+    assert load_checkpoint(out / "last.h5").solver["options"]["graphs"] is False

@@ -109,6 +109,13 @@ def test_all_runs_have_one_precision(recipe, run, tmp_path, commands, capsys):
     assert "with training.matmul = none, and the sweep has bfloat16" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--graphs"], ["--no-graphs"], []])
+def test_all_runs_have_graphs_or_none(words, recipe, tmp_path, commands):
+    assert sweep(recipe, "--set", "training.seed=3", *words, "--out", tmp_path) == 0
+    (command,) = commands
+    assert [word for word in command if word in {"--graphs", "--no-graphs"}] == words
+
+
 def test_several_recipes(recipe, tmp_path, commands, monkeypatch):
     monkeypatch.chdir(tmp_path)
     other = tmp_path / "other.toml"

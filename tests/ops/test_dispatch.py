@@ -7,6 +7,7 @@ import pytest
 import rnnlab.ops
 from rnnlab.ops import describe, ops_for, unchecked
 from rnnlab.ops import numpy as numpy_ops
+from rnnlab.ops.precision import products_in
 
 
 def foreign(library, name):
@@ -128,6 +129,17 @@ def test_nobody_imports_cupy_before_it_is_needed():
 
 
 def test_what_computes_on_a_gpu_is_described(device):
-    (line,) = rnnlab.ops.describe_on(rnnlab.ops.device_of(device.zeros(1)))
-    assert line == rnnlab.ops.describe_gpu()
-    assert "CuPy" in line
+    here = rnnlab.ops.device_of(device.zeros(1))
+    gpu, products = rnnlab.ops.describe_on(here)
+    assert gpu == rnnlab.ops.describe_gpu()
+    assert "CuPy" in gpu
+    assert products == rnnlab.ops.describe_products(here)
+
+
+@pytest.mark.parametrize(
+    ("matmul", "factors"),
+    [("float32", "full precision"), ("tf32", "TF32 factors"), ("bfloat16", "bfloat16 factors")],
+)
+def test_products_on_a_gpu_are_described(matmul, factors):
+    with products_in(matmul):
+        assert rnnlab.ops.describe_products("gpu:0") == f"products of float32: {factors}, by cuBLAS"

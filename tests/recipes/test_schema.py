@@ -1,5 +1,6 @@
 import math
 import os
+import re
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -7,6 +8,8 @@ import pytest
 
 from rnnlab.options import Count, Range
 from rnnlab.recipes.schema import ConfigError, EnvPath, Place, from_table, to_table
+from rnnlab.recipes.stages import StageConfig
+from rnnlab.recipes.tables import TrainingConfig
 
 
 @dataclass
@@ -108,6 +111,21 @@ def test_checks_of_a_nested_dataclass_name_its_key():
         from_table(Outer, {"inner": 1}, Place("file.toml"))
     with pytest.raises(ConfigError, match=r"^file\.toml: inner is missing, expected a table"):
         from_table(Outer, {}, Place("file.toml"))
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("device", "training.device is unknown; it is the option --device of the command"),
+        ("graphs", "training.graphs is unknown; it is the option --graphs or --no-graphs of the command"),
+        ("graph", "training.graph is unknown; there are "),
+    ],
+)
+def test_options_of_the_command_are_no_keys(key, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        from_table(TrainingConfig, {key: True}, Place("file.toml") / "training")
+    with pytest.raises(ConfigError, match=re.escape(message.replace("training", "stage.1"))):
+        from_table(StageConfig, {key: True}, Place("file.toml") / "stage.1")
 
 
 def test_round_trip():

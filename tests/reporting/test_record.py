@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from rnnlab.reporting.curves import charts
 from rnnlab.reporting.record import duration, read_records
 
 from .conftest import history
@@ -104,6 +105,17 @@ def test_damaged_rows_of_a_history_are_left_out(write_run, line, rows):
     (record,) = read_records([path])
     assert [row["epoch"] for row in record.stages[0].history] == [1, 3]
     assert any(note.endswith(f"damaged, left out: epochs in rows {rows}") for note in record.notes)
+
+
+def test_a_precision_in_the_history_is_a_text(write_run):
+    rows = history(3, val_loss=[3.0, 2.0, 2.5])
+    rows[1] |= {"former_learning_rate": 0.1, "former_matmul": "float32"}
+    path = write_run(rows=rows)
+    for _ in ("the checkpoint", "the CSV file"):
+        (record,) = read_records([path])
+        assert record.stages[0].history == rows
+        assert not [chart for chart in charts([record]) if "former" in chart.heading.lower()]
+        (path / "last.h5").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("content", ["{", "[1]", "[" * 50_000])

@@ -304,19 +304,30 @@ def test_another_learning_rate(make_model, make_data, data, tmp_path):
     np.testing.assert_allclose(solver.model.params.flat, expected.model.params.flat, rtol=1e-12)
 
 
-def test_a_change_is_not_forgotten_within_an_epoch(make_model, make_data, data, tmp_path):
+@pytest.mark.parametrize(
+    ("changes", "column", "former"),
+    [
+        ([{"learning_rate": 0.02}, {"learning_rate": 0.01}], "former_learning_rate", 0.05),
+        ([{"matmul": "tf32"}, {"matmul": "bfloat16"}], "former_matmul", "float32"),
+    ],
+)
+def test_a_change_is_not_forgotten_within_an_epoch(
+    changes, column, former, make_model, make_data, data, tmp_path
+):
     class Stops(Callback):
         def on_step(self, solver, loss, grads):
             solver.stop("test")
 
-    Solver(make_model(), data, run_dir=tmp_path, callbacks=[Stops()], **OPTIONS).train()
-    for rate in (0.02, 0.01):
-        solver = Solver.resume(tmp_path, make_model(), make_data(), learning_rate=rate, callbacks=[Stops()])
+    options = {"matmul": "float32", **OPTIONS}
+    Solver(make_model(), data, run_dir=tmp_path, callbacks=[Stops()], **options).train()
+    for change in changes:
+        solver = Solver.resume(tmp_path, make_model(), make_data(), callbacks=[Stops()], **change)
         solver.train()
     solver = Solver.resume(tmp_path, make_model(), make_data())
     solver.train()
-    assert [row.get("former_learning_rate") for row in solver.history] == [0.05, None, None, None]
-    assert solver.history[0]["learning_rate"] == pytest.approx(0.01)
+    assert [row.get(column) for row in solver.history] == [former, None, None, None]
+    assert not {"former_learning_rate", "former_matmul"} - {column} & set(solver.history[0])
+    assert solver.history[0]["learning_rate"] == pytest.approx(changes[-1].get("learning_rate", 0.05))
 
 
 def test_a_bad_learning_rate(make_model, make_data, data, tmp_path):

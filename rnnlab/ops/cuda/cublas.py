@@ -261,9 +261,9 @@ def _handle(out: Array, kind: int) -> _Handle:
         handle = _Handle(device)
         vars(_local).setdefault("handles", {})[device] = handle
     if kind == _BFLOAT16 and handle.capability < 80:
-        raise RuntimeError(
-            f"products in 'bfloat16' (RNNLAB_MATMUL) need compute capability 8.0, "
-            f"but gpu:{device} has {handle.capability / 10}"
+        raise InputError(
+            f"matmul or RNNLAB_MATMUL is 'bfloat16', which needs a GPU of compute capability 8.0, and "
+            f"gpu:{device} has {handle.capability / 10}: expected 'float32'"
         )
     handle.use(cp.cuda.get_current_stream().ptr)
     return handle

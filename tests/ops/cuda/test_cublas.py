@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import rnnlab
+from rnnlab.errors import InputError
 from rnnlab.ops.precision import products_in
 
 from ...simulated_cupy import cublas_library
@@ -296,9 +297,11 @@ def test_bfloat16_on_a_device_that_has_none(simulated, monkeypatch):
     monkeypatch.setattr(simulated.cuda.Device, "compute_capability", "75")
     x = simulated.ones((2, 2), np.float32)
     blas.gemm(x, x, x.copy())  # the handle is made, and fits float32
-    message = r"'bfloat16' \(RNNLAB_MATMUL\) need compute capability 8.0, but gpu:0 has 7.5"
+    message = (
+        "matmul or RNNLAB_MATMUL is 'bfloat16', .* capability 8.0, and gpu:0 has 7.5: expected 'float32'"
+    )
     with products_in("bfloat16"):
-        with pytest.raises(RuntimeError, match=message):
+        with pytest.raises(InputError, match=message):
             blas.gemm(x, x, x.copy())
         blas.gemm(x.astype(float), x.astype(float), x.astype(float))
 
