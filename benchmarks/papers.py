@@ -15,7 +15,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
 from benchmarks import documents, results
 from benchmarks.making import collect, make, measure, missing, remaining, train
@@ -23,7 +22,6 @@ from benchmarks.tables import FIGURES, TABLES
 from benchmarks.trainings import RUNS, Training
 from rnnlab.cli.closed_output import quiet_when_closed
 from rnnlab.files import atomic_write
-from rnnlab.options import MatmulName
 
 DOCUMENT = Path(__file__).with_name("papers.md")
 
@@ -32,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Train, evaluate and print what the tables need."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.matmul and (options.show or options.collect or options.write):
+        parser.error("--matmul is for trainings, but --show, --collect and --write train nothing")
     for name in options.tables:
         if name not in TABLES:
             parser.error(f"TABLE is {name!r}, expected some of {', '.join(TABLES)}")
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _train(trainings[options.train], options.runs, options.results, options.matmul)
     elif options.list:
         for training in remaining(list(chosen.values()), options.runs, options.results):
-            print(shlex.join(_command(training, options.runs, options.matmul)))
+            print(shlex.join(_command(training, options)))
     elif options.collect:
         for entry in collect(list(chosen.values()), options.runs, options.results):
             print(options.results / f"{entry}.json")
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--matmul",
-        choices=get_args(MatmulName),
+        choices=("float32", "bfloat16"),
         help="the precision of products in trainings that begin now, unless a table compares precisions",
     )
     instead = parser.add_mutually_exclusive_group()
@@ -88,9 +88,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(training: Training, runs: Path, matmul: str | None) -> list[str]:
-    precision = [] if matmul is None else ["--matmul", matmul]
-    return ["python", "-m", "benchmarks.papers", "--runs", str(runs), *precision, "--train", training.id]
+def _command(training: Training, options: argparse.Namespace) -> list[str]:
+    """The command that makes a training with the same options."""
+    to = [] if options.results == results.RESULTS else ["--results", str(options.results)]
+    precision = [] if options.matmul is None else ["--matmul", options.matmul]
+    how = ["--runs", str(options.runs), *to, *precision]
+    return ["python", "-m", "benchmarks.papers", *how, "--train", training.id]
 
 
 def _train(training: Training, runs: Path, to: Path, matmul: str | None) -> None:

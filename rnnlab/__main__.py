@@ -1,17 +1,32 @@
 """The ``rnnlab`` command, also as ``python -m rnnlab``."""
 
 import sys
+import warnings
+from pathlib import Path
+
+_LIBRARY = Path(__file__).parent
+_FORMAT = warnings.formatwarning
 
 
 def main() -> int:
     """Run the command with the arguments of the process; Ctrl-C ends it quietly from the first import on."""
     try:
+        warnings.formatwarning = _formatted
         from rnnlab import cli
 
         return cli.main()
     except KeyboardInterrupt:
         print("rnnlab: interrupted", file=sys.stderr)
         return 130
+
+
+def _formatted(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """A warning as the command shows it: one line, without its place in the source, if the library warns."""
+    if category is RuntimeWarning and _LIBRARY in Path(filename).parents:
+        return f"rnnlab: {message}\n"
+    return _FORMAT(message, category, filename, lineno, line)
 
 
 if __name__ == "__main__":

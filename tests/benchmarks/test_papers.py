@@ -77,7 +77,8 @@ def test_list_train_collect_and_show(command, tables, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     names = [line.rsplit(" ", 1)[1] for line in lines]
     assert names == ["first-seed0", "on-seed0", "first-seed1", "on-seed1"]
-    assert lines[0] == f"python -m benchmarks.papers --runs {tmp_path / 'runs'} --train first-seed0"
+    where = f"--runs {tmp_path / 'runs'} --results {tmp_path / 'results'}"
+    assert lines[0] == f"python -m benchmarks.papers {where} --train first-seed0"
     run(tmp_path, "--list", "--matmul", "bfloat16")
     assert capsys.readouterr().out.splitlines()[0].endswith("--matmul bfloat16 --train first-seed0")
     run(tmp_path, "--train", "on-seed0")
@@ -90,6 +91,13 @@ def test_list_train_collect_and_show(command, tables, tmp_path, capsys):
     run(tmp_path, "--show", "a")
     assert "| on | 1 of 2 | 10.0 | 0.33 |" in capsys.readouterr().out
     assert len(command.asked) == 4
+
+
+def test_a_precision_is_of_trainings_alone(tables, tmp_path, capsys):
+    for option in ("--show", "--collect", "--write"):
+        with pytest.raises(SystemExit):
+            run(tmp_path, option, "--matmul", "bfloat16")
+        assert "--matmul is for trainings, but" in capsys.readouterr().err
 
 
 def test_write(command, tables, tmp_path, monkeypatch, capsys):

@@ -363,7 +363,7 @@ def tell_compiled() -> None:
     global _announced
     if _announced:
         _announced = False
-        work = f"compiled in {sum(_compiled):.0f} s: {len(_compiled)}"
+        work = f"{len(_compiled)} compiled in {sum(_compiled):.0f} s"
         print(f"rnnlab: the first training step has its kernels, {work}", file=sys.stderr, flush=True)
 
 

@@ -1,0 +1,15 @@
+"""The command as a process."""
+
+import rnnlab
+from rnnlab.__main__ import _formatted
+
+
+def test_a_warning_of_the_library_is_one_line():
+    assert _formatted("no AMX", RuntimeWarning, rnnlab.__file__, 3) == "rnnlab: no AMX\n"
+
+
+def test_other_warnings_show_their_place():
+    assert _formatted("old", DeprecationWarning, rnnlab.__file__, 3).startswith(f"{rnnlab.__file__}:3: ")
+    assert _formatted("overflow", RuntimeWarning, "cells.py", 3).startswith(
+        "cells.py:3: RuntimeWarning: over"
+    )
