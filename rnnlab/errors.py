@@ -10,6 +10,16 @@ from __future__ import annotations
 class RnnlabError(Exception):
     """The base class: wrong input, a missing package, or a run that cannot go on."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """For copies in other processes, whatever the arguments of a subclass are."""
+        return _copy, (type(self), self.args), vars(self)
+
+
+def _copy(kind: type[RnnlabError], arguments: tuple[object, ...]) -> RnnlabError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    return error
+
 
 class InputError(RnnlabError, ValueError):
     """An argument, an option or a file has a value or a shape that is not what was expected."""

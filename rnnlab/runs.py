@@ -27,7 +27,7 @@ from rnnlab.recipes.recipe import (
     TranslationEvaluationConfig,
     recipe_from_dict,
 )
-from rnnlab.recipes.resuming import changes_within_a_run
+from rnnlab.recipes.resuming import changes_within_a_run, check_changeable
 from rnnlab.recipes.stages import Stage, check_stages
 from rnnlab.tasks import task_of, task_of_data
 from rnnlab.tasks.discrepancy import Discrepancy
@@ -196,17 +196,18 @@ def resume(
         If the data are not those that the run began with.
     """
     path = Path(directory)
+    check_changeable(overrides)
     under_way = _under_way(path)
     checkpoint_of(under_way)  # raises the error that says what there is if there is no run
     last = under_way / "last.h5"
     checkpoint = or_previous(last, load_checkpoint)
     config = _config_of(last, checkpoint, overrides)
     if num_epochs is not None:
-        config = with_epochs(config, num_epochs)
+        config = with_epochs(config, num_epochs, overrides)
     stages = config.stages()
     _check_is_whole(path, len(stages))
     left = stages[[stage.directory(path) for stage in stages].index(under_way) :]
-    changes = changes_within_a_run(overrides, left[0])
+    changes = changes_within_a_run(overrides, config, left[0])
     if num_epochs is not None and left[0].is_last:
         changes["num_epochs"] = num_epochs
     if graphs is None:
@@ -304,8 +305,25 @@ def _check_how(how: Mapping[str, Any]) -> None:
         raise obstacle
 
 
-def with_epochs(config: Recipe, num_epochs: int) -> Recipe:
-    """The recipe with this number of epochs in all, of its last stage if it has stages."""
+def with_epochs(config: Recipe, num_epochs: int, overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe with this number of epochs in all, of its last stage if it has stages.
+
+    Parameters
+    ----------
+    config : Config, TranslationConfig or ClassificationConfig
+    num_epochs : int
+    overrides : sequence of str
+        Those with which the recipe was read.
+
+    Raises
+    ------
+    ValueError
+        If an override sets the same number.
+    """
+    key = f"stage.{len(config.stage)}.num_epochs" if config.stage else "training.num_epochs"
+    for override in overrides:
+        if override.partition("=")[0].strip() == key:
+            raise InputError(f"num_epochs (--epochs) is {num_epochs}, and --set {override}: expected one")
     if config.stage:
         *stages, last = config.stage
         return replace(config, stage=[*stages, last.with_changes(num_epochs=num_epochs)])

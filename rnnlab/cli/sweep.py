@@ -86,7 +86,9 @@ def add(commands: Any) -> None:
 
 def _sweep(options: argparse.Namespace) -> int:
     folder, trials = _trials(options)
-    finished = {each for each in trials if _is_finished(each, read_recipe(each.recipe, each.overrides))}
+    precision = matmul_setting(options)
+    configs = {each: read_recipe(each.recipe, [*each.overrides, *precision]) for each in trials}
+    finished = {each for each, config in configs.items() if _is_finished(each, config)}
     check_writable("--out", folder, is_folder=True)
     check_outputs(options, "csv")
     states = {each.name: _FINISHED if each in finished else _NOT_STARTED for each in trials}
@@ -121,8 +123,7 @@ def _trials(options: argparse.Namespace) -> tuple[Path, list[Trial]]:
     for recipe, stem in zip(options.recipes, stems, strict=True):
         for point in grid(options.set):
             parts = [stem] * (several or not point.name) + [point.name] * bool(point.name)
-            overrides = (*point.overrides, *matmul_setting(options))
-            trials.append(Trial(out / ",".join(parts), recipe, overrides))
+            trials.append(Trial(out / ",".join(parts), recipe, tuple(point.overrides)))
     return out, trials
 
 

@@ -102,7 +102,7 @@ def _train(options: argparse.Namespace) -> int:
 def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
     config = read_recipe(options.recipe, _changes(options))
     if options.epochs is not None:
-        config = runs.with_epochs(config, options.epochs)
+        config = runs.with_epochs(config, options.epochs, options.set)
     out = Path(options.out or Path("runs") / Path(options.recipe).stem)
     if runs.holds_run(out):
         raise InputError(

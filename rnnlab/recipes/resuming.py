@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rnnlab.recipes.recipe import Recipe
 from rnnlab.recipes.schema import ConfigError
-from rnnlab.recipes.stages import Stage
+from rnnlab.recipes.stages import Stage, has_own
 from rnnlab.recipes.tables import NOT_IN_RECIPES
 from rnnlab.training.options import CHANGEABLE
 
@@ -14,15 +15,28 @@ _LEARNING_RATE = "optim_config.learning_rate"
 _KEYS = (_LEARNING_RATE, *(name for name in CHANGEABLE if name not in NOT_IN_RECIPES))
 
 
-def changes_within_a_run(overrides: Sequence[str], under_way: Stage) -> dict[str, Any]:
+def check_changeable(overrides: Sequence[str]) -> None:
+    """Raise ConfigError if an override, ``key.sub=value``, is of a key that cannot change within a run."""
+    for key, table, _, name in _split(overrides):
+        if table != "callbacks" and (table not in ("training", "stage") or name not in _KEYS):
+            raise ConfigError(
+                f"--set {key}: it cannot change within a run; [callbacks] can, and of [training] and "
+                f"[[stage]] {', '.join(_KEYS)}"
+            )
+
+
+def changes_within_a_run(overrides: Sequence[str], config: Recipe, under_way: Stage) -> dict[str, Any]:
     """The changes that overrides make to the solver of the stage under way.
 
     Parameters
     ----------
     overrides : sequence of str
-        ``key.sub=value`` each, with which the saved recipe was read.
+        ``key.sub=value`` each, with which the saved recipe was read, and which :func:`check_changeable` has
+        checked.
+    config : Config, TranslationConfig or ClassificationConfig
+        That recipe, with the overrides.
     under_way : Stage
-        Of the recipe with the overrides.
+        The stage of it that resumes.
 
     Returns
     -------
@@ -32,26 +46,35 @@ def changes_within_a_run(overrides: Sequence[str], under_way: Stage) -> dict[str
     Raises
     ------
     ConfigError
-        If a key cannot change within a run, or is of a stage that has ended.
+        If a key is of a stage that has ended, or is one of [training] where all stages that are left have
+        their own.
     """
     changes: dict[str, Any] = {}
-    for key in (override.partition("=")[0].strip() for override in overrides):
-        table, _, name = key.partition(".")
-        number = under_way.number
-        if table == "stage":
-            text, _, name = name.partition(".")
-            number = int(text)
+    for key, table, number, name in _split(overrides):
         if table == "callbacks":
             continue
-        if table not in ("training", "stage") or name not in _KEYS:
-            raise ConfigError(
-                f"--set {key}: it cannot change within a run; [callbacks] can, and of [training] and "
-                f"[[stage]] {', '.join(_KEYS)}"
-            )
-        if number < under_way.number:
-            raise ConfigError(f"--set {key}: stage {number} has ended, stage {under_way.number} resumes")
-        if number == under_way.number and name == _LEARNING_RATE:
-            changes["learning_rate"] = under_way.options()["optim_config"].get("learning_rate")
-        elif number == under_way.number:
+        if table == "stage":
+            if int(number) < under_way.number:
+                raise ConfigError(f"--set {key}: stage {number} has ended, stage {under_way.number} resumes")
+            is_reached = int(number) == under_way.number
+        else:
+            keep = [has_own(stage, name, config.training) for stage in config.stage[under_way.number - 1 :]]
+            if keep and all(keep):
+                own = f"stage.{under_way.number}.{name}"
+                raise ConfigError(f"--set {key}: stage {under_way.number} has its own {name}, so set {own}")
+            is_reached = not any(keep[:1])  # else it is for a later stage
+        if is_reached and name == _LEARNING_RATE:
+            changes["learning_rate"] = under_way.options()["optim_config"]["learning_rate"]
+        elif is_reached:
             changes[name] = under_way.options()[name]
     return changes
+
+
+def _split(overrides: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
+    """The key of each override, its table, the number of its stage or "", and its name in the table."""
+    for key in (override.partition("=")[0].strip() for override in overrides):
+        table, _, name = key.partition(".")
+        number = ""
+        if table == "stage":
+            number, _, name = name.partition(".")
+        yield key, table, number, name

@@ -109,6 +109,15 @@ class Stage:
         return f"Stage {self.number} of {self.count}: {said}{weights}."
 
 
+def has_own(table: StageConfig, key: str, training: TrainingConfig) -> bool:
+    """Whether a stage does not take a key from [training], which may be a key of ``optim_config``."""
+    name, _, option = key.partition(".")
+    given = _given(table)
+    if option and given.get("update_rule", training.update_rule) != training.update_rule:
+        return True
+    return name in given and (not option or option in (given[name] or {}))
+
+
 def stages_of(training: TrainingConfig, tables: Sequence[StageConfig]) -> list[Stage]:
     """The stages that the tables describe; one stage of the whole [training] if there are no tables.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -213,7 +214,7 @@ class Captioning(Task):
             return None
         CAPTION_SCORERS.require()
         if "METEOR" in metrics:
-            check_java("METEOR, in evaluation.each_epoch,")
+            by_rank_0(communicator, lambda: check_java("METEOR, in evaluation.each_epoch,"))
         images, by_examples = data.split("val"), self.training_data(config, data)
         count = limited(config.evaluation.max_images, images.num_images)
 
@@ -231,6 +232,9 @@ class Captioning(Task):
                 communicator,
                 lambda: score_captions(sentences, references, tokenize=tokenize, metrics=metrics),
             )
+            if communicator.rank == 0:
+                for note in scored.notes:
+                    print(f"note: {note}", file=sys.stderr)
             loss = validation_loss(model, by_examples, config.training.batch_size, communicator=communicator)
             return loss | scored.corpus
 

@@ -8,10 +8,16 @@ from typing import Any, Protocol
 
 import rnnlab
 from rnnlab import ops
-from rnnlab.training.checkpoint import Checkpoint, describe_model, load_parameters, save_checkpoint
+from rnnlab.training.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    describe_model,
+    load_parameters,
+    save_checkpoint,
+)
 from rnnlab.training.nonfinite import check_parameters
 from rnnlab.training.options import Options
-from rnnlab.training.previous import keep_previous, match_best, or_previous
+from rnnlab.training.previous import keep_previous, match_best, put_back
 from rnnlab.training.protocols import Data, Model
 from rnnlab.training.run_directory import RunDirectory
 from rnnlab.training.state import TrainingState
@@ -165,7 +171,12 @@ class InDirectory:
         return self._run.in_use()
 
     def begin(self) -> None:
-        """Write config.json. The vocabulary and other long entries are in the checkpoints only."""
+        """Write config.json. The vocabulary and other long entries are in the checkpoints only.
+
+        A damaged checkpoint is replaced by the one before it.
+        """
+        if self._run.last.exists():
+            put_back(self._run.last)
         match_best(self._run.best, self._state.monitor.best_epoch)
         model = describe_model(self._model)
         model["config"] = {
@@ -196,7 +207,11 @@ class InDirectory:
 
     def restore_best(self) -> None:
         """Read best.h5, or the one before it if it is damaged."""
-        or_previous(self._run.best, lambda path: load_parameters(path, self._model))
+        try:
+            load_parameters(self._run.best, self._model)
+        except CheckpointError:
+            put_back(self._run.best)
+            load_parameters(self._run.best, self._model)
 
     def show(self, *, at_the_end: bool = False) -> None:
         """Write history.csv and, at most every 30 seconds and at the end, loss.png."""

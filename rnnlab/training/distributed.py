@@ -266,7 +266,9 @@ def communicator_of(given: Any, timeout: float = TIMEOUT) -> Communicator:
         return ALONE
     if hasattr(given, "Alltoallv"):
         return ALONE if given.size == 1 else _mpi_communicator(given, timeout)
-    if all(hasattr(given, name) for name in ("rank", "size", "gather", "begin_sum", "end_sums", "share")):
+    if all(
+        hasattr(given, name) for name in ("rank", "size", "gather", "begin_sum", "end_sums", "watch", "share")
+    ):
         return given
     raise InputTypeError(
         f"communicator is of type {type(given).__name__}, expected a communicator of mpi4py, such as "

@@ -69,9 +69,11 @@ class Interrupt:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """A context in which the first signal raises Interrupted: for work without updates."""
+        """A context in which the first signal raises Interrupted, or has before: for work without updates."""
         self._raises = True
         try:
+            if self.requested:
+                raise Interrupted
             yield
         finally:
             self._raises = False

@@ -81,13 +81,13 @@ class Monitor:
         """Whether ``patience`` epochs have passed without a better value."""
         return self.patience is not None and self._waited >= self.patience
 
-    def update(self, metrics: Mapping[str, float], epoch: int) -> bool:
-        """Record an epoch's metrics; true if the monitored one is the best so far.
+    def value_in(self, metrics: Mapping[str, float], epoch: int) -> float:
+        """The monitored one of an epoch's metrics.
 
         Raises
         ------
         ValueError
-            If ``metrics`` lacks the monitored one.
+            If ``metrics`` lacks it.
         NonFiniteError
             If it is NaN or infinite.
         """
@@ -98,6 +98,17 @@ class Monitor:
         value = metrics[self.name]
         if not math.isfinite(value):
             raise NonFiniteError(f"epoch {epoch}: {self.name} is {value}")
+        return value
+
+    def update(self, metrics: Mapping[str, float], epoch: int) -> bool:
+        """Record an epoch's metrics; true if the monitored one is the best so far.
+
+        Raises
+        ------
+        ValueError, NonFiniteError
+            As :meth:`value_in`.
+        """
+        value = self.value_in(metrics, epoch)
         improved = self.best is None or (value < self.best if self.mode == "min" else value > self.best)
         if improved:
             self.best, self.best_epoch = value, epoch

@@ -57,7 +57,9 @@ class Options(SimpleNamespace):
             If an argument is not what its annotation says, or options do not fit together; names it.
         """
         options = {name: _plain(value) for name, value in arguments.items() if name not in _NOT_OPTIONS}
-        check_options("Solver", solver, {name: each for name, each in options.items() if not callable(each)})
+        own_schedule = callable(options["schedule"])
+        checked = {name: each for name, each in options.items() if not (name == "schedule" and own_schedule)}
+        check_options("Solver", solver, checked)
         rule = make_update_rule(options["update_rule"], options["optim_config"])
         check_weight_decay(options["weight_decay"], rule)
         options["optim_config"] = rule.config()

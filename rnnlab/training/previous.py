@@ -1,4 +1,7 @@
-"""The checkpoint before each checkpoint of a run: kept, and used where the later one is damaged."""
+"""The checkpoint before each checkpoint of a run: kept, and used where the later one is damaged.
+
+Any process may read by :func:`or_previous`; the one that trains in the run directory repairs it.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,9 @@ def keep_previous(checkpoint: Path) -> None:
     try:
         os.link(checkpoint, second)
     except OSError:  # a file system without hard links
-        with atomic_write(second) as copy:
+        with atomic_write(previous_of(checkpoint)) as copy:
             shutil.copyfile(checkpoint, copy)
+        return
     os.replace(second, previous_of(checkpoint))
 
 
@@ -60,11 +64,18 @@ def _epoch_of(best: Path) -> int | None:
         return None
 
 
+def _is_whole(checkpoint: Path) -> bool:
+    try:
+        load_checkpoint(checkpoint)
+    except (CheckpointError, FileNotFoundError):
+        return False
+    return True
+
+
 def or_previous(checkpoint: Path, read: Callable[[Path], Read]) -> Read:
     """Read a checkpoint; if it is damaged and the one before it is whole, that one.
 
-    The one before then takes its place, and a damaged file is kept as last.damaged.h5. A line on standard
-    error says so.
+    No file is changed, so that several processes may read at once.
 
     Parameters
     ----------
@@ -82,12 +93,24 @@ def or_previous(checkpoint: Path, read: Callable[[Path], Read]) -> Read:
     try:
         return read(checkpoint)
     except CheckpointError as error:
-        kept = previous_of(checkpoint)
         try:
-            found = read(kept)
+            return read(previous_of(checkpoint))
         except (CheckpointError, FileNotFoundError):
             raise error from None
+
+
+def put_back(checkpoint: Path) -> None:
+    """If a checkpoint is damaged and the one before it is whole, let that one take its place.
+
+    The damaged file is kept as last.damaged.h5. A line on standard error says so. Only for a process that
+    holds the lock of the run directory.
+    """
+    kept = previous_of(checkpoint)
+    try:
+        load_checkpoint(checkpoint)
+    except CheckpointError as error:
+        if not _is_whole(kept):
+            return
         os.replace(checkpoint, checkpoint.with_suffix(f".damaged{checkpoint.suffix}"))
         os.replace(kept, checkpoint)
         print(f"{error}. The checkpoint before it takes its place.", file=sys.stderr)
-        return found

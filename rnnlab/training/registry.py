@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from rnnlab.errors import InputError, InputTypeError
@@ -23,9 +23,17 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         A Protocol whose members every class must have.
     classes : mapping of str to class
         The built-in ones.
+    reserved : sequence of str
+        Names that no class can get.
     """
 
-    def __init__(self, argument: str, contract: type, classes: Mapping[str, type[T]]) -> None:
+    def __init__(
+        self,
+        argument: str,
+        contract: type,
+        classes: Mapping[str, type[T]],
+        reserved: Sequence[str] = (),
+    ) -> None:
         self._argument = argument
         self._required = sorted(
             name
@@ -35,6 +43,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         self._contract = contract.__name__
         self._classes = dict(classes)
         self._built_in = dict(classes)
+        self._reserved = reserved
 
     def __getitem__(self, name: str) -> type[T]:
         return self._classes[name]
@@ -51,14 +60,14 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         Raises
         ------
         ValueError
-            If the name is empty, has a colon, or is a built-in one.
+            If the name is empty, has a colon, is a built-in one, or is reserved.
         TypeError
             If it is not a class, or lacks a member of the contract.
         """
         if not isinstance(name, str) or not name or ":" in name:
             raise InputError(f"register: name is {name!r}, expected a string without a colon")
-        if name in self._built_in:
-            raise InputError(f"register: {self._argument} {name!r} is built in, choose another name")
+        if name in self._built_in or name in self._reserved:
+            raise InputError(f"register: {self._argument} {name!r} is taken, choose another name")
         self._check(repr(name), entry)
         self._classes[name] = entry
 

@@ -27,6 +27,10 @@ from rnnlab.locks import locked
 from rnnlab.training.monitor import Monitor
 
 _SECONDS_BETWEEN_PLOTS = 30.0
+_WRITTEN = (  # by a training, in its run directory
+    *("config.json", "last.h5", "best.h5", "last.previous.h5", "best.previous.h5", "history.csv", "loss.png"),
+    *("gradients.png", "wandb_id.txt"),  # by callbacks
+)
 
 
 def stage_directories(directory: Path) -> list[Path]:
@@ -112,8 +116,8 @@ class RunDirectory:
             If another process has locked it.
         """
         with locked(self.path, f"run_dir {self.path} is in use: another process trains in it"):
-            for path in (self.config, self.last, self.best, self.history, self.loss):
-                for left in self.path.glob(f".{path.name}.*"):
+            for name in _WRITTEN:
+                for left in self.path.glob(f".{name}.*"):
                     left.unlink(missing_ok=True)
             yield
 

@@ -251,6 +251,7 @@ SCHEDULES: Registry[LearningRateSchedule] = Registry(
     "name",
     LearningRateSchedule,
     {schedule.name: schedule for schedule in (Constant, Exponential, Step, Plateau, Cosine, Warmup)},
+    reserved=(OwnSchedule.name,),
 )
 
 
@@ -269,7 +270,7 @@ def register_schedule(name: str, schedule: type[LearningRateSchedule]) -> None:
     Raises
     ------
     ValueError
-        If the name is a built-in one, is empty or has a colon.
+        If the name is a built-in one or "function", is empty or has a colon.
     TypeError
         If ``schedule`` is not a class with these members.
     """

@@ -314,7 +314,7 @@ class Solver:
         options["schedule"] = same_schedule(options.get("schedule"), schedule)
         given: dict[str, Any] = {"objective": objective, "device": device, "evaluate": evaluate}
         given["communicator"] = communicator
-        config = config or checkpoint.config
+        config = checkpoint.config if config is None else config
         solver = cls(model, data, callbacks=callbacks, config=config, **given, **options)
         solver._keep_in(run)
         solver._state.load(run.last, checkpoint, model.params.flat)
@@ -511,12 +511,20 @@ class Solver:
         return results
 
     def _end_epoch(self, progress: Progress, interrupt: Interrupt) -> None:
-        """Validate, add the epoch to the history, and save; a signal ends the validation and adds nothing."""
+        """Validate, add the epoch to the history, and save; a signal ends the validation and adds nothing.
+
+        If the metrics fail, the epoch is saved first, and a resumed run computes them again.
+        """
         self._check_ranks()
         try:
             metrics = of_rank_0(self._communicator, lambda: self._validate(interrupt))
+            if metrics is not None:
+                self._state.check_metrics(metrics)
         except Interrupted:
             return
+        except BaseException:
+            self._save()
+            raise
         improved = self._state.end_epoch(metrics)
         progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
         if improved and (path := self._storage.save_best()):
@@ -530,17 +538,11 @@ class Solver:
         check_same(self._communicator, self.model.params, f"epoch {self.epoch}, iteration {self.iteration}")
 
     def _validate(self, interrupt: Interrupt) -> dict[str, float] | None:
-        """The metrics; if they fail, the epoch is saved first, and a resumed run computes them again."""
+        """The metrics of the model as it is."""
         if self._evaluate is None:
             return None
-        try:
-            with interrupt.at_once():
-                metrics = {name: float(value) for name, value in self._evaluate(self.model).items()}
-                self._state.check_metrics(metrics)
-                return metrics
-        except BaseException:
-            self._save()
-            raise
+        with interrupt.at_once():
+            return {name: float(value) for name, value in self._evaluate(self.model).items()}
 
     def _end(self, progress: Progress) -> None:
         """Save after an interruption; after the last epoch restore the best parameters."""

@@ -80,8 +80,8 @@ class TrainingState:
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the last iteration of this epoch."""
-        rate = self._multiplier_in(max(0, self.iteration - 1))
+        """The learning rate of the last iteration of this epoch; of its first one before there is one."""
+        rate = self._multiplier_in(self.iteration - 1 if self.order.batch else self.iteration)
         return self.rule.learning_rate * rate
 
     @property
@@ -122,7 +122,16 @@ class TrainingState:
         self._unread = []
 
     def check_metrics(self, metrics: Mapping[str, float]) -> None:
-        """Raise ValueError if the metrics of a validation have the name of another column of the history."""
+        """Check the metrics of a validation before they become a part of the history.
+
+        Raises
+        ------
+        ValueError
+            If one has the name of another column of the history, or the monitored one is missing.
+        NonFiniteError
+            If the monitored one is not finite.
+        """
+        self.monitor.value_in(metrics, self.order.epoch + 1)
         for name in metrics:
             if name in (*RESERVED, *self.totals.row()):
                 raise InputError(
@@ -182,8 +191,12 @@ class TrainingState:
     def note_changes(self, saved: Mapping[str, Any], options: Options) -> None:
         """Note what the run, whose options were ``saved``, has resumed with instead."""
         changes = {
-            "former_learning_rate": (saved["optim_config"]["learning_rate"], self.rule.learning_rate),
-            "former_matmul": (saved.get("matmul", options.matmul), options.matmul),  # older runs have none
+            # a rule of the user's need not have it as an option; runs of earlier versions have no matmul
+            "former_learning_rate": (
+                saved["optim_config"].get("learning_rate", self.rule.learning_rate),
+                self.rule.learning_rate,
+            ),
+            "former_matmul": (saved.get("matmul", options.matmul), options.matmul),
         }
         for column, (former, now) in changes.items():
             if former != now:

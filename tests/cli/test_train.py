@@ -38,6 +38,15 @@ def test_training_ends_with_captions(recipe, tmp_path, capsys):
     assert printed.endswith(f"\nReport: rnnlab report {out} --open\n")
 
 
+@pytest.mark.parametrize("command", [["--out"], ["--resume"]])
+def test_the_number_of_epochs_is_given_once(command, recipe, run, tmp_path, capsys):
+    words = [str(recipe), "--out", str(tmp_path / "new")] if command == ["--out"] else ["--resume", str(run)]
+    words += ["--epochs", "5", "--set", "training.num_epochs=4"]
+    assert cli.main(["train", *words, "--no-progress"]) == 2
+    message = "num_epochs (--epochs) is 5, and --set training.num_epochs=4: expected one"
+    assert message in capsys.readouterr().err
+
+
 def test_addresses_in_the_data_are_fetched_only_on_demand(recipe, shapes, tmp_path, monkeypatch):
     folder, fetched = tmp_path / "shapes", []
     shutil.copytree(shapes, folder, ignore=shutil.ignore_patterns("*.png"))

@@ -7,16 +7,16 @@ import re
 import pytest
 
 from rnnlab.recipes.recipe import Config, ConfigError
-from rnnlab.recipes.resuming import changes_within_a_run
+from rnnlab.recipes.resuming import changes_within_a_run, check_changeable
 
 STAGES = [{"num_epochs": 2}, {"num_epochs": 3, "optim_config": {"learning_rate": 0.5}}]
 
 
 def changes(overrides, stages=(), under_way=1):
+    check_changeable(overrides)
     saved = Config.from_dict({"data": {"kind": "shapes"}, "stage": list(stages)}).to_dict()
-    return changes_within_a_run(
-        overrides, Config.from_dict(saved, "config", overrides).stages()[under_way - 1]
-    )
+    config = Config.from_dict(saved, "config", overrides)
+    return changes_within_a_run(overrides, config, config.stages()[under_way - 1])
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,34 @@ def test_a_recipe_without_stages(overrides, expected):
         (["stage.1.optim_config.learning_rate=0.1"], 1, {"learning_rate": 0.1}),
         (["stage.2.optim_config.learning_rate=0.1"], 1, {}),  # it has not begun: its recipe says so
         (["training.optim_config.learning_rate=0.1"], 1, {"learning_rate": 0.1}),
-        (["training.optim_config.learning_rate=0.1"], 2, {"learning_rate": 0.5}),  # its own
         (["stage.2.num_epochs=9"], 2, {"num_epochs": 9}),
     ],
 )
 def test_stages(overrides, under_way, expected):
     assert changes(overrides, STAGES, under_way) == expected
+
+
+def test_a_key_of_training_is_for_the_stages_that_lack_it():
+    stages = [{"num_epochs": 2}, {"update_rule": "sgd"}]
+    assert changes(["training.num_epochs=50"], stages, 1) == {}
+    assert changes(["training.num_epochs=50"], stages, 2) == {"num_epochs": 50}
+    assert changes(["training.optim_config.learning_rate=0.1"], stages, 1) == {"learning_rate": 0.1}
+    same_rule = [{"update_rule": "adam"}]
+    assert changes(["training.optim_config.learning_rate=0.1"], same_rule) == {"learning_rate": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("stages", "under_way", "key"),
+    [
+        (STAGES, 2, "optim_config.learning_rate"),
+        ([{"num_epochs": 2}, {"update_rule": "sgd"}], 2, "optim_config.learning_rate"),
+        ([{"patience": 2}, {"num_epochs": 2}], 2, "num_epochs"),  # not of the stage that has ended
+    ],
+)
+def test_a_key_of_training_that_no_stage_takes(stages, under_way, key):
+    message = f"--set training.{key}: stage {under_way} has its own {key}, so set stage.{under_way}.{key}"
+    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
+        changes([f"training.{key}=4"], stages, under_way)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +80,8 @@ def test_stages(overrides, under_way, expected):
         ("training.optim_config.beta1=0.5", "--set training.optim_config.beta1: it cannot change"),
         ("stage.1.num_epochs=5", "--set stage.1.num_epochs: stage 1 has ended, stage 2 resumes"),
         ("stage.2.trains=['W*']", "--set stage.2.trains: it cannot change"),
+        ("stage=[{num_epochs=4}]", "--set stage: it cannot change"),
+        ("stage.2={num_epochs=4}", "--set stage.2: it cannot change"),
     ],
 )
 def test_what_cannot_change(override, message):

@@ -14,6 +14,7 @@ from rnnlab.data import CaptionData, write_shapes
 from rnnlab.errors import MissingDataError
 from rnnlab.metrics import JavaError
 from rnnlab.recipes.recipe import Config, DecodingConfig, EvaluationConfig, load_config
+from rnnlab.tasks import captioning
 from rnnlab.tasks.captioning import Captioning
 from rnnlab.tasks.search import decode
 from rnnlab.training import CheckpointError, load_checkpoint
@@ -195,6 +196,21 @@ def test_meteor_of_each_epoch_needs_java_before_training(shapes, tmp_path, no_ja
     with pytest.raises(JavaError, match="METEOR, in evaluation.each_epoch, needs Java"):
         runs.train(config_of(shapes, **tables), tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_metric_of_each_epoch_that_fails_is_named(shapes, monkeypatch, capsys):
+    pytest.importorskip("pycocoevalcap")
+    monkeypatch.setattr(captioning, "check_java", lambda who: None)
+
+    def broken(*sentences):
+        raise JavaError("METEOR ended")
+
+    monkeypatch.setitem(metrics.captions._SCORERS, "METEOR", broken)
+    config = config_of(shapes, evaluation={"each_epoch": ["BLEU", "METEOR"]})
+    data = runs.open_data(config.data)
+    found = Captioning().epoch_scores(config, data)(runs.new_model(config, data))
+    assert "METEOR" not in found
+    assert capsys.readouterr().err == "note: METEOR is left out: METEOR ended\n"
 
 
 def test_the_ptb_tokenizer_needs_java_before_decoding(run, monkeypatch, no_java):

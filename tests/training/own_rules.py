@@ -28,6 +28,17 @@ class Lion(UpdateRule):
 
 
 @dataclass(kw_only=True)
+class Halving(UpdateRule):
+    """Plain gradient descent at a learning rate of 0.5, which is no option."""
+
+    slots: ClassVar[tuple[str, ...]] = ()
+    learning_rate: ClassVar[float] = 0.5
+
+    def update(self, w, dw, *, learning_rate, scale):
+        w -= learning_rate * scale * dw
+
+
+@dataclass(kw_only=True)
 class Cosine(Schedule):
     """Half a cosine from 1 to ``least`` within ``over`` epochs, restarted when the metric improves."""
 

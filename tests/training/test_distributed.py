@@ -496,7 +496,8 @@ def test_numbers_that_are_not_finite_are_an_error_of_all_ranks():
 
 
 def test_what_several_ranks_cannot_train(make_model, data, simulated):
-    two = SimpleNamespace(rank=0, size=2, gather=None, begin_sum=None, end_sums=None, share=None)
+    members = {"gather": None, "begin_sum": None, "end_sums": None, "watch": None, "share": None}
+    two = SimpleNamespace(rank=0, size=2, **members)
     with pytest.raises(
         TypeError, match="communicator has 2 ranks, but the loss of this LinearModel takes no"
     ):
@@ -505,6 +506,9 @@ def test_what_several_ranks_cannot_train(make_model, data, simulated):
         Solver(captioner(), Captions(), device="gpu:0", graphs=True, communicator=two)
     with pytest.raises(TypeError, match="communicator is of type int, expected a communicator of mpi4py"):
         Solver(make_model(), data, communicator=2)
+    del two.watch
+    with pytest.raises(TypeError, match="communicator is of type SimpleNamespace, expected a communicator"):
+        Solver(make_model(), data, communicator=two)
 
 
 # ------------------------------------------------------------------ MPI

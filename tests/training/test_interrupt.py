@@ -27,6 +27,8 @@ def test_at_once_the_first_signal_raises():
         with pytest.raises(Interrupted), interrupt.at_once():
             signal.raise_signal(signal.SIGTERM)
         assert interrupt.received is signal.SIGTERM
+        with pytest.raises(Interrupted), interrupt.at_once():
+            pytest.fail("the signal came before")
     with Interrupt() as interrupt:
         with interrupt.at_once():
             pass

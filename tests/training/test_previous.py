@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
-from rnnlab.training.previous import keep_previous, match_best, or_previous
+from rnnlab.training.previous import keep_previous, match_best, or_previous, put_back
 from rnnlab.training.solver import Solver
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -44,14 +44,16 @@ def test_a_run_resumes_from_the_checkpoint_before_a_damaged_one(make_model, data
     Solver(make_model(), data, run_dir=tmp_path, **options).train()
     assert len(load_checkpoint(tmp_path / "last.previous.h5").history) == 2
     damage(tmp_path / "last.h5")
-    solver = Solver.resume(tmp_path, make_model(), data)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    solver, other = (Solver.resume(tmp_path, make_model(), data) for _ in range(2))
+    assert len(solver.history) == len(other.history) == 2
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before  # nobody trains yet
+    solver.train()
     error = capsys.readouterr().err
     assert f"{tmp_path / 'last.h5'}: " in error
     assert error.endswith(". The checkpoint before it takes its place.\n")
-    assert len(solver.history) == 2
-    assert (tmp_path / "last.damaged.h5").exists()
-    assert not (tmp_path / "last.previous.h5").exists()
-    solver.train()
+    assert (tmp_path / "last.damaged.h5").read_bytes() == before["last.h5"]
+    assert (tmp_path / "last.previous.h5").read_bytes() == before["last.previous.h5"]
     assert solver.loss_history == reference.loss_history
     assert (solver.model.params.flat == reference.model.params.flat).all()
 
@@ -73,6 +75,22 @@ def test_the_best_parameters_of_before(make_model, data, tmp_path, capsys):
     best = load_checkpoint(tmp_path / "best.h5")
     assert len(best.history) == 1
     assert (model.params.flat == best.parameters.flat).all()
+
+
+def test_only_a_damaged_checkpoint_is_replaced(make_model, data, tmp_path, capsys):
+    Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, batch_size=8, verbose=False).train()
+    last, kept = tmp_path / "last.h5", tmp_path / "last.previous.h5"
+    whole, before = last.read_bytes(), kept.read_bytes()
+    put_back(last)  # as if another process had mended it in the meantime
+    assert (last.read_bytes(), kept.read_bytes()) == (whole, before)
+    damage(last)
+    put_back(last)
+    assert last.read_bytes() == before
+    assert not kept.exists()
+    damage(last)
+    put_back(last)  # there is none before it any more
+    assert last.exists()
+    assert capsys.readouterr().err.count("takes its place") == 1
 
 
 def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):

@@ -5,9 +5,15 @@ from typing import ClassVar
 
 import pytest
 
-from rnnlab.training import UPDATE_RULES, UpdateRule, make_update_rule, register_update_rule
+from rnnlab.training import (
+    UPDATE_RULES,
+    UpdateRule,
+    make_update_rule,
+    register_schedule,
+    register_update_rule,
+)
 
-from .own_rules import Lion
+from .own_rules import Cosine, Lion
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +30,7 @@ class Unfinished(UpdateRule):
 @pytest.mark.parametrize(
     ("name", "entry", "error", "message"),
     [
-        ("adam", Lion, ValueError, "update_rule 'adam' is built in"),
+        ("adam", Lion, ValueError, "update_rule 'adam' is taken, choose another name"),
         ("", Lion, ValueError, "name is '', expected a string without a colon"),
         ("a:b", Lion, ValueError, "name is 'a:b', expected a string without a colon"),
         ("mine", Lion(), TypeError, r"update_rule 'mine': found Lion\(.*, expected a class"),
@@ -36,6 +42,11 @@ def test_what_cannot_be_registered(name, entry, error, message):
     with pytest.raises(error, match=message):
         register_update_rule(name, entry)
     assert "mine" not in UPDATE_RULES
+
+
+def test_no_schedule_has_the_name_of_functions():
+    with pytest.raises(ValueError, match="name 'function' is taken, choose another name"):
+        register_schedule("function", Cosine)
 
 
 def test_a_name_can_be_given_anew():

@@ -330,6 +330,16 @@ def test_a_change_is_not_forgotten_within_an_epoch(
     assert solver.history[0]["learning_rate"] == pytest.approx(changes[-1].get("learning_rate", 0.05))
 
 
+def test_a_rule_whose_options_have_no_learning_rate(make_model, make_data, data, tmp_path):
+    """A rule of the user's has a learning rate; it need not be an option."""
+    options = OPTIONS | {"update_rule": "tests.training.own_rules:Halving", "optim_config": {}}
+    Solver(make_model(), data, run_dir=tmp_path, **options | {"num_epochs": 1}).train()
+    solver = Solver.resume(tmp_path, make_model(), make_data(), num_epochs=2)
+    solver.train()
+    assert [row["learning_rate"] for row in solver.history] == [0.5, 0.5]
+    assert not any("former_learning_rate" in row for row in solver.history)
+
+
 def test_a_bad_learning_rate(make_model, make_data, data, tmp_path):
     Solver(make_model(), data, run_dir=tmp_path, **OPTIONS | {"num_epochs": 1}).train()
     with pytest.raises(ValueError, match="learning_rate is -1, expected a positive number"):

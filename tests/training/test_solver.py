@@ -424,6 +424,45 @@ def test_an_error_of_evaluate_is_passed_on(model, data):
         quiet(model, data, evaluate=lambda model: {"val_loss": 1 / 0}).train()
 
 
+def test_the_learning_rate_between_epochs_is_that_of_the_next_iteration(model, data):
+    class Seen(Callback):
+        def __init__(self):
+            self.rates, self.asked = [], []
+
+        def on_step(self, solver, loss, grads):
+            self.rates.append(solver.learning_rate)
+
+        def on_epoch(self, solver):
+            self.rates.append(solver.learning_rate)
+
+    seen, asked = Seen(), set()
+
+    def schedule(iteration, epoch):
+        asked.add((iteration, epoch))
+        return 1 / (1 + iteration + 10 * epoch)
+
+    solver = quiet(model, data, num_epochs=2, batch_size=28, schedule=schedule, callbacks=[seen])
+    assert solver.learning_rate == pytest.approx(0.05)
+    solver.train()
+    expected = [1, 1 / 2, 1 / 13, 1 / 13, 1 / 14, 1 / 25]
+    assert seen.rates == pytest.approx([0.05 * rate for rate in expected])
+    assert asked == {(0, 0), (1, 0), (2, 1), (3, 1), (4, 2)}
+
+
+@pytest.mark.usefixtures("no_pictures")
+@pytest.mark.parametrize("second", [{"BLEU": 0.5}, {"CIDEr": np.nan}, {"CIDEr": 1.0, "train_loss": 2.0}])
+def test_an_epoch_is_saved_before_its_metrics_are_refused(second, model, make_model, data, tmp_path):
+    metrics = iter([{"CIDEr": 0.1}, second])
+    options = {"monitor": "CIDEr", "num_epochs": 2}
+    solver = quiet(model, data, run_dir=tmp_path, evaluate=lambda model: next(metrics), **options)
+    with pytest.raises((ValueError, NonFiniteError)):
+        solver.train()
+    assert len(load_checkpoint(tmp_path / "last.h5").losses) == 14
+    resumed = Solver.resume(tmp_path, make_model(), data, evaluate=lambda model: {"CIDEr": 0.2})
+    resumed.train()
+    assert [row["CIDEr"] for row in resumed.history] == [0.1, 0.2]
+
+
 def test_monitored_metric_must_be_there(model, data):
     with pytest.raises(
         ValueError, match="monitor is 'CIDEr', expected val_loss or val_perplexity, or the arg"
