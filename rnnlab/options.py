@@ -117,6 +117,9 @@ Initialisation: TypeAlias = Literal["course", "uniform"]
 FloatType: TypeAlias = Annotated[DTypeLike, Stored(Literal["float32", "float64"])]
 Mode: TypeAlias = Literal["min", "max"]
 MatmulName: TypeAlias = Literal["float32", "tf32", "bfloat16"]
+SearchMethod: TypeAlias = Literal["greedy", "beam", "sample"]
+Normalisation: TypeAlias = Literal["power", "gnmt"]
+TokenizerName: TypeAlias = Literal["simple", "ptb"]
 
 
 def option_annotations(constructor: Callable[..., Any]) -> dict[str, Any]:

@@ -137,7 +137,10 @@ class Parameters(MutableMapping[str, Array]):
         return _of_buffer, (self.shapes, self.flat)
 
     def on(self, asarray: Callable[[Array], Array]) -> Parameters:
-        """A copy in what ``asarray`` makes of the buffer: on another device."""
+        """Parameters in what ``asarray`` makes of the buffer, as on another device.
+
+        They share the memory of these where ``asarray`` returns the buffer itself.
+        """
         return Parameters(self.shapes, self.dtype, flat=asarray(self.flat))
 
     def place(self, name: str) -> slice:

@@ -50,9 +50,9 @@ def _discrepancy(options: argparse.Namespace) -> int:
     found = runs.discrepancy(run, options.split, first=options.first, communicator=ranks)
     if ranks.rank:
         return 0
-    print(discrepancy_table(found))
-    if options.json:
+    if options.json:  # before the print, which may fail
         write_discrepancy(options.json, run, options.split or run.config.evaluation.split, found)
     if options.picture:
         states_picture(options.picture, found)
+    print(discrepancy_table(found))
     return 0

@@ -8,18 +8,20 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from rnnlab import runs
 from rnnlab.cli.arguments import check_outputs
 from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.mpi_option import add_mpi
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, check_attends, open_runs
-from rnnlab.cli.search_options import add_search, given_search, search_options
+from rnnlab.cli.search_options import add_search, flag_of, given_search, search_options
 from rnnlab.decoding import read_lexicon
 from rnnlab.errors import InputError
 from rnnlab.metrics import METRICS, TRANSLATION_METRICS
+from rnnlab.options import TokenizerName
 from rnnlab.recipes.recipe import ClassificationConfig, Config, Recipe, TranslationConfig
+from rnnlab.recipes.tables import TranslationEvaluationConfig
 from rnnlab.reporting.scores import scores_table, write_scores
 from rnnlab.runs import Run
 from rnnlab.tasks import TASKS, task_of
@@ -44,7 +46,9 @@ def add(commands: Any) -> None:
         choices=list(dict.fromkeys([*METRICS, *TRANSLATION_METRICS])),
         help="the scores (default: the recipe's); CS-k, keystrokes that completion saves, of translations",
     )
-    evaluate.add_argument("--tokenizer", choices=["simple", "ptb"], help="ptb is that of COCO and needs Java")
+    evaluate.add_argument(
+        "--tokenizer", choices=get_args(TokenizerName), help="ptb is that of COCO and needs Java"
+    )
     evaluate.add_argument("--lexicon", metavar="FILE", help="replace <UNK> as rnnlab translate does")
     add_search(evaluate, n_best=False)
 
@@ -72,14 +76,27 @@ def _evaluate(options: argparse.Namespace) -> int:
     if not isinstance(run.config, ClassificationConfig):
         arguments["decoding"] = dataclasses.replace(search_options(run.config.decoding, options), n_best=1)
     elif found := given_search(options):
-        raise InputError(f"{next(iter(found))} is for a search for sentences, but {_model_of(run)}")
+        raise InputError(f"{flag_of(next(iter(found)))} is for a search for sentences, but {_model_of(run)}")
     evaluation = dataclasses.replace(run.config.evaluation, **given)
+    _check_translates(evaluation, options)
     split = options.split or evaluation.split
     result = runs.evaluate(run, split, evaluation=evaluation, **arguments)
     if options.json and options.communicator.rank == 0:  # before the print, which may fail
         write_scores(options.json, result, run, split)
     print(scores_table(result, run))
     return 0
+
+
+def _check_translates(evaluation: Any, options: argparse.Namespace) -> None:
+    """Check that options of translations are not given where nothing is translated."""
+    if not isinstance(evaluation, TranslationEvaluationConfig) or "BLEU" in evaluation.metrics:
+        return
+    found = [flag_of(key) for key in given_search(options)] + ["--lexicon"] * bool(options.lexicon)
+    if found:
+        raise InputError(
+            f"{found[0]} is for translations, which --metrics {' '.join(evaluation.metrics)} does not need: "
+            "add BLEU to the metrics"
+        )
 
 
 def _check_metrics(run: Run, metrics: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def read_recipe(recipe: str, overrides: Sequence[str] = ()) -> Recipe:
     """
     if holds_run(Path(recipe)):
         raise FileNotFoundError(
-            f"recipe {recipe} is the directory of a run: resume it with rnnlab train --resume {recipe}, "
-            "or give the file of a recipe"
+            f"recipe {recipe} is the directory of a run: resume it with rnnlab train --resume "
+            f"{shlex.quote(recipe)}, or give the file of a recipe"
         )
     return load_config(recipe, overrides)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 import textwrap
 from pathlib import Path
@@ -49,7 +50,7 @@ def _copy(options: argparse.Namespace) -> int:
     check_writable("FILE", target)
     with atomic_write(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    print(f"{target}: train it with rnnlab train {target}")
+    print(f"{target}: train it with rnnlab train {shlex.quote(str(target))}")
     return 0
 
 

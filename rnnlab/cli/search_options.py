@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import Any
+from typing import Any, get_args
 
 from rnnlab.cli.arguments import natural_number, positive_integer
 from rnnlab.errors import InputError
+from rnnlab.options import Normalisation, SearchMethod
 from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
 
 
@@ -20,7 +21,7 @@ def add_search(parser: argparse.ArgumentParser, *, n_best: bool = True) -> None:
         "decoding",
         "the defaults are those of the recipe; options of beam search or of sampling choose that method",
     )
-    group.add_argument("--method", choices=["greedy", "beam", "sample"])
+    group.add_argument("--method", choices=get_args(SearchMethod))
     _add_beam(group)
     if n_best:
         group.add_argument(
@@ -63,7 +64,7 @@ def _add_beam(group: argparse._ArgumentGroup) -> None:
         "--length-penalty", type=float, metavar="A", help="rank by log-probability / (words + 1)^A"
     )
     group.add_argument(
-        "--normalisation", choices=["power", "gnmt"], help="gnmt: divide by ((words + 6) / 6)^A instead"
+        "--normalisation", choices=get_args(Normalisation), help="gnmt: divide by ((words + 6) / 6)^A instead"
     )
     group.add_argument(
         "--groups",
@@ -92,6 +93,11 @@ def _add_lengths(group: argparse._ArgumentGroup) -> None:
 _FLAGS = {"beam_size": "beam", "num_groups": "groups"}  # of keys that have other names in a recipe
 
 
+def flag_of(key: str) -> str:
+    """The option of the command line for a key of the table [decoding]."""
+    return f"--{_FLAGS.get(key, key.replace('_', '-'))}"
+
+
 def given_search(options: argparse.Namespace) -> dict[str, Any]:
     """The keys of [decoding] that the command line sets."""
     keys = [field.name for field in dataclasses.fields(DecodingConfig)]
@@ -109,8 +115,7 @@ def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> Decod
         for key in SEARCH_KEYS[of]:
             if key in given and method != of:
                 raise InputError(
-                    f"--{_FLAGS.get(key, key.replace('_', '-'))} is given, but only --method {of} uses it; "
-                    f"the method is {method}"
+                    f"{flag_of(key)} is given, but only --method {of} uses it; the method is {method}"
                 )
     if method != "beam":
         given.setdefault("n_best", 1)

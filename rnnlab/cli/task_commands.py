@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TypeVar
 
 from rnnlab.errors import InputError
@@ -23,6 +24,7 @@ def recipe_of(run: Run, kind: type[Kind]) -> Kind:
     if not isinstance(run.config, kind):
         task = task_of(run.config)
         raise InputError(
-            f"{run.directory} holds a model that {task.does}: rnnlab {task.command} {run.directory}"
+            f"{run.directory} holds a model that {task.does}: rnnlab {task.command} "
+            f"{shlex.quote(str(run.directory))}"
         )
     return run.config

@@ -178,10 +178,11 @@ def _show_captions(run: Run, options: argparse.Namespace) -> None:
         print(f"\nScores of the {split} split:\n\n{scores_table(evaluated)}")
     except JavaError as error:  # the training is complete and saved
         print(f"\nNo scores: {error}. Install Java, or choose the other tokenizer:")
-        print(f"rnnlab evaluate {run.directory} --tokenizer simple{device_words(options)}")
+        print(f"rnnlab evaluate {shlex.quote(str(run.directory))} --tokenizer simple{device_words(options)}")
 
 
 def _say_how_to_score(run: Run, library: Library, options: argparse.Namespace) -> None:
     print(f'\nScores need the extra "{library.extra}": pip install "rnnlab[{library.extra}]", then')
     split = run.config.evaluation.split
-    print(f"rnnlab evaluate {run.directory} --split {split}{device_words(options)}")
+    directory = shlex.quote(str(run.directory))
+    print(f"rnnlab evaluate {directory} --split {shlex.quote(split)}{device_words(options)}")

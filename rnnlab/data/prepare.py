@@ -31,8 +31,10 @@ def prepare_annotated(
 
     Parameters
     ----------
-    annotations, features, min_count, max_words
+    annotations, features, min_count
         As in :func:`rnnlab.data.open_annotated`.
+    max_words : int
+        Longer captions are cut. The course's captions have 15 words, those of ``open_annotated`` 20.
     out : path
         The folder. Must not exist.
     pca : int, optional

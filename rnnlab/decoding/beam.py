@@ -3,7 +3,7 @@
 Length normalisation "power" and n-best lists follow Chen, Dong and Li (2016, section 4.3), the normalisation
 "gnmt" Wu et al. (2016, eq. 14), diverse groups Vijayakumar et al. (2016).
 
-Each group of each source is a *beam*. There are B beams, each with K slots for partial pointers. The rows of
+Each group of each source is a *beam*. There are B beams, each with K slots for partial sentences. The rows of
 the model's state are the slots of the active beams, beam by beam.
 """
 
@@ -55,7 +55,7 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Keep the most probable partial sentences, ``beam_size`` of them for each source.
 
-    Each step finds the best ``beam_size`` continuations of all partial pointers. Continuations by <END> are
+    Each step finds the best ``beam_size`` continuations of all partial sentences. Continuations by <END> are
     finished hypotheses; the best other continuations fill the beam. The search of a source ends when
     ``beam_size`` hypotheses are finished, or when no partial sentence can still reach a better score than the
     finished ones. With ``beam_size`` 1 this is greedy decoding.

@@ -16,6 +16,7 @@ import numpy as np
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_write
 from rnnlab.reading import text_lines
+from rnnlab.special_words import SPECIAL_WORDS
 from rnnlab.types import Array
 
 
@@ -62,7 +63,7 @@ def replace_unknown(
 def build_lexicon(
     pairs: Iterable[tuple[Sequence[str], Sequence[str], Array]],
     *,
-    ignore: Collection[str] = ("<NULL>", "<START>", "<END>", "<UNK>"),
+    ignore: Collection[str] = SPECIAL_WORDS,
 ) -> dict[str, str]:
     """Map each source word to the target word that most frequently attends to it most.
 

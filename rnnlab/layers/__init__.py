@@ -17,7 +17,6 @@ from rnnlab.layers.arnet import arnet_backward, arnet_forward, arnet_shapes
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
 from rnnlab.layers.attention.losses import doubly_stochastic_loss
-from rnnlab.layers.attention.own_states import target_attention_backward, target_attention_forward
 from rnnlab.layers.attention.query import (
     attention_keys_backward,
     attention_keys_forward,
@@ -26,6 +25,7 @@ from rnnlab.layers.attention.query import (
     attention_step_forward,
 )
 from rnnlab.layers.attention.selector import selector_backward, selector_forward
+from rnnlab.layers.attention.target import target_attention_backward, target_attention_forward
 from rnnlab.layers.discriminative import (
     discriminative_backward,
     discriminative_forward,

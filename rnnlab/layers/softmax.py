@@ -12,7 +12,7 @@ cs231n; long captions then weigh more) or by the number of real tokens.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from rnnlab.errors import InputError
 from rnnlab.layers.checks import as_mask, as_tokens, check_probability, check_shapes, ops_of
 from rnnlab.layers.recurrent.packing import as_rows
 from rnnlab.ops import ops_for
+from rnnlab.options import LossAverage
 from rnnlab.types import Array
 
-AVERAGES = ("batch", "token")
+AVERAGES = get_args(LossAverage)
 
 
 def softmax_loss(
@@ -74,7 +75,7 @@ def temporal_softmax_loss(
     mask: Array,
     verbose: bool = False,
     *,
-    average: Literal["batch", "token"] = "batch",
+    average: LossAverage = "batch",
     label_smoothing: float = 0.0,
 ) -> tuple[float, Array]:
     """Cross-entropy loss of a batch of sequences over the steps where the mask is true, and its gradient.

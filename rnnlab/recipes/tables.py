@@ -14,7 +14,16 @@ from rnnlab.errors import InputError
 from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.metrics import METRICS, Metric, TranslationMetric
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.options import Count, Natural, NotNegative, Positive, Range
+from rnnlab.options import (
+    Count,
+    Natural,
+    Normalisation,
+    NotNegative,
+    Positive,
+    Range,
+    SearchMethod,
+    TokenizerName,
+)
 from rnnlab.recipes.derived import Table, derived_from
 from rnnlab.recipes.schema import EnvPath
 from rnnlab.training import Callback, SelfCritical, Solver
@@ -233,7 +242,7 @@ class DecodingConfig:
         Sampling: draw from the likeliest words that together have this probability.
     """
 
-    method: Literal["greedy", "beam", "sample"] = "beam"
+    method: SearchMethod = "beam"
     max_length: Count = 30
     min_length: Natural = 0
     no_repeat_ngram: Natural = 0
@@ -241,7 +250,7 @@ class DecodingConfig:
     beam_size: Count = 3
     n_best: Count = 1
     length_penalty: NotNegative = 0.0
-    normalisation: Literal["power", "gnmt"] = "power"
+    normalisation: Normalisation = "power"
     num_groups: Count = 1
     diversity: NotNegative = 0.5
     temperature: Positive = 1.0
@@ -283,7 +292,7 @@ class EvaluationConfig:
     split: Literal["train", "val", "test"] = "test"
     metrics: list[Metric] = field(default_factory=lambda: list(METRICS))
     each_epoch: list[Metric] = field(default_factory=list)
-    tokenizer: Literal["simple", "ptb"] = "simple"
+    tokenizer: TokenizerName = "simple"
     max_images: Count | None = None
 
 

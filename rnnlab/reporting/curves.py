@@ -117,7 +117,7 @@ def _stages(records: Sequence[Record]) -> Iterator[tuple[int, StageRecord, int]]
         before = 0
         for stage in record.stages:
             yield run, stage, before
-            before += stage.history[-1]["epoch"] if stage.history else 0
+            before += stage.epochs
 
 
 def _unit(record: Record) -> str:

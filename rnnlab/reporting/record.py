@@ -21,10 +21,10 @@ from rnnlab.recipes.recipe import ConfigError, recipe_from_dict
 from rnnlab.tasks import task_of
 from rnnlab.training import load_checkpoint
 from rnnlab.training.checkpoint import CheckpointError
+from rnnlab.training.epoch_totals import FORMER
 from rnnlab.training.monitor import MODES
 from rnnlab.training.run_directory import checkpoint_of, holds_run, stage_directories
 
-_TEXT = "former_matmul"  # the column of a history that holds no numbers
 _FILES = ("last.h5", "best.h5", "history.csv", "config.json")
 
 
@@ -52,7 +52,7 @@ class StageRecord:
     objective: dict[str, Any] | None
 
     @property
-    def num_epochs(self) -> int:
+    def epochs(self) -> int:
         """The number of the last finished epoch, 0 if there is none."""
         return self.history[-1]["epoch"] if self.history else 0
 
@@ -145,13 +145,13 @@ class Record:
     @property
     def epochs(self) -> int:
         """The finished epochs of all stages."""
-        return sum(stage.num_epochs for stage in self.stages)
+        return sum(stage.epochs for stage in self.stages)
 
     @property
     def best_epoch(self) -> int | None:
         """The best epoch of the last stage, counted through all stages; None without validation."""
         *before, last = self.stages
-        return None if last.best_epoch is None else sum(each.num_epochs for each in before) + last.best_epoch
+        return None if last.best_epoch is None else sum(each.epochs for each in before) + last.best_epoch
 
     def facts(self) -> list[tuple[str, str]]:
         """Names and values of what distinguishes runs at a glance."""
@@ -295,7 +295,7 @@ def _read_csv(path: Path, notes: list[str]) -> list[dict[str, Any]]:
 
 def _numbers(row: Mapping[Any, Any]) -> dict[str, Any] | None:
     """A row of CSV with numbers instead of their texts, without empty cells; None if one is no number."""
-    kinds: dict[Any, type] = {"epoch": int, "iteration": int, _TEXT: str}
+    kinds: dict[Any, type] = {"epoch": int, "iteration": int, **FORMER}
     try:
         return {key: kinds.get(key, float)(text) for key, text in row.items() if text != ""}
     except (TypeError, ValueError):
@@ -320,4 +320,6 @@ def _checked(rows: Iterable[Any], source: str, notes: list[str]) -> list[dict[st
 def _is_whole(row: Any) -> bool:
     if not isinstance(row, dict) or not all(type(row.get(key)) is int for key in ("epoch", "iteration")):
         return False
-    return all(isinstance(value, str if key == _TEXT else int | float) for key, value in row.items())
+    return all(
+        isinstance(value, str if FORMER.get(key) is str else int | float) for key, value in row.items()
+    )

@@ -52,7 +52,7 @@ def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run,
     if run.members:
         source = {"runs": list(map(os.fspath, run.members)), "average": run.model.average}
     report: dict[str, Any] = {
-        "rnnlab": rnnlab.__version__,
+        "rnnlab_version": rnnlab.__version__,
         **source,
         "split": split,
         **evaluation.report(),

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from rnnlab.errors import InputError
 
-FORMER = ("former_learning_rate", "former_matmul")  # before the run resumed with another one
+# columns of what there was before the run resumed with another one
+FORMER: Mapping[str, type] = {"former_learning_rate": float, "former_matmul": str}
 
 # columns of the history that are not means over the epoch
 RESERVED = ("epoch", "iteration", "learning_rate", "sampling", *FORMER)

@@ -1,5 +1,8 @@
 """A command for one task refuses the run of another, and names its command."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from rnnlab.cli.task_commands import recipe_of
@@ -13,3 +16,11 @@ def test_the_recipe_of_a_run(run):
     for kind in (TranslationConfig, ClassificationConfig):
         with pytest.raises(ValueError, match=f"holds a model that captions: rnnlab caption {run}"):
             recipe_of(opened, kind)
+
+
+def test_the_command_is_one_for_a_shell(run):
+    opened = replace(load_run(run, with_data=False), directory=Path("my runs/one"))
+    with pytest.raises(
+        ValueError, match="^my runs/one holds .* that captions: rnnlab caption 'my runs/one'$"
+    ):
+        recipe_of(opened, ClassificationConfig)

@@ -62,7 +62,6 @@ def test_losses_without_targets_are_added(tables, tmp_path):
     assert train(tables, tmp_path / "run").model.doubly_stochastic == 0.2
     row = load_checkpoint(tmp_path / "run/last.h5").history[0]
     assert row["doubly_stochastic"] > 0
-    assert row["reward"] >= 0
 
 
 MODELS = [
@@ -81,7 +80,7 @@ def test_any_captioning_model(tables, tmp_path, data, model, baseline):
     stage = SELF_CRITICAL | {"num_epochs": 1, "self_critical": {"samples": 2, "baseline": baseline}}
     run = train(tables | {"stage": [stage]}, tmp_path / "run")
     history = load_checkpoint(tmp_path / "run/last.h5").history
-    assert history[0]["reward"] >= 0
+    assert 0 < history[0]["sampled_length"] < 22  # at most 20 words and <END>
     assert (history[0]["reward"] == pytest.approx(history[0]["baseline_reward"])) == (baseline == "mean")
     assert np.isfinite(run.model.params.flat).all()
 

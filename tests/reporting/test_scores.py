@@ -31,7 +31,11 @@ def test_scores_are_written_with_their_run_and_split(tmp_path):
     run = SimpleNamespace(directory=Path("runs") / "one", members=())
     write_scores(tmp_path / "scores.json", evaluation, run, "val")
     written = json.loads((tmp_path / "scores.json").read_text())
-    assert (written["rnnlab"], written["run"], written["split"]) == (rnnlab.__version__, "runs/one", "val")
+    assert (written["rnnlab_version"], written["run"], written["split"]) == (
+        rnnlab.__version__,
+        "runs/one",
+        "val",
+    )
     assert written["corpus"]["accuracy"] == 1.0
     assert "note: the epoch was chosen on val" in scores_table(evaluation)
 

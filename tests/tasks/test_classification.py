@@ -185,7 +185,7 @@ def test_data_are_described(recipe, capsys):
             "--metrics BLEU is for captions and translations, but the model of",
         ),
         (["evaluate", "RUN", "--lexicon", "x"], "--lexicon is for translations, but the model of"),
-        (["evaluate", "RUN", "--beam", "3"], "beam_size is for a search for sentences, but the model of"),
+        (["evaluate", "RUN", "--beam", "3"], "--beam is for a search for sentences, but the model of"),
         (["evaluate", "RUN", "--split", "dev"], "has the splits train, val, test, not 'dev'"),
         (
             ["train", "RECIPE", "--set", "training.scheduled_sampling={name='constant', value=0.2}"],

@@ -1,6 +1,7 @@
 """Sentence pairs from files to scores: a model learns to turn sentences round, and all commands know it."""
 
 import csv
+import dataclasses
 import json
 import os
 
@@ -10,7 +11,7 @@ import pytest
 from rnnlab import cli, runs
 from rnnlab.data import ParallelData
 from rnnlab.decoding import read_lexicon
-from rnnlab.metrics.library import Library
+from rnnlab.metrics.library import TRANSLATION_SCORERS, Library
 from rnnlab.models import Seq2Seq
 from rnnlab.recipes.recipe import DecodingConfig, TranslationConfig, TranslationEvaluationConfig, load_config
 from rnnlab.tasks import translation
@@ -152,9 +153,11 @@ def test_reconstruction_in_a_recipe(recipe, tmp_path):
 def test_bleu_of_each_epoch_steers_training(recipe, tmp_path):
     pytest.importorskip("sacrebleu")
     config = load_config(recipe, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
-    runs.train(config, tmp_path / "run", progress=False)
+    run = runs.train(config, tmp_path / "run", progress=False)
     rows = list(csv.DictReader((tmp_path / "run" / "history.csv").read_text().splitlines()))
-    assert all(0 <= float(row["BLEU"]) <= 100 for row in rows)
+    greedy = dataclasses.replace(config.decoding, method="greedy", n_best=1)
+    found = runs.evaluate(run, "val", decoding=greedy).corpus()["BLEU"]
+    assert max(float(row["BLEU"]) for row in rows) == pytest.approx(found)
 
 
 def test_a_recipe_that_wants_bleu_fails_before_training_without_the_extra(recipe, tmp_path, monkeypatch):
@@ -264,6 +267,15 @@ def test_evaluation_prints_a_table_and_writes_json(run, tmp_path, capsys):
     assert set(report["sentences"][0]) == {"source", "translation", "references"}
 
 
+@pytest.mark.parametrize(
+    ("words", "option"), [(["--beam-size", "4"], "--beam"), (["--method", "greedy"], "--method")]
+)
+def test_keystrokes_need_no_options_of_translations(words, option, run, capsys):
+    assert cli.main(["evaluate", str(run), "--metrics", "CS-k", *words]) == 2
+    message = f"{option} is for translations, which --metrics CS-k does not need: add BLEU to the metrics"
+    assert message in capsys.readouterr().err
+
+
 def test_evaluation_of_keystrokes_prints_and_writes_them(run, tmp_path, capsys):
     path = tmp_path / "scores.json"
     options = ["--split", "test_small", "--metrics", "CS-k", "--json", str(path)]
@@ -279,7 +291,8 @@ def test_evaluation_of_keystrokes_prints_and_writes_them(run, tmp_path, capsys):
 def test_training_ends_with_translations(recipe, tmp_path, capsys):
     assert cli.main(["train", str(recipe), "--out", str(tmp_path / "run"), "--epochs", "1"]) == 0
     printed = capsys.readouterr().out
-    assert "translation  " in printed or "pip install" in printed
+    assert ("translation  " in printed) == TRANSLATION_SCORERS.installed
+    assert ("pip install" in printed) != TRANSLATION_SCORERS.installed
 
 
 def test_data_are_described(recipe, capsys):

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rnnlab.errors import InputError
-from rnnlab.layers.attention.own_states import gather, histories, spread
 from rnnlab.layers.attention.scores import (
     SCORES,
     Attention,
@@ -22,6 +21,7 @@ from rnnlab.layers.attention.scores import (
     Workspace,
     score_axes,
 )
+from rnnlab.layers.attention.target import histories
 from rnnlab.layers.checks import check_gradient, check_shapes, check_state, ops_of
 from rnnlab.layers.parameters import select_params
 from rnnlab.layers.recurrent.cell import Cell
@@ -244,10 +244,10 @@ class ContextBackward:
         workspace = attention.workspace
         self.dkeys = self._backward.dkeys
         self.dattended = (
-            ops.zeros(workspace.context.shape, W.dtype) if dcontexts is None else gather(packing, dcontexts)
+            ops.zeros(workspace.context.shape, W.dtype) if dcontexts is None else packing.gather(dcontexts)
         )
         self._dscores = (
-            ops.zeros(workspace.weights.shape, W.dtype) if dweights is None else gather(packing, dweights)
+            ops.zeros(workspace.weights.shape, W.dtype) if dweights is None else packing.gather(dweights)
         )
         self._dmemory = ops.zeros(attention.memory.shape, W.dtype) if attention.grows else None
 
@@ -285,8 +285,8 @@ class ContextBackward:
 
     def memory_gradient(self, shape: tuple[int, ...], real: Array | None, packing: Packing) -> Array:
         """The gradient of a source's memory (N, L, C), whose ``real`` rows were attended to, or all."""
-        weights = spread(packing, self._attention.workspace.weights)
-        dmemory = self._ops.matmul(weights.swapaxes(1, 2), spread(packing, self.dattended))
+        weights = packing.spread(self._attention.workspace.weights)
+        dmemory = self._ops.matmul(weights.swapaxes(1, 2), packing.spread(self.dattended))
         rows = dmemory.reshape(-1, shape[2])
         if real is None:
             self._keys.backward(self.dkeys, rows)

@@ -33,7 +33,6 @@ from rnnlab.layers.attention.contexts import (
     SequenceContextsBackward,
     check_inputs,
 )
-from rnnlab.layers.attention.own_states import spread
 from rnnlab.layers.attention.query import attention_shapes
 from rnnlab.layers.attention.scores import AttentionCache
 from rnnlab.layers.checks import check_rng
@@ -159,8 +158,8 @@ def attentive_forward(
     contexts = SequenceContexts(function, attends, own, packing, states, memory, memory_mask)
     recurrence = unroll(cell, x, states, own, packing, draws, given_states=len(state), contexts=contexts)
     caches, shape = contexts.caches, None if memory is None else memory.shape
-    spreads = [spread(packing, each.workspace.context) for each in caches.values()]
-    weights = {name: spread(packing, each.workspace.weights) for name, each in caches.items()}
+    spreads = [packing.spread(each.workspace.context) for each in caches.values()]
+    weights = {name: packing.spread(each.workspace.weights) for name, each in caches.items()}
     final = tuple(each[packing.final] for each in states)
     cache = AttentiveCache(recurrence, caches, shape, contexts.real)
     return packing.after_each(states[0]), ops_for(x).concatenate(spreads, axis=2), weights, final, cache

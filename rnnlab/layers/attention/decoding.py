@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from rnnlab.layers.attention.contexts import Attends, Context, check_inputs
-from rnnlab.layers.attention.own_states import StateMemory
 from rnnlab.layers.attention.scores import SourceRows
+from rnnlab.layers.attention.target import StateMemory
 from rnnlab.layers.checks import check_shapes
 from rnnlab.layers.embedding import WordEmbeddingCache
 from rnnlab.layers.recurrent.cell import Cell, cell_for

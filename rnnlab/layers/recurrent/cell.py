@@ -110,7 +110,8 @@ class Cell(ABC):
         Whether h_{t-1} reaches h_t other than through the recurrent weights, as in a GRU. Dropout of the
         state needs to know: it acts on what the weights read alone.
     drops_candidate : bool
-        Whether the step functions take ``candidate_mask`` (n, H), to multiply what is added to the state.
+        Whether the cell can drop its candidate: ``step_forward``, or the prepared cell where there is one,
+        multiplies what is added to the state by ``candidate_mask`` (n, H).
     forget_gate : int or None
         The place among the gates of one that keeps the state where it is 1, for ``forget_bias``; None if
         there is none.

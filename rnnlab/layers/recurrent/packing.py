@@ -144,6 +144,19 @@ class Packing(NamedTuple):
         make = ops_for(like).empty if self.frozen is None else ops_for(like).zeros
         return make((self.shape[0] * self.shape[1], columns), like.dtype)
 
+    def gather(self, x: Array) -> Array:
+        """All real rows of x: (N, T, D) to (M, D)."""
+        ops = ops_for(x)
+        out = ops.empty((self.offsets[-1], x.shape[2]), x.dtype)
+        ops.take(as_rows(x), self.source, out)
+        return out
+
+    def spread(self, rows: Array) -> Array:
+        """The inverse of :meth:`gather`, zero in padding: (M, D) to (N, T, D)."""
+        out = self.unpacked(rows.shape[1], rows)
+        ops_for(rows).put(rows, self.source, out)
+        return out.reshape(*self.shape, rows.shape[1])
+
     def states(self, first: Array) -> Array:
         """An array (N + M, H) for all states, with the initial states (N, H) filled in."""
         N = self.shape[0]

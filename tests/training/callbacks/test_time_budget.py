@@ -35,7 +35,8 @@ def test_it_stops_after_the_time_and_resumes(make_model, make_data, data, tmp_pa
     resumed = Solver.resume(tmp_path, make_model(), make_data(), callbacks=[TimeBudget(3.5)])
     resumed.train()
     assert resumed.iteration == 6
-    assert resumed.interrupted is not False or resumed.finished is False
+    assert resumed.interrupted
+    assert not resumed.finished
     final = Solver.resume(tmp_path, make_model(), make_data(), callbacks=[TimeBudget(3.5)])
     final.train()
     assert not final.interrupted

@@ -98,8 +98,8 @@ def target_attention_forward(
     for t, (rows, before, _) in enumerate(packing.steps):
         attention.attend(states[before], keys, memory, cache.slots_at(rows, t), workspace.at(rows, t))
     return (
-        spread(packing, workspace.context),
-        spread(packing, workspace.weights),
+        packing.spread(workspace.context),
+        packing.spread(workspace.weights),
         TargetAttentionCache(states, cache, packing),
     )
 
@@ -133,12 +133,12 @@ def target_attention_backward(
     check_gradient(function, dcontexts, (N, T, H), states.dtype, "dcontexts")
     dparams = gradients_of(function, attention.params, states, into)
     dstates, dmemory = ops.zeros(states.shape, states.dtype), ops.zeros((M, H), states.dtype)
-    dcontext = gather(packing, dcontexts)
+    dcontext = packing.gather(dcontexts)
     if dweights is None:
         dscores = ops.zeros((M, T), states.dtype)
     else:
         check_gradient(function, dweights, (N, T, T), states.dtype, "dweights")
-        dscores = gather(packing, dweights)
+        dscores = packing.gather(dweights)
     backward = AttentionBackward(attention, reused=True)
     for t, (rows, before, _) in enumerate(packing.steps):
         past, dz = attention.slots_at(rows, t), dcontext[rows]
@@ -150,7 +150,7 @@ def target_attention_backward(
     keys.add_gradients(attention.memory, backward.dkeys, dparams)
     backward.add_score_gradient(dparams)
     dstates[N:] += dmemory
-    return spread(packing, dstates[N:]), packing.unsort(dstates[:N]), dparams
+    return packing.spread(dstates[N:]), packing.unsort(dstates[:N]), dparams
 
 
 def histories(packing: Packing) -> Array:
@@ -159,21 +159,6 @@ def histories(packing: Packing) -> Array:
     slots = np.full((N, T), -1)
     slots[:, : offsets.size] = offsets + np.arange(N)[:, None]
     return ops_for(packing.order).asarray(slots)
-
-
-def spread(packing: Packing, rows: Array) -> Array:
-    """Unpack rows (M, D) to (N, T, D), zero in padding."""
-    out = packing.unpacked(rows.shape[1], rows)
-    ops_for(rows).put(rows, packing.source, out)
-    return out.reshape(*packing.shape, rows.shape[1])
-
-
-def gather(packing: Packing, x: Array) -> Array:
-    """Pack the real rows of x (N, T, D): (M, D)."""
-    ops = ops_for(x)
-    out = ops.empty((packing.offsets[-1], x.shape[2]), x.dtype)
-    ops.take(as_rows(x), packing.source, out)
-    return out
 
 
 class StateMemory:

@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pytest
 
-from rnnlab.layers.attention.own_states import (
+from rnnlab.layers.attention.query import attention_shapes
+from rnnlab.layers.attention.scores import Keys
+from rnnlab.layers.attention.target import (
     StateMemory,
     target_attention_backward,
     target_attention_forward,
 )
-from rnnlab.layers.attention.query import attention_shapes
-from rnnlab.layers.attention.scores import Keys
 from rnnlab.plain import target_attention as plain
 
 from ..reference import assert_gradients, assert_same, spoil
