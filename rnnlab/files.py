@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -68,10 +68,13 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_hdf5(path: str | os.PathLike[str], **options: Any) -> Iterator[h5py.File]:
+def atomic_hdf5(
+    path: str | os.PathLike[str], *, before_rename: Callable[[], None] | None = None, **options: Any
+) -> Iterator[h5py.File]:
     """Yield a new HDF5 file, which becomes ``path`` as in :func:`atomic_write`.
 
-    ``options`` are those of ``h5py.File``.
+    ``before_rename`` is called when the file is complete under its temporary name. ``options`` are those of
+    ``h5py.File``.
 
     Raises
     ------
@@ -83,6 +86,8 @@ def atomic_hdf5(path: str | os.PathLike[str], **options: Any) -> Iterator[h5py.F
             yield file
         if raw.error is not None:
             raise raw.error
+        if before_rename is not None:
+            before_rename()
 
 
 @contextmanager

@@ -30,7 +30,7 @@ DecodingState = Any
 
 # A search advances at most this many rows at a time, so that memory is bounded: scores (1024, V) on a CPU.
 ROWS = 1024
-_TIMES_ON_GPU = 8  # there a step costs the host about the same, however many rows it has
+TIMES_ON_GPU = 8  # there a step costs the host about the same, however many rows it has
 
 
 class StepModel(Protocol):
@@ -99,7 +99,7 @@ def chunks(state: DecodingState, most: int, slots: int = 1) -> Iterator[tuple[Ar
     """
     N = num_rows(state)
     on_cpu = device_of(_first_array(state)) == "cpu"
-    size = max(1, (most if on_cpu else most * _TIMES_ON_GPU) // slots)
+    size = max(1, (most if on_cpu else most * TIMES_ON_GPU) // slots)
     if 0 < N <= size:
         yield np.arange(N), state
     elif N:

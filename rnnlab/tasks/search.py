@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from rnnlab.decoding import Hypothesis, beam_search, greedy, sample
+from rnnlab.decoding.search import TIMES_ON_GPU
 from rnnlab.recipes.recipe import SEARCH_KEYS, DecodingConfig
 from rnnlab.training.distributed import ALONE, Communicator, in_shares
 from rnnlab.types import Array
 
 _ROWS = 250  # sources that are decoded together
-_TIMES_ON_GPU = 8  # where a step takes about the same time for many rows as for few
 
 
 def decode(
@@ -63,7 +63,7 @@ def decode(
     rows = len(source[0] if isinstance(source, tuple) else source)
     rows = rows if first is None else min(first, rows)
     wide = options.method != "sample" and _device_of(model) != "cpu"  # samples are those of a CPU
-    size = _ROWS * _TIMES_ON_GPU if wide else _ROWS
+    size = _ROWS * TIMES_ON_GPU if wide else _ROWS
     blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
     generators = np.random.default_rng(rng).spawn(len(blocks)) if options.method == "sample" else []
 

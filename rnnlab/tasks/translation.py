@@ -243,8 +243,8 @@ class TranslationTask(Task):
             bleu = by_rank_0(communicator, lambda: _bleu(data.tokenizer, best_words(found), references))
         if "CS-k" in evaluation.metrics:
             saved = _keystrokes(data, model, split, count, communicator)
-        nll = _perplexity(data, model, split, count, training.batch_size, communicator)
-        return Evaluation(split, sources, translations, references, nll, bleu, saved, data.tokenizer)
+        perplexity = _perplexity(data, model, split, count, training.batch_size, communicator)
+        return Evaluation(split, sources, translations, references, perplexity, bleu, saved, data.tokenizer)
 
 
 def _bleu(

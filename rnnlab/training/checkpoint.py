@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import NoneType
@@ -108,8 +108,17 @@ def describe_model(model: Any) -> dict[str, Any]:
     return {"class": type(model).__name__, "config": json.loads(json.dumps(model.config()))}
 
 
-def save_checkpoint(path: PathLike, checkpoint: Checkpoint) -> None:
+def save_checkpoint(
+    path: PathLike, checkpoint: Checkpoint, *, before_rename: Callable[[], None] | None = None
+) -> None:
     """Write a checkpoint. At every moment ``path`` is the complete previous file or the complete new one.
+
+    Parameters
+    ----------
+    path : path
+    checkpoint : Checkpoint
+    before_rename : callable, optional
+        Called when the new file is complete under its temporary name.
 
     Raises
     ------
@@ -118,7 +127,7 @@ def save_checkpoint(path: PathLike, checkpoint: Checkpoint) -> None:
     TypeError
         If the history or another field has a value that JSON has not. The previous file stays.
     """
-    with atomic_hdf5(path, libver="latest") as file:
+    with atomic_hdf5(path, before_rename=before_rename, libver="latest") as file:
         file.attrs["format"] = np.bytes_(_FORMAT)
         file.attrs["rnnlab_version"] = np.bytes_(checkpoint.version)
         _write_parameters(file, checkpoint.parameters)

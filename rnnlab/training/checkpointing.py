@@ -230,6 +230,5 @@ class InDirectory:
         }
         described = describe_model(model)
         checkpoint = Checkpoint(model.params, described, config=self._config, **self._data, **state)
-        keep_previous(path)
-        save_checkpoint(path, checkpoint)
+        save_checkpoint(path, checkpoint, before_rename=lambda: keep_previous(path))
         return path

@@ -37,6 +37,16 @@ def test_what_is_kept(tmp_path, monkeypatch, links):
         path.unlink()
 
 
+def test_a_checkpoint_that_is_not_written_leaves_the_one_before(make_model, data, tmp_path):
+    solver = Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, batch_size=8, verbose=False)
+    solver.train()
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*.h5")}
+    solver.history.append({"epoch": object()})
+    with pytest.raises(TypeError, match="history holds <object"):
+        solver._storage.save()
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.h5")} == before
+
+
 def test_a_run_resumes_from_the_checkpoint_before_a_damaged_one(make_model, data, tmp_path, capsys):
     options = {"num_epochs": 3, "batch_size": 8, "seed": 5, "verbose": False, "restore_best": False}
     reference = Solver(make_model(), data, **options)

@@ -325,9 +325,9 @@ def test_run_directory(model, make_data, tmp_path):
 def test_checkpoints_within_an_epoch(model, data, tmp_path, monkeypatch):
     written = []
 
-    def save(path, checkpoint):
+    def save(path, checkpoint, **options):
         written.append((path.name, len(checkpoint.losses)))
-        checkpoints.save_checkpoint(path, checkpoint)
+        checkpoints.save_checkpoint(path, checkpoint, **options)
 
     monkeypatch.setattr("rnnlab.training.checkpointing.save_checkpoint", save)
     quiet(model, data, num_epochs=2, run_dir=tmp_path, checkpoint_every=3, restore_best=False).train()
