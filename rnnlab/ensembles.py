@@ -14,7 +14,7 @@ from typing import Any
 
 from rnnlab import runs
 from rnnlab.decoding.ensemble import Average, check_average
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.runs import Run
 from rnnlab.tasks import task_of
 from rnnlab.tasks.ensembles import Member
@@ -60,6 +60,8 @@ def load_ensemble(
         The message names two runs and what differs.
     """
     check_average("load_ensemble", average)
+    if isinstance(directories, str | os.PathLike):
+        raise InputTypeError(f"load_ensemble: directories is {directories!r}, expected a list of paths")
     paths = [Path(directory) for directory in directories]
     if not paths:
         raise InputError("load_ensemble: directories is empty, expected at least one run")

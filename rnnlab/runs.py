@@ -15,11 +15,12 @@ from signal import Signals
 from typing import Any
 
 from rnnlab.data import CaptionData, ParallelData, PixelData
-from rnnlab.errors import InputError, MissingDataError
+from rnnlab.errors import InputError, InputTypeError, MissingDataError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.ops import ops_on
 from rnnlab.recipes.data import ShapesData
 from rnnlab.recipes.recipe import (
+    RECIPES,
     ClassificationEvaluationConfig,
     DecodingConfig,
     EvaluationConfig,
@@ -131,6 +132,8 @@ def train(
         If the model does not fit the data or the recipe's word vectors, or a stage does not fit the model:
         all stages are checked before the first is trained.
     """
+    if not isinstance(config, RECIPES):
+        raise InputTypeError(f"train: config is {config!r}, expected a recipe, as load_config returns")
     path, stages = Path(directory), config.stages()
     if holds_run(path):
         raise FileExistsError(f"{path} already holds a run: resume it, or choose another directory")
@@ -463,9 +466,24 @@ def evaluate(
     KeyError
         If the data have no such split.
     """
+    if not isinstance(run, Run):
+        raise InputTypeError(f"evaluate: run is {run!r}, expected a Run, such as load_run returns")
+    if run.data is None:
+        raise InputError(
+            f"evaluate: {run.directory} was opened without its data: load_run(..., with_data=True)"
+        )
     config: Any = run.config
     task = task_of(config)
     evaluation = evaluation or config.evaluation
+    for name, given, kind in (
+        ("decoding", decoding, DecodingConfig),
+        ("evaluation", evaluation, type(config.evaluation)),
+    ):
+        if given is not None and not isinstance(given, kind):
+            raise InputTypeError(
+                f"evaluate: {name} is {given!r}, expected a {kind.__name__}, such as "
+                f"dataclasses.replace(run.config.{name}, ...)"
+            )
     options["communicator"] = communicator_of(communicator)
     if task.writes_sentences:
         options["decoding"] = decoding or config.decoding

@@ -292,6 +292,8 @@ def test_directories_that_are_no_runs_or_given_twice(captioner, folder, tmp_path
         load_ensemble([path, "a"])
     with pytest.raises(ValueError, match="directories is empty"):
         load_ensemble([])
+    with pytest.raises(TypeError, match="directories is 'a', expected a list of paths"):
+        load_ensemble("a")
     with pytest.raises(
         ValueError, match="average is 'median', expected one of probabilities, log_probabilities"
     ):

@@ -72,6 +72,24 @@ def test_every_kind_of_data_is_opened(config, tmp_path):
         assert data.split("val").num_images == images_of_val
 
 
+def test_arguments_that_are_something_else(config, tmp_path):
+    with pytest.raises(
+        TypeError, match="train: config is 'shapes', expected a recipe, as load_config returns"
+    ):
+        runs.train("shapes", tmp_path / "run")
+    with pytest.raises(
+        TypeError, match="evaluate: run is 'runs/a', expected a Run, such as load_run returns"
+    ):
+        runs.evaluate("runs/a", "val")
+    run = runs.Run(tmp_path, config, None, None)
+    with pytest.raises(ValueError, match="was opened without its data"):
+        runs.evaluate(run, "val")
+    run = replace(run, data=runs.open_data(config.data))
+    for name in ("decoding", "evaluation"):
+        with pytest.raises(TypeError, match=f"evaluate: {name} is {{}}, expected a .*run.config.{name}, "):
+            runs.evaluate(run, "val", **{name: {}})
+
+
 def test_captions_need_the_picture(config, tmp_path, monkeypatch):
     pytest.importorskip("pycocoevalcap")
     seeing = runs.evaluate(runs.train(config, tmp_path / "seeing", progress=False))

@@ -67,6 +67,9 @@ def add(actions: Any) -> None:
 def _grade(options: argparse.Namespace) -> int:
     if options.jobs is not None and options.jobs < 1:
         raise InputError(f"--jobs is {options.jobs}, expected a positive number")
+    for name, least in (("seconds", 0.1), ("megabytes", 300)):
+        if not getattr(options, name) >= least:
+            raise InputError(f"--{name} is {getattr(options, name)}, expected at least {least}")
     limits = Limits(seconds=options.seconds, megabytes=options.megabytes)
     source = options.source or options.submitted.parent / "source"
     check_outputs(options, "csv", "json")

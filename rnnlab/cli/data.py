@@ -96,7 +96,7 @@ def _info(options: argparse.Namespace) -> int:
     )
     if options.set and not is_recipe:
         raise InputError(f"--set changes keys of a recipe, but {options.data} is not one")
-    if is_recipe:
+    if is_recipe or not Path(options.data).exists():  # the error of a recipe suggests names
         print(describe(runs.open_data(read_recipe(options.data, options.set).data)))
         return 0
     if Path(options.data).is_dir() and not Path(options.data, VOCABULARY_FILE).exists():

@@ -144,6 +144,9 @@ def examine(
     exercise = exercise_of(name)
     if forward is None and backward is None:
         raise InputError(f"check of {exercise.name!r}: no function is given, expected {_expected(exercise)}")
+    for argument, each in (("forward", forward), ("backward", backward)):
+        if each is not None and not callable(each):
+            raise InputError(f"check of {exercise.name!r}: {argument} is {each!r}, expected a function")
     if exercise.is_loss and backward is not None:
         raise InputError(f"{exercise.name} returns its gradient as well: there is no backward to check")
     given = [each for each in (forward, backward) if each is not None]

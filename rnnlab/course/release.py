@@ -151,7 +151,8 @@ def find_notebooks(folder: PathLike | None = None) -> list[CourseNotebook]:
             return [read_notebook(path) for path in found]
     looked = " or ".join(str(place) for place in places)
     raise FileNotFoundError(
-        f"release: no notebooks in {looked}: --notebooks names the folder of those of rnnlab's repository"
+        f"release: no notebooks (*.ipynb) in {looked}: --notebooks names another folder, such as that of "
+        "rnnlab's repository"
     )
 
 
@@ -161,7 +162,10 @@ def _chosen(found: Sequence[CourseNotebook], only: Sequence[str]) -> list[Course
     known = ", ".join(each.path.stem for each in tagged) or "no notebook"
     if not only:
         if not tagged:
-            raise InputError(f"release: no notebook in {found[0].path.parent} has exercises")
+            raise InputError(
+                f"release: no notebook in {found[0].path.parent} has exercises, expected cells with the "
+                "metadata of nbgrader, as in the notebooks of rnnlab's repository"
+            )
         return tagged
     for name in only:
         if not any(name in _names(each) for each in tagged):

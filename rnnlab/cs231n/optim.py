@@ -45,9 +45,9 @@ def _update(name: str, w: Array, dw: Array, config: dict[str, Any] | None) -> tu
         name, {key: config[key] for key in make_update_rule(name).config() if key in config}
     )
     next_w = w.flatten()
-    if any(slot in config for slot in rule.slots):
-        arrays = {slot: np.ravel(config.get(slot, np.zeros_like(next_w))) for slot in rule.slots}
-        rule.load_state({"steps": config.get("t", 1), **arrays}, next_w)
+    arrays = {slot: np.ravel(config.get(slot, np.zeros_like(next_w))) for slot in rule.slots}
+    rule.load_state({"steps": 1, **arrays}, next_w)  # a rule without steps has no arrays
+    rule.steps = config.get("t", 0)
     rule.step(next_w, np.ravel(dw))
     state = rule.state()
     config |= rule.config() | {"t": state.pop("steps")}

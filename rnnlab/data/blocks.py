@@ -50,7 +50,9 @@ def block_shuffle(blocks: np.ndarray, rng: np.random.Generator, window: int) -> 
 
 
 def feature_statistics(features: Features) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation (D,) float32 over all axes but the last; 1 for a constant feature.
+    """Mean and standard deviation (D,) float32 over all axes but the last.
+
+    A feature whose standard deviation is at most 1e-6 max(1, |mean|) counts as constant: 1 is returned.
 
     The features (num_images, ..., D), in memory or lazy, are read block by block, and the sums of squares
     of the blocks are combined in float64 (Chan, Golub and LeVeque 1979).

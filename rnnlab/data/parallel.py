@@ -22,7 +22,7 @@ from rnnlab.data.sentences import Sentences, SentenceWriter, TokenRows, WordNumb
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.subwords import SUBWORDS, Subwords
 from rnnlab.data.vocabulary import NULL, UNK, Vocabulary
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 
 Pair = tuple[Words, Words]  # a source and a target
 
@@ -178,7 +178,10 @@ class ParallelData(SplitData[ParallelSplit]):
 
     def batch(self, split: str, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The sources (N, L) and the targets (N, M) of the pairs ``indices`` (N,), int32."""
-        chosen, rows = self.split(split), np.asarray(indices, np.intp)
+        chosen, rows = self.split(split), np.asarray(indices)
+        if rows.size and rows.dtype.kind not in "iu":
+            raise InputTypeError(f"ParallelData.batch: indices have dtype {rows.dtype}, expected integers")
+        rows = rows.astype(np.intp)
         return chosen.source_rows.padded(rows), chosen.target_rows.padded(rows)
 
     def row_lengths(self, split: str, indices: np.ndarray) -> np.ndarray:

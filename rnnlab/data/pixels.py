@@ -79,11 +79,13 @@ class PixelInputs:
         Raises
         ------
         ValueError
-            If they have another shape or dtype.
+            If they have another shape or dtype, or a byte is above ``white``.
         """
         if images.dtype != np.uint8 or images.shape[1:] != self.image_shape:
             expected = f"uint8 (N, {', '.join(map(str, self.image_shape))})"
             raise mismatch("PixelInputs: images", f"{images.dtype} {images.shape}", expected)
+        if images.size and images.max() > self.white:
+            raise mismatch("PixelInputs: images", f"the byte {images.max()}", f"at most {self.white}")
         pixels = pooled(images, self.pool).reshape(len(images), -1)[:, self.permutation]
         return pixels[:, :, None] / np.float32(self.white)
 
@@ -154,6 +156,8 @@ class PixelData(SplitData[PixelSplit]):
     ) -> None:
         self.name, self.num_classes, self.white = name, num_classes, white
         self.permute_seed, self.pool = permute_seed, pool
+        if white < 1:
+            raise InputError(f"PixelData: white is {white}, expected at least 1")
         if max_train is not None and max_train < 1:
             raise InputError(f"PixelData: max_train is {max_train}, expected at least 1")
         if "train" not in images or not len(images["train"][0]):

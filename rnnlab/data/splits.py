@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rnnlab.data.photographs.encoding import ImageEncoding
-from rnnlab.data.vocabulary import END, START, Vocabulary
+from rnnlab.data.vocabulary import END, NULL, START, Vocabulary
+from rnnlab.options import Count, check_option
 from rnnlab.reading import mismatch
 
 Features = Any  # an ndarray, or an object with shape, dtype, len() and indexing by an array of integers
@@ -94,7 +95,14 @@ class CaptionSplit:
         return self.features[images], self.global_features[images]
 
     def sample(self, count: int, rng: np.random.Generator) -> CaptionSplit:
-        """The split with ``count`` of its captions (all if there are fewer), drawn without replacement."""
+        """The split with ``count`` of its captions (all if there are fewer), drawn without replacement.
+
+        Raises
+        ------
+        ValueError
+            If ``count`` is not at least 1.
+        """
+        check_option("CaptionSplit.sample", "count (max_train)", Count, count)
         chosen = rng.permutation(len(self.captions))[:count]
         return replace(self, captions=self.captions[chosen], image_idxs=self.image_idxs[chosen])
 
@@ -103,7 +111,7 @@ class CaptionSplit:
         return self.sources.get(name, f"CaptionSplit: {name}")
 
     def check_tokens(self, vocabulary: Vocabulary) -> None:
-        """Check that every caption begins with <START>, has an <END>, and has only tokens of ``vocabulary``.
+        """Check that every caption is <START>, words of ``vocabulary``, <END>, and <NULL> from there on.
 
         Raises
         ------
@@ -121,6 +129,13 @@ class CaptionSplit:
                 raise mismatch(
                     self.where("captions"), f"row {row} = {self.captions[row].tolist()}", f"{word} {place}"
                 )
+        ends = (self.captions == END).argmax(axis=1)
+        after = np.arange(self.captions.shape[1]) > ends[:, None]
+        wrong = np.flatnonzero((after & (self.captions != NULL)).any(axis=1))
+        if wrong.size:
+            row, end = int(wrong[0]), vocabulary.idx_to_word[END]
+            found = f"row {row} = {self.captions[row].tolist()}"
+            raise mismatch(self.where("captions"), found, f"{vocabulary.idx_to_word[NULL]} alone after {end}")
 
     def _integers(self, name: str, ndim: int) -> np.ndarray:
         array = np.asarray(getattr(self, name))

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from rnnlab.errors import InputError, OutOfRangeError
+from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.special_words import SPECIAL_WORDS
 
 NULL, START, END, UNK = range(4)
@@ -105,10 +105,15 @@ class Vocabulary:
         ------
         ValueError
             If ``min_count`` or ``max_size`` is below 1.
+        TypeError
+            If a sentence is a string: it has to be split into tokens.
         """
-        return cls.from_counts(
-            Counter(token for tokens in token_lists for token in tokens), min_count, max_size
-        )
+        counts: Counter[str] = Counter()
+        for tokens in token_lists:
+            if isinstance(tokens, str):
+                raise InputTypeError(f"Vocabulary.build: found {tokens!r}, expected a list of its tokens")
+            counts.update(tokens)
+        return cls.from_counts(counts, min_count, max_size)
 
     @classmethod
     def from_counts(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from rnnlab.decoding.search import StepModel, check_count
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -56,7 +56,12 @@ class Constraints:
         self.max_length = check_count(function, "max_length", max_length, 1)
         self.min_length = check_count(function, "min_length", min_length, 0, self.max_length)
         self.no_repeat_ngram = check_count(function, "no_repeat_ngram", no_repeat_ngram, 0)
-        self.forbid = sorted({operator.index(token) for token in forbid})
+        try:
+            self.forbid = sorted({operator.index(token) for token in forbid})
+        except TypeError:
+            raise InputTypeError(
+                f"{function}: forbid is {forbid!r}, expected tokens, which are integers"
+            ) from None
         if self.forbid and self.forbid[0] < 0:
             raise InputError(f"{function}: forbid holds {self.forbid[0]}, expected tokens of the vocabulary")
         if model.end_token in self.forbid:

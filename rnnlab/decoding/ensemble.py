@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from rnnlab.decoding.search import DecodingState, StepModel, attends
 from rnnlab.decoding.teacher_forcing import sentences_nll
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -64,6 +64,8 @@ class Ensemble:
         average: Average = "probabilities",
         num_arrays: Sequence[int] | None = None,
     ) -> None:
+        if not isinstance(models, Iterable):
+            raise InputTypeError(f"Ensemble: models is a {type(models).__name__}, expected a list of models")
         self.models = tuple(models)
         if not self.models:
             raise InputError("Ensemble: models is empty, expected at least one")

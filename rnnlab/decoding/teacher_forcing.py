@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.decoding.search import StepModel, select
-from rnnlab.errors import InputError
+from rnnlab.decoding.search import StepModel, num_rows, select
+from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
@@ -49,17 +49,29 @@ def teacher_forced(
     Raises
     ------
     ValueError
-        If ``sentences`` does not have two axes.
+        If ``sentences`` does not have two axes, or as many rows as ``source``.
+    TypeError
+        If they are no integers.
+    IndexError
+        If a token is out of range.
     """
     sentences = np.asarray(sentences)
     if sentences.ndim != 2:
         raise InputError(f"teacher_forced: sentences has shape {sentences.shape}, expected (N, L)")
+    if sentences.dtype.kind not in "iu":
+        raise InputTypeError(f"teacher_forced: sentences has dtype {sentences.dtype}, expected integers")
+    if sentences.size and sentences.min() < 0:
+        raise OutOfRangeError(f"teacher_forced: sentences holds {sentences.min()}, expected tokens from 0")
     real = sentences[:, 1:] != null_token
     lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1, initial=0)
     alive = np.arange(len(sentences))
     if not lengths.any():
         return
     state = model.start(source)
+    if num_rows(state) != len(sentences):
+        raise InputError(
+            f"teacher_forced: source has {num_rows(state)} rows, expected {len(sentences)} as sentences"
+        )
     for step in range(int(lengths.max())):
         going_on = np.flatnonzero(lengths[alive] > step)
         if 2 * len(going_on) <= len(alive):  # a copy of the state pays off
@@ -71,6 +83,11 @@ def teacher_forced(
         if len(predicted) < len(alive):
             log_probs = log_probs[ops_for(log_probs).asarray(predicted)]
         rows = alive[predicted]
+        if sentences[rows, step + 1].max() >= log_probs.shape[1]:
+            raise OutOfRangeError(
+                f"teacher_forced: sentences holds {sentences[rows, step + 1].max()}, "
+                f"and there are {log_probs.shape[1]} words"
+            )
         yield Prediction(rows, sentences[rows, step + 1], log_probs)
 
 

@@ -46,10 +46,10 @@ def rel_error(x: Array, y: Array) -> float:
 
 
 def relative_distance(x: Array, y: Array) -> float:
-    """The norm of x - y divided by the sum of the norms of x and y; 0 where both norms vanish.
+    """The norm of x - y divided by the sum of the norms of x and y; 0 where that sum is at most 1e-10.
 
-    It measures the arrays as a whole, so that rounding in numbers next to zero does not matter. NaN if a
-    number is not finite.
+    So small a gradient cannot be told from rounding. It measures the arrays as a whole, so that rounding in
+    numbers next to zero does not matter. NaN if a number is not finite.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.metrics.java import JavaError, meteor
 from rnnlab.metrics.library import CAPTION_SCORERS
 
@@ -123,7 +123,11 @@ def score_captions(
         If the extra ``eval`` is not installed.
     ValueError
         If there are no candidates, the lengths differ, an image has no reference, or a metric is unknown.
+    TypeError
+        If the references of an image, or the metrics, are a string.
     """
+    if isinstance(metrics, str):
+        raise InputTypeError(f"score_captions: metrics is {metrics!r}, expected a list of names")
     unknown = [metric for metric in metrics if metric not in _SCORERS]
     if unknown:
         raise InputError(f"score_captions: metrics has {unknown[0]!r}, expected some of {', '.join(METRICS)}")
@@ -157,6 +161,11 @@ def _prepare(
             f"score_captions: references are of {len(references)} images, "
             f"expected as many as candidates, {len(candidates)}"
         )
+    for image, some in enumerate(references):
+        if isinstance(some, str):
+            raise InputTypeError(
+                f"score_captions: references[{image}] is {some!r}, expected a list of sentences"
+            )
     expected = {
         image: [words for sentence in sentences if (words := " ".join(tokenize(sentence)))]
         for image, sentences in enumerate(references)

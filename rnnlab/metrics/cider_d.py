@@ -61,6 +61,8 @@ class CiderD:
     ------
     ValueError
         If there are no images, or an image has no references.
+    TypeError
+        If tokens are no integers.
     IndexError
         If a token is out of range.
     """
@@ -76,9 +78,9 @@ class CiderD:
             )
         sentences = [sentence for image in references for sentence in image]
         lengths = np.array([len(sentence) for sentence in sentences])
-        tokens = np.array([token for sentence in sentences for token in sentence], np.int64)
         self.num_words, self.num_images = num_words, len(references)
-        self._check_tokens("CiderD: references", tokens)
+        found = np.array([token for sentence in sentences for token in sentence])
+        tokens = self._checked_tokens("CiderD: references", found)
         self._first = np.concatenate([[0], np.cumsum(of_image)])  # sentence of each image
         self._bigrams = np.maximum(lengths - 1, 0)
         image = np.repeat(np.arange(len(references)), of_image)
@@ -113,7 +115,7 @@ class CiderD:
         ValueError
             If the shapes do not fit.
         TypeError
-            If images or lengths are no integers.
+            If images, lengths or tokens are no integers.
         IndexError
             If an image, a length or a token is out of range.
         """
@@ -127,6 +129,7 @@ class CiderD:
         for name, numbers in (("images", images), ("lengths", lengths)):
             if N and numbers.dtype.kind not in "iu":
                 raise InputTypeError(f"CiderD.scores: {name} have dtype {numbers.dtype}, expected integers")
+        images, lengths = images.astype(np.int64), lengths.astype(np.int64)  # differences of them are signed
         if N and not (lengths.min() >= 0 and lengths.max() <= candidates.shape[1]):
             raise OutOfRangeError(
                 f"CiderD.scores: lengths are {lengths.min()} to {lengths.max()}, expected 0 to "
@@ -134,8 +137,8 @@ class CiderD:
             )
         if N and not (images.min() >= 0 and images.max() < self.num_images):
             raise OutOfRangeError(f"CiderD.scores: images has a number outside the {self.num_images} images")
-        tokens = candidates[np.arange(candidates.shape[1]) < lengths[:, None]].astype(np.int64)
-        self._check_tokens("CiderD.scores: candidates", tokens)
+        read = candidates[np.arange(candidates.shape[1]) < lengths[:, None]]
+        tokens = self._checked_tokens("CiderD.scores: candidates", read)
         bigrams, total = np.maximum(lengths - 1, 0), np.zeros(N)
         for order, (keys, sentence) in zip(self._orders, self._keys(tokens, lengths), strict=True):
             counts = _counted(_numbers(keys, order.keys), sentence, N, None)
@@ -181,9 +184,12 @@ class CiderD:
             yield keys, sentence[start]
             numbers = _numbers(keys, self._orders[n - 1].keys)
 
-    def _check_tokens(self, name: str, tokens: Array) -> None:
+    def _checked_tokens(self, name: str, tokens: Array) -> np.ndarray:
+        if tokens.size and tokens.dtype.kind not in "iu":
+            raise InputTypeError(f"{name} have dtype {tokens.dtype}, expected integers")
         if tokens.size and not (tokens.min() >= 0 and tokens.max() < self.num_words):
             raise OutOfRangeError(f"{name} has a token outside the {self.num_words} words")
+        return tokens.astype(np.int64)
 
 
 def _numbers(keys: Array, known: Array) -> np.ndarray:

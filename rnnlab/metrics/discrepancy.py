@@ -78,4 +78,4 @@ def _cosine_distances(function: str, u: Array, v: Array) -> Array:
     wrong = np.flatnonzero(~((norms > 0) & np.isfinite(norms)))
     if wrong.size:
         raise InputError(f"{function}: the states of row {wrong[0]} have no angle: one is zero or not finite")
-    return 1 - (u * v).sum(axis=1) / norms
+    return np.maximum(0, 1 - (u * v).sum(axis=1) / norms)  # rounding may leave less than 0

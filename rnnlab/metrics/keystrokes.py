@@ -26,7 +26,7 @@ from itertools import pairwise, takewhile
 
 import numpy as np
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.ops import ops_for
 from rnnlab.special_words import SPECIAL_WORDS
 from rnnlab.types import Array
@@ -175,6 +175,10 @@ def keystrokes(
         If no sentence has characters, log-probabilities contain NaN or have another number of columns than
         the vocabulary has words, a word is in the vocabulary twice, or more characters are saved than a
         sentence has.
+    TypeError
+        If a sentence is a string.
+    IndexError
+        If a row or a token is out of range.
 
     Examples
     --------
@@ -216,12 +220,25 @@ def saved_characters(
             )
         if np.isnan(log_probs).any():
             raise InputError("keystrokes: log_probs has NaN")
-        np.add.at(saved, np.asarray(rows), index.saved(log_probs, np.asarray(tokens), most))
+        rows = _checked_numbers("rows", rows, count, "sentences")
+        tokens = _checked_numbers("tokens", tokens, len(vocabulary), "words")
+        np.add.at(saved, rows, index.saved(log_probs, tokens, most))
     return saved
+
+
+def _checked_numbers(name: str, numbers: Array, count: int, of: str) -> np.ndarray:
+    found = np.asarray(numbers)
+    if found.size and not (found.min() >= 0 and found.max() < count):
+        wrong = found.min() if found.min() < 0 else found.max()
+        raise OutOfRangeError(f"keystrokes: {name} has {wrong}, and there are {count} {of}")
+    return found.astype(np.intp)
 
 
 def keystroke_scores(saved: np.ndarray, sentences: Sequence[Sequence[str]]) -> KeystrokeScores:
     """The scores of sentences from the characters (N, K) that are saved in each; see :func:`keystrokes`."""
+    for words in sentences:
+        if isinstance(words, str):
+            raise InputTypeError(f"keystrokes: sentences has {words!r}, expected a list of its words")
     characters = np.array([sum(map(len, words)) for words in sentences], np.int64)
     if not characters.any():
         raise InputError(f"keystrokes: found no characters in {len(sentences)} sentences, expected words")

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.metrics.library import TRANSLATION_SCORERS
 
 Words = Sequence[str]
@@ -70,6 +70,8 @@ def corpus_bleu(
     ValueError
         If there are no candidates, the lengths differ, or the candidates have different numbers of references
         or none.
+    TypeError
+        If a sentence is a string: it has to be split into words.
     """
     if not candidates:
         raise InputError("corpus_bleu: candidates is empty, expected at least one translation")
@@ -78,6 +80,10 @@ def corpus_bleu(
             f"corpus_bleu: references are of {len(references)} sentences, "
             f"expected as many as candidates, {len(candidates)}"
         )
+    for name, sentences in (("candidates", candidates), *(("references", some) for some in references)):
+        for words in sentences:
+            if isinstance(words, str):
+                raise InputTypeError(f"corpus_bleu: {name} has {words!r}, expected a list of its words")
     most = len(references[0])
     for k, some in enumerate(references):
         if len(some) != most or not some:

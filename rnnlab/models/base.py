@@ -252,6 +252,17 @@ class Model:
         """The arrays to add gradients into: ``grads``, cleared if ``part_of`` is None, or new ones."""
         if grads is None:
             return self.params.zeros_like()
+        flat, own = grads.flat, self.params.flat
+        if grads.shapes != self.params.shapes or flat.dtype != own.dtype:
+            raise InputError(
+                f"{type(self).__name__}.loss: grads has parameters of other shapes or of dtype {flat.dtype}, "
+                f"expected those of this model, params.zeros_like()"
+            )
+        on_cpu = isinstance(flat, np.ndarray) and isinstance(own, np.ndarray)
+        if flat is own or (on_cpu and np.may_share_memory(flat, own)):
+            raise InputError(
+                f"{type(self).__name__}.loss: grads are in the memory of the parameters, expected their own"
+            )
         if part_of is None:
             self._ops.clear(grads.flat)
         return grads

@@ -19,6 +19,8 @@ def with_overrides(tables: Mapping[str, Any], overrides: Sequence[str]) -> tuple
     ConfigError
         If an override is not ``key.sub=value``, or its key leads to no table.
     """
+    if isinstance(overrides, str):
+        raise ConfigError(f"overrides is {overrides!r}, expected a list of texts, key.sub=value each")
     copied = copy.deepcopy(dict(tables))
     keys = []
     for override in overrides:

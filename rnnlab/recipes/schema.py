@@ -86,14 +86,24 @@ class Place:
         return dataclasses.replace(self, overrides=[self.key]) if through else self
 
     def message(self, error: Exception) -> str:
-        """The message of an error that begins with a key of this table, with the source of that key."""
+        """The message of an error that begins with a key of this table, with the source of that key.
+
+        After a colon, the key of a table within may follow: "optim_config: learning_rate is -1, ...".
+        """
         text = str(error)
         key = re.split(r"[^\w.]", text, maxsplit=1)[0]
-        return f"{self / key}{text.removeprefix(key)}"
+        place, rest = self / key, text.removeprefix(key)
+        within = re.match(r"[^:.]*: (\w+) is ", rest)
+        if within and (place / within[1])._is_overridden:
+            place = dataclasses.replace(place, source="--set")
+        return f"{place}{rest}"
+
+    @property
+    def _is_overridden(self) -> bool:
+        return any(f"{self.key}.".startswith(f"{key}.") for key in self.overrides)
 
     def __str__(self) -> str:
-        overridden = any(f"{self.key}.".startswith(f"{key}.") for key in self.overrides)
-        source = "--set" if overridden else self.source
+        source = "--set" if self._is_overridden else self.source
         return f"{source}: {self.key}" if self.key else source
 
 

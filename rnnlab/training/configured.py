@@ -56,7 +56,10 @@ def make(argument: str, registry: Registry[T], config: Mapping[str, Any]) -> T:
             f"{argument} is {config!r}, expected a table with a name, one of {', '.join(registry)}"
         )
     options = dict(config)
-    name: Any = options.pop("name", None)
+    if "name" not in options:
+        given = ", ".join(map(repr, options)) or "nothing"
+        raise InputError(f"{argument} has no name, but {given}; expected one of {', '.join(registry)}")
+    name: Any = options.pop("name")
     try:
         found = registry.find(name)
     except (ValueError, TypeError) as error:

@@ -58,6 +58,11 @@ class Options(SimpleNamespace):
         """
         options = {name: _plain(value) for name, value in arguments.items() if name not in _NOT_OPTIONS}
         own_schedule = callable(options["schedule"])
+        if not own_schedule and not isinstance(options["schedule"], Mapping | None):
+            raise InputError(
+                f"Solver: schedule is {options['schedule']!r}, expected a mapping such as "
+                "{'name': 'step', 'every': 3}, a function of iteration and epoch, or None"
+            )
         checked = {name: each for name, each in options.items() if not (name == "schedule" and own_schedule)}
         check_options("Solver", solver, checked)
         rule = make_update_rule(options["update_rule"], options["optim_config"])

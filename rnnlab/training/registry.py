@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -103,6 +104,11 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     def _check(self, name: str, entry: Any) -> None:
         if not isinstance(entry, type):
             raise InputTypeError(f"{self._argument} {name}: found {entry!r}, expected a class")
+        if lost := ", ".join(_fields_that_are_none(entry)):
+            raise InputTypeError(
+                f"{self._argument} {name}: {entry.__name__} is no dataclass, and {lost} no option: put "
+                "@dataclass(kw_only=True) above the class"
+            )
         if abstract := sorted(getattr(entry, "__abstractmethods__", ())):
             raise InputTypeError(
                 f"{self._argument} {name}: {entry.__name__} has to define {', '.join(abstract)}"
@@ -113,3 +119,11 @@ class Registry(Mapping[str, type[T]], Generic[T]):
                 f"{self._argument} {name}: {entry.__name__} has no {', '.join(missing)}, expected all of "
                 f"{', '.join(self._required)}; {self._contract} describes them"
             )
+
+
+def _fields_that_are_none(entry: type) -> list[str]:
+    """The annotated attributes of a class that inherits from a dataclass and is none itself."""
+    if "__dataclass_fields__" in vars(entry) or not hasattr(entry, "__dataclass_fields__"):
+        return []
+    own = inspect.get_annotations(entry)
+    return [name for name, annotation in own.items() if "ClassVar" not in str(annotation)]

@@ -308,12 +308,15 @@ def same_schedule(
     Raises
     ------
     ValueError
-        If the run has a schedule with a function and none is given, or the other way round.
+        If the run has a schedule with a function and none of that name is given, or the other way round.
     """
     name = (saved or {}).get("name")
     if saved is not None and name == OwnSchedule.name:
-        if function is None:
-            raise InputError(f"resume: the schedule of this run is the function {saved['function']}, pass it")
+        given = _name_of(function) if callable(function) else function
+        if given != saved["function"]:
+            raise InputError(
+                f"resume: schedule is {given}, expected the function {saved['function']}, which this run has"
+            )
         return function
     if function is not None:
         raise InputError(f"resume: schedule is given, but the schedule of this run is {name}")

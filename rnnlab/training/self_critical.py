@@ -29,7 +29,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from rnnlab.decoding import Hypothesis, greedy, sample
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers import dropout_forward
 from rnnlab.models.base import LOSSES
 from rnnlab.options import Count, Probability, check_options
@@ -94,6 +94,8 @@ class SelfCritical:
             "dropout": dropout,
         }
         check_options("SelfCritical", SelfCritical, self._config)
+        if not callable(reward):
+            raise InputTypeError(f"SelfCritical: reward is {reward!r}, expected a function")
         check_baseline(baseline, samples)
         self.reward, self.samples, self.baseline, self.max_length = reward, samples, baseline, max_length
         self.feature_dropout, self.dropout = feature_dropout, dropout
@@ -170,7 +172,8 @@ class SelfCritical:
         return dropout_forward(inputs, self.feature_dropout, rng=rng)[0]
 
     def _rewards(self, sources: Array, tokens: Array, lengths: Array) -> np.ndarray:
-        rewards = np.asarray(self.reward(sources, tokens, lengths), np.float64)
+        # copies, so that a reward may write into them
+        rewards = np.asarray(self.reward(sources.copy(), tokens.copy(), lengths.copy()), np.float64)
         if rewards.shape != (len(tokens),):
             raise InputError(
                 f"SelfCritical: reward returned the shape {rewards.shape}, expected (M,) = {(len(tokens),)}"

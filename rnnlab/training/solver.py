@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.files import WriteError
 from rnnlab.ops import ops_for, tell_compiled
 from rnnlab.ops.precision import products_in
@@ -224,6 +224,12 @@ class Solver:
     ) -> None:
         check_interface("model", model, ("params", "loss", "config"))
         check_interface("data", data, ("splits", "epoch", "batch", "num_tokens"))
+        if objective is not None:
+            check_interface("objective", objective, ("check", "config", "__call__"))
+        if evaluate is not None and not callable(evaluate):
+            raise InputTypeError(f"Solver: evaluate is {evaluate!r}, expected a function of the model")
+        if not isinstance(run_dir, str | os.PathLike | None):
+            raise InputTypeError(f"Solver: run_dir is {run_dir!r}, expected a path")
         self.options = Options.of(Solver, locals())
         self._communicator = communicator_of(communicator)
         if device is not None:

@@ -210,11 +210,11 @@ def test_an_interrupted_release_leaves_nothing(error, notebooks, tmp_path, monke
 
 
 def test_notebooks_that_are_not_there(notebooks, tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=f"no notebooks in {tmp_path}: --notebooks names"):
+    with pytest.raises(FileNotFoundError, match=rf"no notebooks .* in {tmp_path}: --notebooks"):
         find_notebooks(tmp_path)
     monkeypatch.setattr(rnnlab, "__file__", str(tmp_path / "site-packages" / "rnnlab" / "__init__.py"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no notebooks in .*site-packages.notebooks or notebooks: "):
+    with pytest.raises(FileNotFoundError, match=r"no notebooks .*site-packages.notebooks or notebooks: "):
         find_notebooks()
     shutil.copytree(notebooks, tmp_path / "notebooks")
     assert [each.path.as_posix() for each in find_notebooks()] == [

@@ -41,6 +41,21 @@ def test_adam_has_the_values_of_the_course():
     assert config["t"] == 6
 
 
+@pytest.mark.parametrize(
+    "given", [{}, {"t": 0}, {"m": 0.1, "v": 0.2}, {"t": 5}, {"m": 0.1, "v": 0.2, "t": 0}]
+)
+def test_adam_counts_as_the_course(given):
+    """``config.setdefault("t", 0)``, and ``t`` is increased before it is used."""
+    config = {name: value if name == "t" else np.full_like(W, value) for name, value in given.items()}
+    next_w, config = adam(W, DW, config)
+    t = given.get("t", 0) + 1
+    m, v = (beta * given.get(slot, 0) for beta, slot in ((0.9, "m"), (0.999, "v")))
+    m, v = m + 0.1 * DW, v + 0.001 * DW**2
+    expected = W - 1e-3 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    assert config["t"] == t
+    np.testing.assert_allclose(next_w, expected, rtol=1e-12)
+
+
 def test_the_state_goes_from_call_to_call():
     w, config = W, None
     for _ in range(3):

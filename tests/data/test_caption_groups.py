@@ -12,7 +12,7 @@ from .test_captions import small
 
 def with_counts(rng, counts, name="train"):
     """Data whose image n of a split has counts[n] captions, in a random order."""
-    data = small(rng, images=len(counts), max_train=0)
+    data = small(rng, images=len(counts))
     split = data.split(name)
     image_idxs = rng.permutation(np.repeat(np.arange(len(counts)), counts))
     captions = np.tile(data.split("val").captions[:1], (len(image_idxs), 1))

@@ -52,7 +52,9 @@ def test_epochs_depend_on_the_generator_alone(data):
 
 
 def test_a_split_without_captions_has_an_empty_epoch(rng):
-    data = small(rng, max_train=0)
+    data = small(rng)
+    split = data.split("train")
+    data.splits["train"] = replace(split, captions=split.captions[:0], image_idxs=split.image_idxs[:0])
     assert data.epoch("train", 4, rng) == []
 
 
@@ -100,6 +102,14 @@ def test_lazy_features_give_the_same_batches(shapes, rng):
     for batch in lazy.epoch("train", 16, rng):
         for expected, found in zip(memory.batch("train", batch), lazy.batch("train", batch), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [0, -1, "5", 2.5])
+def test_a_bad_max_train(shapes, count):
+    with pytest.raises(
+        ValueError, match=rf"count \(max_train\) is {count!r}, expected an integer of at least 1"
+    ):
+        CaptionData.from_course(shapes, max_train=count)
 
 
 def test_max_train_keeps_some_captions_and_all_images(shapes):

@@ -180,3 +180,5 @@ def test_bad_calls():
         data.split("test")
     with pytest.raises(ValueError, match="batch_size is 0"):
         data.epoch("train", 0)
+    with pytest.raises(TypeError, match="ParallelData.batch: indices have dtype bool, expected integers"):
+        data.batch("train", np.array([True, False]))

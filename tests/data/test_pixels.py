@@ -118,6 +118,7 @@ def test_what_is_in_it_is_described(images):
             "found 10 at row 1, expected classes",
         ),
         ({"val": (np.zeros((2, 3, 4), np.uint8), np.array([-1, 3]))}, {}, "found -1 at row 0"),
+        ({}, {"white": 0}, "white is 0, expected at least 1"),
         ({}, {"white": 16}, "found the byte 2.., expected at most 16"),
         ({}, {"max_train": 0}, "max_train is 0, expected at least 1"),
     ],
@@ -126,6 +127,13 @@ def test_bad_images_and_options(images, change, options, message):
     given = {name: split for name, split in {**images, **change}.items() if split is not None}
     with pytest.raises(ValueError, match=message):
         PixelData(given, **options)
+
+
+def test_new_images_above_white():
+    inputs = PixelInputs(16, (1, 2), np.arange(2))
+    np.testing.assert_array_equal(inputs.sequences(np.array([[[16, 4]]], np.uint8)), [[[1], [0.25]]])
+    with pytest.raises(ValueError, match="PixelInputs: images: found the byte 17, expected at most 16"):
+        inputs.sequences(np.array([[[17, 4]]], np.uint8))
 
 
 def test_no_split_at_all():

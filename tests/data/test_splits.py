@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rnnlab.data import CaptionSplit
+from rnnlab.data import CaptionSplit, Vocabulary
 
 
 def split(**changes):
@@ -41,3 +41,12 @@ def test_model_inputs_are_the_features_themselves():
     two = split(global_features=np.ones((2, 5), np.float32))
     assert two.model_inputs[0] is two.features
     assert two.model_inputs[1] is two.global_features
+
+
+@pytest.mark.parametrize("caption", [[1, 4, 2, 5], [1, 4, 2, 2], [1, 2, 0, 4]])
+def test_nothing_comes_after_the_end(caption):
+    vocabulary = Vocabulary(["x", "y"])
+    split().check_tokens(vocabulary)
+    wrong = split(captions=np.array([[1, 4, 2, 0], caption]))
+    with pytest.raises(ValueError, match=r"captions: found row 1 = .*, expected <NULL> alone after <END>"):
+        wrong.check_tokens(vocabulary)

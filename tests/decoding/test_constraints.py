@@ -104,6 +104,7 @@ def test_where_nothing_may_come_the_sentence_stops(rng):
         ({"no_repeat_ngram": -1}, ValueError, "no_repeat_ngram is -1, expected at least 0"),
         ({"forbid": (2, END)}, ValueError, r"forbid holds <END> \(1\), without which no sentence can end"),
         ({"forbid": (3, -1)}, ValueError, "forbid holds -1, expected tokens of the vocabulary"),
+        ({"forbid": ["a"]}, TypeError, r"forbid is \['a'\], expected tokens"),
         ({"forbid": (2, 4)}, ValueError, "forbid holds 4, the vocabulary has 4 words"),
         (
             {"return_alignments": True},

@@ -52,6 +52,8 @@ def test_vocabularies_of_different_sizes(rng):
 def test_no_model():
     with pytest.raises(ValueError, match="Ensemble: models is empty"):
         Ensemble([])
+    with pytest.raises(TypeError, match="Ensemble: models is a int, expected a list of models"):
+        Ensemble(3)
 
 
 def test_attention_is_averaged(rng):

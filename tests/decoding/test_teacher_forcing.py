@@ -70,6 +70,20 @@ def test_the_likelihood_of_an_ensemble_is_that_of_the_mean_probability(rng):
     assert total == pytest.approx(by_hand, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("sentences", "error", "message"),
+    [
+        ([[START, 2, -1]], IndexError, "sentences holds -1, expected tokens from 0"),
+        ([[START, 2, 9]], IndexError, "sentences holds 9, and there are"),
+        ([[START, 2.0, END]], TypeError, "sentences has dtype float64, expected integers"),
+        ([[START, NULL, NULL], [START, 2, END]], ValueError, "source has 1 rows, expected 2 as sentences"),
+    ],
+)
+def test_sentences_that_do_not_fit(sentences, error, message, model):
+    with pytest.raises(error, match=f"teacher_forced: {message}"):
+        sentences_nll(model, [0], np.array(sentences), null_token=NULL)
+
+
 def test_sentences_of_another_shape(model):
     with pytest.raises(ValueError, match=r"sentences has shape \(2,\), expected \(N, L\)"):
         list(teacher_forced(model, [0], np.array([START, END]), null_token=NULL))

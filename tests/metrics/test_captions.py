@@ -136,6 +136,13 @@ def test_errors(candidates, references, metrics, message):
         score(candidates, references, metrics)
 
 
+def test_a_string_where_a_list_belongs():
+    with pytest.raises(TypeError, match=r"references\[0\] is 'a b', expected a list of sentences"):
+        score(["a b"], ["a b"])
+    with pytest.raises(TypeError, match="metrics is 'BLEU', expected a list of names"):
+        score(["a b"], [["a b"]], "BLEU")
+
+
 def test_missing_extra_says_what_to_install(monkeypatch):
     assert CAPTION_SCORERS.installed
     monkeypatch.setitem(sys.modules, "pycocoevalcap", None)

@@ -103,6 +103,21 @@ def test_bad_references(references, error, match):
         CiderD(references, 3)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8", "i1", "i2", "i4", ">i8"])
+def test_the_dtype_of_integers_changes_nothing(dtype):
+    many = [[[0, 1, 2], [0, 1]], [[2, 1, 0, 3]]] * 128
+    scorer, images = CiderD(many, 4), np.array([0, 127, 0])
+    tokens, lengths = np.array([[0, 1, 2, 0], [2, 1, 0, 3], [0, 0, 0, 0]]), np.array([3, 4, 0])
+    expected = scorer.scores(images, tokens, lengths)
+    np.testing.assert_array_equal(
+        scorer.scores(*(x.astype(dtype) for x in (images, tokens, lengths))), expected
+    )
+    if dtype == "u1":  # images + 1 does not wrap
+        last = np.full(3, 255)
+        found = scorer.scores(last.astype(dtype), tokens, lengths)
+        np.testing.assert_array_equal(found, scorer.scores(last, tokens, lengths))
+
+
 def test_bad_candidates():
     scorer = CiderD([[[1]], [[2]]], 3)
     with pytest.raises(IndexError, match="CiderD.scores: images has a number outside the 2 images"):
@@ -116,5 +131,9 @@ def test_bad_candidates():
             IndexError, match=rf"lengths are {length} to {length}, expected 0 to 2, the width"
         ):
             scorer.scores(np.array([0]), np.array([[1, 2]]), np.array([length]))
+    with pytest.raises(TypeError, match="CiderD.scores: candidates have dtype float64, expected integers"):
+        scorer.scores(np.array([0]), np.array([[1.0, 2.0]]), np.array([2]))
+    with pytest.raises(TypeError, match="CiderD: references have dtype float64, expected integers"):
+        CiderD([[[1.5]]], 3)
     with pytest.raises(TypeError, match="CiderD.scores: images have dtype float64, expected integers"):
         scorer.scores(np.array([0.0]), np.array([[1, 2]]), np.array([2]))

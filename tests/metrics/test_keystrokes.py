@@ -164,6 +164,25 @@ def test_errors(arguments, message):
         score(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("rows", "tokens", "error", "message"),
+    [
+        ([-1], [0], IndexError, "rows has -1, and there are 1 sentences"),
+        ([1], [0], IndexError, "rows has 1, and there are 1 sentences"),
+        ([0], [-2], IndexError, "tokens has -2, and there are 2 words"),
+        ([0], [2], IndexError, "tokens has 2, and there are 2 words"),
+    ],
+)
+def test_numbers_out_of_range(rows, tokens, error, message):
+    with pytest.raises(error, match=f"keystrokes: {message}"):
+        keystrokes([(rows, tokens, np.zeros((1, 2)))], [["a"]], ["a", "b"])
+
+
+def test_sentences_are_lists_of_words():
+    with pytest.raises(TypeError, match="sentences has 'a tree', expected a list of its words"):
+        keystrokes([([0], [1], np.zeros((1, 2)))], ["a tree"], ["a", "tree"])
+
+
 def test_no_suggestions():
     with pytest.raises(ValueError, match="most is 0, expected at least 1"):
         keystrokes([], [["a"]], ["a"], most=0)

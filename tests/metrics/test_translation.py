@@ -71,6 +71,12 @@ def test_bad_arguments(candidates, references, message):
         corpus_bleu(candidates, references)
 
 
+def test_sentences_are_lists_of_words():
+    for candidates, references in ((["a b"], [[["a", "b"]]]), ([["a", "b"]], [["a b"]])):
+        with pytest.raises(TypeError, match="corpus_bleu: .* has 'a b', expected a list of its words"):
+            corpus_bleu(candidates, references)
+
+
 def test_without_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     monkeypatch.setattr("rnnlab.metrics.library.find_spec", lambda _: None)

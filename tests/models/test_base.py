@@ -160,6 +160,19 @@ def test_gradients_are_overwritten_or_added(rng):
     np.testing.assert_allclose(grads.flat, 2 * expected.flat, rtol=1e-12)
 
 
+def test_gradients_that_are_not_of_this_model(rng):
+    model, given = build(), batch(rng)
+    before = model.params.flat.copy()
+    with pytest.raises(
+        ValueError, match="loss: grads are in the memory of the parameters, expected their own"
+    ):
+        model.loss(*given, grads=model.params)
+    other = build(reconstruction=0.1).params.zeros_like()
+    with pytest.raises(ValueError, match="loss: grads has parameters of other shapes or of dtype float64"):
+        model.loss(*given, grads=other)
+    np.testing.assert_array_equal(model.params.flat, before)
+
+
 def test_averaging_size():
     assert averaging_size("f", 3, 7, None) == (3, 7)
     size = averaging_size("f", 3, 7, (np.int64(5), np.int64(9)))

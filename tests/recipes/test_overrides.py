@@ -46,6 +46,11 @@ def test_a_key_that_leads_nowhere_is_refused(override, message):
     assert str(error.value) == message
 
 
+def test_overrides_are_a_list():
+    with pytest.raises(ConfigError, match="^overrides is 'a=1', expected a list of texts"):
+        with_overrides({}, "a=1")
+
+
 def test_a_key_of_a_stage_of_a_recipe_without_stages():
     for tables in ({}, {"stage": []}):
         with pytest.raises(ConfigError) as error:

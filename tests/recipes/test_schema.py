@@ -100,6 +100,21 @@ def test_errors_of_overrides_name_the_command_line():
         read(overrides=["count.x", "coun"], count=0)
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "source"),
+    [
+        ("optim_config: learning_rate is -1, expected", "training.optim_config.learning_rate", "--set"),
+        ("optim_config: learning_rate is -1, expected", "training.optim_config.beta1", "file.toml"),
+        ("schedule exponential: decay is 2, expected", "training.schedule.decay", "--set"),
+        ("schedule exponential: decay is 2, expected", "training.schedule", "--set"),
+        ("schedule exponential: decay is 2, expected", "training.num_epochs", "file.toml"),
+    ],
+)
+def test_errors_of_options_of_a_rule_name_the_command_line(text, key, source):
+    place = Place("file.toml", overrides=[key])
+    assert place.message(ValueError(f"training.{text}")) == f"{source}: training.{text}"
+
+
 def test_checks_of_a_nested_dataclass_name_its_key():
     @dataclass
     class Outer:

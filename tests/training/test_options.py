@@ -15,7 +15,12 @@ from rnnlab.training.options import CHANGEABLE, Options, with_changes
         ({"update_rule": "adamax"}, "update_rule is 'adamax', expected one of sgd, momentum"),
         ({"optim_config": {"lr": 1}}, "optim_config: unknown key 'lr'; adam has learning_rate, beta1"),
         ({"schedule": {"name": "cosin"}}, "schedule: name is 'cosin'"),
-        ({"schedule": 3}, "Solver: schedule is 3, expected a mapping or None"),
+        (
+            {"schedule": 3},
+            "Solver: schedule is 3, expected a mapping such as .*, a function of iteration and",
+        ),
+        ({"schedule": "cosine"}, "Solver: schedule is 'cosine', expected a mapping such as"),
+        ({"schedule": {"nam": "step"}}, "schedule has no name, but 'nam'; expected one of constant"),
         (
             {"weight_decay": -1},
             "weight_decay is -1, expected a finite number of at least 0 or a mapping",

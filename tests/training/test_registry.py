@@ -7,6 +7,7 @@ import pytest
 
 from rnnlab.training import (
     UPDATE_RULES,
+    Schedule,
     UpdateRule,
     make_update_rule,
     register_schedule,
@@ -42,6 +43,27 @@ def test_what_cannot_be_registered(name, entry, error, message):
     with pytest.raises(error, match=message):
         register_update_rule(name, entry)
     assert "mine" not in UPDATE_RULES
+
+
+def test_a_rule_that_is_no_dataclass_is_refused():
+    class Nesterov(UpdateRule):
+        learning_rate: float = 1e-4
+        beta: float = 0.9
+
+        def update(self, w, dw, *, learning_rate, scale):
+            w -= learning_rate * scale * dw
+
+    with pytest.raises(TypeError, match="Nesterov is no dataclass, and learning_rate, beta no option: put"):
+        register_update_rule("mine", Nesterov)
+
+    class Own(Schedule):
+        over: int
+
+        def multiplier(self, iteration, epoch):
+            return 1 / (1 + epoch / self.over)
+
+    with pytest.raises(TypeError, match="Own is no dataclass, and over no option"):
+        register_schedule("own", Own)
 
 
 def test_no_schedule_has_the_name_of_functions():

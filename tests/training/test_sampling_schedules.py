@@ -69,7 +69,7 @@ def test_config_makes_the_same_schedule(config):
             {"name": "cosine"},
             "scheduled_sampling: name is 'cosine', expected one of constant, linear, epoch_",
         ),
-        ({"value": 0.5}, "scheduled_sampling: name is None"),
+        ({"value": 0.5}, "scheduled_sampling has no name, but 'value'; expected one of"),
         ({"name": "constant"}, "scheduled_sampling constant: value is missing"),
         ({"name": "constant", "value": 1.5}, r"constant: value is 1.5, expected a number in \[0, 1\]"),
         ({"name": "constant", "value": True}, "value is True"),

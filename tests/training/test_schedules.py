@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +71,10 @@ def halves(iteration, epoch):
     return 0.5**epoch / (1 + iteration)
 
 
+def thirds(iteration, epoch):
+    return 1 / 3
+
+
 @pytest.mark.usefixtures("no_pictures")
 def test_a_function_as_a_schedule(make_model, make_data, data, tmp_path):
     """Its rates are those of the factors, and a run with it resumes to the bit."""
@@ -80,9 +85,10 @@ def test_a_function_as_a_schedule(make_model, make_data, data, tmp_path):
     assert rates == pytest.approx([0.1 / 3, 0.05 / 6])
     assert reference.options.schedule == {"name": "function", "function": "halves"}
     Solver(make_model(), data, schedule=halves, num_epochs=1, run_dir=tmp_path, **options).train()
-    message = "resume: the schedule of this run is the function halves, pass it"
-    with pytest.raises(ValueError, match=message):
-        Solver.resume(tmp_path, make_model(), make_data(), num_epochs=2)
+    for other, found in ((None, "None"), (thirds, "thirds"), ({"name": "constant"}, "{'name': 'constant'}")):
+        message = f"resume: schedule is {found}, expected the function halves, which this run has"
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            Solver.resume(tmp_path, make_model(), make_data(), schedule=other, num_epochs=2)
     solver = Solver.resume(tmp_path, make_model(), make_data(), schedule=halves, num_epochs=2)
     solver.train()
     assert solver.loss_history == reference.loss_history
@@ -170,7 +176,7 @@ def test_config_makes_the_same_schedule(config):
         ({"name": "cosine", "over": 3, "minimum": 2}, r"minimum is 2, expected a number in \[0, 1\]"),
         ({"name": "warmup", "over": 0}, "over is 0, expected an integer of at least 1"),
         ({"name": "warmup", "over": 1, "then": {"name": "cosin"}}, "schedule warmup.then: name is 'cosin'"),
-        ({"decay": 0.9}, "name is None"),
+        ({"decay": 0.9}, "schedule has no name, but 'decay'; expected one of"),
         ({"name": "exponential"}, "schedule exponential: decay is missing"),
         ({"name": "exponential", "decay": 0}, r"decay is 0, expected a number in \(0, 1\]"),
         ({"name": "exponential", "decay": "0.5"}, "decay is '0.5'"),

@@ -120,6 +120,24 @@ def test_the_mean_of_the_estimator_is_the_exact_gradient(baseline, samples, aver
     assert np.abs(expected).max() > 0.01
 
 
+def test_a_reward_may_write_into_its_arguments():
+    def writing(sources, tokens, lengths):
+        found = reward(sources, tokens, lengths)
+        for array in (sources, tokens, lengths):
+            array[...] = 0
+        return found
+
+    same, changed = (
+        SelfCritical(each, samples=3, baseline="greedy", max_length=LONGEST)(
+            captioner(), (FEATURES, np.zeros(1, int)), np.random.default_rng(0)
+        )
+        for each in (reward, writing)
+    )
+    np.testing.assert_array_equal(same.arrays[1], changed.arrays[1])
+    for name, value in same.options.items():
+        np.testing.assert_array_equal(value, changed.options[name])
+
+
 def test_baselines_differ_from_the_reward_of_the_sample():
     """A mean that included the sample would shrink the gradient by (samples - 1) / samples."""
     model = captioner()
@@ -452,6 +470,8 @@ def test_options_out_of_range(options, match):
 
 
 def test_losses_of_true_sentences_are_refused():
+    with pytest.raises(TypeError, match="SelfCritical: reward is 3, expected a function"):
+        SelfCritical(3)
     with pytest.raises(ValueError, match="SelfCritical: the model's label_smoothing is 0.1, expected 0"):
         solver_of(captioner(label_smoothing=0.1))
     reviewed = {"attention": "additive", "reviewer": {"blocks": 1, "steps": 2}, "discriminative": 0.2}

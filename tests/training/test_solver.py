@@ -480,6 +480,19 @@ def test_steering_needs_validation(model, make_data, options):
         Solver(model, make_data(["train"]), **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objective": 3}, "Solver: objective is a int without check, config, __call__"),
+        ({"evaluate": 3}, "Solver: evaluate is 3, expected a function of the model"),
+        ({"run_dir": 3}, "Solver: run_dir is 3, expected a path"),
+    ],
+)
+def test_arguments_that_are_something_else(options, message, model, data):
+    with pytest.raises(TypeError, match=message):
+        Solver(model, data, **options)
+
+
 def test_what_is_no_model_and_no_data(model, data):
     with pytest.raises(TypeError, match="model is a dict without params, loss, config"):
         Solver({}, data)

@@ -18,7 +18,7 @@ from rnnlab.types import Array
 # Packages that have the right functions, or compute gradients, or lead to files and other processes.
 _SUSPECT = re.compile(
     r"uses (rnnlab|torch|tensorflow|keras|jax|autograd"
-    r"|importlib|builtins|ctypes|os|sys|pathlib|socket|subprocess)\b"
+    r"|importlib|builtins|ctypes|os|sys|pathlib|socket|subprocess|urllib|http|requests|ssl)\b"
 )
 
 

@@ -19,8 +19,13 @@ def check_vocabulary(function: str, name: str, word_to_idx: Mapping[str, int]) -
     ValueError
         If ``<NULL>`` is missing, a special word has a token outside [0, V), or two of them have the same one.
     TypeError
-        If the token of a special word is not an integer.
+        If it is no mapping, or the token of a special word is not an integer.
     """
+    if not isinstance(word_to_idx, Mapping):
+        raise InputTypeError(
+            f"{function}: {name} is a {type(word_to_idx).__name__}, expected a mapping from words to tokens, "
+            "such as the word_to_idx of a Vocabulary"
+        )
     if "<NULL>" not in word_to_idx:
         raise InputError(f"{function}: {name} has no <NULL>, the token of padding")
     V, words = len(word_to_idx), dict[int, str]()

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from rnnlab.data import Vocabulary
 from rnnlab.models import CaptioningRNN, Seq2Seq
 from rnnlab.models.parts.vocabulary import check_vocabulary
 
@@ -21,6 +22,14 @@ def test_special_words_that_a_model_cannot_use(changes, error, message):
         CaptioningRNN(GOOD | changes, 3, 2, 4)
     with pytest.raises(error, match=f"Seq2Seq: source_word_to_idx {message}"):
         Seq2Seq(GOOD | changes, GOOD, wordvec_dim=2, hidden_dim=3)
+
+
+@pytest.mark.parametrize("words", [Vocabulary(["a"]), ["<NULL>", "a"]])
+def test_a_vocabulary_is_a_mapping(words):
+    with pytest.raises(
+        TypeError, match="CaptioningRNN: word_to_idx is a .*, expected a mapping from words to"
+    ):
+        CaptioningRNN(words, 3, 2, 4)
 
 
 def test_vocabularies_that_fit():

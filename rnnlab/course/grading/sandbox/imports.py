@@ -24,6 +24,7 @@ ALWAYS = (
         "contextlib",
         "copy",
         "dataclasses",
+        "decimal",
         "enum",
     ),
     *(
@@ -32,9 +33,11 @@ ALWAYS = (
         "heapq",
         "inspect",
         "itertools",
+        "logging",
         "math",
         "numbers",
         "operator",
+        "pprint",
         "random",
         "re",
     ),
@@ -56,7 +59,9 @@ class StandIn:
         self.__name__ = name
 
     def _use(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotAtHand(f"uses {self.__name__}, expected NumPy alone")
+        raise NotAtHand(
+            f"uses {self.__name__}, expected NumPy, scipy.special or one of Python's modules that are at hand"
+        )
 
     def __getattr__(self, name: str) -> StandIn:
         if name.startswith("__"):
@@ -64,6 +69,7 @@ class StandIn:
         return StandIn(f"{self.__name__}.{name}")
 
     __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __enter__ = _use
+    __lt__ = __le__ = __gt__ = __ge__ = __truediv__ = __rtruediv__ = __pow__ = __iadd__ = _use
     __array__ = __add__ = __radd__ = __mul__ = __rmul__ = __matmul__ = __sub__ = __rsub__ = __neg__ = _use
 
 

@@ -60,7 +60,7 @@ def student() -> Iterator[StudentProcess]:
 def test_used(student: StudentProcess, name: str, used: str) -> None:
     answer = student.call(name, (np.ones(2),))
     assert answer["error"] == "NotAtHand"
-    assert answer["message"] == f"uses {used}, expected NumPy alone"
+    assert answer["message"].startswith(f"uses {used}, expected NumPy, scipy.special or one of Python's")
 
 
 def test_a_stand_in_is_no_result(student: StudentProcess) -> None:
@@ -78,5 +78,8 @@ def test_what_is_at_hand(student: StudentProcess) -> None:
     ids=["call", "item", "iterate", "length", "truth", "multiply", "array"],
 )
 def test_uses_of_a_stand_in(use: Any) -> None:
-    with pytest.raises(NotAtHand, match="uses a.b, expected NumPy alone"):
+    with pytest.raises(
+        NotAtHand,
+        match="^uses a.b, expected NumPy, scipy.special or",
+    ):
         use(StandIn("a").b)
