@@ -474,7 +474,6 @@ def evaluate(
         )
     config: Any = run.config
     task = task_of(config)
-    evaluation = evaluation or config.evaluation
     for name, given, kind in (
         ("decoding", decoding, DecodingConfig),
         ("evaluation", evaluation, type(config.evaluation)),
@@ -484,6 +483,7 @@ def evaluate(
                 f"evaluate: {name} is {given!r}, expected a {kind.__name__}, such as "
                 f"dataclasses.replace(run.config.{name}, ...)"
             )
+    evaluation = evaluation or config.evaluation
     options["communicator"] = communicator_of(communicator)
     if task.writes_sentences:
         options["decoding"] = decoding or config.decoding
