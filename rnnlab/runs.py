@@ -214,7 +214,7 @@ def resume(
     if num_epochs is not None and left[0].is_last:
         changes["num_epochs"] = num_epochs
     if graphs is None:
-        graphs = checkpoint.solver["options"].get("graphs")
+        graphs = checkpoint.solver.get("options", {}).get("graphs")
     how = _how(progress, device, graphs, communicator)
     _check_how(how)
     config.callbacks.callbacks()

@@ -20,6 +20,7 @@ from rnnlab.course.grading import (
     write_json,
 )
 from rnnlab.course.grading.feedback import require_gradebook, write_feedback
+from rnnlab.course.grading.process import LEAST
 from rnnlab.errors import InputError
 
 
@@ -67,9 +68,9 @@ def add(actions: Any) -> None:
 def _grade(options: argparse.Namespace) -> int:
     if options.jobs is not None and options.jobs < 1:
         raise InputError(f"--jobs is {options.jobs}, expected a positive number")
-    for name, least in (("seconds", 0.1), ("megabytes", 300)):
-        if not getattr(options, name) >= least:
-            raise InputError(f"--{name} is {getattr(options, name)}, expected at least {least}")
+    for name in ("seconds", "megabytes"):
+        if not getattr(options, name) >= LEAST[name]:
+            raise InputError(f"--{name} is {getattr(options, name)}, expected at least {LEAST[name]}")
     limits = Limits(seconds=options.seconds, megabytes=options.megabytes)
     source = options.source or options.submitted.parent / "source"
     check_outputs(options, "csv", "json")

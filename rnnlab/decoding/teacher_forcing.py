@@ -60,8 +60,9 @@ def teacher_forced(
         raise InputError(f"teacher_forced: sentences has shape {sentences.shape}, expected (N, L)")
     if sentences.dtype.kind not in "iu":
         raise InputTypeError(f"teacher_forced: sentences has dtype {sentences.dtype}, expected integers")
-    if sentences.size and sentences.min() < 0:
-        raise OutOfRangeError(f"teacher_forced: sentences holds {sentences.min()}, expected tokens from 0")
+    negative = sentences[(sentences < 0) & (sentences != null_token)]
+    if negative.size:
+        raise OutOfRangeError(f"teacher_forced: sentences holds {negative[0]}, expected tokens from 0")
     real = sentences[:, 1:] != null_token
     lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1, initial=0)
     alive = np.arange(len(sentences))

@@ -213,10 +213,15 @@ def gradient_arrays(
                 f"{function}: into has {name} of shape {array.shape} and dtype {array.dtype}, "
                 f"expected {param.shape} and {like.dtype}"
             )
-        on_cpu = isinstance(array, np.ndarray) and isinstance(param, np.ndarray)
-        if array is param or (on_cpu and np.may_share_memory(array, param)):
+        if in_memory_of(array, param):
             raise InputError(f"{function}: into has {name} in the memory of the parameter, expected its own")
     return into
+
+
+def in_memory_of(array: Array, other: Array) -> bool:
+    """Whether an array is another one or, on the CPU, may share memory with it."""
+    on_cpu = isinstance(array, np.ndarray) and isinstance(other, np.ndarray)
+    return array is other or (on_cpu and np.may_share_memory(array, other))
 
 
 def as_mask(function: str, name: str, mask: Array, shape: tuple[int, ...], axes: str) -> np.ndarray:

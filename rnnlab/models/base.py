@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rnnlab.errors import InputError
-from rnnlab.layers.checks import check_probability, check_real, check_weight
+from rnnlab.layers.checks import check_probability, check_real, check_weight, in_memory_of
 from rnnlab.layers.recurrent.regularisation import Regularisation
 from rnnlab.models.parts.initialisation import FanIns, Initialisation, initialise
 from rnnlab.models.parts.padding import Padded
@@ -252,14 +252,12 @@ class Model:
         """The arrays to add gradients into: ``grads``, cleared if ``part_of`` is None, or new ones."""
         if grads is None:
             return self.params.zeros_like()
-        flat, own = grads.flat, self.params.flat
-        if grads.shapes != self.params.shapes or flat.dtype != own.dtype:
+        if grads.shapes != self.params.shapes or grads.dtype != self.params.dtype:
             raise InputError(
-                f"{type(self).__name__}.loss: grads has parameters of other shapes or of dtype {flat.dtype}, "
-                f"expected those of this model, params.zeros_like()"
+                f"{type(self).__name__}.loss: grads has parameters of other shapes or of dtype {grads.dtype}"
+                ", expected those of this model, params.zeros_like()"
             )
-        on_cpu = isinstance(flat, np.ndarray) and isinstance(own, np.ndarray)
-        if flat is own or (on_cpu and np.may_share_memory(flat, own)):
+        if in_memory_of(grads.flat, self.params.flat):
             raise InputError(
                 f"{type(self).__name__}.loss: grads are in the memory of the parameters, expected their own"
             )

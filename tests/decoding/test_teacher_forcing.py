@@ -84,6 +84,12 @@ def test_sentences_that_do_not_fit(sentences, error, message, model):
         sentences_nll(model, [0], np.array(sentences), null_token=NULL)
 
 
+def test_padding_may_be_any_number(model):
+    expected = sentences_nll(model, [0, 1, 2], SENTENCES, null_token=NULL)
+    padded = np.where(SENTENCES == NULL, -1, SENTENCES)
+    assert sentences_nll(model, [0, 1, 2], padded, null_token=-1) == expected
+
+
 def test_sentences_of_another_shape(model):
     with pytest.raises(ValueError, match=r"sentences has shape \(2,\), expected \(N, L\)"):
         list(teacher_forced(model, [0], np.array([START, END]), null_token=NULL))

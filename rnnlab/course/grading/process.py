@@ -33,6 +33,9 @@ serve(os.fdopen(int(requests), "rb"), os.fdopen(int(replies), "wb"))
 """
 
 
+LEAST = {"seconds": 0.1, "megabytes": 300, "output_bytes": 0}  # of each limit
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a student's function may use.
@@ -52,7 +55,7 @@ class Limits:
     output_bytes: int = 4 << 20
 
     def __post_init__(self) -> None:
-        for name, least in (("seconds", 0.1), ("megabytes", 300), ("output_bytes", 0)):
+        for name, least in LEAST.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
                 raise InputError(f"Limits: {name} is {value!r}, expected a number of at least {least}")
