@@ -258,6 +258,34 @@ def as_mask(function: str, name: str, mask: Array, shape: tuple[int, ...], axes:
     return mask.astype(bool, copy=False)
 
 
+def as_lengths(function: str, lengths: Array, N: int, most: int, axis: str) -> np.ndarray:
+    """Check the numbers of real rows of N sequences and return them as a NumPy array (N,).
+
+    Parameters
+    ----------
+    function : str
+        The name of the calling function, for the errors.
+    lengths : (N,) integers in [0, most]
+    N, most : int
+    axis : str
+        The axis whose size ``most`` is, for the errors.
+
+    Raises
+    ------
+    ValueError
+        If they are not integers in that range, one for each sequence.
+    """
+    counts = np.asarray(lengths)
+    if counts.shape != (N,) or counts.dtype.kind not in "iu":
+        raise InputError(
+            f"{function}: lengths has shape {counts.shape} and dtype {counts.dtype}, expected {N} integers"
+        )
+    if counts.size and (counts.min() < 0 or counts.max() > most):
+        wrong = counts.max() if counts.max() > most else counts.min()
+        raise InputError(f"{function}: lengths holds {wrong}, expected numbers from 0 to {axis} = {most}")
+    return counts.astype(np.intp)
+
+
 def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) -> Array:
     """Check a mask (N, T) of zeros and ones that a layer multiplies with; return it.
 

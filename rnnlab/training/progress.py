@@ -1,4 +1,4 @@
-"""The display of a training run: nothing, lines as in the cs231n assignments, a progress bar, or a log."""
+"""The display of a training run: nothing, lines as in the cs231n assignments, a bar, or a line an epoch."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Bar(Progress):
             self._bar = None
 
 
-class Log(Progress):
+class EpochLines(Progress):
     """One line for each epoch: what :class:`Bar` shows, for files and pipes."""
 
     def __init__(self, file: TextIO | None = None) -> None:
@@ -120,9 +120,9 @@ class Log(Progress):
 
 
 def make_progress(options: Options) -> Progress:
-    """The display that the options describe. A bar needs a terminal; elsewhere it is a log."""
+    """The display that the options describe. A bar needs a terminal; elsewhere each epoch is a line."""
     if options.progress:
-        return Bar() if sys.stderr.isatty() else Log()
+        return Bar() if sys.stderr.isatty() else EpochLines()
     return Lines(options.print_every) if options.verbose else Progress()
 
 

@@ -5,7 +5,7 @@ import sys
 from types import SimpleNamespace
 
 from rnnlab.training.epoch_totals import EpochTotals
-from rnnlab.training.progress import Bar, Lines, Log, Progress, make_progress
+from rnnlab.training.progress import Bar, EpochLines, Lines, Progress, make_progress
 
 TOTALS = EpochTotals(loss_of_tokens=100.0, tokens=80, seconds=80 / 12345.6)
 
@@ -59,7 +59,7 @@ def test_bar_begins_where_the_run_was_resumed():
 
 def test_a_log_has_one_line_for_each_epoch():
     file = io.StringIO()
-    show(Log(file))
+    show(EpochLines(file))
     assert file.getvalue().splitlines() == [
         "epoch 1 of 2: loss 1.250 per token, 12,346 tokens/s",
         "epoch 1 of 2: loss 1.250 per token, 12,346 tokens/s  val_loss: 2.0000  CIDEr: 0.5124",
@@ -69,7 +69,7 @@ def test_a_log_has_one_line_for_each_epoch():
 
 def test_a_bar_needs_a_terminal(monkeypatch, capsys):
     options = SimpleNamespace(progress=True, verbose=True, print_every=1)
-    assert isinstance(make_progress(options), Log)
+    assert isinstance(make_progress(options), EpochLines)
     show(make_progress(options))
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.layers.attention.query import mask_of
 from rnnlab.layers.checks import as_mask, check_mask, check_shapes, ops_of
+from rnnlab.layers.recurrent.packing import real_lengths
 from rnnlab.types import Array
 
 
@@ -52,7 +52,7 @@ def doubly_stochastic_loss(
     if memory_mask is not None:
         counts = as_mask(function, "memory_mask", memory_mask, (N, L), "N, L")
     if mask is None:
-        real = np.ones((N, T), bool) if lengths is None else mask_of(function, lengths, N, T)
+        real = np.arange(T) < real_lengths(function, N, T, lengths)[:, None]
         mask = ops.asarray(real.astype(weights.dtype))
     steps = check_mask(function, mask, (N, T), weights)
     counts = ops.asarray(counts.astype(weights.dtype)) * (steps.sum(axis=1, keepdims=True) > 0)

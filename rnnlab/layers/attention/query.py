@@ -43,7 +43,7 @@ from rnnlab.layers.attention.scores import (
     Workspace,
     score_axes,
 )
-from rnnlab.layers.checks import as_mask, check_gradient, check_shapes, ops_of
+from rnnlab.layers.checks import as_lengths, as_mask, check_gradient, check_shapes, ops_of
 from rnnlab.layers.parameters import gradients_of, select_params
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
@@ -210,7 +210,7 @@ def attention_step_forward(
     if lengths is not None:
         if mask is not None:
             raise InputError(f"{function}: both lengths and mask are given, expected one of them")
-        mask = mask_of(function, lengths, N, L)
+        mask = np.arange(L) < as_lengths(function, lengths, N, L, "L")[:, None]
     if mask is not None:
         slots[~as_mask(function, "mask", mask, (N, L), "N, L")] = -1
     key_rows, rows, slots = keys.reshape(N * L, A), memory.reshape(N * L, C), ops.asarray(slots)
@@ -262,23 +262,3 @@ def attention_step_backward(
     backward.add_score_gradient(dparams)
     A, C = attention.keys.shape[1], attention.memory.shape[1]
     return dquery, backward.dkeys.reshape(N, L, A), dmemory.reshape(N, L, C), dparams
-
-
-def mask_of(function: str, lengths: Array, N: int, size: int) -> np.ndarray:
-    """Lengths (N,) in [0, size] as a mask (N, size).
-
-    Raises
-    ------
-    ValueError
-        If they are not integers in that range, one for each row.
-    """
-    real = np.asarray(lengths)
-    if real.shape != (N,) or real.dtype.kind not in "iu":
-        raise InputError(
-            f"{function}: lengths has shape {real.shape} and dtype {real.dtype}, expected {N} integers"
-        )
-    if real.size and (real.min() < 0 or real.max() > size):
-        raise InputError(
-            f"{function}: lengths holds numbers from {real.min()} to {real.max()}, expected 0 to {size}"
-        )
-    return np.arange(size) < real[:, None]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.layers.checks import as_mask, check_gradient
+from rnnlab.layers.checks import as_lengths, as_mask, check_gradient
 from rnnlab.ops import ops_for
 from rnnlab.ops.steps import Steps
 from rnnlab.types import Array
@@ -244,15 +244,7 @@ def real_lengths(
         return real.sum(axis=1)
     if lengths is None:
         return np.full(N, T)
-    counts = np.asarray(lengths)
-    if counts.shape != (N,) or counts.dtype.kind not in "iu":
-        raise InputError(
-            f"{function}: lengths has shape {counts.shape} and dtype {counts.dtype}, expected {N} integers"
-        )
-    if counts.size and (counts.min() < 0 or counts.max() > T):
-        wrong = counts.max() if counts.max() > T else counts.min()
-        raise InputError(f"{function}: lengths holds {wrong}, expected numbers from 0 to T = {T}")
-    return counts.astype(np.intp)
+    return as_lengths(function, lengths, N, T, "T")
 
 
 def as_rows(x: Array) -> Array:

@@ -53,5 +53,5 @@ def test_masks_and_lengths_that_do_not_fit():
     weights = np.ones((2, 3, 4))
     with pytest.raises(ValueError, match="doubly_stochastic_loss: memory_mask has shape"):
         doubly_stochastic_loss(weights, memory_mask=np.ones((2, 3)))
-    with pytest.raises(ValueError, match="doubly_stochastic_loss: lengths holds numbers from 1 to 4"):
+    with pytest.raises(ValueError, match="lengths holds 4, expected numbers from 0 to T = 3"):
         doubly_stochastic_loss(weights, np.array([1, 4]))

@@ -154,7 +154,7 @@ def test_gradients_of_keys_are_added_into_arrays_that_are_given(rng):
         ({"mask": np.ones((3, 3))}, "mask has shape (3, 3), expected (N, L) = (3, 4)"),
         ({"mask": MASK, "lengths": np.ones(3, int)}, "both lengths and mask are given, expected one of them"),
         ({"lengths": np.ones(3)}, "lengths has shape (3,) and dtype float64, expected 3 integers"),
-        ({"lengths": np.array([1, 2, 5])}, "lengths holds numbers from 1 to 5, expected 0 to 4"),
+        ({"lengths": np.array([1, 2, 5])}, "lengths holds 5, expected numbers from 0 to L = 4"),
         ({"query": np.ones((3, 4))}, "Wq has shape (5, 3), expected (H, A) = (4, 3)"),
         ({"memory": np.ones((3, 3, 2))}, "keys has shape (3, 4, 3), expected (N, L, A) = (3, 3, 3)"),
     ],
