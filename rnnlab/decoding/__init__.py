@@ -3,7 +3,7 @@
 from rnnlab.decoding.beam import beam_search
 from rnnlab.decoding.ensemble import Ensemble
 from rnnlab.decoding.rollout import greedy, sample
-from rnnlab.decoding.search import Hypothesis, StepModel
+from rnnlab.decoding.search import Hypothesis, StepModel, gives_new_array
 from rnnlab.decoding.teacher_forcing import Prediction, sentences_nll, teacher_forced
 from rnnlab.decoding.unk_replacement import build_lexicon, read_lexicon, replace_unknown, write_lexicon
 
@@ -14,6 +14,7 @@ __all__ = [
     "StepModel",
     "beam_search",
     "build_lexicon",
+    "gives_new_array",
     "greedy",
     "read_lexicon",
     "replace_unknown",

@@ -45,6 +45,7 @@ class Constraints:
         no_repeat_ngram: int,
     ) -> None:
         self.function, self.end_token = function, model.end_token
+        self._copies = not getattr(model.advance, "gives_new_array", False)
         for word, token in (("<START>", model.start_token), ("<END>", model.end_token)):
             if token is None:
                 raise InputError(f"{function}: the model's vocabulary has no {word}, which decoding needs")
@@ -70,12 +71,12 @@ class Constraints:
             )
 
     def apply(self, log_probs: Array, length: int, history: Array | None) -> Array:
-        """The log-probabilities, or a copy in which tokens that are not allowed have minus infinity.
+        """The log-probabilities, with minus infinity for tokens that are not allowed.
 
         Parameters
         ----------
         log_probs : (N, V)
-            Of the token after ``length`` words.
+            Of the token after ``length`` words. Overwritten if the model's ``advance`` gives new arrays.
         length : int
         history : (N, length) or None
             These words, which ``no_repeat_ngram`` needs.
@@ -101,7 +102,8 @@ class Constraints:
         repeats = history is not None and 0 < self.no_repeat_ngram <= length
         if not never and not repeats:
             return log_probs
-        log_probs = log_probs.copy()
+        if self._copies:
+            log_probs = log_probs.copy()
         if never:
             log_probs[:, ops.asarray(never)] = -np.inf
         if repeats:

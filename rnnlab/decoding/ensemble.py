@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from rnnlab.decoding.search import DecodingState, StepModel, attends
+from rnnlab.decoding.search import DecodingState, StepModel, attends, gives_new_array
 from rnnlab.decoding.teacher_forcing import sentences_nll
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for
@@ -110,6 +110,7 @@ class Ensemble:
             states.append(model.start(own if count > 1 else own[0]))
         return tuple(states)
 
+    @gives_new_array
     def advance(self, state: DecodingState, tokens: Array) -> tuple[Array, DecodingState]:
         """Log-probabilities (N, V) of the token after ``tokens`` (N,), and the members' states after them.
 
@@ -126,7 +127,8 @@ class Ensemble:
                     f"Ensemble: models[{k}] has {each.shape[1]} words, models[0] {log_probs[0].shape[1]}, "
                     "expected one vocabulary"
                 )
-        return averaged(log_probs, self.average), tuple(part for _, part in advanced)
+        mean = log_probs[0].copy() if len(log_probs) == 1 else averaged(log_probs, self.average)
+        return mean, tuple(part for _, part in advanced)
 
     def nll(self, source: Any, sentences: Array) -> tuple[float, int]:
         """The negative log-likelihood of a batch under the averaged distributions.
@@ -190,9 +192,9 @@ def _log_mean(log_probs: Sequence[Array]) -> Array:
     """log(mean(exp(...))) over the arrays, which may hold minus infinity."""
     most = functools.reduce(np.maximum, log_probs)
     most = np.maximum(most, np.finfo(most.dtype).min)  # minus infinity cannot be subtracted
-    total = np.zeros_like(most)
+    total, part = np.zeros_like(most), np.empty_like(most)
     for each in log_probs:
-        total += np.exp(each - most)
+        total += np.exp(np.subtract(each, most, out=part), out=part)
     with np.errstate(divide="ignore"):
         np.log(total, out=total)
     total -= math.log(len(log_probs))

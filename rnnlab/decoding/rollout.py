@@ -26,7 +26,7 @@ from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
-# (log-probabilities (n, V), may be overwritten; sources (n,); step) -> (tokens, log-probabilities), (n,)
+# (log-probabilities (n, V); sources (n,); step) -> (tokens, log-probabilities), (n,)
 Choose = Callable[[Array, Array, int], tuple[Array, Array]]
 
 
@@ -155,10 +155,12 @@ def sample(
     N, seed = num_rows(state), int(rng.integers(2**63))
 
     def choose(log_probs: Array, sources: Array, step: int) -> tuple[Array, Array]:
-        log_probs = ops_for(log_probs).asnumpy(log_probs)
         uniform = np.random.default_rng((seed, step)).random(N)[sources]
-        tokens = draw_tokens(_likely(log_probs, temperature, top_k, top_p), uniform)
-        return tokens, log_probs[np.arange(len(tokens)), tokens]
+        if 0 < top_k < log_probs.shape[1] or top_p < 1:
+            log_probs = _likely(ops_for(log_probs).asnumpy(log_probs), temperature, top_k, top_p)
+        ops = ops_for(log_probs)
+        tokens = ops.draw(log_probs, ops.asarray(uniform), temperature)
+        return ops.asnumpy(tokens), ops.asnumpy(log_probs[ops.asarray(np.arange(len(tokens))), tokens])
 
     found = _rollout(model, state, constraints, attention, choose)
     return [list(chain.from_iterable(found[row : row + count])) for row in range(0, N, count)]
@@ -171,20 +173,18 @@ def _best(log_probs: Array, sources: Array, step: int) -> tuple[Array, Array]:
 
 
 def _likely(log_probs: Array, temperature: float, top_k: int, top_p: float) -> Array:
-    """Unnormalised probabilities (n, V), zero for tokens outside ``top_k`` and the nucleus."""
-    V = log_probs.shape[1]
+    """A copy of log-probabilities (n, V), minus infinity for tokens outside ``top_k`` and the nucleus."""
+    likely, V = log_probs.copy(), log_probs.shape[1]
     most = log_probs.max(axis=1, keepdims=True)
     check_numbers("sample", most)
-    with np.errstate(over="ignore"):
-        probs = log_probs - np.where(most > -np.inf, most, 0)
-        probs /= max(temperature, np.finfo(probs.dtype).tiny)
-    np.exp(probs, out=probs)
     if 0 < top_k < V:
-        least = np.partition(log_probs, V - top_k, axis=1)[:, V - top_k, None]
-        probs[log_probs < least] = 0
+        likely[log_probs < np.partition(log_probs, V - top_k, axis=1)[:, V - top_k, None]] = -np.inf
     if top_p < 1:
-        probs[~_nucleus(probs, top_p)] = 0
-    return probs
+        with np.errstate(over="ignore"):
+            probs = likely - np.where(most > -np.inf, most, 0)
+            probs /= max(temperature, np.finfo(probs.dtype).tiny)
+        likely[~_nucleus(np.exp(probs, out=probs), top_p)] = -np.inf
+    return likely
 
 
 def _nucleus(probs: Array, top_p: float) -> Array:
@@ -201,14 +201,6 @@ def _nucleus(probs: Array, top_p: float) -> Array:
     inside, equal = probs > least, probs == least
     inside |= equal & (np.cumsum(equal, axis=1) <= size - inside.sum(axis=1, keepdims=True))
     return inside
-
-
-def draw_tokens(probs: Array, uniform: Array) -> Array:
-    """The first token (n,) of each row at which the cumulated probability exceeds ``uniform`` (n,)."""
-    sums = np.cumsum(probs, axis=1, dtype=np.float64)
-    total = sums[:, -1]
-    passed = np.minimum(uniform * total, np.nextafter(total, 0))  # rounding must not reach the total
-    return np.minimum((sums <= passed[:, None]).sum(axis=1), probs.shape[1] - 1)
 
 
 def _rollout(

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from rnnlab.ops import device_of, ops_for
 from rnnlab.types import Array
 
 DecodingState = Any
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # A search advances at most this many rows at a time, so that memory is bounded: scores (1024, V) on a CPU.
 ROWS = 1024
@@ -48,6 +49,15 @@ class StepModel(Protocol):
         ...
 
 
+def gives_new_array(advance: Function) -> Function:
+    """Mark the ``advance`` of a model that makes a new array at each call, which a search may overwrite.
+
+    A decorator. Without it a search copies log-probabilities before it forbids words in them.
+    """
+    advance.gives_new_array = True  # type: ignore[attr-defined]
+    return advance
+
+
 class Hypothesis(NamedTuple):
     """A sentence that a search found."""
 
@@ -56,6 +66,7 @@ class Hypothesis(NamedTuple):
     score: float  # the value that hypotheses are ranked by: log_prob, or log_prob normalised by the length
     finished: bool  # whether it ended with <END> rather than at the maximum length
     # Attention to the source, with a row for each token and, if finished, <END>: (steps, L). None by default.
+    # L is that of the model's ``attention``: for sentences, the longest source of the batch.
     alignment: Array | None = None
 
 

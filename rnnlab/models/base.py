@@ -127,8 +127,8 @@ class Model:
         return [name for name in LOSSES if name in self._options]
 
     @property
-    def _loss_weights(self) -> tuple[float, ...]:
-        """The current loss weights."""
+    def loss_weights(self) -> tuple[float, ...]:
+        """The current weights of the losses. A CUDA graph of a training step holds those of its capture."""
         return tuple(getattr(self, name) for name in self._losses)
 
     def _weighted(self, name: str, term: Any, share: float) -> Any:

@@ -94,7 +94,7 @@ class CaptioningRNN(EncoderDecoder):
         With ``attention``: G, size of a global vector of the image, which then gives the initial state
         instead of the mean of the regions. Features are a tuple of regions (N, L, D) and vectors (N, G).
     attention_dim : int, optional
-        Units of additive scores, ``hidden_dim`` if left out.
+        Units of additive scores, ``hidden_dim`` if left out; other scores have none.
     selector : bool
         Whether a gate scales the context of the regions (Xu et al. 2015, section 4.2.1).
     target_attention : bool

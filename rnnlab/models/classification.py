@@ -271,7 +271,7 @@ class SequenceClassifier(Model):
             padded[:, :T], x, T = x, padded, rounded_up(T)
             arrays["mask"] = real_steps(lengths, T, x.dtype)
         arrays |= {"x": x, "weights": self._weights(rows, T, lengths)}
-        return Padded(arrays, rows / max(1, N), self._loss_weights)
+        return Padded(arrays, rows / max(1, N))
 
     def padded_loss(
         self, batch: Padded, *, rng: Random = None, grads: Parameters, inputs: bool = False
@@ -281,6 +281,7 @@ class SequenceClassifier(Model):
         It does not synchronise with the device, and the work done depends on the shapes of the arrays alone.
         If ``inputs`` is true, it returns the loss and the gradients of the inputs.
         """
+        self._check_losses("padded_loss")
         x, labels, weights = (batch.arrays[name] for name in ("x", "labels", "weights"))
         N, T, _ = x.shape
         whole = round(N / batch.share) if N else 1

@@ -257,7 +257,7 @@ class EncoderDecoder(Inference):
         )
         scales = self._loss_scales(forced, part_of)
         arrays = forced.padded(scales.divisor, self.null_token, self.dtype)
-        return Padded(self._padded_inputs(inputs) | arrays, scales.share, self._loss_weights)
+        return Padded(self._padded_inputs(inputs) | arrays, scales.share)
 
     def padded_loss(
         self, batch: Padded, *, rng: Random = None, grads: Parameters, inputs: bool = False
@@ -267,6 +267,7 @@ class EncoderDecoder(Inference):
         It does not synchronise with the device, and the work done depends on the shapes of the arrays alone.
         If ``inputs`` is true, it returns the loss and the gradients of the inputs.
         """
+        self._check_losses("padded_loss")
         source, forced = self._inputs_of_padded(batch.arrays), TeacherForced.of_padded(batch.arrays)
         scales = LossScales(1, batch.share)
         loss, dinputs = self._teacher_forced_loss(source, forced, scales, grads, rng, inputs)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.decoding.search import gives_new_array
 from rnnlab.errors import InputError
 from rnnlab.models.base import Model
 from rnnlab.models.parts.decoders import Decoded
@@ -171,6 +172,7 @@ class Inference(Model):
         decoded, state = self.decoder.advance(words, state, looked_up)
         return OutputInputs(decoded.hidden, decoded.contexts, words), state
 
+    @gives_new_array
     def advance(self, state: Any, tokens: Array) -> tuple[Array, Any]:
         """Read one token per row, (N,). Return log-probabilities (N, V) and the next state."""
         output_inputs, state = self.read(state, tokens)
@@ -192,4 +194,4 @@ class Inference(Model):
         """
         if not self.attends_to_source:
             raise InputError(f"{type(self).__name__}: this model does not attend to its source")
-        return state[1]
+        return self.decoder.attention(state)

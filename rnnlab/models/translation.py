@@ -78,7 +78,7 @@ class Seq2Seq(EncoderDecoder):
     attention : "additive", "dot", "bilinear" or None
         Score of the attention to the source. None is no attention: the decoder has only its initial state.
     attention_dim : int, optional
-        Units of additive scores, ``hidden_dim`` if left out.
+        Units of additive scores, ``hidden_dim`` if left out; other scores have none.
     target_attention : bool
         Whether to attend to the decoder's own past states as well (Xia et al. 2017).
     reviewer : mapping, optional
@@ -90,7 +90,8 @@ class Seq2Seq(EncoderDecoder):
     word_dropout : float in [0, 1)
         Probability of dropping an element of a word vector, of the source and of the target.
     layer_dropout : float in [0, 1)
-        Probability of dropping an element of what an encoder layer reads from the one below it.
+        Probability of dropping an element of what an encoder layer reads from the one below it: of nothing
+        with a single layer.
     output_dropout : float in [0, 1)
         Probability of dropping an element of what is scored.
     reconstruction : float >= 0

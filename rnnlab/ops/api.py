@@ -133,6 +133,13 @@ class Primitives(Protocol):
         are minus infinity. The column of a value of minus infinity is 0.
         """
 
+    def draw(self, scores: Array, uniform: Array, temperature: float = 1.0) -> Array:
+        """Draw a column (n,) of each row of scores (n, V) from the row's softmax(scores / temperature).
+
+        It is the first column at which the cumulated probability exceeds ``uniform`` (n,), float64 numbers in
+        [0, 1). A row of nothing but minus infinity gives its last column, and a row with NaN the first NaN.
+        """
+
     def max_pool(self, x: Array, values: Array) -> Array:
         """Write the maximum over the L slots of x (n, L, V) to ``values`` (n, V); return its slots (n, V).
 

@@ -38,6 +38,22 @@ _AXIS = re.compile(r"(\d*)(\w+)")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+def _owner(array: Any) -> int:
+    """The identity of what owns the memory of an array, the same for all arrays in that memory.
+
+    Raises
+    ------
+    AttributeError
+        If it is no NumPy array and no lease (:mod:`rnnlab.ops.numba.memory`): it may be one owner of several.
+    """
+    base = array.base
+    if base is None:
+        return id(array)
+    if isinstance(base, np.ndarray):
+        return _owner(base)
+    return id(base.lease_of)
+
+
 class Argument(NamedTuple):
     """The declaration of one array.
 
@@ -131,7 +147,7 @@ class Declaration:
         """
         try:
             forms = tuple(map(_form, arrays))
-            owners = [id(array if array.base is None else array.base) for array in arrays]
+            owners = list(map(_owner, arrays))
             writeable = all([arrays[k].flags.writeable for k in self._written])
         except AttributeError:
             return False
@@ -322,6 +338,7 @@ PRIMITIVES: dict[str, Declaration] = {
         "softmax_cross_entropy": "scores (M, V); targets (M,) 0..V; dscores! (M, V) = scores",
         "log_softmax": "scores (M, V); out! (M, V) = scores",
         "top": "scores (n, V)",
+        "draw": "scores (n, V); uniform (n,) float64",
         "max_pool": "x (n, L, V); values! (n, V)",
         "max_pool_gradient": "dvalues (n, V); slots (n, V) 0..L; dx! (n, L, V)",
         "multilabel_margin": "scores (M, V); words (M, K) -1..V; dscores! (M, V)",

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import rnnlab
 from rnnlab import ops
+from rnnlab.locks import InUseError
 from rnnlab.training.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -58,10 +59,17 @@ class Storage(Protocol):
 
 
 class InMemory:
-    """A :class:`Storage` of the best parameters only, and only if ``restore_best`` is on."""
+    """A :class:`Storage` of the best parameters only, and only if ``restore_best`` is on.
 
-    def __init__(self, model: Model, options: Options) -> None:
-        self._model, self._wanted = model, options.restore_best
+    Parameters
+    ----------
+    model : Model
+    state : TrainingState
+    options : Options
+    """
+
+    def __init__(self, model: Model, state: TrainingState, options: Options) -> None:
+        self._model, self._state, self._wanted = model, state, options.restore_best
         self._best = model.params
 
     def in_use(self) -> AbstractContextManager[None]:
@@ -72,10 +80,12 @@ class InMemory:
         """Nothing."""
 
     def save(self) -> None:
-        """Nothing: a run without a directory cannot resume."""
+        """Check the parameters and save nothing: a run without a directory cannot resume."""
+        check_parameters(self._state.iteration, self._model.params)
 
     def save_best(self) -> None:
         """Copy the parameters."""
+        self.save()
         if self._wanted:
             self._best = self._model.params.copy()
 
@@ -174,9 +184,13 @@ class InDirectory:
         """Write config.json. The vocabulary and other long entries are in the checkpoints only.
 
         A damaged checkpoint is replaced by the one before it.
+
+        Raises
+        ------
+        InUseError
+            If another process has trained in the directory since this run was read.
         """
-        if self._run.last.exists():
-            put_back(self._run.last)
+        self._check_unchanged()
         match_best(self._run.best, self._state.monitor.best_epoch)
         model = describe_model(self._model)
         model["config"] = {
@@ -196,6 +210,18 @@ class InDirectory:
                 "objective": self._objective,
             }
         )
+
+    def _check_unchanged(self) -> None:
+        """Replace last.h5 if it is damaged; raise InUseError if it has more iterations than this run."""
+        if not self._run.last.exists():
+            return
+        saved = put_back(self._run.last)
+        done = 0 if saved is None else len(saved.losses)
+        if done > self._state.iteration:
+            raise InUseError(
+                f"run_dir {self._run.path} has {done} iterations, and this run goes on from "
+                f"{self._state.iteration}: another process has trained in it since; resume it again"
+            )
 
     def save(self) -> Path:
         """Write last.h5."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rnnlab.files import atomic_write
-from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
+from rnnlab.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint
 
 Read = TypeVar("Read")
 
@@ -42,16 +42,21 @@ def match_best(best: Path, epoch: int | None) -> None:
     """Let ``best`` be the checkpoint of the best epoch of a run that resumes.
 
     It is of a later epoch if the run resumes from before it: after a kill between both checkpoints, or where
-    the later one was damaged. Then the one before it takes its place. If that is of another epoch too, a line
-    on standard error says so.
+    the later one was damaged. Then the one before it takes its place, as it does where ``best`` is damaged.
+    If that is of another epoch, a line on standard error says so.
     """
     if epoch is None or not best.exists():
         return
     found, kept = _epoch_of(best), previous_of(best)
-    if found in (epoch, None):
+    if found == epoch:
         return
     if kept.exists() and _epoch_of(kept) == epoch:
-        os.replace(kept, best)
+        if found is None:
+            put_back(best)
+        else:
+            os.replace(kept, best)
+    elif found is None:
+        print(f"{best} is damaged, and there is no other of epoch {epoch}, this run's best", file=sys.stderr)
     else:
         print(f"{best} is of epoch {found}, and the best epoch of this run is {epoch}", file=sys.stderr)
 
@@ -62,14 +67,6 @@ def _epoch_of(best: Path) -> int | None:
         return load_checkpoint(best).history[-1]["epoch"]
     except (CheckpointError, LookupError):
         return None
-
-
-def _is_whole(checkpoint: Path) -> bool:
-    try:
-        load_checkpoint(checkpoint)
-    except (CheckpointError, FileNotFoundError):
-        return False
-    return True
 
 
 def or_previous(checkpoint: Path, read: Callable[[Path], Read]) -> Read:
@@ -99,18 +96,26 @@ def or_previous(checkpoint: Path, read: Callable[[Path], Read]) -> Read:
             raise error from None
 
 
-def put_back(checkpoint: Path) -> None:
-    """If a checkpoint is damaged and the one before it is whole, let that one take its place.
+def put_back(checkpoint: Path) -> Checkpoint | None:
+    """Read a checkpoint; if it is damaged and the one before it is whole, let that one take its place.
 
     The damaged file is kept as last.damaged.h5. A line on standard error says so. Only for a process that
     holds the lock of the run directory.
+
+    Returns
+    -------
+    Checkpoint or None
+        What was read; None if neither is whole.
     """
     kept = previous_of(checkpoint)
     try:
-        load_checkpoint(checkpoint)
+        return load_checkpoint(checkpoint)
     except CheckpointError as error:
-        if not _is_whole(kept):
-            return
+        try:
+            found = load_checkpoint(kept)
+        except (CheckpointError, FileNotFoundError):
+            return None
         os.replace(checkpoint, checkpoint.with_suffix(f".damaged{checkpoint.suffix}"))
         os.replace(kept, checkpoint)
         print(f"{error}. The checkpoint before it takes its place.", file=sys.stderr)
+        return found

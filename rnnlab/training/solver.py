@@ -109,8 +109,9 @@ class Solver:
         Compute the gradient of a batch in this many parts, one after another, for a single update. The loss
         and the gradient are the same up to rounding, with the activations of one part in memory. Each part
         is read by ``data.batch``, and draws dropout, and the samples of an objective, from a generator of its
-        own, so that these differ from those of the whole batch. More than 1 needs a ``model.loss`` that takes
-        ``part_of``; a batch of fewer examples has as many parts as examples.
+        own, so that these differ from those of the whole batch (with ``graphs``, dropout has the generator of
+        the run). More than 1 needs a ``model.loss`` that takes ``part_of``; a batch of fewer examples has as
+        many parts as examples.
     graphs : bool, optional
         On a GPU, launch each step as a CUDA graph, captured at the second batch of a shape
         (:mod:`rnnlab.training.step_graphs`), which leaves the CPU next to idle. Sequences are padded to
@@ -250,7 +251,7 @@ class Solver:
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
             raise InputError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
         self._config, self._own_evaluate = as_json(config), evaluate is not None
-        self._storage: Storage = InMemory(model, self.options)
+        self._storage: Storage = InMemory(model, self._state, self.options)
         if run_dir is not None:
             self._keep_in(RunDirectory(run_dir))
 
@@ -383,7 +384,7 @@ class Solver:
             If a loss, a gradient, a parameter or the monitored metric is not finite. The last checkpoint
             remains.
         InUseError
-            If another process trains in ``run_dir``.
+            If another process trains in ``run_dir``, or has trained there since :meth:`resume` read it.
         WriteError
             If a file in ``run_dir`` cannot be written. The last checkpoint remains.
         DriftError

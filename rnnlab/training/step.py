@@ -262,7 +262,10 @@ class Update:
         """Launch the step of padded parts as a CUDA graph."""
         graphs_of = self._model.params.flat, state
         if self._graphs is None or any(map(operator.is_not, graphs_of, self._graphs_of)):
-            self._graphs = StepGraphs(lambda padded: self._padded_step(padded, state))
+            self._graphs = StepGraphs(
+                lambda padded: self._padded_step(padded, state),
+                lambda: getattr(self._model, "loss_weights", ()),
+            )
             self._graphs_of = graphs_of
         self._graphs(parts, state.rng, lambda: self._step(state))
 

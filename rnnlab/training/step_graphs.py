@@ -2,8 +2,9 @@
 
 At a shape's first batch the kernels are launched one by one, which compiles them; at its second the step is
 captured, and from then on the graph is launched. Batches are padded (:mod:`rnnlab.models.parts.padding`), so
-that there are few shapes. A graph reads arrays of its own, into which each batch is copied. It keeps the
-precision of products of its capture, which is the same for all steps of a solver.
+that there are few shapes. A graph reads arrays of its own, into which each batch is copied. It keeps the loss
+weights of its capture, so that there are other graphs after a change of them, and the precision of products,
+which is the same for all steps of a solver.
 
 A capture cannot hold code that waits for the device. Code from outside the library may, so that a model or a
 cell of a user's class has graphs only if the user asks for them.
@@ -120,12 +121,14 @@ class StepGraphs:
     Parameters
     ----------
     step : callable
-        Runs one step on such a batch. Its kernels follow from the shapes; only dropout masks and the numbers
-        of the update rule change from call to call.
+        Runs one step on such a batch. Its kernels follow from the shapes and loss weights; only dropout
+        masks and the numbers of the update rule change from call to call.
+    loss_weights : callable
+        The model's loss weights now: they may change between two steps.
     """
 
-    def __init__(self, step: Callable[[Batch], None]) -> None:
-        self._step = step
+    def __init__(self, step: Callable[[Batch], None], loss_weights: Callable[[], tuple[float, ...]]) -> None:
+        self._step, self._loss_weights = step, loss_weights
         self._memory = gpu_training().GraphMemory()
         self._batches: dict[tuple[Any, ...], Batch] = {}
         self._graphs: dict[tuple[Any, ...], Any] = {}
@@ -141,7 +144,7 @@ class StepGraphs:
         tell : callable
             Called before a graph is launched: sets the update rule's numbers, which change from step to step.
         """
-        shape = tuple(part.shape for part in batch)
+        shape = self._loss_weights(), *(part.shape for part in batch)
         if shape not in self._batches:
             # The copies come first: if there is no memory for them, no step has been made.
             copies = [part.on(lambda array: array.copy()) for part in batch if len(self._batches) < MOST]

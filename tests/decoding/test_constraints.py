@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnlab.decoding import beam_search, greedy, sample
+from rnnlab.decoding import Ensemble, beam_search, greedy, sample
 from rnnlab.decoding.constraints import Constraints, repeated
+from rnnlab.decoding.search import gives_new_array
 
 from .toys import END, START, AttendingModel, TableModel, has_repeats
 
@@ -35,6 +36,43 @@ def test_the_log_probabilities_are_not_changed(rng):
     kept[:, [0, 3, END]] = -np.inf
     np.testing.assert_array_equal(out, kept)
     assert constraints(TableModel.random(rng)).apply(log_probs, 1, None) is log_probs
+
+
+class NewArrays(TableModel):
+    """Says that its arrays are new, as they are."""
+
+    @gives_new_array
+    def advance(self, state, tokens):
+        return super().advance(state, tokens)
+
+
+def test_arrays_that_are_new_are_overwritten(rng):
+    log_probs = rng.standard_normal((2, 4))
+    model = NewArrays.random(rng)
+    assert constraints(model, forbid=(3,)).apply(log_probs, 1, None) is log_probs
+    assert (log_probs[:, 3] == -np.inf).all()
+    found = searches(model, range(3), forbid=(3,), min_length=1, no_repeat_ngram=2, max_length=4)
+    same = TableModel(model.table)
+    assert found == searches(same, range(3), forbid=(3,), min_length=1, no_repeat_ngram=2, max_length=4)
+
+
+def test_the_array_of_a_member_alone_in_an_ensemble_stays(rng):
+    model = Constant(rng)
+    kept = model.log_probs.copy()
+    for search in (greedy, beam_search):
+        search(Ensemble([model]), [0, 1], forbid=(2,), max_length=3)
+    np.testing.assert_array_equal(model.log_probs, kept)
+
+
+class Constant(TableModel):
+    """Gives one and the same array at each step."""
+
+    def __init__(self, rng):
+        super().__init__(None)
+        self.log_probs = rng.standard_normal((2, 5))
+
+    def advance(self, state, tokens):
+        return self.log_probs, state
 
 
 @given(seeds, st.integers(1, 4), st.integers(0, 9))

@@ -116,3 +116,19 @@ def run_regularised(ops, cell, n, H, masks, rng, dtype):
 def named(ops, name):
     """A primitive, or a function of a library's modules that is none."""
     return next(getattr(module, name) for module in (ops, ops.cells, ops.masks) if hasattr(module, name))
+
+
+def assert_drawn(scores, uniform, temperature, columns):
+    """Each column is possible, and where the cumulated probability passes ``uniform``, up to rounding."""
+    rows = np.arange(len(scores))
+    most = scores.max(axis=1, keepdims=True, initial=-np.inf)
+    hopeless = most[:, 0] == -np.inf
+    assert (columns[hopeless] == scores.shape[1] - 1).all()
+    with np.errstate(all="ignore"):
+        powers = (scores.astype(np.float64) - most) / max(temperature, np.finfo(scores.dtype).tiny)
+        probs = np.exp(powers)
+        probs /= probs.sum(axis=1, keepdims=True)
+    here, after = probs[rows, columns], np.cumsum(probs, axis=1)[rows, columns]
+    slack = 1e-5 if scores.dtype == np.float32 else 1e-12
+    fine = (here > 0) & (after - here <= uniform + slack) & (after > uniform - slack)
+    assert (fine | hopeless).all()

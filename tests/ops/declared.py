@@ -22,6 +22,7 @@ SCALARS = {
     "smoothing": 0.1,
     "bound": 0.5,
     "count": 2,
+    "temperature": 0.7,
 }
 
 
@@ -50,7 +51,7 @@ def made(name, rng, dtype=np.float32, sizes=None):
                 chosen.flat[-1] = size - 1
             arrays[each.name] = chosen.astype(np.int64)
         else:
-            arrays[each.name] = abs(rng.standard_normal(shape)).astype(dtype)
+            arrays[each.name] = abs(rng.standard_normal(shape)).astype(each.own_dtype or dtype)
     return arrays
 
 

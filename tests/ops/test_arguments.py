@@ -72,9 +72,12 @@ def test_one_axis_too_few_or_too_many(name, ops, rng):
 
 @every_primitive
 def test_wrong_dtypes(name, ops, rng):
+    sharing = [each for each in PRIMITIVES[name].arguments if not (each.size or each.own_dtype)]
     for each in PRIMITIVES[name].arguments:
         others = [np.float16, ">f4", int, complex] if not each.size else [float, bool]
-        if not each.size and sum(not other.size for other in PRIMITIVES[name].arguments) > 1:
+        if each.own_dtype:
+            others.append(np.float32)
+        elif each in sharing[1:] or (sharing[1:] and each is sharing[0]):
             others.append(float)
         for dtype in others:
             arrays = made(name, rng)
@@ -111,6 +114,20 @@ def test_arrays_that_overlap(name, ops, rng):
                     given = arrays[each.name]
                     arrays[each.name] = np.ndarray(given.shape, given.dtype, memory, start)
                 refused(ops, name, arrays, ValueError, "which is written, overlaps")
+
+
+@pytest.mark.parametrize("memory", ["own", "pool", "foreign"])
+def test_overlaps_are_found_whoever_owns_the_memory_and_whatever_came_before(memory, ops):
+    rows = np.arange(100)
+    make = {"own": np.zeros, "pool": ops.zeros, "foreign": lambda shape: np.frombuffer(bytearray(8 * 60000))}
+    whole = make[memory]((200, 300)).reshape(200, 300)[:, :]
+    ops.put(np.ones((100, 300)), rows, whole)  # the shapes are known from here on
+    with pytest.raises(ValueError, match="overlaps"):
+        ops.put(whole[:100], rows, whole)
+    if memory == "foreign":
+        again = np.frombuffer(memoryview(whole.base), count=30000).reshape(100, 300)
+        with pytest.raises(ValueError, match="overlaps"):
+            ops.put(again, rows, whole)
 
 
 @every_primitive

@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pytest
 
+from rnnlab.locks import InUseError
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
 from rnnlab.training.previous import keep_previous, match_best, or_previous, put_back
 from rnnlab.training.solver import Solver
@@ -142,3 +143,28 @@ def test_a_best_checkpoint_of_no_known_epoch_is_reported(make_model, data, tmp_p
         == f"{tmp_path / 'best.h5'} is of epoch 3, and the best epoch of this run is 2\n"
     )
     assert best_of(tmp_path) == 3
+
+
+def test_a_damaged_best_checkpoint_of_a_run_that_resumes(make_model, data, tmp_path, capsys):
+    options = {"batch_size": 8, "seed": 5, "verbose": False}
+    Solver(make_model(), data, run_dir=tmp_path, num_epochs=3, **options).train()
+    damage(tmp_path / "best.h5")
+    match_best(tmp_path / "best.h5", 2)  # as best.previous.h5
+    assert "takes its place" in capsys.readouterr().err
+    assert best_of(tmp_path) == 2
+    damage(tmp_path / "best.h5")
+    match_best(tmp_path / "best.h5", 2)  # there is no other any more
+    assert "is damaged, and there is no other of epoch 2" in capsys.readouterr().err
+
+
+def test_a_run_that_somebody_else_has_trained_on(make_model, data, tmp_path):
+    """Both have read the same checkpoint; the one that is first trains, the other must not undo it."""
+    options = {"batch_size": 8, "seed": 5, "verbose": False}
+    Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, **options).train()
+    first, second = (Solver.resume(tmp_path, make_model(), data, num_epochs=3) for _ in range(2))
+    first.train()
+    saved = (tmp_path / "last.h5").read_bytes()
+    with pytest.raises(InUseError, match="has 21 iterations, and this run goes on from 14: another process"):
+        second.train()
+    assert (tmp_path / "last.h5").read_bytes() == saved
+    first.train()  # its own

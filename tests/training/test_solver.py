@@ -398,6 +398,21 @@ def test_diverging_is_noticed(model, data, tmp_path):
     assert not (tmp_path / "last.h5").exists()
 
 
+class Overflow(Callback):
+    """Makes a parameter infinite."""
+
+    def on_step(self, solver, loss, grads):
+        solver.model.params["W"][2, 1] = np.inf
+
+
+@pytest.mark.parametrize("restore_best", [False, True])
+def test_infinite_parameters_are_an_error_without_a_directory_too(model, make_data, restore_best):
+    """After the last update there is no further loss that would tell."""
+    data, options = make_data(["train"]), {"callbacks": [Overflow()], "restore_best": restore_best}
+    with pytest.raises(NonFiniteError, match="iteration 1: parameter 'W' has inf"):
+        quiet(model, data, num_epochs=1, batch_size=50, **options).train()
+
+
 @pytest.mark.usefixtures("no_pictures")
 def test_parameters_that_are_not_finite_are_not_saved(model, data, tmp_path):
     def evaluate(model):

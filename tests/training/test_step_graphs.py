@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
-from rnnlab.training import NonFiniteError, Solver, register_update_rule, step_graphs
+from rnnlab.training import Callback, NonFiniteError, Solver, register_update_rule, step_graphs
 from rnnlab.training.optim import UPDATE_RULES, Adam
 
 RULES = ["adam", "sgd", "momentum", "adagrad", "rmsprop", "adadelta", "adamw"]
@@ -114,6 +114,31 @@ def test_the_training_of_the_cpu(model, device):
         assert weights == TERMS & set(row) == TERMS & set(expected)
         for weight in weights:
             assert row[weight] == pytest.approx(expected[weight], rel=1e-7)
+
+
+class Change(Callback):
+    """Changes the weight of ARNet's loss, there and back."""
+
+    def on_step(self, solver, loss, grads):
+        solver.model.reconstruction = 0.7 if 4 <= solver.iteration % 10 < 8 else 0.1
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_weights_of_losses_that_change(prefetch, device):
+    """Batches may be prepared before a change and processed after it."""
+    options = {"num_epochs": 6, "batch_size": 23, "prefetch": prefetch, "callbacks": [Change()]}
+    plain = trained(*MODELS["classifier"], **options)
+    graphs = trained(*MODELS["classifier"], device="gpu", graphs=True, **options | {"callbacks": [Change()]})
+    np.testing.assert_allclose(graphs.loss_history, plain.loss_history, rtol=1e-8)
+    np.testing.assert_allclose(parameters(graphs), parameters(plain), rtol=1e-6, atol=1e-8)
+
+
+def test_a_weight_of_a_loss_that_is_not_valid(device):
+    model, data = classifier(np.random.default_rng(0), reconstruction=0.1)
+    solver = Solver(model, data, device="gpu", graphs=True, verbose=False)
+    model.reconstruction = -1.0
+    with pytest.raises(ValueError, match="SequenceClassifier.padded_loss: reconstruction is -1.0"):
+        solver.train()
 
 
 @pytest.mark.parametrize("asked", ["0", "1"])
@@ -325,7 +350,7 @@ def test_numbers_come_back_once_an_interval(simulated):
         solver.train()
         assert len(solver.loss_history) == 2 * 12
         # Two transfers after iterations 1, 7, 13 and 19, and at the ends of the epochs, 12 and 24.
-        assert simulated.transfers.to_host == 2 * 6
+        assert simulated.transfers.to_host == 2 * 4 + 3 * 2
 
 
 def test_losses_are_shown_for_every_interval(device, capsys):

@@ -259,7 +259,7 @@ def run_forward(
 
     ``given`` are the first arrays of the initial state; those that are left out are zeros.
     """
-    ops = ops_of(function, **{**params, "x": x, **dict(zip(_STATES, given, strict=False))})
+    ops = ops_of(function, **{**params, "x": x, **_named(given)})
     check_params(function, cell, x, given, params)
     packing = Packing.of(function, x.shape[:2], lengths=lengths, mask=mask, like=x)
     draws = Draws.of(regularisation, rng, ops)
@@ -373,7 +373,7 @@ def check_params(function: str, cell: Cell, x: Array, state: State, params: Para
         If one does not fit.
     """
     G = "H" if cell.num_gates == 1 else f"{cell.num_gates}H"
-    states = {name: (array, "N H") for name, array in zip(_STATES, state, strict=False)}
+    states = {name: (array, "N H") for name, array in _named(state).items()}
     known = {"Wx": f"D {G}", "Wh": f"H {G}", "b": G}
     arrays = {name: (array, known[name]) for name, array in params.items() if name in known}
     sizes = check_shapes(function, x=(x, "N T D"), **states, **arrays)
@@ -385,7 +385,9 @@ def check_params(function: str, cell: Cell, x: Array, state: State, params: Para
             raise InputTypeError(f"{function}: {name} has dtype {array.dtype}, expected {x.dtype} as x")
 
 
-_STATES = ("h0", "c0", "state[2]", "state[3]", "state[4]", "state[5]")
+def _named(state: State) -> dict[str, Array]:
+    """The arrays of a state by the names that errors have for them."""
+    return {("h0", "c0")[k] if k < 2 else f"state[{k}]": array for k, array in enumerate(state)}
 
 
 def check_cache(function: str, cache: Any, cell: type | None = None) -> None:

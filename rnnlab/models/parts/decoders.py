@@ -282,7 +282,9 @@ class AttentiveDecoder:
             **self._memory_of(source),
             **self._options,
         )
-        return started, None, source.alignment
+        if source.alignment is None:
+            return started, None, None, None
+        return started, None, np.arange(len(source.alignment)), _Alignment(source.alignment)
 
     def _memory_of(self, source: Source) -> dict[str, Any]:
         if not self.attends_to_source:
@@ -294,10 +296,22 @@ class AttentiveDecoder:
     ) -> tuple[Decoded, Any]:
         """Words (N, W) to hidden states, contexts and the decoding state after them."""
         hidden, contexts, weights, after = attentive_step(words, state[0], looked_up)
-        alignment, over_source = state[2], weights.get("source")
-        if alignment is not None:
-            over_source = ops_for(words).matmul(weights["source"][:, None], alignment)[:, 0]
-        return Decoded(hidden, contexts, weights), (after, over_source, alignment)
+        return Decoded(hidden, contexts, weights), (after, weights.get("source"), *state[2:])
+
+    def attention(self, state: Any) -> Array:
+        """The weights (n, L) over the source at the step that led to a state."""
+        _, weights, rows, alignment = state
+        if alignment is None:
+            return weights
+        ops = ops_for(weights)
+        return ops.matmul(weights[:, None], alignment.of_thoughts[ops.asarray(rows)])[:, 0]
+
+
+class _Alignment:
+    """The weights (N, R, L) of thought vectors over the source, which all hypotheses share."""
+
+    def __init__(self, of_thoughts: Array) -> None:
+        self.of_thoughts = of_thoughts
 
 
 def _first(source: Source) -> Array | None:

@@ -24,12 +24,11 @@ class Padded(NamedTuple):
 
     arrays: Mapping[str, Array]
     share: float  # the part's share of the batch's examples
-    losses: tuple[float, ...]  # the model's loss weights
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """Equal for two batches that one CUDA graph can process."""
-        return self.share, self.losses, *((name, *array.shape) for name, array in self.arrays.items())
+        return self.share, *((name, *array.shape) for name, array in self.arrays.items())
 
     def on(self, send: Callable[[Array], Array]) -> Padded:
         """The same with ``send`` applied to each array, such as a copy to a device."""

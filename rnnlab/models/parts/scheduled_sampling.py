@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.decoding.rollout import draw_tokens
 from rnnlab.decoding.search import DecodingState, select
 from rnnlab.errors import InputError
 from rnnlab.models.parts.output import OutputInputs
@@ -104,4 +103,4 @@ def _draw(model: Any, output_inputs: OutputInputs, points: Array) -> Array:
     """Draw the next word of each row, (m,)."""
     scores, _ = model.output.forward(model.params, output_inputs)
     ops = ops_for(scores)
-    return draw_tokens(np.exp(ops.asnumpy(ops.log_softmax(scores))), points)
+    return ops.asnumpy(ops.draw(scores, ops.asarray(points)))

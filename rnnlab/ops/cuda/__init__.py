@@ -94,6 +94,7 @@ from rnnlab.ops.cuda.products import (
     prepacked,
 )
 from rnnlab.ops.cuda.scores import (
+    draw,
     log_softmax,
     softmax_cross_entropy,
     top,
@@ -120,6 +121,7 @@ __all__ = [
     "decay_weights",
     "dot_attention_backward",
     "dot_attention_forward",
+    "draw",
     "dropout",
     "dropout_mask",
     "embedding_gradient",

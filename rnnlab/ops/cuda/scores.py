@@ -1,4 +1,4 @@
-"""Scores of classes on CuPy: softmax, and the largest scores."""
+"""Scores of classes on CuPy: softmax, the largest scores, and draws."""
 
 from __future__ import annotations
 
@@ -38,3 +38,13 @@ def top(scores: Array, count: int) -> tuple[Array, Array]:
     passed_over = scores.copy(order="C")  # the kernel removes what it has found
     by_rows("top", n, V, scores, passed_over, columns, values, n, V, count, workspace=3 * THREADS)
     return columns, values
+
+
+@checked
+def draw(scores: Array, uniform: Array, temperature: float = 1.0) -> Array:
+    n, V = scores.shape
+    columns, scores = cp.empty(n, np.int64), cp.ascontiguousarray(scores)
+    inverse = 1 / max(temperature, float(np.finfo(scores.dtype).tiny))
+    uniform = cp.ascontiguousarray(uniform)
+    by_rows("draw", n, V, scores, scores, uniform, columns, n, V, inverse, workspace=3 * THREADS)
+    return columns

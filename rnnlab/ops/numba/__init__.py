@@ -59,6 +59,7 @@ from rnnlab.ops.numba.optim import (
     adam,
     adamw,
     clip_values,
+    decay_weights,
     flush_subnormals,
     momentum,
     rmsprop,
@@ -86,6 +87,7 @@ from rnnlab.ops.numba.regularised import (
     simplified_gru_regularised_forward,
 )
 from rnnlab.ops.numba.scores import (
+    draw,
     log_softmax,
     softmax_cross_entropy,
     top,
@@ -107,7 +109,6 @@ from rnnlab.ops.numpy.masks import (
     mask_seeds,
 )
 from rnnlab.ops.numpy.optim import (
-    decay_weights,
     first_non_finite,
 )
 
@@ -132,6 +133,7 @@ __all__ = [
     "decay_weights",
     "dot_attention_backward",
     "dot_attention_forward",
+    "draw",
     "dropout",
     "dropout_mask",
     "embedding_gradient",

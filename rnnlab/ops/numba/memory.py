@@ -44,12 +44,12 @@ class _Block:
 class _Lease:
     """The base object of an array in a block; returns the block when it is deleted."""
 
-    __slots__ = ("__array_interface__", "_block", "_give_back")
+    __slots__ = ("__array_interface__", "_give_back", "lease_of")
 
     def __init__(
         self, block: _Block, shape: Shape, dtype: np.dtype, give_back: Callable[[_Block], None]
     ) -> None:
-        self._block, self._give_back = block, give_back
+        self.lease_of, self._give_back = block, give_back
         self.__array_interface__ = {
             "shape": shape,
             "typestr": dtype.str,
@@ -58,7 +58,7 @@ class _Lease:
         }
 
     def __del__(self) -> None:
-        self._give_back(self._block)
+        self._give_back(self.lease_of)
 
 
 class Pool:

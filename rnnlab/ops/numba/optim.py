@@ -130,6 +130,12 @@ def _adam(
 
 
 @primitive
+def decay_weights(w: Array, *, rate: float, scale: float = 1.0) -> None:
+    """w -= rate w."""
+    _multiply(w, 1 - rate)
+
+
+@primitive
 def sum_of_squares(x: Array) -> Any:
     """The sum of squares in float64."""
     sums = np.empty(-(-x.size // _BLOCK))
@@ -221,6 +227,17 @@ def _adamw(part, parts, w, dw, m, v, beta1, beta2, gain1, gain2, rate, epsilon, 
         m[j] = beta1 * m[j] + gain1 * g
         v[j] = beta2 * v[j] + gain2 * g * g
         w[j] = keep * w[j] - rate * m[j] / (math.sqrt(v[j]) + epsilon)
+
+
+@kernel(
+    "T[::1], T",
+    arguments="w! (P,)",
+    parallel_from=_PARALLEL_FROM,
+)
+def _multiply(part, parts, w, factor):
+    w = slice_of(w, part, parts)
+    for j in range(w.size):
+        w[j] *= factor
 
 
 @kernel(

@@ -1,4 +1,4 @@
-"""Scores of classes as kernels: softmax, and the largest scores."""
+"""Scores of classes as kernels: softmax, the largest scores, and draws."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rnnlab.ops.numba.memory import empty, empty_like
 from rnnlab.ops.numba.parallel import share
 from rnnlab.types import Array
 
-_BLOCK = 64  # scores that are passed over at once if the largest of them is not among the best
+_BLOCK = 64  # scores that are passed over at once if none of them is wanted
 
 
 @primitive
@@ -44,6 +44,15 @@ def top(scores: Array, count: int) -> tuple[Array, Array]:
     values = empty((scores.shape[0], count), scores.dtype)
     _top(np.ascontiguousarray(scores), columns, values)
     return columns, values
+
+
+@primitive
+def draw(scores: Array, uniform: Array, temperature: float = 1.0) -> Array:
+    """The first column of each row at which the sum of softmax(scores / temperature) exceeds ``uniform``."""
+    columns = np.zeros(scores.shape[0], np.int64)
+    inverse = 1 / max(temperature, float(np.finfo(scores.dtype).tiny))
+    _draw(np.ascontiguousarray(scores), uniform, inverse, columns)
+    return columns
 
 
 @kernel(
@@ -115,6 +124,41 @@ def _top(part, parts, scores, columns, values):
                     _insert(x[j], j, best, where)
 
 
+@kernel(
+    "T[:,::1], float64[::1], T, int64[::1]",
+    arguments="scores (n, V); uniform (n,) float64; columns! (n,) 0..V",
+    parallel_from=1 << 14,
+)
+def _draw(part, parts, scores, uniform, inverse, columns):
+    V = scores.shape[1]
+    sums = np.empty((V + _BLOCK - 1) // _BLOCK)  # of the probabilities in each block of a row
+    for row in share(scores.shape[0] if V else 0, part, parts):
+        x = scores[row]
+        most = _largest(x)
+        columns[row] = V - 1
+        if most != most:
+            columns[row] = _first_nan(x)
+        elif most > -np.inf:
+            total = 0.0
+            for block in range(sums.size):
+                sums[block] = _sum_of_powers(x[block * _BLOCK : (block + 1) * _BLOCK], most, inverse)
+                total += sums[block]
+            point, before, passed, found = uniform[row] * total, 0.0, 0.0, 0
+            for block in range(sums.size):
+                if sums[block] > 0:
+                    before, found = passed, block
+                    passed += sums[block]
+                    if passed > point:
+                        break
+            for j in range(found * _BLOCK, min(V, (found + 1) * _BLOCK)):
+                probability = float(exp((x[j] - most) * inverse))
+                if probability > 0:
+                    columns[row] = j
+                    before += probability
+                    if before > point:
+                        break
+
+
 # ---------------------------------------------------------------- of one row
 
 
@@ -142,6 +186,14 @@ def _largest(x):
     for j in range(x.size):
         most = maximum(most, x[j])
     return most
+
+
+@inlined
+def _first_nan(x):
+    j = 0
+    while x[j] == x[j]:
+        j += 1
+    return j
 
 
 @inlined
@@ -177,4 +229,12 @@ def _sum_from(x, origin):
     total = x.dtype.type(0)
     for j in range(x.size):
         total += x[j] - origin
+    return total
+
+
+@reduction
+def _sum_of_powers(x, shift, factor):
+    total = 0.0
+    for j in range(x.size):
+        total += float(exp((x[j] - shift) * factor))
     return total

@@ -91,6 +91,7 @@ from rnnlab.ops.numpy.regularised import (
     simplified_gru_regularised_forward,
 )
 from rnnlab.ops.numpy.scores import (
+    draw,
     log_softmax,
     softmax_cross_entropy,
     top,
@@ -117,6 +118,7 @@ __all__ = [
     "decay_weights",
     "dot_attention_backward",
     "dot_attention_forward",
+    "draw",
     "dropout",
     "dropout_mask",
     "embedding_gradient",

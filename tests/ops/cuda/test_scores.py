@@ -5,6 +5,7 @@ import pytest
 
 from rnnlab.ops import numpy as numpy_ops
 
+from ..cases import assert_drawn
 from .compare import assert_same, every_dtype
 
 
@@ -51,3 +52,25 @@ def test_top_of_strided_scores(ops, dtype, normal):
     scores = normal(9, 4)
     for found, right in zip(ops.top(ops.asarray(scores).T, 3), numpy_ops.top(scores.T, 3), strict=True):
         np.testing.assert_array_equal(ops.asnumpy(found), right)
+
+
+@every_dtype
+@pytest.mark.parametrize("temperature", [1.0, 0.3, 1e-320])
+@pytest.mark.parametrize("shape", [(5, 7), (1, 1), (4, 600), (3, 64), (3, 65), (0, 4)], ids=str)
+def test_draws(shape, temperature, ops, dtype, rng, normal):
+    n, V = shape
+    scores = 3 * normal(n, V)
+    scores[rng.random((n, V)) < 0.3] = -np.inf
+    scores[1:2] = -np.inf
+    uniform = rng.random(n)
+    uniform[::3], uniform[1::3] = 0.0, np.nextafter(1.0, 0)
+    columns = ops.asnumpy(ops.draw(ops.asarray(scores), ops.asarray(uniform), temperature))
+    assert columns.shape == (n,)
+    assert_drawn(scores, uniform, temperature, columns)
+
+
+@every_dtype
+def test_draws_of_nan(ops, dtype, normal):
+    scores, uniform = normal(3, 300), np.array([0.1, 0.5, 0.9])
+    scores[1, [70, 299]] = np.nan
+    assert ops.asnumpy(ops.draw(ops.asarray(scores), ops.asarray(uniform)))[1] == 70

@@ -9,13 +9,14 @@ pytest.importorskip("threadpoolctl")
 from rnnlab.ops import numba as numba_ops
 from rnnlab.ops import numpy as numpy_ops
 
-from ..cases import TOLERANCE
+from ..cases import TOLERANCE, assert_drawn
 from .compare import assert_same, assert_same_arguments, every_dtype, read_only, strided
 
 
 def test_a_kernel_has_the_arguments_of_the_reference():
     assert_same_arguments("log_softmax")
     assert_same_arguments("top")
+    assert_same_arguments("draw")
 
 
 @every_dtype
@@ -73,6 +74,37 @@ def test_top(shape, dtype, rng, normal):
     scores[: n // 2, V // 2 :: 5] = np.nan
     assert_same_top(scores, count)
     assert_same_top(np.sort(scores, axis=1), count)
+
+
+@every_dtype
+@pytest.mark.parametrize("temperature", [1.0, 0.3, 1e-320])
+@pytest.mark.parametrize("shape", [(5, 7), (1, 1), (400, 2541), (3, 64), (3, 65), (0, 4)], ids=str)
+def test_draws(shape, temperature, dtype, rng, normal):
+    n, V = shape
+    scores = 3 * normal(n, V)
+    scores[rng.random((n, V)) < 0.3] = -np.inf
+    scores[1:2] = -np.inf
+    uniform = rng.random(n)
+    uniform[::3], uniform[1::3] = 0.0, np.nextafter(1.0, 0)
+    columns = numba_ops.draw(scores, uniform, temperature)
+    assert columns.shape == (n,)
+    assert_drawn(scores, uniform, temperature, columns)
+
+
+@every_dtype
+def test_draws_of_nan(dtype, normal):
+    scores, uniform = normal(3, 300), np.array([0.1, 0.5, 0.9])
+    scores[1, [70, 299]] = np.nan
+    assert numba_ops.draw(scores, uniform)[1] == 70
+
+
+@pytest.mark.usefixtures("lenient")
+@every_dtype
+def test_draws_of_scores_in_any_layout(dtype, rng, normal):
+    scores, uniform = normal(4, 9), rng.random(4)
+    expected = numba_ops.draw(scores, uniform)
+    for view in (strided, read_only):
+        np.testing.assert_array_equal(numba_ops.draw(view(scores), view(uniform)), expected)
 
 
 @every_dtype

@@ -73,6 +73,20 @@ def test_log_softmax(dtype, rng):
         ops.log_softmax(scores[1:], out=scores[:-1])
 
 
+def test_draws_by_hand():
+    scores, nothing = np.log([[0.2, 0.5, 0.3]]), -np.inf
+    for uniform, column in ((0.0, 0), (0.19, 0), (0.21, 1), (0.69, 1), (0.71, 2), (1 - 1e-16, 2)):
+        assert ops.draw(scores, np.array([uniform])) == [column]
+        assert ops.draw(scores + 7, np.array([uniform])) == [column]
+    squares = np.array([0.04, 0.25, 0.09]) / 0.38
+    for uniform, column in ((squares[0] + 0.01, 1), (1 - squares[2] - 0.01, 1), (1 - squares[2] + 0.01, 2)):
+        assert ops.draw(scores, np.array([uniform]), 0.5) == [column]
+    rare = np.array([[nothing, 0.0, nothing], [nothing] * 3, [0.0, np.nan, 1.0]])
+    for uniform in (0.0, 0.5, 1 - 1e-16):
+        np.testing.assert_array_equal(ops.draw(rare, np.full(3, uniform)), [1, 2, 1])
+    assert ops.draw(np.zeros((0, 3)), np.zeros(0)).shape == (0,)
+
+
 def test_top_of_ties_nan_and_few_columns():
     scores = np.array([[1.0, 3.0, 3.0, np.nan], [0.0, -1.0, -2.0, -3.0]])
     saved = scores.copy()

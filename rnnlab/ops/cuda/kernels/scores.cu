@@ -1,4 +1,4 @@
-// Scores of classes: softmax, and the largest scores.
+// Scores of classes: softmax, the largest scores, and draws.
 
 // ---------------------------------------------------------------- scores
 
@@ -77,5 +77,48 @@ BLOCK_KERNEL(top)(REAL* scores, Size* columns, REAL* values, Size n, Size V, Siz
             }
             __syncthreads();
         }
+    }
+}
+
+// The first column of each row at which the sum of exp(inverse * score) exceeds its uniform share of the total.
+BLOCK_KERNEL(draw)(const REAL* scores, const double* uniform, Size* columns, Size n, Size V, REAL inverse) {
+    SHARED(double, sums);  // (threads,), of each thread's columns, then the workspace of the maximum
+    REAL* workspace = reinterpret_cast<REAL*>(sums + blockDim.x);
+    Size length = (V + blockDim.x - 1) / blockDim.x, first = threadIdx.x * length;
+    for (Size row = blockIdx.x; row < n; row += gridDim.x) {
+        const REAL* x = scores + row * V;
+        REAL most = REAL(-INFINITY);
+        for (Size j = threadIdx.x; j < V; j += blockDim.x) most = largest(x[j], most);
+        most = block_max(most, workspace);
+        double own = 0;
+        for (Size j = first; j < V && j < first + length; ++j) own += exp((x[j] - most) * inverse);
+        sums[threadIdx.x] = own;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            Size column = V ? V - 1 : 0;
+            if (most != most) {
+                for (column = 0; x[column] == x[column];) ++column;
+            } else if (most > REAL(-INFINITY)) {
+                double total = 0, before = 0, passed = 0;
+                for (unsigned k = 0; k < blockDim.x; ++k) total += sums[k];
+                double point = uniform[row] * total;
+                Size found = 0;
+                for (unsigned k = 0; k < blockDim.x && passed <= point; ++k)
+                    if (sums[k] > 0) {
+                        before = passed;
+                        found = k;
+                        passed += sums[k];
+                    }
+                for (Size j = found * length; j < V && j < (found + 1) * length && before <= point; ++j) {
+                    double probability = exp((x[j] - most) * inverse);
+                    if (probability > 0) {
+                        column = j;
+                        before += probability;
+                    }
+                }
+            }
+            columns[row] = column;
+        }
+        __syncthreads();  // the sums are read until here
     }
 }
