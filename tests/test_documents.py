@@ -61,6 +61,7 @@ def test_links_lead_to_files_and_headings(document):
     assert missing == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", [path for path in DOCUMENTS if python_blocks(path)], ids=str)
 def test_python_runs(document, monkeypatch, tmp_path):
     """From top to bottom in one namespace, in an empty directory; names that it registers are forgotten."""

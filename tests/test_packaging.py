@@ -56,6 +56,7 @@ def test_an_editable_install_is_a_path_entry(source, tmp_path):
         assert wheel.read(names[0]).decode().strip() == str(source)
 
 
+@pytest.mark.slow
 def test_mypy_finds_an_editable_install_from_outside(source, tmp_path):
     environment, outside = tmp_path / "environment", tmp_path / "outside"
     venv.create(environment, symlinks=True)

@@ -90,6 +90,7 @@ def test_arguments_that_are_something_else(config, tmp_path):
             runs.evaluate(run, "val", **{name: {}})
 
 
+@pytest.mark.slow
 def test_captions_need_the_picture(config, tmp_path, monkeypatch):
     pytest.importorskip("pycocoevalcap")
     seeing = runs.evaluate(runs.train(config, tmp_path / "seeing", progress=False))
@@ -112,6 +113,7 @@ def test_captions_need_the_picture(config, tmp_path, monkeypatch):
     assert len(set(blind.sentences)) == 1
 
 
+@pytest.mark.slow
 def test_scores_of_each_epoch_steer_training(config, tmp_path):
     pytest.importorskip("pycocoevalcap")
     tables = config.to_dict()

@@ -9,6 +9,7 @@ from rnnlab.layers import arnet_shapes
 SIZES = arnet.Sizes(3, captioning.Sizes(4, 7, 5, 6, 8, 20, mean=4, spread=2, least=2, most=6))
 
 
+@pytest.mark.slow
 def test_the_sides_differ_by_the_reconstruction():
     ours, predicted = (arnet.prepare(side, SIZES)() for side in arnet.SIDES)
     options = {"reconstruction": arnet.RECONSTRUCTION, "reconstructor_dim": SIZES.R}

@@ -24,6 +24,7 @@ def _comparable(monkeypatch):
     monkeypatch.setattr(attentive_decoding, "END_BIAS", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suite", "sizes", "side"), SAME)
 def test_training_steps(suite, sizes, side):
     ours, theirs = suite.prepare("rnnlab", sizes), suite.prepare(side, sizes)
@@ -32,6 +33,7 @@ def test_training_steps(suite, sizes, side):
     assert losses[-1][0] < losses[0][0] - 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suite", "sizes", "side"), SAME)
 def test_gradients(suite, sizes, side):
     """All numbers of all gradients, whose order differs."""
@@ -45,6 +47,7 @@ def test_gradients(suite, sizes, side):
     np.testing.assert_allclose(np.sort(ours.flat), np.sort(np.concatenate(theirs)), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suite", "sizes"), [(attention, GRU), (translation, PAIRS)])
 def test_the_other_cells_learn_as_well(suite, sizes):
     step = suite.prepare("torch nn", sizes)
@@ -52,6 +55,7 @@ def test_the_other_cells_learn_as_well(suite, sizes):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 2, 5])
 @pytest.mark.parametrize(("least", "most"), [(0, 1), (3, 9)])
 @pytest.mark.parametrize(

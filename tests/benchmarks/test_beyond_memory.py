@@ -26,6 +26,7 @@ def test_pairs_of_any_number(tmp_path):
     assert found["resident"] >= found["resident before"] > 0
 
 
+@pytest.mark.slow
 def test_both_tables(capsys):
     small = ["--gigabytes", "0.014", "--small", "0.007", "--pairs", "200", "--threads", "1"]
     assert benchmarks.main(["beyond_memory", *small]) == 0
@@ -38,6 +39,7 @@ def test_both_tables(capsys):
     assert lines[8].startswith("200 pairs of 13 words")
 
 
+@pytest.mark.slow
 def test_the_limit_holds(tmp_path):
     beyond_memory.write_features(tmp_path / "features.h5", 70)
     with pytest.raises(SystemExit, match="the process ended with"):

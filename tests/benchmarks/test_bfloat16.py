@@ -17,6 +17,7 @@ def test_lstm(side):
     np.testing.assert_allclose(dh0, exact, atol=0.02 * abs(exact).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", captioning_bfloat16.SIDES)
 def test_captioning(side, monkeypatch):
     monkeypatch.setattr(captioning, "DROPOUT", dict.fromkeys(captioning.DROPOUT, 0.0))

@@ -84,6 +84,7 @@ def test_the_sides_compute_the_same(simulated, suite, case, side):
             np.testing.assert_allclose(ours, theirs, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", TINY, ids=lambda suite: suite.__name__)
 def test_our_side_works_on_the_gpu(simulated, suite):
     side = next(each for each in suite.GPU.sides if each.startswith("rnnlab"))

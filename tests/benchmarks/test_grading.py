@@ -2,11 +2,14 @@
 
 import csv
 
+import pytest
+
 from benchmarks.grading import hand_in
 from rnnlab import cli
 from rnnlab.course.release import release
 
 
+@pytest.mark.slow
 def test_a_third_is_right(tmp_path):
     (assignment,) = release(tmp_path / "course", only=["1"])
     hand_in(tmp_path / "course", assignment.name, 3)

@@ -212,11 +212,13 @@ def test_two_processes_do_not_train_the_same(command, folders, capsys):
     assert "waiting for the process that trains first-seed0" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_ends_everything(tmp_path):
     with pytest.raises(SystemExit, match="rnnlab evaluate ended with status 2$"):
         making.rnnlab(["evaluate", str(tmp_path / "nowhere")])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="wait4 is of Unix")
 def test_memory_and_time_are_of_the_command():
     used = making.rnnlab(["kernels"])

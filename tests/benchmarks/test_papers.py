@@ -120,12 +120,14 @@ def test_names_that_are_none(capsys, tmp_path):
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_module_is_a_command():
     command = [sys.executable, "-m", "benchmarks.papers", "--show", "pmnist"]
     shown = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True).stdout
     assert TABLES["pmnist"].title in shown
 
 
+@pytest.mark.slow
 def test_output_that_is_no_longer_read_ends_the_command_without_a_message():
     read, write = os.pipe()
     os.close(read)

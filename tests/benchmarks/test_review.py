@@ -21,6 +21,7 @@ def _comparable(monkeypatch):
     monkeypatch.setattr(review, "REVIEWER_DROPOUT", 0.0)
 
 
+@pytest.mark.slow
 @every_size
 @every_side
 def test_training_steps(sizes, side):

@@ -26,6 +26,7 @@ def test_lstm(side):
     assert_same_gradients(ours, theirs, time_first=side.endswith("time-first"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "side"),
     [(cell, side) for cell in cells.GATES for side in ("torch", "torch time-first")]

@@ -50,6 +50,7 @@ def test_wrong_arguments(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_threads_hold_for_both_sides(monkeypatch):
     """In a process of its own, because these variables count when libraries are loaded."""
     pytest.importorskip("torch")

@@ -70,6 +70,7 @@ def test_a_picture_has_the_first_images(run, tmp_path, monkeypatch, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 10
 
 
+@pytest.mark.slow
 def test_sampling_follows_its_seed(run, capsys):
     printed = []
     for seed in ("1", "1", "2"):

@@ -75,6 +75,7 @@ def test_other_errors_are_not_caught(capsys):
     assert capsys.readouterr().out == "a line\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", [["recipes", "list"], ["--help"], ["recipes", "--help"]], ids=" ".join)
 def test_the_command_ends_without_a_message(arguments, unbuffered):

@@ -44,6 +44,7 @@ def test_the_check_of_a_right_assignment(tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "17", "of", "17"]
 
 
+@pytest.mark.slow
 def test_a_release_is_written_once(tmp_path, capsys):
     pytest.importorskip("nbgrader")
     small_notebook.write(tmp_path / "notebooks" / "1_a.ipynb")
@@ -68,6 +69,7 @@ def test_a_release_is_written_once(tmp_path, capsys):
     assert "wheel is no.whl, which does not exist" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_release_that_students_can_install(tmp_path, capsys, monkeypatch):
     """With a wheel, or with an rnnlab of the package index, nothing is said."""
     pytest.importorskip("nbgrader")

@@ -18,6 +18,7 @@ from ..course.small_notebook import POINTS, SOLUTIONS, TESTS, cells, write
 
 pytest.importorskip("nbgrader")
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.usefixtures("quick_databases"),
     pytest.mark.skipif(sys.platform == "win32", reason="students' processes need POSIX"),
 ]

@@ -52,6 +52,7 @@ def test_every_command_that_computes_has_it(command, capsys):
     assert "argument --matmul: invalid choice: 'half'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_and_resumed_in_a_precision(recipe, tmp_path, capsys):
     out, words = tmp_path / "run", ["--no-progress", "--matmul"]
     short = ["--epochs", "1", "--set", "data.max_train=10"]
@@ -91,6 +92,7 @@ def test_a_bad_precision_of_the_environment_is_an_error_before_any_work(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_the_choice_about_graphs_is_kept(recipe, tmp_path):
     out = tmp_path / "run"
     short = ["--epochs", "1", "--set", "data.max_train=10", "--no-progress"]

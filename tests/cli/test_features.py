@@ -153,6 +153,7 @@ def test_what_is_drawn_is_what_the_encoder_saw(attending_run, tmp_path, capsys, 
     assert [image.shape for image in drawn] == [(16, 16, 3)]
 
 
+@pytest.mark.slow
 def test_an_encoder_that_has_moved(album, pooled, tmp_path, capsys):
     network = shutil.copy(album.network, tmp_path / "there.onnx")
     command = ["features", str(album.photographs), "--encoder", str(network), "--no-progress"]
@@ -252,6 +253,7 @@ def test_a_broken_photograph_is_named(run, tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 def test_prepared_data_record_the_encoder_and_both_projections(album, pooled, grids, tmp_path, capsys):
     """Features go through one PCA or two; a photograph then takes the same way."""
     for source, kind in ((pooled, ()), (grids, ("model.attention=additive",))):

@@ -1,5 +1,7 @@
 """``rnnlab gradcheck``: rows, exit status, patterns and processes."""
 
+import pytest
+
 from rnnlab import cli
 from rnnlab.cli import gradcheck
 from rnnlab.cli.gradcheck import _line
@@ -7,6 +9,7 @@ from rnnlab.gradcheck.run import Row
 from rnnlab.ops.precision import products_in
 
 
+@pytest.mark.slow
 def test_gradcheck_prints_a_row_for_each_case(capsys):
     arguments = ["gradcheck", "--only", "gru_step", "--jobs", "1"]
     assert cli.main(arguments) == 0

@@ -135,6 +135,7 @@ def history(run):
     return list(csv.DictReader((run / "history.csv").read_text().splitlines()))
 
 
+@pytest.mark.slow
 @every_task
 @pytest.mark.parametrize("graphs", [["--no-graphs"], []], ids=["steps", "graphs"])
 def test_train_and_resume(task, graphs, folder, trained, tmp_path, device):

@@ -25,6 +25,7 @@ def test_runs_are_compared(run, attending_run, capsys):
     assert any(line[:2] == ["attending", "validation"] for line in lines)
 
 
+@pytest.mark.slow
 @needs_scorers
 def test_scores_of_different_numbers_of_images_are_noted(run, recipe, tmp_path, capsys):
     pytest.importorskip("jinja2")

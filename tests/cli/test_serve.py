@@ -170,6 +170,7 @@ def test_the_options_of_the_search_are_defaults(serve, error, run, letters):
             cli.main(["serve", str(run), *wrong])
 
 
+@pytest.mark.slow
 def test_other_searches_and_lists_of_a_recipe_do_not_matter(serve, recipe, tmp_path):
     for name, keys, options, width in (
         ("greedy", ["method=greedy"], [], 3),
@@ -217,6 +218,7 @@ def test_the_browser_is_opened_on_request(serve, run, monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("rnnlab serve: found no browser to open http://127.0.0.1:")
 
 
+@pytest.mark.slow
 def test_the_command_serves_until_it_is_interrupted(letters):
     """It connects to no machine, and says nothing when it ends."""
     command = [sys.executable, "-c", WATCHED, "serve", str(letters / "run0"), "--port", "0"]

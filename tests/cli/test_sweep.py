@@ -45,6 +45,7 @@ def commands(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_a_grid_with_a_failing_run_and_its_repetition(one_epoch, tmp_path, capsys):
     out = tmp_path / "grid"
     words = [one_epoch, "--set", "model.cell_type=rnn,gru", "--set", "training.warm_start=none,absent"]
@@ -73,6 +74,7 @@ def test_a_grid_with_a_failing_run_and_its_repetition(one_epoch, tmp_path, capsy
     assert printed.count(": failed\n") == 2
 
 
+@pytest.mark.slow
 def test_a_signal_ends_all_runs_with_checkpoints(one_epoch, tmp_path):
     out = tmp_path / "grid"
     words = ["--set", "training.seed=0,1,2", "--set", "training.num_epochs=10000"]

@@ -40,6 +40,7 @@ def test_training_ends_with_captions(recipe, tmp_path, capsys):
     assert printed.endswith(f"\nReport: rnnlab report {out} --open\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["--out"], ["--resume"]])
 def test_the_number_of_epochs_is_given_once(command, recipe, run, tmp_path, capsys):
     words = [str(recipe), "--out", str(tmp_path / "new")] if command == ["--out"] else ["--resume", str(run)]
@@ -49,6 +50,7 @@ def test_the_number_of_epochs_is_given_once(command, recipe, run, tmp_path, caps
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_addresses_in_the_data_are_fetched_only_on_demand(recipe, shapes, tmp_path, monkeypatch):
     folder, fetched = tmp_path / "shapes", []
     shutil.copytree(shapes, folder, ignore=shutil.ignore_patterns("*.png"))
@@ -69,6 +71,7 @@ def test_addresses_in_the_data_are_fetched_only_on_demand(recipe, shapes, tmp_pa
     assert len(fetched) == 8
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
     broken = tmp_path / "broken"
     assert cli.main(["train", str(recipe), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0
@@ -77,6 +80,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
     np.testing.assert_array_equal(one.parameters.flat, other.parameters.flat)
 
 
+@pytest.mark.slow
 def test_a_run_resumes_with_another_learning_rate(recipe, tmp_path, capsys):
     out = tmp_path / "run"
     assert cli.main(["train", str(recipe), "--out", str(out), "--epochs", "1", "--no-progress"]) == 0
@@ -93,6 +97,7 @@ def test_a_run_resumes_with_another_learning_rate(recipe, tmp_path, capsys):
     assert float(rows[2]["learning_rate"]) == 1e-3
 
 
+@pytest.mark.slow
 def test_resuming_a_finished_run_says_that_nothing_is_trained(recipe, run, capsys):
     before = load_checkpoint(run / "last.h5").parameters.flat
     for epochs in ([], ["--epochs", "2"]):
@@ -115,6 +120,7 @@ def test_a_finished_run_takes_no_changes(run, capsys):
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.slow
 def test_resuming_a_run_without_patience_left_says_so(recipe, tmp_path, capsys):
     arguments = ["--set", "training.patience=1", "--set", "training.monitor_mode='max'", "--no-progress"]
     out = tmp_path / "early"
@@ -125,6 +131,7 @@ def test_resuming_a_run_without_patience_left_says_so(recipe, tmp_path, capsys):
     assert first == "training has stopped early, after 2 of 5 epochs: patience is 1"
 
 
+@pytest.mark.slow
 def test_a_time_budget_ends_training_with_a_checkpoint(recipe, run, tmp_path, capsys):
     out, reference = tmp_path / "budget", load_checkpoint(run / "last.h5")
     arguments = ["--no-progress", "--max-hours", "1e-9"]
@@ -139,6 +146,7 @@ def test_a_time_budget_ends_training_with_a_checkpoint(recipe, run, tmp_path, ca
     np.testing.assert_array_equal(found.parameters.flat, reference.parameters.flat)
 
 
+@pytest.mark.slow
 def test_how_products_are_computed_is_shown_also_when_a_run_resumes(recipe, tmp_path, capsys):
     out = tmp_path / "in_tf32"
     words = ["train", str(recipe), "--out", str(out), "--matmul", "tf32", "--no-progress"]
@@ -187,6 +195,7 @@ def test_several_processes_resume_as_several(recipe, run, capsys, monkeypatch):
 # ------------------------------------------------------------------ signals, full disks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_command_with_a_checkpoint(recipe, tmp_path, number, status):
     """As Slurm ends a job: the run goes on from where it was."""
@@ -205,6 +214,7 @@ def test_a_signal_ends_the_command_with_a_checkpoint(recipe, tmp_path, number, s
     assert f"Interrupted after iteration {len(load_checkpoint(out / 'last.h5').losses)}" in printed + error
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_command_with_a_line(recipe, tmp_path):
     """At most 16 kB in a file: the checkpoint is larger."""
     out = tmp_path / "run"

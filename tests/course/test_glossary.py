@@ -39,6 +39,7 @@ def known(exercise):
     return names | {name.removeprefix("d") for name in names}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), KINDS)
 def test_no_message_has_a_name_that_students_do_not_know(name, kind):
     exercise = EXERCISES[name]

@@ -33,6 +33,7 @@ class Own:
         return self._updated().sample(features, max_length)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", CELLS)
 def test_a_right_model(cell: str) -> None:
     assert loss_problems(Own, cell) == []

@@ -29,6 +29,9 @@ def told(report):
     return ". ".join(first), ". ".join([*first, *ties])
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def outcomes():
     """For each planted mistake: named, named among ties, not named, or not even noticed."""

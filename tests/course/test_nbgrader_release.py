@@ -20,6 +20,7 @@ def test_without_nbgrader(monkeypatch, tmp_path):
         generate(tmp_path, "course", "1_a")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_databases")
 @pytest.mark.parametrize(
     ("change", "reason"),
@@ -44,6 +45,7 @@ def test_a_notebook_that_nbgrader_refuses(tmp_path, change, reason):
     assert not (tmp_path / "release" / "1_a").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_databases")
 @pytest.mark.parametrize("path", ["/usr/bin", None])
 def test_the_environment_is_as_it_was(monkeypatch, tmp_path, path):

@@ -155,6 +155,7 @@ def copy(course, tmp_path):
     return Path(shutil.copytree(course, tmp_path / "course"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # nbgrader's dependencies warn
 def test_autograde(copy, tmp_path):
     right = copy / "source/1_a/1_a.ipynb"

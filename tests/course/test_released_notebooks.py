@@ -146,7 +146,7 @@ def test_stubs_fail_the_hidden_tests(path, course):
             exec(test, solved | {name: stubs[name]})
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("default")  # nbgrader's dependencies warn
 def test_autograde_of_the_first_notebook(course, tmp_path):
     stem = NOTEBOOKS[0].stem

@@ -20,6 +20,7 @@ def recorded(name, seen):
     return function
 
 
+@pytest.mark.slow
 def test_functions_get_whole_batches_as_in_the_course(rng):
     """Padding among them: (N, T) tokens, states and scores, in training."""
     model, seen = build(cell_type="lstm"), {name: [] for name in sequences("lstm") | SHARED}
@@ -50,6 +51,7 @@ def test_targets_and_mask_are_those_of_the_course(rng):
     assert used.calls == {"temporal_softmax_loss": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cell", "lengths"), [("lstm", [1, 2, 3, 4]), ("gru", [1, 1, 1, 1])])
 def test_a_sequence_function_decodes_as_many_steps_as_it_needs(cell, lengths, rng):
     """That of an LSTM has no cell state to go on from."""
@@ -78,6 +80,7 @@ def test_gradients_under_dropout_of_the_output(rng):
         assert projected_check(lambda: loss()[0], model.params.flat, grads.flat) < 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("functions", [sequences("rnn"), steps("rnn")], ids=["sequence", "steps"])
 def test_results_that_are_arguments_do_no_harm(functions, rng):
     """A function may return an array that it got, and keep what it returns: the model writes into none."""

@@ -53,6 +53,7 @@ def same_with(functions, model, *given, seed=None, **options):
 # ---------------------------------------------------------------- right functions change nothing
 
 
+@pytest.mark.slow
 @every_cell
 @pytest.mark.parametrize("image_input", ["initial_state", "first_input", "every_step"])
 def test_loss_and_gradients_are_those_of_the_library(cell, image_input, rng):
@@ -119,6 +120,7 @@ def test_dropout_of_features_and_words_is_drawn_as_without_them(rng):
     same_with(sequences("lstm") | SHARED, model, *batch(rng), seed=3)
 
 
+@pytest.mark.slow
 def test_scheduled_sampling_reads_the_same_words(rng):
     model = build(cell_type="lstm")
     calls = same_with(sequences("lstm") | steps("lstm") | SHARED, model, *batch(rng), seed=3, sampling=0.7)
@@ -154,6 +156,7 @@ def test_gradients_of_inputs_need_the_step_functions(cell, rng):
         model.loss(*given, inputs=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_models_with_attention_take_what_it_does_not_touch(cell, rng):
     model = build(cell_type=cell, attention="additive", doubly_stochastic=0.5)

@@ -42,6 +42,7 @@ def test_an_lstm_step_passes_the_course_check():
         assert rel_error(by_h + by_c, gradient) < 1e-6
 
 
+@pytest.mark.slow
 def test_the_model_has_the_loss_that_the_course_expects():
     N, D, W, H, T = 20, 18, 30, 48, 16
     word_to_idx = {"<NULL>": 0, "cat": 2, "dog": 3}
@@ -56,6 +57,7 @@ def test_the_model_has_the_loss_that_the_course_expects():
     assert abs(loss - 12.304967965) < 1e-9
 
 
+@pytest.mark.slow
 def test_a_small_model_overfits_small_data_and_captions_it(folder, capsys):
     data = load_coco_data(folder, max_train=50)
     model = CaptioningRNN(

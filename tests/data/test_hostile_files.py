@@ -121,6 +121,7 @@ def said(tmp_path_factory):
     return dict(zip(CASES, json.loads(done.stdout), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_file_that_asks_for_too_much_memory(said, case):
     assert "MemoryError" not in said[case]

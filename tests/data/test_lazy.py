@@ -201,6 +201,7 @@ def test_threads(path, values):
     assert not wrong
 
 
+@pytest.mark.slow
 def test_closing(path):
     with LazyFeatures(path) as features:
         features[0]
@@ -250,6 +251,7 @@ def test_an_order_mixes_half_of_the_shared_cache(path, shared):
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_closed_and_forgotten_features_leave_the_cache(path, shared):
     with LazyFeatures(path) as features:
         kept = LazyFeatures(path)

@@ -27,11 +27,12 @@ def check(folder, count):
         assert found.kills >= count
 
 
+@pytest.mark.slow
 def test_a_few_kills_of_each_recipe(tmp_path):
     check(tmp_path, 4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_thousand_kills(tmp_path):
     check(tmp_path, 200)
 
@@ -49,6 +50,6 @@ def test_two_kills_of_ranks(tmp_path):
 
 
 @needs_mpi
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_kills_of_ranks(tmp_path):
     check_ranks(tmp_path, 50)

@@ -27,10 +27,11 @@ def check(folder, count):
         assert found.counts["refused"] > count // 4, name
 
 
+@pytest.mark.slow
 def test_damaged_files_are_refused_by_name(tmp_path):
     check(tmp_path, 100)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_hundred_thousand_damaged_files(tmp_path):
     check(tmp_path, 8500)

@@ -12,10 +12,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(
     ("threads", "ops"),
-    [("1", ""), ("1", "numpy"), *(pytest.param(each, "", marks=pytest.mark.slow) for each in "23")],
+    [("1", ""), ("1", "numpy"), *(pytest.param(each, "", marks=pytest.mark.long) for each in "23")],
 )
 def test_the_bits_are_those_of_one_thread(threads, ops):
     names = ("RNNLAB_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")

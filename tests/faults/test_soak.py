@@ -19,10 +19,11 @@ def check(folder, steps, megabytes):
     assert (last.files, last.threads) == (first.files, first.threads)
 
 
+@pytest.mark.slow
 def test_hundreds_of_steps(tmp_path):
     check(tmp_path, 300, megabytes=10)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_hundred_thousand_steps(tmp_path):
     check(tmp_path, 100_000, megabytes=20)

@@ -15,6 +15,7 @@ def test_every_parameter_of_a_score_is_checked(score, rng):
     assert set(target.inputs) - {"h", "h0"} == params
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", ["source", "target", "source and target", "selector and target"])
 def test_the_inputs_of_a_decoder_are_those_of_its_parts(parts, rng):
     case = attentive_case("lstm", "lstm", "additive", parts, lambda *shape: rng.standard_normal(shape))

@@ -29,6 +29,7 @@ def test_names_are_unique_and_the_seed_decides_the_inputs():
             assert array.dtype == np.float64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [case.name for case in layer_cases(np.random.default_rng(0))])
 def test_one_cache_serves_several_threads(name):
     """A backward that worked in arrays of its cache would give other gradients here."""

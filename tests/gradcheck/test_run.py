@@ -17,6 +17,7 @@ ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # as in rnnlab.ops.numba.kernel
 SHARES = 16  # the cases take minutes, and the processes of a test run share them
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES))
 def test_every_layer_and_model_passes(share):
     names = gradcheck.case_names()
@@ -34,6 +35,7 @@ def test_there_is_a_case_of_every_model():
     assert kinds == sorted(kinds)  # layers come first
 
 
+@pytest.mark.slow
 def test_rows_do_not_depend_on_the_other_cases_or_on_the_processes(monkeypatch):
     monkeypatch.setenv("RNNLAB_NUM_THREADS", "2")
     alone = list(gradcheck.check_all(only="GRU_step"))

@@ -50,6 +50,7 @@ def test_the_same_as_the_library(images):
     np.testing.assert_allclose(again, expected[order], rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @given(st.lists(image, min_size=2, max_size=4), st.lists(st.lists(sentence, min_size=4), min_size=1))
 def test_several_candidates_of_an_image(images, samples):
     references = [sentences for sentences, _ in images]

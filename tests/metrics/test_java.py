@@ -36,6 +36,7 @@ def started(monkeypatch):
     return processes
 
 
+@pytest.mark.slow
 @needs_java
 def test_meteor(started):
     candidates = ["a dog runs on the beach", "a woman ||| on a horse", ""]

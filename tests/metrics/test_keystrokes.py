@@ -64,6 +64,7 @@ def problems(draw):
     return vocabulary, sentences, np.array(log_probs, np.float32)
 
 
+@pytest.mark.slow
 @given(problems(), st.randoms(use_true_random=False))
 def test_equal_to_the_slow_version(problem, random):
     vocabulary, sentences, log_probs = problem

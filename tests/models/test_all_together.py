@@ -105,6 +105,7 @@ def test_classes(cell, dropped, readout, rng):
     assert_gradient(perturbed(model), given, rng)
 
 
+@pytest.mark.slow
 def test_number_by_number(rng):
     options = {"cell_type": "lstm", "attention": "additive", "target_attention": True, "output": "deep"}
     options |= {

@@ -11,7 +11,7 @@ from rnnlab.models import CaptioningRNN
 from rnnlab.training import Solver
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_attention_is_on_the_shape_that_is_named():
     """The share of attention on the cells of a shape that a scene has once, against their number."""
     data = open_shapes(features="local", standardise=True)

@@ -65,6 +65,7 @@ def test_biases_have_one_dimension(name):
 WEIGHTS = ["reconstruction", "encoder_reconstruction", "discriminative"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [None, 2])
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_a_model_whose_loss_is_turned_off_keeps_the_part(weight, size):

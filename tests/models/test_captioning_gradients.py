@@ -23,6 +23,7 @@ NUMBER_BY_NUMBER = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", NUMBER_BY_NUMBER, ids=name_of)
 def test_every_parameter(options, rng):
     """Each number of each parameter, with dropout."""

@@ -61,6 +61,7 @@ def batch(rng, rows=N, steps=T):
 # ---------------------------------------------------------------- gradients
 
 
+@pytest.mark.slow
 @every_model
 @ragged_or_full
 def test_every_parameter(options, lengths, rng):

@@ -43,6 +43,7 @@ def training_step(cell_type, image_input, N=25, T=16, V=600, H=256, W=128):
     return step
 
 
+@pytest.mark.slow
 @fused
 @pytest.mark.parametrize("image_input", IMAGE_INPUTS)
 @pytest.mark.parametrize("cell_type", ["rnn", "lstm", "gru", "simplified_gru"])
@@ -63,6 +64,7 @@ def test_a_training_step_allocates_no_arrays_of_activations(cell_type, image_inp
     assert peak < 150_000
 
 
+@pytest.mark.slow
 def test_two_live_caches(rng):
     """A second forward, and everything that is freed between, leaves the first one's cache alone."""
     N, T, D, H = 20, 12, 40, 64

@@ -75,6 +75,7 @@ NUMBER_BY_NUMBER = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", NUMBER_BY_NUMBER, ids=name_of)
 def test_every_parameter(options):
     # 2 units make it fast, and larger weights let attention differ between slots; encoder_dim needs H units
@@ -97,6 +98,7 @@ def test_along_a_random_direction_with_reconstruction(options, rng):
     assert projected_check(lambda: loss()[0], model.params.flat, grads.flat, rng=rng) < 1e-7
 
 
+@pytest.mark.slow
 def test_every_parameter_with_reconstruction():
     test_every_parameter(RECONSTRUCTING[1])
 

@@ -33,6 +33,7 @@ def refused(ops, name, arrays, error, message):
         np.testing.assert_array_equal(arrays[key], array)
 
 
+@pytest.mark.slow
 @every_primitive
 def test_arguments_as_declared_are_taken(name, ops, rng):
     call(ops, name, made(name, rng))

@@ -87,6 +87,7 @@ def launched():
     return {argument.value for argument in first if isinstance(argument, ast.Constant)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("real", ["float", "double"])
 @pytest.mark.parametrize("architecture", [70, 80, 90])
 def test_kernels_compile(nvrtc, architecture, real):

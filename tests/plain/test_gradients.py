@@ -13,6 +13,7 @@ from .cases import CASES, PLAIN, normal
 LENGTHS = {"ragged": np.array([2, 0, 3]), "padding": np.array([0, 0]), "one step": np.array([1])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
 def test_gradients(name, lengths, rng):

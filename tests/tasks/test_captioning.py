@@ -94,6 +94,7 @@ def test_parameters_scaling_and_fingerprint_are_in_the_checkpoint(run):
 # ------------------------------------------------------------------ several captions of each image
 
 
+@pytest.mark.slow
 def test_a_recipe_trains_on_images_with_several_captions(shapes, tmp_path):
     """In two stages, resumed, with lazy features of two kinds."""
     pytest.importorskip("pycocoevalcap")

@@ -64,6 +64,7 @@ def recipe(folder, tmp_path_factory):
 # ---------------------------------------------------------------- learning
 
 
+@pytest.mark.slow
 def test_a_few_epochs_over_the_digits(tmp_path):
     pytest.importorskip("sklearn")
     config = load_config("digits_lstm", ["training.num_epochs=8"])
@@ -71,7 +72,7 @@ def test_a_few_epochs_over_the_digits(tmp_path):
     assert runs.evaluate(run).accuracy > 0.6
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_recipe_of_the_digits(tmp_path):
     pytest.importorskip("sklearn")
     config = load_config("digits_lstm")

@@ -103,6 +103,7 @@ def test_no_task_reads_a_whole_split(shapes, tmp_path, watch, tables):
     assert sentences(run.directory, config_of(shapes, lazy=False, **tables)) == lazy
 
 
+@pytest.mark.slow
 def test_rewards_of_sampled_captions(shapes, tmp_path, watch):
     pytest.importorskip("pycocoevalcap")
     scores = {"evaluation": {"each_epoch": ["CIDEr"]}, "training": {"monitor": "CIDEr"}}

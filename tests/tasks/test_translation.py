@@ -35,6 +35,7 @@ def recipe(folder, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_a_model_learns_to_turn_sentences_round(rng):
     data = ParallelData({"train": reversing(rng, 900), "val": reversing(rng, 100)})
     model = Seq2Seq(

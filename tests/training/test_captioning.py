@@ -336,6 +336,7 @@ def test_groups_of_captions_resume_bit_for_bit(options, tmp_path):
         assert [row[column] for row in resumed.history] == [row[column] for row in reference.history]
 
 
+@pytest.mark.slow
 def test_graphs_train_on_groups_of_captions(device):
     data = grouped_data(3)
     trained = []

@@ -245,6 +245,7 @@ def test_truncated_anywhere(path):
             load_checkpoint(path)
 
 
+@pytest.mark.slow
 def test_a_changed_byte_is_an_error_or_in_a_gap_of_the_file(tmp_path, model, rng):
     path = tmp_path / "x.h5"
     save_checkpoint(path, Checkpoint(model.params, describe_model(model), preprocessing={"white": 255}))

@@ -245,6 +245,7 @@ Solver(LinearModel(), LinearData(), num_epochs=100_000, batch_size=8, run_dir=sy
 """
 
 
+@pytest.mark.slow
 def test_after_kill_minus_9(make_model, make_data, tmp_path):
     """Kill a process that writes checkpoints all the time, at no moment in particular; go on; compare."""
     run = tmp_path / "run"

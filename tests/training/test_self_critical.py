@@ -404,6 +404,7 @@ def test_an_objective_without_weights_of_sentences():
         solver_of(captioner(), objective=Unweighted()).train()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"attention": "additive", "global_dim": 4}])
 def test_the_same_training_on_a_device(options, device):
     on_cpu, on_device, in_graphs = (captioner(**options) for _ in range(3))

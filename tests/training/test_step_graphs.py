@@ -103,6 +103,7 @@ def parameters(solver):
     return solver.model.to("cpu").params.flat
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_the_training_of_the_cpu(model, device):
     plain = trained(*MODELS[model])

@@ -24,6 +24,7 @@ def test_a_wait_beyond_the_limit_ends():
         assert ended.get(timeout=30).exchange == "sum"
 
 
+@pytest.mark.slow
 def test_many_short_waits_do_not_add_up():
     ended = SimpleQueue()
     watchdog = Watchdog(5.0, ended.put)

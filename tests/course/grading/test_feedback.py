@@ -40,6 +40,7 @@ def page(course: Path, student: str) -> str:
     return (course / f"feedback/{student}/1_rnn/1_rnn.html").read_text("utf8")
 
 
+@pytest.mark.slow
 def test_points_pages_and_scripts(course: Path) -> None:
     from nbgrader.api import Gradebook
 
@@ -64,6 +65,7 @@ def test_points_pages_and_scripts(course: Path) -> None:
     assert "<td>&lt;b&gt;1_rnn.ipynb is not a notebook&lt;/b&gt;" in index
 
 
+@pytest.mark.slow
 def test_marked_again(course: Path) -> None:
     write_feedback(course, [mark("ada", 0)])
     before = page(course, "ada")
@@ -72,6 +74,7 @@ def test_marked_again(course: Path) -> None:
     assert "all right now" in page(course, "ada")
 
 
+@pytest.mark.slow
 def test_a_notebook_that_nbgrader_refuses(tmp_path: Path) -> None:
     """The others have their pages."""
     write(tmp_path / "notebooks/1_rnn.ipynb", cells(SOLUTIONS))

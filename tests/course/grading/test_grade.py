@@ -24,6 +24,7 @@ from .submissions import ALL, LIMITS, PARTLY, graded, points, stub, submission, 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="students' processes need POSIX")
 
 
+@pytest.mark.slow
 def test_right(source: Path, tmp_path: Path) -> None:
     for secret in ("a", "b", "c"):
         mark = graded(source, submission(), tmp_path, secret)
@@ -42,6 +43,7 @@ def test_blank(source: Path, tmp_path: Path) -> None:
     assert "cannot be checked until rnn_step_forward works" in text_of(mark, "rnn_step_backward")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -96,6 +98,7 @@ def test_missing_file(source: Path, tmp_path: Path) -> None:
     assert grade_submission(file, limits=LIMITS, secret="s").problem == expected
 
 
+@pytest.mark.slow
 def test_batch_in_order_by_several_processes(source: Path, tmp_path: Path) -> None:
     course = source.parent.parent.parent
     for student, content in {

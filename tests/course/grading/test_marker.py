@@ -190,6 +190,7 @@ def test_a_right_backward_of_a_forward_without_result(source: Path, tmp_path: Pa
     assert "cannot be checked until rnn_step_forward works" in text_of(mark, "rnn_step_backward")
 
 
+@pytest.mark.slow
 def test_a_cache_that_is_a_list(tmp_path: Path) -> None:
     """The form of the cache is that of the notebook's solution, which may be another one than rnnlab's."""
     caches = {"h, (x, h0, Wx, Wh, caches)": "h, caches", "x, h0, Wx, Wh, caches = cache": ""}

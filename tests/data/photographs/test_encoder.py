@@ -123,6 +123,7 @@ def test_photographs_from_files(photographs, network):
     np.testing.assert_array_equal(encoder.encode_files(paths), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 @pytest.mark.parametrize(
     ("stored", "grid", "correlation"), [("features_global", False, 0.996), ("features_local", True, 0.993)]

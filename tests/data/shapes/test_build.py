@@ -32,6 +32,7 @@ def test_the_same_seed_gives_the_same_bytes(shapes, tmp_path):
             assert path.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_makes_no_difference(shapes, tmp_path):
     folder = tmp_path / "shapes"
     code = f"from rnnlab.data import write_shapes; write_shapes({str(folder)!r}, {SIZES}, seed=3)"

@@ -43,6 +43,7 @@ def blinded(data):
     return blind
 
 
+@pytest.mark.slow
 def test_captions_need_the_picture(tmp_path):
     write_shapes(tmp_path / "shapes", {"train": 600, "val": 60})
     data = open_shapes(tmp_path / "shapes")
@@ -52,7 +53,7 @@ def test_captions_need_the_picture(tmp_path):
     assert blind > seeing + 0.25
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_bleu_of_unseen_scenes(tmp_path):
     bleu = pytest.importorskip("pycocoevalcap.bleu.bleu")
     write_shapes(tmp_path / "shapes")

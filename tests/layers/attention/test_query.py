@@ -99,6 +99,7 @@ def test_lengths_say_the_same_as_a_mask(score, rng):
         assert_same(by_mask[:2], by_lengths[:2])
 
 
+@pytest.mark.slow
 @every_score
 @every_dtype
 def test_dtype_in_is_dtype_out(score, dtype, rng):

@@ -44,6 +44,7 @@ def batch(rng, states=2):
 # ---------------------------------------------------------------- gradients
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "count"),
     [
@@ -62,6 +63,7 @@ def test_every_gradient(outside, pattern, count):
     assert len(rows) == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "regularisation",
@@ -158,6 +160,7 @@ def test_a_weight_of_another_name(tmp_path, monkeypatch):
     assert [row.passed for row in rows] == [True]
 
 
+@pytest.mark.slow
 def test_a_cell_beside_the_recipe(tmp_path):
     """The command finds a module in the current folder."""
     shutil.copy(Path(__file__).with_name("peephole.py"), tmp_path / "cells_beside.py")
@@ -321,6 +324,7 @@ metrics = []
 """
 
 
+@pytest.mark.slow
 def test_training_resuming_and_decoding_by_the_commands(outside, tmp_path, capsys):
     from rnnlab.data import write_shapes
 

@@ -190,6 +190,7 @@ def test_weights_have_one_mask_a_batch(rng):
     np.testing.assert_allclose(np.arctanh(h[:, 1]), h[:, 0] @ used[:H], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.2, 0.7])
 def test_inference_is_zoneouts_expectation(rate, rng):
     inputs = LSTM.inputs(rng, 2, 1)

@@ -85,6 +85,7 @@ def test_gradients_with_every_option(cell_type, options, rng):
     assert grads.flat @ direction == pytest.approx(numeric, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_gradients_of_a_translator(rng):
     reviewer = {"reviewer": REVIEWER, "encoder_reconstruction": 0.2, "encoder_reconstructor_dim": 2}
     model = build_seq2seq(**reviewer, discriminative=0.4)

@@ -18,6 +18,7 @@ def threads(request, monkeypatch):
     monkeypatch.setattr(arrays, "_PARALLEL_FROM", 10)
 
 
+@pytest.mark.slow
 @every_dtype
 @pytest.mark.parametrize("columns", [1, 3, 70])
 @pytest.mark.parametrize("apart", [False, True], ids=["", "rows apart"])

@@ -287,6 +287,7 @@ def test_a_processor_that_multiplies_float32_faster(pays, monkeypatch, rng):
     assert (bfloat16.declined() == "") == pays
 
 
+@pytest.mark.slow
 def test_a_processor_of_intel_with_pairs_alone():
     """No AMX is shown, as in some virtual machines."""
     script = (

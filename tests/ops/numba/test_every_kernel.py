@@ -37,6 +37,7 @@ def run(*arguments, **environment):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_kernel_gives_the_same_bits_on_any_number_of_threads():
     one, *others = (run(*SCRIPT, RNNLAB_NUM_THREADS=threads) for threads in ("1", "8", "4", "3", "2"))
     assert len(one.splitlines()) > 400
@@ -44,13 +45,13 @@ def test_every_kernel_gives_the_same_bits_on_any_number_of_threads():
         assert other == one
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_products_are_right_whatever_number_of_threads_has_compiled_them(tmp_path):
     for threads in ("8", "4", "1", "3", "8"):
         run(*SCRIPT, "products", RNNLAB_NUM_THREADS=threads, NUMBA_CACHE_DIR=str(tmp_path))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_kernel_is_right_whatever_number_of_threads_has_compiled_it(tmp_path):
     compiled, *_, loaded = (
         run(*SCRIPT, RNNLAB_NUM_THREADS=threads, NUMBA_CACHE_DIR=str(tmp_path))
@@ -59,7 +60,7 @@ def test_every_kernel_is_right_whatever_number_of_threads_has_compiled_it(tmp_pa
     assert compiled == loaded
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_kernel_computes_the_same_bits_in_the_process_that_compiles_it_and_in_others(tmp_path):
     """A function that LLVM does not inline into the guard is another one in the cache."""
     environment = {"RNNLAB_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
@@ -92,6 +93,7 @@ def constants(before="", **environment):
     return dict(line.rsplit(" ", 1) for line in lines)
 
 
+@pytest.mark.slow
 def test_no_constant_of_a_kernel_depends_on_the_process():
     """Except the number of threads, which no kernel reads, and what the name in the cache includes."""
     one, eight = (constants(RNNLAB_NUM_THREADS=threads) for threads in ("1", "8"))
@@ -115,6 +117,7 @@ def test_no_kernel_reads_the_number_of_threads():
         assert code is None or "_threads" not in code.co_names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ops", [numpy_ops, numba_ops], ids=["numpy", "fused"])
 def test_every_layer_against_numeric_gradients(ops, monkeypatch):
     monkeypatch.setattr(rnnlab.ops, "_for_numpy", lambda: rnnlab.ops._Choice(ops, ""))

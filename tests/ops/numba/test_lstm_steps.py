@@ -95,6 +95,7 @@ def only_at_once(monkeypatch):
         monkeypatch.setattr(lstm_steps, name, None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_at_once")
 @every_dtype
 @pytest.mark.parametrize("units", [32, 40, 130])

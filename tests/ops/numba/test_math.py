@@ -86,6 +86,7 @@ def test_float64(function, exact, rng):
     np.testing.assert_allclose(y, exact(x), rtol=5e-16 if function is tanh else 0, atol=2.3e-16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "error"), [(np.float32, 1.2e-7), (np.float64, 3e-16)])
 def test_exp(dtype, error, rng):
     x = every_float32() if dtype == np.float32 else float64s(rng)

@@ -96,6 +96,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_holds_the_memory(view, pool):

@@ -112,6 +112,7 @@ print(rnnlab.ops.describe())
 """
 
 
+@pytest.mark.slow
 def test_fused_kernels_without_mkl():
     assert "by NumPy's BLAS if it is faster (not MKL: it is not installed)" in run(WITHOUT_MKL)
 
@@ -138,6 +139,7 @@ print(wrong, "wrong;", rnnlab.ops.describe())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="without PyTorch")
 @pytest.mark.parametrize(
     "imports",

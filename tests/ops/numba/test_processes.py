@@ -93,10 +93,12 @@ def run(rest):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 def test_a_forked_process_works_in_one_thread():
     run(FORK)
 
 
+@pytest.mark.slow
 def test_several_python_threads_at_once():
     run(THREADS)

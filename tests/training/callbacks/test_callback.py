@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import traceback
 
 import numpy as np
@@ -257,14 +258,16 @@ def test_stopping_and_resuming(make_model, make_data, data, tmp_path, capsys, ev
     reference = Solver(make_model(), data, **OPTIONS)
     reference.train()
     stops = Recorder(**{event: after(iterations, lambda solver: solver.stop("enough"))})
-    solver = Solver(make_model(), data, callbacks=[stops], run_dir=tmp_path, **OPTIONS | {"verbose": True})
+    run_dir = tmp_path / "run"
+    solver = Solver(make_model(), data, callbacks=[stops], run_dir=run_dir, **OPTIONS | {"verbose": True})
     solver.train()
     assert solver.interrupted
     assert solver.stop_requested
     assert solver.stop_reason == "enough"
     assert solver.iteration == iterations
     assert f"Stopped after iteration {iterations}: enough" in capsys.readouterr().out
-    resumed = Solver.resume(tmp_path, make_model(), make_data(), verbose=False)
+    copy = shutil.copytree(run_dir, tmp_path / "copy")
+    resumed = Solver.resume(copy, make_model(), make_data(), verbose=False)
     resumed.train()
     assert not resumed.interrupted
     assert resumed.loss_history == reference.loss_history

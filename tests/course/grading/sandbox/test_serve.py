@@ -12,6 +12,7 @@ from rnnlab.course.grading.process import Limits, StudentProcess
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process needs POSIX")
 
 
+@pytest.mark.slow
 def test_definitions_alone_are_run() -> None:
     cells = {
         "first": "def one(x):\n    return x\nprint(undefined)\nprint(1 / 0)\nfor _ in iter(int, 1): pass",
