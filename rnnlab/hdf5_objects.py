@@ -44,9 +44,17 @@ def open_hdf5(path: PathLike) -> h5py.File:
     try:
         return h5py.File(path, "r")
     except OSError as error:
-        raise OSError(
-            f"{path}: found a file that HDF5 cannot read ({error}), expected a complete HDF5 file"
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def describe_hdf5_error(error: Exception) -> str:
+    """What was found where HDF5 raised an error, for a message."""
+    text = str(error)
+    if "truncated file" in text:
+        return "a file that is cut short"
+    if "file signature not found" in text:
+        return "a file of another kind"
+    return f"what HDF5 cannot read ({text})"
 
 
 def find_object(group: h5py.Group, name: str) -> h5py.Dataset | h5py.Group | None:
@@ -174,7 +182,7 @@ def _place(owner: h5py.Group | h5py.Dataset, name: str = "") -> str:
 
 
 def _unreadable(place: str, error: Exception) -> OSError:
-    return OSError(f"{place}: found what HDF5 cannot read ({error}), expected a complete HDF5 file")
+    return OSError(f"{place}: found {describe_hdf5_error(error)}, expected a complete HDF5 file")
 
 
 def _check_stored(dataset: h5py.Dataset) -> None:

@@ -36,7 +36,7 @@ from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
 from rnnlab.training import Callback, Checkpoint, Solver, load_checkpoint, load_model, warm_start
 from rnnlab.training.compatibility import check_data
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
-from rnnlab.training.previous import or_previous
+from rnnlab.training.previous import load_whole, or_previous
 from rnnlab.training.run_directory import checkpoint_of, holds_run, stage_directories
 from rnnlab.training.step_graphs import obstacle_of_place
 
@@ -297,7 +297,7 @@ def _why_finished(solver: Solver) -> str:
 
 
 def _inputs(config: Recipe, checkpoint: Path) -> Any:
-    return task_of(config).inputs(config, load_checkpoint(checkpoint))
+    return task_of(config).inputs(config, load_whole(checkpoint))
 
 
 def _check_how(how: Mapping[str, Any]) -> None:
@@ -363,7 +363,7 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
     """
     path = Path(directory)
     file = checkpoint_of(path)
-    checkpoint = load_checkpoint(file)
+    checkpoint = load_whole(file)
     config = _config_of(file, checkpoint, to_train=False)
     model = load_model(file).to(device)
     data = None

@@ -33,6 +33,7 @@ import rnnlab
 from rnnlab import models
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.files import atomic_hdf5
+from rnnlab.hdf5_objects import describe_hdf5_error
 from rnnlab.models.base import Model
 from rnnlab.ops import ops_for
 from rnnlab.parameters import Parameters
@@ -306,9 +307,7 @@ def _open(path: PathLike) -> Iterator[h5py.File]:
     except CheckpointError:
         raise
     except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:  # h5py raises any of these
-        raise CheckpointError(
-            path, "file", f"what HDF5 cannot read ({error})", "a whole checkpoint"
-        ) from error
+        raise CheckpointError(path, "file", describe_hdf5_error(error), "a whole checkpoint") from error
 
 
 def _get(path: PathLike, group: h5py.Group, name: str, kind: type) -> Any:
@@ -319,7 +318,7 @@ def _get(path: PathLike, group: h5py.Group, name: str, kind: type) -> Any:
         try:
             found = group[name]
         except KeyError as error:
-            raise CheckpointError(path, where, f"what HDF5 cannot read ({error})", "a whole object") from None
+            raise CheckpointError(path, where, describe_hdf5_error(error), "a whole object") from None
     if not isinstance(found, kind):
         raise CheckpointError(path, where, "nothing" if found is None else found, f"an HDF5 {kind.__name__}")
     return found

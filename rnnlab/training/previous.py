@@ -93,7 +93,41 @@ def or_previous(checkpoint: Path, read: Callable[[Path], Read]) -> Read:
         try:
             return read(previous_of(checkpoint))
         except (CheckpointError, FileNotFoundError):
-            raise error from None
+            raise _with_substitute(error, checkpoint) from None
+
+
+def load_whole(checkpoint: Path) -> Checkpoint:
+    """Read a checkpoint that no other replaces by itself, since another has other parameters.
+
+    Raises
+    ------
+    CheckpointError
+        If it is damaged. The message names a whole checkpoint of the run that can take its place.
+    FileNotFoundError
+        If there is none.
+    """
+    try:
+        return load_checkpoint(checkpoint)
+    except CheckpointError as error:
+        raise _with_substitute(error, checkpoint) from None
+
+
+def _with_substitute(error: CheckpointError, damaged: Path) -> CheckpointError:
+    """The error with the name of a checkpoint of the same run that can take the place of the damaged one."""
+    for other in (previous_of(damaged), damaged.with_name("best.h5"), damaged.with_name("last.h5")):
+        try:
+            which = _describe(load_checkpoint(other))
+        except (CheckpointError, FileNotFoundError):
+            continue
+        error.args = (f"{error}. {other} is whole ({which}): copy it to {damaged.name} to use it",)
+        break
+    return error
+
+
+def _describe(checkpoint: Checkpoint) -> str:
+    """The place of a checkpoint in its run."""
+    epochs = f"epoch {checkpoint.history[-1]['epoch']}, " if checkpoint.history else ""
+    return f"{epochs}iteration {len(checkpoint.losses):,}"
 
 
 def put_back(checkpoint: Path) -> Checkpoint | None:
@@ -117,5 +151,5 @@ def put_back(checkpoint: Path) -> Checkpoint | None:
             return None
         os.replace(checkpoint, checkpoint.with_suffix(f".damaged{checkpoint.suffix}"))
         os.replace(kept, checkpoint)
-        print(f"{error}. The checkpoint before it takes its place.", file=sys.stderr)
+        print(f"{error}. The checkpoint before it takes its place ({_describe(found)}).", file=sys.stderr)
         return found

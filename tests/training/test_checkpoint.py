@@ -228,12 +228,17 @@ def test_no_file(tmp_path):
             load(tmp_path / "none.h5")
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 something else entirely", b"\x89HDF\r\n\x1a\n"])
-def test_not_hdf5(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", "a file of another kind"),
+        (b"PK\x03\x04 something else entirely", "a file of another kind"),
+        (b"\x89HDF\r\n\x1a\n", "what HDF5 cannot read .*"),
+    ],
+)
+def test_not_hdf5(tmp_path, content, found):
     (tmp_path / "x.h5").write_bytes(content)
-    with pytest.raises(
-        CheckpointError, match="x.h5: file: found what HDF5 cannot read .*expected a whole check"
-    ):
+    with pytest.raises(CheckpointError, match=f"x.h5: file: found {found}, expected a whole checkpoint"):
         load_checkpoint(tmp_path / "x.h5")
 
 
@@ -241,7 +246,7 @@ def test_truncated_anywhere(path):
     whole = path.read_bytes()
     for size in np.linspace(1, len(whole) - 1, 60).astype(int):
         path.write_bytes(whole[:size])
-        with pytest.raises(CheckpointError, match="last.h5: file: found what HDF5 cannot read"):
+        with pytest.raises(CheckpointError, match=r"last.h5: file: found (a file|what HDF5 cannot read)"):
             load_checkpoint(path)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import numpy as np
 import pytest
 
 from rnnlab.locks import InUseError
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
-from rnnlab.training.previous import keep_previous, match_best, or_previous, put_back
+from rnnlab.training.previous import keep_previous, load_whole, match_best, or_previous, put_back
 from rnnlab.training.solver import Solver
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -62,7 +63,7 @@ def test_a_run_resumes_from_the_checkpoint_before_a_damaged_one(make_model, data
     solver.train()
     error = capsys.readouterr().err
     assert f"{tmp_path / 'last.h5'}: " in error
-    assert error.endswith(". The checkpoint before it takes its place.\n")
+    assert error.endswith(". The checkpoint before it takes its place (epoch 2, iteration 14).\n")
     assert (tmp_path / "last.damaged.h5").read_bytes() == before["last.h5"]
     assert (tmp_path / "last.previous.h5").read_bytes() == before["last.previous.h5"]
     assert solver.loss_history == reference.loss_history
@@ -106,10 +107,24 @@ def test_only_a_damaged_checkpoint_is_replaced(make_model, data, tmp_path, capsy
 
 def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):
     Solver(make_model(), data, run_dir=tmp_path, num_epochs=3, batch_size=8, verbose=False).train()
-    for name in ("last.h5", "last.previous.h5"):
+    whole = shutil.copyfile(tmp_path / "last.h5", tmp_path / "copy.h5")
+    for name in ("last.h5", "last.previous.h5", "best.h5"):
         damage(tmp_path / name)
-    with pytest.raises(CheckpointError, match="last.h5: "):
+    (tmp_path / "best.previous.h5").unlink()
+    with pytest.raises(CheckpointError, match=r"last.h5: .*[^)]$"):
         Solver.resume(tmp_path, make_model(), data)
+    best = tmp_path / "best.h5"
+    shutil.copyfile(whole, best)
+    named = rf"last.h5: .*best.h5 is whole \(epoch 3, iteration 21\): copy it to last.h5 to use it$"
+    with pytest.raises(CheckpointError, match=named):
+        Solver.resume(tmp_path, make_model(), data)
+    damage(best)
+    with pytest.raises(CheckpointError, match="best.h5: .*those that were written$"):
+        load_whole(best)
+    shutil.copyfile(whole, tmp_path / "last.h5")
+    named = r"best.h5: .*last.h5 is whole \(epoch 3, iteration 21\): copy it to best.h5 to use it$"
+    with pytest.raises(CheckpointError, match=named):
+        load_whole(best)
     with pytest.raises(FileNotFoundError):
         or_previous(tmp_path / "none.h5", load_checkpoint)
     assert (tmp_path / "last.h5").exists()
