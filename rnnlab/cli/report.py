@@ -10,6 +10,7 @@ from typing import Any
 
 from rnnlab.cli.arguments import check_output, check_outputs, natural_number, positive_integer
 from rnnlab.cli.device_option import add_device, add_matmul
+from rnnlab.errors import MissingDataError
 from rnnlab.reporting.comparison import comparison_text
 from rnnlab.reporting.page.build import require_jinja, write_report
 from rnnlab.reporting.record import Record, read_records
@@ -80,7 +81,7 @@ def _report(options: argparse.Namespace) -> int:
     path = Path(options.out or records[0].directory / default)
     require_jinja()
     check_output("--out", path)
-    write_report(path, records, scored(records, options), examples=options.examples)
+    write_report(path, records, _scored_somewhere(records, options), examples=options.examples)
     print(f"Report: {path} ({_size(path.stat().st_size)})")
     if options.open and not webbrowser.open(path.absolute().as_uri()):
         print(f"rnnlab report: found no browser to open {path}", file=sys.stderr)
@@ -95,7 +96,7 @@ def _size(num_bytes: int) -> str:
 def _compare(options: argparse.Namespace) -> int:
     records = read_records(options.run_directories)
     check_outputs(options, "csv")
-    results = scored(records, options)
+    results = _scored_somewhere(records, options)
     if options.csv:  # before the print, which may fail
         write_table(options.csv, records, results)
     print(comparison_text(records, results, encoding=sys.stdout.encoding or "ascii"))
@@ -111,4 +112,18 @@ def scored(records: list[Record], options: argparse.Namespace) -> list[Results]:
         if results.evaluation is None:
             print(f"rnnlab {options.command}: {record.name}: {'; '.join(results.notes)}", file=sys.stderr)
         found.append(results)
+    return found
+
+
+def _scored_somewhere(records: list[Record], options: argparse.Namespace) -> list[Results]:
+    """The scores of the runs.
+
+    Raises
+    ------
+    MissingDataError
+        If the data of no run have the split of ``--split``.
+    """
+    found = scored(records, options)
+    if options.split and found and all(each.lacks_split for each in found):
+        raise MissingDataError(f"--split {options.split}: the data of no run have it")
     return found

@@ -88,12 +88,13 @@ class Place:
     def message(self, error: Exception) -> str:
         """The message of an error that begins with a key of this table, with the source of that key.
 
-        After a colon, the key of a table within may follow: "optim_config: learning_rate is -1, ...".
+        After a colon, the key of a table within may follow: "optim_config: learning_rate is -1, ..." or
+        "schedule exponential: unknown key 'rate'; ...".
         """
         text = str(error)
         key = re.split(r"[^\w.]", text, maxsplit=1)[0]
         place, rest = self / key, text.removeprefix(key)
-        within = re.match(r"[^:.]*: (\w+) is ", rest)
+        within = re.match(r"[^:.]*: (?:(?=\w+ is )|unknown key ')(\w+)", rest)
         if within and (place / within[1])._is_overridden:
             place = dataclasses.replace(place, source="--set")
         return f"{place}{rest}"

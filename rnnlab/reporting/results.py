@@ -25,19 +25,22 @@ class Results:
     Attributes
     ----------
     run : Run or None
-        None if the model or the data cannot be opened.
+        None if the model or the data cannot be opened, or the data lack the split.
     split : str
         Empty if ``run`` is None.
     evaluation : Evaluation or None
         None if nothing could be scored.
     notes : list of str
         What is left out, and why; and what the evaluation notes.
+    lacks_split : bool
+        Whether the data were opened and lack the split.
     """
 
     run: Run | None
     split: str
     evaluation: Any | None
     notes: list[str] = field(default_factory=list)
+    lacks_split: bool = False
 
 
 def results_of(
@@ -68,7 +71,8 @@ def results_of(
     split = split or ("val" if "val" in run.data.splits else config.evaluation.split)
     if split not in run.data.splits:
         splits = ", ".join(run.data.splits)
-        return Results(None, "", None, [f"neither scores nor examples: no split {split!r}, only {splits}"])
+        note = f"neither scores nor examples: no split {split!r}, only {splits}"
+        return Results(None, "", None, [note], lacks_split=True)
     evaluation, options = config.evaluation, {}
     if first is not None:
         limit = "max_sentences" if isinstance(config, TranslationConfig) else "max_images"

@@ -103,7 +103,9 @@ def test_without_a_browser_the_page_is_named(run, tmp_path, capsys, monkeypatch)
 def test_what_cannot_be_scored_is_said_at_once(run, tmp_path, capsys):
     pytest.importorskip("jinja2")
     path = tmp_path / "page.html"
-    assert cli.main(["report", str(run), "--split", "dev", "--out", str(path)]) == 0
-    said = "tiny: neither scores nor examples: no split 'dev', only train, val, test"
-    assert said in capsys.readouterr().err
-    assert "Nothing could be scored." in path.read_text(encoding="utf-8")
+    assert cli.main(["report", str(run), "--split", "dev", "--out", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "tiny: neither scores nor examples: no split 'dev', only train, val, test\n" in said
+    assert said.endswith("--split dev: the data of no run have it\n")
+    assert not path.exists()
+    assert cli.main(["compare", str(run), "--split", "dev"]) == 2

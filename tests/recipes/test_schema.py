@@ -108,6 +108,8 @@ def test_errors_of_overrides_name_the_command_line():
         ("schedule exponential: decay is 2, expected", "training.schedule.decay", "--set"),
         ("schedule exponential: decay is 2, expected", "training.schedule", "--set"),
         ("schedule exponential: decay is 2, expected", "training.num_epochs", "file.toml"),
+        ("schedule exponential: unknown key 'rate'; it has", "training.schedule.rate", "--set"),
+        ("schedule exponential: unknown key 'rate'; it has", "training.schedule.decay", "file.toml"),
     ],
 )
 def test_errors_of_options_of_a_rule_name_the_command_line(text, key, source):
