@@ -137,7 +137,8 @@ class Primitives(Protocol):
         """Draw a column (n,) of each row of scores (n, V) from the row's softmax(scores / temperature).
 
         It is the first column at which the cumulated probability exceeds ``uniform`` (n,), float64 numbers in
-        [0, 1). A row of nothing but minus infinity gives its last column, and a row with NaN the first NaN.
+        [0, 1). A row of nothing but minus infinity gives its last column, and a row with NaN the first NaN. A
+        row with plus infinity gives any of its columns.
         """
 
     def max_pool(self, x: Array, values: Array) -> Array:

@@ -3,8 +3,9 @@
 At a shape's first batch the kernels are launched one by one, which compiles them; at its second the step is
 captured, and from then on the graph is launched. Batches are padded (:mod:`rnnlab.models.parts.padding`), so
 that there are few shapes. A graph reads arrays of its own, into which each batch is copied. It keeps the loss
-weights of its capture, so that there are other graphs after a change of them, and the precision of products,
-which is the same for all steps of a solver.
+weights of its capture, so that there are other graphs after a change of them; a step at which they change is
+launched piece by piece, so that weights that never stay take no memory. It also keeps the precision of
+products, which is the same for all steps of a solver.
 
 A capture cannot hold code that waits for the device. Code from outside the library may, so that a model or a
 cell of a user's class has graphs only if the user asks for them.
@@ -129,6 +130,7 @@ class StepGraphs:
 
     def __init__(self, step: Callable[[Batch], None], loss_weights: Callable[[], tuple[float, ...]]) -> None:
         self._step, self._loss_weights = step, loss_weights
+        self._weights = tuple(loss_weights())  # of the last step
         self._memory = gpu_training().GraphMemory()
         self._batches: dict[tuple[Any, ...], Batch] = {}
         self._graphs: dict[tuple[Any, ...], Any] = {}
@@ -144,7 +146,12 @@ class StepGraphs:
         tell : callable
             Called before a graph is launched: sets the update rule's numbers, which change from step to step.
         """
-        shape = self._loss_weights(), *(part.shape for part in batch)
+        weights = tuple(self._loss_weights())
+        if weights != self._weights:
+            self._weights = weights
+            self._step(batch)
+            return
+        shape = weights, *(part.shape for part in batch)
         if shape not in self._batches:
             # The copies come first: if there is no memory for them, no step has been made.
             copies = [part.on(lambda array: array.copy()) for part in batch if len(self._batches) < MOST]

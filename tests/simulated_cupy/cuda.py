@@ -376,7 +376,16 @@ runtime = SimpleNamespace(
     streamCaptureModeRelaxed=2,
 )
 nccl = SimpleNamespace(available=False)
-driver = SimpleNamespace(CUDADriverError=CUDADriverError)
+
+
+def _blocks_of_multiprocessor(function: int, threads: int, shared: int) -> int:
+    """How many blocks a multiprocessor of compute capability 9.0 holds at once."""
+    return min(2048 // (-(-threads // 32) * 32), 32, 233472 // (shared + 1024))
+
+
+driver = SimpleNamespace(
+    CUDADriverError=CUDADriverError, occupancyMaxActiveBlocksPerMultiprocessor=_blocks_of_multiprocessor
+)
 compiler = SimpleNamespace(CompileException=CompileException)
 memory = SimpleNamespace(
     OutOfMemoryError=OutOfMemoryError, MemoryPool=MemoryPool, MemoryPointer=MemoryPointer

@@ -149,6 +149,7 @@ class Function:
 
     def __init__(self, raw: RawKernel) -> None:
         self._raw = raw
+        self.ptr = id(raw)
 
     def __call__(
         self,
@@ -185,6 +186,11 @@ class RawKernel:
     @property
     def kernel(self) -> Function:
         return Function(self)
+
+    @property
+    def shared_size_bytes(self) -> int:
+        """Of the arrays that the source declares; those of kernels with more than 48 KB are all dynamic."""
+        return 0
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
@@ -257,8 +263,8 @@ class RawKernel:
             )
         if self._kernel.kind == "GRID_KERNEL" and not cooperative:
             raise RuntimeError(f"{self.name} is a GRID_KERNEL: it needs a cooperative launch")
-        if cooperative:  # what a multiprocessor of compute capability 9.0 holds
-            each = min(2048 // (-(-threads // 32) * 32), 32, 233472 // (shared_mem + 1024))
+        if cooperative:
+            each = cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(id(self), threads, shared_mem)
             if math.prod(grid) > each * cuda.MULTIPROCESSORS:
                 raise cuda.CUDADriverError(
                     "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: too many blocks in cooperative launch "

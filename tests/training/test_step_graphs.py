@@ -134,6 +134,23 @@ def test_weights_of_losses_that_change(prefetch, device):
     np.testing.assert_allclose(parameters(graphs), parameters(plain), rtol=1e-6, atol=1e-8)
 
 
+class Anneal(Callback):
+    """Changes the weight of ARNet's loss at each of the first steps."""
+
+    def on_step(self, solver, loss, grads):
+        solver.model.reconstruction = max(0.1, 0.8 - 0.1 * solver.iteration)
+
+
+def test_a_weight_of_a_loss_that_changes_at_each_step_takes_no_memory(device):
+    options = {"num_epochs": 12, "batch_size": 23}
+    plain = trained(*MODELS["classifier"], **options, callbacks=[Anneal()])
+    graphs = trained(*MODELS["classifier"], device="gpu", graphs=True, **options, callbacks=[Anneal()])
+    np.testing.assert_allclose(graphs.loss_history, plain.loss_history, rtol=1e-8)
+    kept = graphs._update._graphs
+    assert {weights[0] for weights, *_ in kept._batches} == {0.1}
+    assert kept._graphs
+
+
 def test_a_weight_of_a_loss_that_is_not_valid(device):
     model, data = classifier(np.random.default_rng(0), reconstruction=0.1)
     solver = Solver(model, data, device="gpu", graphs=True, verbose=False)

@@ -6,14 +6,15 @@ CuPy caches the compiled kernels on disk.
 from __future__ import annotations
 
 import functools
-import warnings
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import cupy as cp
 import numpy as np
 
 from rnnlab.errors import InputError
-from rnnlab.ops.cuda_source import kernel_source
+from rnnlab.ops.cuda_source import kernel_parameters, kernel_source
 from rnnlab.types import Array
 
 __all__ = [
@@ -32,6 +33,7 @@ THREADS = 256  # of a block
 _BLOCKS = 4096  # of a grid at most: threads loop over further elements
 WARP = 32
 _SHARED = 48 * 1024  # bytes of shared memory that a block has without asking
+_INTEGERS = {"Size": np.int64, "Seed": np.uint64, "unsigned": np.uint32}  # the types of parameters
 
 
 @functools.cache
@@ -43,6 +45,38 @@ def _module(dtype: str) -> Any:
 @functools.cache
 def _kernel(name: str, dtype: str) -> Any:
     return _module(dtype).get_function(name)
+
+
+@functools.cache
+def _conversions(name: str, dtype: str) -> tuple[Callable[[Any], Any], ...]:
+    """What makes of each argument the number that the kernel reads: CuPy passes on the bytes that it gets."""
+    return tuple(_conversion(kind, dtype) for kind in kernel_parameters()[name])
+
+
+def _conversion(kind: str, dtype: str) -> Callable[[Any], Any]:
+    if kind == "*":
+        return lambda array: array
+    if kind in _INTEGERS:
+        integer = _INTEGERS[kind]
+        return lambda number: integer(operator.index(number))
+    real = np.dtype({"REAL": dtype, "double": "float64"}[kind]).type
+    return lambda number: real(float(number))
+
+
+@functools.cache
+def _allow_shared(name: str, dtype: str, device: int) -> None:
+    """Let the blocks of a kernel have all the shared memory that there is; once, since threads may share it."""
+    most = cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
+    kernel = _kernel(name, dtype)
+    kernel.max_dynamic_shared_size_bytes = most - kernel.shared_size_bytes
+
+
+@functools.cache
+def _most_blocks(name: str, dtype: str, threads: int, shared: int, device: int) -> int:
+    """How many blocks of a kernel run at once."""
+    kernel = _kernel(name, dtype).kernel
+    each = cp.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.ptr, threads, shared)
+    return each * cp.cuda.Device(device).attributes["MultiProcessorCount"]
 
 
 def launch(
@@ -65,8 +99,8 @@ def launch(
     blocks, threads : int
         Of the grid, and of each block.
     arguments : tuple
-        Python integers are passed as 64-bit integers, Python floats in ``dtype``, NumPy scalars as they are,
-        and :data:`NULL` for an array that is left out.
+        Numbers become those of the types that the kernel declares; :data:`NULL` for an array that is left
+        out.
     shared : int
         Bytes of dynamic shared memory per block.
     cooperative : bool
@@ -75,35 +109,24 @@ def launch(
     Raises
     ------
     RuntimeError
-        If the first array is on another device than the one in use.
-    cupy.cuda.driver.CUDADriverError
-        If a cooperative launch has more blocks than run at once.
+        If the first array is on another device than the one in use, or a cooperative launch has more blocks
+        than run at once.
     """
-    check_device(arguments[0], name)
-    real, values = dtype.type, []
-    for value in arguments:
-        if isinstance(value, int):
-            value = np.int64(value)
-        elif type(value) is float:
-            value = real(value)
-        values.append(value)
-    kernel = _kernel(name, dtype.name)
+    device, kind = check_device(arguments[0], name), dtype.name
+    conversions = _conversions(name, kind)
+    values = tuple([convert(value) for convert, value in zip(conversions, arguments, strict=True)])
+    kernel = _kernel(name, kind)
     if shared > _SHARED:
-        kernel.max_dynamic_shared_size_bytes = shared
-    if cooperative:
-        _launch_cooperatively(kernel, blocks, threads, tuple(values), shared)
-    else:
-        kernel((blocks,), (threads,), tuple(values), shared_mem=shared)
-
-
-def _launch_cooperatively(
-    kernel: Any, blocks: int, threads: int, values: tuple[Any, ...], shared: int
-) -> None:
+        _allow_shared(name, kind, device)
+    if not cooperative:
+        kernel((blocks,), (threads,), values, shared_mem=shared)
+        return
+    most = _most_blocks(name, kind, threads, shared, device)
+    if blocks > most:  # CuPy would launch fewer, which would wait for the others
+        raise RuntimeError(f"{name}: {blocks} blocks, of which {most} run at once")
     # The flag is set at the launch alone. A module that is compiled with enable_cooperative_groups is linked
     # to libcudadevrt, which pip's CuPy lacks, and which a kernel without cooperative_groups.h does not need.
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # if not all blocks fit, CuPy warns and launches fewer
-        kernel.kernel((blocks,), (threads,), values, shared_mem=shared, enable_cooperative_groups=True)
+    kernel.kernel((blocks,), (threads,), values, shared_mem=shared, enable_cooperative_groups=True)
 
 
 def check_device(array: Array, function: str) -> int:

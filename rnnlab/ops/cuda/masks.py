@@ -25,8 +25,8 @@ def mask_seeds(rng: np.random.Generator, count: int) -> Sequence[int]:
 @checked
 def dropout(x: Array, p: float, seed: int, out: Array) -> None:
     x, dropped = cp.ascontiguousarray(x), _contiguous(out)
-    limit = np.uint64(round(p * 2**32))
-    each("dropout", x.size, x, x, dropped, x.size, 1 / (1 - p), limit, *_seed(seed))
+    limit = np.uint64(round(float(p) * 2**32))
+    each("dropout", x.size, x, x, dropped, x.size, 1 / (1 - float(p)), limit, *_seed(seed))
     if dropped is not out:
         out[...] = dropped
 
@@ -35,7 +35,15 @@ def dropout(x: Array, p: float, seed: int, out: Array) -> None:
 def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
     mask = _contiguous(out)
     each(
-        "dropout_mask", out.size, mask, mask, out.size, 1 / (1 - p), _limit(p), np.uint64(start), *_seed(seed)
+        "dropout_mask",
+        out.size,
+        mask,
+        mask,
+        out.size,
+        1 / (1 - float(p)),
+        _limit(p),
+        np.uint64(start),
+        *_seed(seed),
     )
     if mask is not out:
         out[...] = mask
@@ -50,7 +58,7 @@ def mask_arguments(masks: StepMasks, zoneouts: int, drops: bool) -> tuple[Any, .
         arguments += [_limit(p if drawn else 0), 0.0 if drawn else float(p), *seed]
     if drops:
         p = masks.dropout if drawn else 0
-        arguments += [_limit(p), 1 / (1 - p), *seeds[2]]
+        arguments += [_limit(p), 1 / (1 - float(p)), *seeds[2]]
     return tuple(arguments)
 
 
@@ -60,7 +68,7 @@ def _contiguous(out: Array) -> Array:
 
 
 def _limit(p: float) -> Any:
-    return np.uint32(min(round(p * 2**32), 2**32 - 1))
+    return np.uint32(min(round(float(p) * 2**32), 2**32 - 1))
 
 
 def _seed(seed: int) -> tuple[Any, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import cupy as cp
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.ops.cuda.checks import checked
 from rnnlab.ops.cuda.launch import NULL, THREADS, by_rows, check_contiguous
 from rnnlab.types import Array
@@ -34,6 +35,8 @@ def log_softmax(scores: Array, out: Array | None = None) -> Array:
 @checked
 def top(scores: Array, count: int) -> tuple[Array, Array]:
     n, V = scores.shape
+    if not V and n and count:
+        raise InputError(f"top: scores has shape {scores.shape}, expected at least one column")
     columns, values = cp.empty((n, count), np.int64), cp.empty((n, count), scores.dtype)
     passed_over = scores.copy(order="C")  # the kernel removes what it has found
     by_rows("top", n, V, scores, passed_over, columns, values, n, V, count, workspace=3 * THREADS)
@@ -44,7 +47,7 @@ def top(scores: Array, count: int) -> tuple[Array, Array]:
 def draw(scores: Array, uniform: Array, temperature: float = 1.0) -> Array:
     n, V = scores.shape
     columns, scores = cp.empty(n, np.int64), cp.ascontiguousarray(scores)
-    inverse = 1 / max(temperature, float(np.finfo(scores.dtype).tiny))
+    inverse = 1 / max(float(temperature), float(np.finfo(scores.dtype).tiny))
     uniform = cp.ascontiguousarray(uniform)
     by_rows("draw", n, V, scores, scores, uniform, columns, n, V, inverse, workspace=3 * THREADS)
     return columns

@@ -16,7 +16,7 @@ _STATES = 1 << 16  # elements of a state from which on other threads are worth w
 @primitive
 def dropout(x: Array, p: float, seed: int, out: Array) -> None:
     dropped = _contiguous(out)
-    _dropout(np.ascontiguousarray(x).reshape(-1), p, 1 / (1 - p), seed, dropped.reshape(-1))
+    _dropout(np.ascontiguousarray(x).reshape(-1), p, 1 / (1 - float(p)), seed, dropped.reshape(-1))
     if dropped is not out:
         out[...] = dropped
 
@@ -24,7 +24,7 @@ def dropout(x: Array, p: float, seed: int, out: Array) -> None:
 @primitive
 def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
     mask = _contiguous(out)
-    _dropout_mask(mask.reshape(-1), p, 1 / (1 - p), seed, start)
+    _dropout_mask(mask.reshape(-1), p, 1 / (1 - float(p)), seed, start)
     if mask is not out:
         out[...] = mask
 

@@ -32,7 +32,7 @@ def mask_seeds(rng: np.random.Generator, count: int) -> Sequence[int]:
 @checked
 def dropout(x: Array, p: float, seed: int, out: Array) -> None:
     dropped = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
-    elements, to, scale = x.reshape(-1), dropped.reshape(-1), x.dtype.type(1 / (1 - p))
+    elements, to, scale = x.reshape(-1), dropped.reshape(-1), x.dtype.type(1 / (1 - float(p)))
     for block in _blocks(elements.size):
         drawn = _drawn(p, seed, block.start, elements[block].size)
         np.multiply(elements[block], ~drawn * scale, out=to[block])  # where() takes far longer than a product
@@ -43,7 +43,7 @@ def dropout(x: Array, p: float, seed: int, out: Array) -> None:
 @checked
 def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
     mask = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
-    elements, scale = mask.reshape(-1), out.dtype.type(1 / (1 - p))
+    elements, scale = mask.reshape(-1), out.dtype.type(1 / (1 - float(p)))
     for block in _blocks(elements.size):
         drawn = _drawn_of_step(p, seed, start + block.start, elements[block].size)
         np.multiply(~drawn, scale, out=elements[block])
@@ -78,7 +78,7 @@ def _drawn(p: float, seed: int, start: int, size: int) -> Array:
         z *= factor
     z ^= z >> np.uint64(31)
     z >>= np.uint64(32)
-    return z < np.uint64(round(p * 2**32))
+    return z < np.uint64(round(float(p) * 2**32))
 
 
 def _drawn_of_step(p: float, seed: int, start: int, size: int) -> Array:
@@ -94,4 +94,4 @@ def _drawn_of_step(p: float, seed: int, start: int, size: int) -> Array:
     z ^= z >> np.uint32(15)
     z *= THIRD
     z ^= z >> np.uint32(14)
-    return z < np.uint32(min(round(p * 2**32), 2**32 - 1))
+    return z < np.uint32(min(round(float(p) * 2**32), 2**32 - 1))

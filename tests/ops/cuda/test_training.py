@@ -15,8 +15,9 @@ def squares(ops, *numbers):
     return ops.sum_of_squares(ops.asarray(np.array(numbers)))
 
 
-def test_a_log(ops):
-    log, g = gpu_training().GradientLog(4, most=1.0), squares(ops, 3.0, 4.0)
+@pytest.mark.parametrize("most", [1.0, 1, np.float32(1), np.int64(1)])
+def test_a_log(most, ops):
+    log, g = gpu_training().GradientLog(4, most), squares(ops, 3.0, 4.0)
     scales = [float(log.look(loss, g)[0]) for loss in (1.5, ops.asarray(np.float64(2.5)))]
     assert scales == [0.2, 0.2]
     assert float(log.look(1.0, g, squares(ops, 0.5))[0]) == 1  # clipped already
