@@ -115,7 +115,7 @@ def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):
         Solver.resume(tmp_path, make_model(), data)
     best = tmp_path / "best.h5"
     shutil.copyfile(whole, best)
-    named = rf"last.h5: .*best.h5 is whole \(epoch 3, iteration 21\): copy it to last.h5 to use it$"
+    named = r"last.h5: .*best.h5 is whole \(epoch 3, iteration 21\): copy it to last.h5 to use it$"
     with pytest.raises(CheckpointError, match=named):
         Solver.resume(tmp_path, make_model(), data)
     damage(best)

@@ -65,7 +65,7 @@ def _conversion(kind: str, dtype: str) -> Callable[[Any], Any]:
 
 @functools.cache
 def _allow_shared(name: str, dtype: str, device: int) -> None:
-    """Let the blocks of a kernel have all the shared memory that there is; once, since threads may share it."""
+    """Let the blocks of a kernel have all the shared memory that there is, for all threads at once."""
     most = cp.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
     kernel = _kernel(name, dtype)
     kernel.max_dynamic_shared_size_bytes = most - kernel.shared_size_bytes
