@@ -46,6 +46,7 @@ __all__ = [
     "Stored",
     "UpdateRuleName",
     "accepts",
+    "as_plain",
     "check_option",
     "check_options",
     "expectation",
@@ -188,6 +189,15 @@ def accepts(annotation: Any, value: Any) -> bool:
 
 
 _NAMES = {bool: "True or False", int: "an integer", float: "a number", str: "a string"}
+
+
+def as_plain(value: Any) -> Any:
+    """A checked value as JSON has it: Python's own numbers for NumPy's, lists and dictionaries."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {name: as_plain(each) for name, each in value.items()}
+    return [as_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def expectation(annotation: Any, names: Mapping[Any, str] = _NAMES) -> str:

@@ -55,7 +55,7 @@ class Parameters(MutableMapping[str, Array]):
         *,
         flat: Array | None = None,
     ) -> None:
-        self.shapes = {name: tuple(shape) for name, shape in shapes.items()}
+        self.shapes = {name: tuple(map(int, shape)) for name, shape in shapes.items()}
         self._offsets = [0]
         for shape in self.shapes.values():
             self._offsets.append(self._offsets[-1] + prod(shape))

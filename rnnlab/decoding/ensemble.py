@@ -136,8 +136,8 @@ class Ensemble:
         Parameters
         ----------
         source : as :meth:`start` takes it, N rows
-        sentences : (N, L) integers
-            ``<START>``, the words, ``<END>``, then padding.
+        sentences : (N, L) integers, or (N, S, L)
+            ``<START>``, the words, ``<END>``, then padding; S sentences of each row of ``source``.
 
         Returns
         -------
@@ -183,8 +183,12 @@ def averaged(log_probs: Sequence[Array], average: Average) -> Array:
     if len(log_probs) == 1:
         return log_probs[0]
     if average == "log_probabilities":
-        mean = sum(log_probs[1:], log_probs[0]) / len(log_probs)
-        return ops_for(mean).log_softmax(mean, out=mean)
+        mean: Array = sum(log_probs[1:], log_probs[0]) / len(log_probs)
+        impossible = mean.max(axis=1) == -np.inf  # no word is possible for all of them
+        mean[impossible] = 0
+        mean = ops_for(mean).log_softmax(mean, out=mean)
+        mean[impossible] = -np.inf
+        return mean
     return _log_mean(log_probs)
 
 

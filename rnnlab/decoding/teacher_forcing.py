@@ -35,8 +35,9 @@ def teacher_forced(
     model : StepModel
     source : anything
         The argument of ``model.start``, N rows.
-    sentences : (N, L) integers
-        ``<START>``, the words, ``<END>``, then padding.
+    sentences : (N, L) integers, or (N, S, L)
+        ``<START>``, the words, ``<END>``, then padding. S sentences of each row of the source count as N S
+        rows of a batch.
     null_token : int
         The token of the padding, which is not predicted.
 
@@ -49,35 +50,43 @@ def teacher_forced(
     Raises
     ------
     ValueError
-        If ``sentences`` does not have two axes, or as many rows as ``source``.
+        If ``sentences`` does not have two or three axes, or as many rows as ``source``.
     TypeError
         If they are no integers.
     IndexError
         If a token is out of range.
     """
     sentences = np.asarray(sentences)
-    if sentences.ndim != 2:
-        raise InputError(f"teacher_forced: sentences has shape {sentences.shape}, expected (N, L)")
+    if sentences.ndim not in (2, 3):
+        raise InputError(
+            f"teacher_forced: sentences has shape {sentences.shape}, expected (N, L) or (N, S, L)"
+        )
     if sentences.dtype.kind not in "iu":
         raise InputTypeError(f"teacher_forced: sentences has dtype {sentences.dtype}, expected integers")
     negative = sentences[(sentences < 0) & (sentences != null_token)]
     if negative.size:
         raise OutOfRangeError(f"teacher_forced: sentences holds {negative[0]}, expected tokens from 0")
+    rows_of_source = len(sentences)
+    sentences = sentences.reshape(-1, sentences.shape[-1])
     real = sentences[:, 1:] != null_token
     lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1, initial=0)
     alive = np.arange(len(sentences))
     if not lengths.any():
         return
     state = model.start(source)
-    if num_rows(state) != len(sentences):
+    if num_rows(state) != rows_of_source:
         raise InputError(
-            f"teacher_forced: source has {num_rows(state)} rows, expected {len(sentences)} as sentences"
+            f"teacher_forced: source has {num_rows(state)} rows, expected {rows_of_source} as sentences"
         )
+    if len(sentences) > rows_of_source:
+        state = select(state, np.repeat(np.arange(rows_of_source), len(sentences) // rows_of_source))
     for step in range(int(lengths.max())):
         going_on = np.flatnonzero(lengths[alive] > step)
         if 2 * len(going_on) <= len(alive):  # a copy of the state pays off
             alive, state = alive[going_on], select(state, going_on)
-        log_probs, state = model.advance(state, sentences[alive, step])
+        # what is read after the end of a sentence is not predicted from; its padding may be no token
+        read = np.where(lengths[alive] > step, sentences[alive, step], model.start_token)
+        log_probs, state = model.advance(state, read)
         predicted = np.flatnonzero(real[alive, step])
         if not len(predicted):
             continue

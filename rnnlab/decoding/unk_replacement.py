@@ -168,9 +168,9 @@ def _attended(
     """The source word with the most attention for each word."""
     weights = np.asarray(alignment)
     T, L = len(words), len(source_words)
-    if weights.ndim != 2 or weights.shape[0] < T or weights.shape[1] < L or not L:
+    if weights.ndim != 2 or weights.shape[0] < T or weights.shape[1] < L or (T and not L):
         raise InputError(
             f"{function}: alignment has shape {weights.shape}, expected a row for each of {T} words "
             f"and a column for each of {L} source words"
         )
-    return [source_words[k] for k in weights[:T, :L].argmax(axis=1)]
+    return [source_words[k] for k in weights[:T, :L].argmax(axis=1)] if T else []

@@ -16,7 +16,7 @@ from rnnlab.models.parts.initialisation import FanIns, Initialisation, initialis
 from rnnlab.models.parts.padding import Padded
 from rnnlab.models.parts.reviewer import ReviewerOptions
 from rnnlab.ops import device_of, ops_for, ops_on
-from rnnlab.options import Stored, check_options
+from rnnlab.options import Stored, as_plain, check_options
 from rnnlab.parameters import Parameters
 from rnnlab.types import Array, Shapes
 
@@ -79,7 +79,7 @@ def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
             "rnnlab.layers.register_cell, or name it 'package.module:Name'"
         )
     check_options(model.__name__, model, options)
-    return options
+    return as_plain(options)
 
 
 def announces_gradients(loss: Loss) -> Loss:
@@ -115,7 +115,7 @@ class Model:
         The loss weights are the current ones. Where one has been set to 0, the size of the part that it
         weights is given, so that the model still has the part.
         """
-        options = self._options | {name: getattr(self, name) for name in self._losses}
+        options = self._options | {name: as_plain(getattr(self, name)) for name in self._losses}
         for name, (part, size) in LOSS_PARTS.items():
             if self._options.get(name) and not options[name] and options[size] is None:
                 options[size] = getattr(self, part).size
@@ -172,7 +172,10 @@ class Model:
         model = cls.__new__(cls)
         if check_shapes is not None:
             model._check_shapes = check_shapes
-        model.__init__(**config, rng=rng)  # type: ignore[misc]
+        try:
+            model.__init__(**config, rng=rng)  # type: ignore[misc]
+        finally:
+            vars(model).pop("_check_shapes", None)  # it may hold arrays
         return model
 
     def _initialise(

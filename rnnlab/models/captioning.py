@@ -107,7 +107,8 @@ class CaptioningRNN(EncoderDecoder):
     output : "linear" or "deep"
         Scores from the hidden state alone, or from a layer that also reads the contexts and the input word.
     doubly_stochastic : float >= 0
-        Weight of the loss that asks for every region to be attended to (Xu et al. 2015, eq. 14).
+        Weight of the loss that asks for every region to be attended to (Xu et al. 2015, eq. 14); with a
+        ``reviewer`` for every thought vector, since these are what the decoder attends to.
     reconstruction : float >= 0
         Weight of ARNet's loss, which reconstructs each hidden state of the decoder from the next one (X. Chen
         et al. 2018, eq. 9), a mean over the batch whatever ``loss_average`` is. Not part of :meth:`nll`.

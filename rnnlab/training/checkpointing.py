@@ -16,6 +16,7 @@ from rnnlab.training.checkpoint import (
     load_parameters,
     save_checkpoint,
 )
+from rnnlab.training.compatibility import loss_weights
 from rnnlab.training.nonfinite import check_parameters
 from rnnlab.training.options import Options
 from rnnlab.training.previous import keep_previous, match_best, put_back
@@ -167,7 +168,7 @@ class InDirectory:
         graphs: bool,
     ) -> None:
         self._run, self._model, self._options, self._state = run, model, options, state
-        self._graphs = graphs
+        self._graphs, self._loss_weights = graphs, loss_weights(model)
         self._config, self._own_evaluate, self._objective = config, own_evaluate, objective
         vocabulary = getattr(data, "vocabulary", None)
         self._data = {
@@ -253,6 +254,7 @@ class InDirectory:
             "options": self._options.to_dict(),
             "own_evaluate": self._own_evaluate,
             "objective": self._objective,
+            "loss_weights": self._loss_weights,
         }
         described = describe_model(model)
         checkpoint = Checkpoint(model.params, described, config=self._config, **self._data, **state)

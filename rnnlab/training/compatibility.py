@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnlab.models.base import LOSS_PARTS, LOSSES
 from rnnlab.training.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -26,6 +27,8 @@ _TOLERANCE = 1e-4
 def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
     """Check that a model has the class, the configuration, the shapes and the dtype of a checkpoint's.
 
+    Weights of losses, which may change during a training, are those with which it began.
+
     Raises
     ------
     CheckpointError
@@ -36,9 +39,11 @@ def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
     if found != expected:
         raise CheckpointError(path, "model: class", found, f"{expected}, as the model given")
     options, given = checkpoint.model.get("config", {}), described["config"]
+    options = {**options, **checkpoint.solver.get("loss_weights", {})}
+    sizes = [size for _, size in LOSS_PARTS.values()]
     for name in {**options, **given}:
         found, expected = options.get(name), given.get(name)
-        if found == expected:
+        if found == expected or (name in sizes and None in (found, expected)):  # then the shapes tell
             continue
         if isinstance(found, dict) and isinstance(expected, dict) and name.endswith("word_to_idx"):
             check_words(path, f"model: {name}", found, expected, "model")
@@ -48,6 +53,12 @@ def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
     check_shapes(path, checkpoint.parameters.shapes, model.params.shapes)
     if checkpoint.parameters.dtype != model.params.dtype:
         raise CheckpointError(path, "parameters", checkpoint.parameters.dtype, model.params.dtype)
+
+
+def loss_weights(model: Any) -> dict[str, Any]:
+    """The current weights of the losses of a model by name, as its configuration has them."""
+    config = describe_model(model)["config"]
+    return {name: config[name] for name in LOSSES if name in config}
 
 
 def check_data(path: PathLike, checkpoint: Checkpoint, data: Any, *, same: bool = False) -> None:

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, Self
 
-import numpy as np
-
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops.precision import products_precision
-from rnnlab.options import check_options
+from rnnlab.options import as_plain, check_options
 from rnnlab.training.monitor import mode_of
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.sampling_schedules import make_sampling_schedule
@@ -56,7 +54,7 @@ class Options(SimpleNamespace):
         ValueError, TypeError
             If an argument is not what its annotation says, or options do not fit together; names it.
         """
-        options = {name: _plain(value) for name, value in arguments.items() if name not in _NOT_OPTIONS}
+        options = {name: as_plain(value) for name, value in arguments.items() if name not in _NOT_OPTIONS}
         own_schedule = callable(options["schedule"])
         if not own_schedule and not isinstance(options["schedule"], Mapping | None):
             raise InputError(
@@ -118,10 +116,3 @@ def as_json(config: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return json.loads(json.dumps(config))
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"Solver: config is nothing that JSON can hold: {error}") from None
-
-
-def _plain(value: Any) -> Any:
-    """Python's own number for NumPy's, a list for a tuple."""
-    if isinstance(value, np.generic):
-        return value.item()
-    return list(value) if isinstance(value, tuple) else value

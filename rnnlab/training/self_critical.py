@@ -32,7 +32,7 @@ from rnnlab.decoding import Hypothesis, greedy, sample
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.layers import dropout_forward
 from rnnlab.models.base import LOSSES
-from rnnlab.options import Count, Probability, check_options
+from rnnlab.options import Count, Probability, as_plain, check_options
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.protocols import Array, Rollout
 
@@ -86,14 +86,15 @@ class SelfCritical:
         feature_dropout: Probability = 0.0,
         dropout: bool = False,
     ) -> None:
-        self._config = {
+        options = {
             "samples": samples,
             "baseline": baseline,
             "max_length": max_length,
             "feature_dropout": feature_dropout,
             "dropout": dropout,
         }
-        check_options("SelfCritical", SelfCritical, self._config)
+        check_options("SelfCritical", SelfCritical, options)
+        self._config = as_plain(options)
         if not callable(reward):
             raise InputTypeError(f"SelfCritical: reward is {reward!r}, expected a function")
         check_baseline(baseline, samples)
@@ -135,7 +136,7 @@ class SelfCritical:
         NonFiniteError
             If a reward is not finite.
         TypeError
-            If features are to be dropped and the inputs are not real numbers.
+            If features are to be dropped and the inputs are not of float32 or float64.
         """
         inputs, sources = self._dropped(batch[0], rng), batch[1]
         state = model.start(inputs)

@@ -332,6 +332,9 @@ class Solver:
             )
         solver._state.note_changes(checkpoint.solver["options"], solver.options)
         model.params.flat[...] = ops_for(model.params.flat).asarray(checkpoint.parameters.flat)
+        for name, at_first in checkpoint.solver.get("loss_weights", {}).items():
+            if checkpoint.model["config"][name] != at_first:  # a callback has changed it
+                setattr(model, name, checkpoint.model["config"][name])
         return solver
 
     @property

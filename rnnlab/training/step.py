@@ -225,8 +225,9 @@ class Update:
         NonFiniteError
             On a CPU, if the loss or the gradient is not finite. Nothing is updated then.
         MemoryError
-            If the batch is too large; says what needs less memory. Nothing is updated then, and the generator
-            of dropout is restored.
+            If the batch is too large; says what needs less memory. Nothing is updated then.
+
+        After any error the generator and the count of updates are as before.
         """
         restore = state.snapshot()
         try:
@@ -239,10 +240,12 @@ class Update:
                 self._apply(*self._gradient(batch, state, all_have_rows), state)
             else:
                 self._in_a_graph(batch.padded, state)
-        except MemoryError as error:
+        except BaseException as error:
             restore()
             self._monitor.drop_after(state.unread)
-            raise self._out_of_memory(batch, state, error) from error
+            if isinstance(error, MemoryError):
+                raise self._out_of_memory(batch, state, error) from error
+            raise
         self._monitor.keep_alive(batch)
         return batch
 

@@ -57,8 +57,9 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
     Raises
     ------
     FileNotFoundError, CheckpointError
-        As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies or the cells differ, if the
-        shapes of a parameter do not fit, or if no parameter has the same name.
+        As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies, the cells or the places where
+        an image enters differ, if one model alone has a reviewer, if the shapes of a parameter do not fit, or
+        if no parameter has the same name.
     """
     checkpoint = load_checkpoint(path)
     config = checkpoint.model.get("config", {})
@@ -88,10 +89,21 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
 
 
 def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Check what the places in a parameter mean: a row belongs to a word, a column to a gate of the cell."""
-    cells = found.get("cell_type"), wanted.get("cell_type")
-    if None not in cells and cells[0] != cells[1]:
-        raise CheckpointError(path, "model: cell_type", repr(cells[0]), f"{cells[1]!r}, as the model has")
+    """Check what the parameters of a name mean.
+
+    A row belongs to a word, a column to a gate of the cell. ``W_proj`` maps an image to a state or to a word
+    vector, and ``source_`` parameters attend to the source or to thought vectors.
+    """
+    for name in ("cell_type", "image_input"):
+        values = found.get(name), wanted.get(name)
+        if None not in values and values[0] != values[1]:
+            raise CheckpointError(path, f"model: {name}", repr(values[0]), f"{values[1]!r}, as the model has")
+    if "reviewer" in found and "reviewer" in wanted:
+        blocks = [each["reviewer"]["blocks"] for each in (found, wanted)]
+        if (blocks[0] is None) != (blocks[1] is None):
+            raise CheckpointError(
+                path, "model: reviewer: blocks", blocks[0], f"{blocks[1]}, as the model has"
+            )
     for name in ("source_word_to_idx", "word_to_idx"):
         if name in found and name in wanted:
             check_words(path, f"model: {name}", found[name], wanted[name], "model")

@@ -100,6 +100,19 @@ def test_log_probabilities_are_averaged_and_normalised(rng):
         assert_same_hypotheses(one, other)
 
 
+@pytest.mark.parametrize("average", ["probabilities", "log_probabilities"])
+def test_no_word_that_all_members_can_have(average, rng):
+    """Some sentence cannot go on then; the others are not affected."""
+    models = [TableModel.random(rng, words=2) for _ in range(2)]
+    models[0].table[1, :, :, :2] = -np.inf
+    models[1].table[1, :, :, 2:] = -np.inf
+    state = tuple(model.start(SOURCE) for model in models)
+    log_probs, _ = Ensemble(models, average=average).advance(state, np.full(3, START))
+    assert not np.isnan(log_probs).any()
+    assert (log_probs[1] == -np.inf).all() == (average == "log_probabilities")
+    np.testing.assert_allclose(np.exp(log_probs[[0, 2]]).sum(axis=1), 1)
+
+
 def test_each_model_reads_its_own_arrays(rng):
     class Reading(TableModel):
         def start(self, source):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from rnnlab.decoding import Ensemble, sentences_nll, teacher_forced
+from rnnlab.models import CaptioningRNN
 
 from .toys import END, START, TableModel
 
@@ -88,6 +89,33 @@ def test_padding_may_be_any_number(model):
     expected = sentences_nll(model, [0, 1, 2], SENTENCES, null_token=NULL)
     padded = np.where(SENTENCES == NULL, -1, SENTENCES)
     assert sentences_nll(model, [0, 1, 2], padded, null_token=-1) == expected
+
+
+def test_padding_that_is_no_token_is_not_read(rng):
+    """Whether sentences that have ended stay in the batch depends on how many there are."""
+    vocabulary = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3}
+    model = CaptioningRNN(vocabulary, 3, 2, 4, dtype=np.float64)
+    features = rng.standard_normal((3, 3))
+    sentences = np.array([[1, 2, -1, -1], [1, 3, 3, 2], [1, 3, 3, 2]])
+    found = sentences_nll(model, features, sentences, null_token=-1)
+    expected = model.nll(features, np.where(sentences < 0, 0, sentences))
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("average", ["probabilities", "log_probabilities"])
+def test_several_sentences_of_each_row(average, rng):
+    vocabulary = {"<NULL>": 0, "<START>": 1, "<END>": 2, "a": 3}
+    models = [CaptioningRNN(vocabulary, 3, 2, 4, dtype=np.float64, rng=seed) for seed in (0, 1)]
+    features, sentences = rng.standard_normal((2, 3)), np.zeros((2, 3, 4), int)
+    sentences[...] = 1, 3, 2, 0
+    sentences[1, 2] = 1, 3, 3, 2
+    assert sentences_nll(models[0], features, sentences, null_token=0)[1] == 13
+    np.testing.assert_allclose(
+        Ensemble(models[:1]).nll(features, sentences), models[0].nll(features, sentences)
+    )
+    found = Ensemble(models, average=average).nll(features, sentences)
+    flat = np.repeat(features, 3, axis=0), sentences.reshape(6, 4)
+    np.testing.assert_allclose(found, Ensemble(models, average=average).nll(*flat))
 
 
 def test_sentences_of_another_shape(model):

@@ -16,6 +16,10 @@ def test_unknown_words_are_replaced():
     assert replace_unknown([], ALIGNMENT, SOURCE, lexicon) == []
 
 
+def test_no_words_of_no_source():
+    assert replace_unknown([], np.zeros((0, 0)), [], {}) == []
+
+
 def test_padding_has_no_part():
     assert replace_unknown(["<UNK>"], np.array([[0.1, 0.2, 0.7]]), ["ein", "Hund"], {}) == ["Hund"]
 

@@ -1,6 +1,7 @@
 """The base class of models: configuration, loss weights, gradients to add into, devices."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -23,6 +24,21 @@ def test_arguments_are_json_values():
     assert not {"self", "rng", "device"} & config.keys()
     config["word_to_idx"]["new"] = 9  # a copy
     assert "new" not in model.config()["word_to_idx"]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8])
+def test_numbers_of_numpy_are_arguments_like_others(kind):
+    words = {word: kind(token) for word, token in WORD_TO_IDX.items()}
+    options = {"reconstruction": np.float32(0.5), "regularisation": {"zoneout_h": np.float16(0.25)}}
+    model = CaptioningRNN(words, kind(3), kind(2), kind(4), attention="additive", **options)
+    reviewer = {"blocks": kind(1), "steps": kind(2), "dropout": np.float32(0.5)}
+    reviewed = Seq2Seq(words, words, kind(2), kind(4), attention="additive", reviewer=reviewer)
+    for each in (model, reviewed):
+        again = type(each).from_config(json.loads(json.dumps(each.config())))
+        assert again.params.shapes == each.params.shapes
+        assert again.config() == each.config()
+    model.reconstruction = np.float32(0.25)
+    assert json.dumps(model.config()["reconstruction"]) == "0.25"
 
 
 def test_an_argument_of_another_type_is_named():

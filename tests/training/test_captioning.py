@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import h5py
 import numpy as np
@@ -14,7 +15,7 @@ from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.splits import CaptionSplit
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.models import CaptioningRNN
-from rnnlab.training import CheckpointError, Solver, load_checkpoint, load_model, validation_loss
+from rnnlab.training import Callback, CheckpointError, Solver, load_checkpoint, load_model, validation_loss
 
 IMAGES, LENGTH = 12, 8
 
@@ -38,6 +39,38 @@ def make_data(splits=("train", "val")):
 
 def make_model(data, cell_type="lstm", **options):
     return CaptioningRNN(data.vocabulary.word_to_idx, 10, 16, 24, cell_type, rng=3, **options)
+
+
+class Anneal(Callback):
+    """Lowers the weight of ARNet's loss at each step, and turns it off at last."""
+
+    def on_step(self, solver, loss, grads):
+        solver.model.reconstruction = max(0.0, 0.2 - 0.05 * solver.iteration)
+
+
+@pytest.mark.parametrize("stop", [2, 5])
+def test_a_weight_of_a_loss_that_changes_resumes(stop, tmp_path):
+    data, options = make_data(), {"num_epochs": 4, "batch_size": 6, "verbose": False, "seed": 1}
+    new = partial(make_model, data, reconstruction=0.2)
+    reference = Solver(new(), data, callbacks=[Anneal()], **options)
+    reference.train()
+
+    class Stop(Callback):
+        def on_step(self, solver, loss, grads):
+            if solver.iteration == stop:
+                solver.stop("enough")
+
+    Solver(new(), data, run_dir=tmp_path, callbacks=[Anneal(), Stop()], **options).train()
+    with pytest.raises(
+        CheckpointError, match=r"model: reconstruction: found 0.2, expected 0.3, as the model"
+    ):
+        Solver.resume(tmp_path, make_model(data, reconstruction=0.3), data)
+    for _ in range(2):  # the second has nothing left to train
+        solver = Solver.resume(tmp_path, new(), data, callbacks=[Anneal()])
+        solver.train()
+        assert solver.loss_history == reference.loss_history
+        np.testing.assert_array_equal(solver.model.params.flat, reference.model.params.flat)
+    assert load_model(tmp_path / "last.h5").reconstruction == 0
 
 
 @pytest.mark.parametrize("cell_type", ["rnn", "lstm", "gru"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import h5py
 import numpy as np
@@ -220,6 +221,14 @@ def edit(path, name, value):
         del file[name]
         if value is not None:
             file[name] = value if isinstance(value, np.ndarray) else np.bytes_(json.dumps(value))
+
+
+def test_a_loaded_model_keeps_nothing_of_the_file(tmp_path):
+    model = CaptioningRNN({"<NULL>": 0, "<START>": 1, "<END>": 2}, 3, 2, 4)
+    save_checkpoint(tmp_path / "x.h5", Checkpoint(model.params, describe_model(model)))
+    loaded = load_model(tmp_path / "x.h5")
+    assert vars(loaded).keys() == vars(model).keys()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(loaded)).params.flat, model.params.flat)
 
 
 def test_no_file(tmp_path):

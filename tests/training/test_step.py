@@ -77,6 +77,30 @@ def test_a_step_that_runs_out_of_memory_changes_nothing(model, data):
     np.testing.assert_array_equal(failing.model.params.flat, plain.model.params.flat)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_an_error_within_an_update_counts_nothing(error, model, data):
+    """Its loss has been recorded; another call of train goes on from the iteration before."""
+
+    class Once:
+        is_raised = False
+
+        def __call__(self, iteration, epoch):
+            if iteration == 3 and not self.is_raised:
+                self.is_raised = True
+                raise error
+            return 1.0
+
+    failing, plain = (
+        quiet(type(model)(), data, num_epochs=2, schedule=each) for each in (Once(), lambda *_: 1.0)
+    )
+    with pytest.raises(error):
+        failing.train()
+    failing.train()
+    plain.train()
+    assert failing.loss_history == plain.loss_history
+    np.testing.assert_array_equal(failing.model.params.flat, plain.model.params.flat)
+
+
 def test_graphs_need_a_gpu(model, data):
     with pytest.raises(ValueError, match="graphs is true, but the model is on the CPU: .* with graphs=False"):
         quiet(model, data, graphs=True)

@@ -100,6 +100,32 @@ def test_rows_that_mean_another_thing(first, second, name, tmp_path):
         warm_start(path, build(**second))
 
 
+IMAGES = {"input_dim": 4, "wordvec_dim": 4, "hidden_dim": 4}
+REVIEWER = {"attention": "additive", "reviewer": {"blocks": 1, "steps": 2}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (
+            {},
+            {"image_input": "first_input"},
+            "image_input: found 'initial_state', expected 'first_input', as",
+        ),
+        ({"attention": "additive"}, REVIEWER, "reviewer: blocks: found None, expected 1, as the model has"),
+        (REVIEWER, {"attention": "additive"}, "reviewer: blocks: found 1, expected None, as the model has"),
+    ],
+)
+def test_parameters_that_mean_another_thing(first, second, message, tmp_path):
+    path = tmp_path / "best.h5"
+    model, other = (CaptioningRNN(TARGET, **IMAGES, **options) for options in (first, second))
+    save_checkpoint(path, Checkpoint(model.params, describe_model(model)))
+    before = other.params.flat.copy()
+    with pytest.raises(CheckpointError, match=f"best.h5: model: {message}"):
+        warm_start(path, other)
+    np.testing.assert_array_equal(other.params.flat, before)
+
+
 def test_nothing_in_common(saved):
     path, _ = saved
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnlab.errors import InputError
 from rnnlab.layers.attention.decoder import attentive_backward, attentive_forward, attentive_shapes
 from rnnlab.layers.attention.decoding import attentive_start, attentive_step
 from rnnlab.layers.copying import copy_of
@@ -221,6 +222,11 @@ class AttentiveDecoder:
         selector: bool = False,
         target: bool = False,
     ) -> None:
+        if score == "dot" and memory_dim not in (0, hidden_dim):
+            raise InputError(
+                f"attention is 'dot', hidden_dim {hidden_dim} and the size of what it attends to "
+                f"{memory_dim}, expected equal sizes, which 'additive' and 'bilinear' do not need"
+            )
         self._options: dict[str, Any] = {
             "cell": recurrence.cell, "score": score, "selector": selector, "target": target
         }  # fmt: skip

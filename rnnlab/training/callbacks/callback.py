@@ -77,7 +77,7 @@ class Callback(Protocol):
     def on_start(self, solver: Training) -> None:
         """Called when training begins or resumes, before the first iteration.
 
-        An exception here ends the run before it has begun: nothing is written.
+        An exception here ends the run before it has begun: no checkpoint is written.
         """
         return
 
