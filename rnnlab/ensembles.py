@@ -105,7 +105,7 @@ def _open_data(members: Sequence[Run]) -> list[Any]:
         table = run.config.data
         data = next((data for other, data in opened if other == table), None)
         if data is None:
-            data = runs.open_data(table)
+            data = runs.open_data_of_run(run.config)
             opened.append((table, data))
         file = checkpoint_of(run.directory)
         check_data(file, load_checkpoint(file), data)

@@ -15,7 +15,7 @@ from signal import Signals
 from typing import Any
 
 from rnnlab.data import CaptionData, ParallelData, PixelData
-from rnnlab.errors import InputError, InputTypeError, MissingDataError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.ops import ops_on
 from rnnlab.recipes.data import ShapesData
@@ -143,7 +143,7 @@ def train(
     _check_how(how)
     config.callbacks.callbacks()  # an extra that is missing is an error before the data are read
     data = open_data(config.data)
-    _check_split(config, data)
+    task_of(config).check_data(config, data)
     if config.stage:
         check_stages(stages, new_model(config, data))
     run = Run(path, config, data, None)
@@ -209,7 +209,10 @@ def resume(
         config = with_epochs(config, num_epochs, overrides)
     stages = config.stages()
     _check_is_whole(path, len(stages))
-    left = stages[[stage.directory(path) for stage in stages].index(under_way) :]
+    directories = [stage.directory(path) for stage in stages]
+    if under_way not in directories:
+        raise InputError(f"{under_way} is a run of its own, no stage of one in {path}: resume {under_way}")
+    left = stages[directories.index(under_way) :]
     changes = changes_within_a_run(overrides, config, left[0])
     if num_epochs is not None and left[0].is_last:
         changes["num_epochs"] = num_epochs
@@ -218,7 +221,7 @@ def resume(
     how = _how(progress, device, graphs, communicator)
     _check_how(how)
     config.callbacks.callbacks()
-    run = Run(path, config, _open_data_of_run(config), None)
+    run = Run(path, config, open_data_of_run(config), None)
     with rank_0_prints(how["communicator"]):
         return _train_stages(run, left, None, how, callbacks, changes)
 
@@ -333,16 +336,6 @@ def with_epochs(config: Recipe, num_epochs: int, overrides: Sequence[str] = ()) 
     return replace(config, training=config.training.with_changes(num_epochs=num_epochs))
 
 
-def _check_split(config: Recipe, data: Any) -> None:
-    """Raise MissingDataError, before training, if the data lack the split of the final scores."""
-    split = config.evaluation.split
-    if split not in data.splits:
-        raise MissingDataError(
-            f"evaluation.split is {split!r}, and {data.name} has the splits {', '.join(data.splits)}: set "
-            "evaluation.split to one of them (scores of val, which chooses the epoch, are not test scores)"
-        )
-
-
 def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, device: str = "cpu") -> Run:
     """Open a run directory: its best checkpoint, or the last where there was no validation.
 
@@ -368,7 +361,7 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
     model = load_model(file).to(device)
     data = None
     if with_data:
-        data = _open_data_of_run(config)
+        data = open_data_of_run(config)
         check_data(file, checkpoint, data)
     return Run(path, config, data, model, inputs=task_of(config).inputs(config, checkpoint))
 
@@ -406,8 +399,14 @@ def _config_of(
     return recipe_from_dict(checkpoint.config, str(path), overrides, to_train=to_train)
 
 
-def _open_data_of_run(config: Recipe) -> Any:
-    """The data of a run. The built-in data are not made where a checkpoint says: the folder may be any."""
+def open_data_of_run(config: Recipe) -> Any:
+    """The data of a run. The built-in data are not made where a checkpoint says: the folder may be any.
+
+    Raises
+    ------
+    FileNotFoundError
+        If they are the built-in data, and there is no such folder.
+    """
     folder = config.data.directory if isinstance(config.data, ShapesData) else None
     if folder is not None and not Path(folder).exists():
         raise FileNotFoundError(

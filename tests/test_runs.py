@@ -11,6 +11,7 @@ import pytest
 
 from rnnlab import runs
 from rnnlab.data import write_shapes
+from rnnlab.ensembles import load_ensemble
 from rnnlab.metrics.library import Library
 from rnnlab.recipes.recipe import Config, EvaluationConfig
 from rnnlab.tasks.search import decode
@@ -194,8 +195,18 @@ def test_a_checkpoint_makes_no_folder(config, tmp_path):
     runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
     shutil.rmtree(away.parent)
     message = f"{away}: found no such folder, expected the built-in data of the run; rnnlab data"
-    for open_run in (runs.load_run, partial(runs.resume, num_epochs=2, progress=False)):
+    copy = shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    resume = partial(runs.resume, num_epochs=2, progress=False)
+    for open_run in (runs.load_run, resume, lambda run: load_ensemble([run, copy])):
         with pytest.raises(FileNotFoundError, match=message):
             open_run(tmp_path / "run")
     assert not away.parent.exists()
     assert runs.load_run(tmp_path / "run", with_data=False).inputs.vocabulary
+
+
+def test_a_folder_of_runs_is_no_run_with_stages(config, tmp_path):
+    """A run may have the name of a stage."""
+    run = tmp_path / "experiments" / "stage1"
+    runs.train(replace(config, training=config.training.with_changes(num_epochs=1)), run, progress=False)
+    with pytest.raises(ValueError, match=f"{run} is a run of its own, no stage of one in .*: resume {run}$"):
+        runs.resume(run.parent, num_epochs=2)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import os
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import h5py
 
 from rnnlab.files import check_writable
+from rnnlab.training.run_directory import RUN_FILES, holds_run
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,8 +51,16 @@ def add_download(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_outputs(options: argparse.Namespace, *names: str) -> None:
+def check_outputs(options: argparse.Namespace, *names: str, inputs: Iterable[str | None] = ()) -> None:
     """Check, before the work, that the files can be written that these options name.
+
+    Parameters
+    ----------
+    options : Namespace
+    *names : str
+        Of the options.
+    inputs : iterable of path or None
+        The files that the command reads.
 
     Raises
     ------
@@ -58,11 +69,13 @@ def check_outputs(options: argparse.Namespace, *names: str) -> None:
     """
     for name in names:
         if (path := getattr(options, name)) is not None:
-            check_output(f"--{name.replace('_', '-')}", path)
+            check_output(f"--{name.replace('_', '-')}", path, inputs)
 
 
-def check_output(argument: str, path: str | os.PathLike[str]) -> None:
-    """Check, before the work, that a file can be written, and that it replaces no checkpoint.
+def check_output(argument: str, path: str | os.PathLike[str], inputs: Iterable[str | None] = ()) -> None:
+    """Check, before the work, that a file can be written, and that it replaces nothing of value.
+
+    That is a file that the command reads, a file of a run, and an HDF5 file.
 
     Raises
     ------
@@ -70,11 +83,18 @@ def check_output(argument: str, path: str | os.PathLike[str]) -> None:
         If it cannot. The message names the argument, the file and the reason.
     """
     check_writable(argument, path)
-    if os.path.isfile(path) and h5py.is_hdf5(path):
-        raise FileExistsError(
-            f"{argument} {path} is an HDF5 file, such as a checkpoint or features, which would be replaced: "
-            "choose another path"
-        )
+    if not os.path.isfile(path):
+        return
+    folder, name = os.path.split(os.path.realpath(path))
+    if any(each is not None and os.path.exists(each) and os.path.samefile(each, path) for each in inputs):
+        kind = "a file that the command reads"
+    elif h5py.is_hdf5(path):
+        kind = "an HDF5 file, such as a checkpoint or features"
+    elif name in RUN_FILES and holds_run(Path(folder)):
+        kind = f"a file of the run in {folder}"
+    else:
+        return
+    raise FileExistsError(f"{argument} {path} is {kind}, which would be replaced: choose another path")
 
 
 def _integer(text: str, least: int) -> int:

@@ -81,7 +81,8 @@ def add(commands: Any) -> None:
 
 
 def _caption(options: argparse.Namespace) -> int:
-    check_outputs(options, "picture", "show_attention")
+    inputs = *options.images, options.global_features, options.encoder
+    check_outputs(options, "picture", "show_attention", inputs=inputs)
     run, names, features, are_files, are_encoded = _images(options)
     config = recipe_of(run, Config)
     if options.show_attention:

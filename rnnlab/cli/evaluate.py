@@ -58,7 +58,7 @@ _FOR: dict[str, type[Recipe]] = {"tokenizer": Config, "lexicon": TranslationConf
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    check_outputs(options, "json")
+    check_outputs(options, "json", inputs=(options.lexicon,))
     run = open_runs(options.run_directories, options)
     given = {key: value for key in ("metrics", *_FOR) if (value := getattr(options, key)) is not None}
     _check_metrics(run, given.get("metrics", ()))

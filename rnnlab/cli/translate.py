@@ -68,7 +68,7 @@ def add(commands: Any) -> None:
 
 
 def _translate(options: argparse.Namespace) -> int:
-    check_outputs(options, "show_attention")
+    check_outputs(options, "show_attention", inputs=(options.file, options.lexicon))
     directories, options.sentences = leading_runs(options.run_directory, options.sentences)
     run = open_runs(directories, options, with_data=False)
     config = recipe_of(run, TranslationConfig)

@@ -31,6 +31,7 @@ class JointSplit:
     def __init__(self, splits: Sequence[CaptionSplit]) -> None:
         self._splits, first = tuple(splits), splits[0]
         self.names, self.references, self.num_images = first.names, first.references, first.num_images
+        self.check_references = first.check_references
         self.captions, self.image_idxs = first.captions, first.image_idxs
 
     @property

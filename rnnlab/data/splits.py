@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rnnlab.data.photographs.encoding import ImageEncoding
-from rnnlab.data.vocabulary import END, NULL, START, Vocabulary
+from rnnlab.data.vocabulary import END, NULL, START, Vocabulary, tokenize
+from rnnlab.errors import InputError
 from rnnlab.options import Count, check_option
 from rnnlab.reading import mismatch
 
@@ -109,6 +110,21 @@ class CaptionSplit:
     def where(self, name: str) -> str:
         """The file and field of ``name``, for messages."""
         return self.sources.get(name, f"CaptionSplit: {name}")
+
+    def check_references(self, first: int | None = None) -> None:
+        """Check that each image, or each of the first ones, has a reference with words to be scored against.
+
+        Raises
+        ------
+        ValueError
+            If one has none. The message names it.
+        """
+        for name, sentences in zip(self.names[:first], self.references[:first], strict=True):
+            if not any(map(tokenize, sentences)):
+                raise InputError(
+                    f"{self.where('references')}: image {name} has no sentence with words, expected at least "
+                    "one for each image that is scored"
+                )
 
     def check_tokens(self, vocabulary: Vocabulary) -> None:
         """Check that every caption is <START>, words of ``vocabulary``, <END>, and <NULL> from there on.

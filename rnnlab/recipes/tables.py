@@ -289,7 +289,7 @@ class EvaluationConfig:
         Number of images to caption and score; all if left out.
     """
 
-    split: Literal["train", "val", "test"] = "test"
+    split: str = "test"
     metrics: list[Metric] = field(default_factory=lambda: list(METRICS))
     each_epoch: list[Metric] = field(default_factory=list)
     tokenizer: TokenizerName = "simple"

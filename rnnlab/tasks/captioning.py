@@ -187,6 +187,19 @@ class Captioning(Task):
             checkpoint.vocabulary or [], checkpoint.preprocessing, reads_grid=reads_grid
         )
 
+    def check_data(self, config: Config, data: CaptionData) -> None:
+        """See :meth:`Task.check_data`: the images that are scored have references, and val has captions."""
+        super().check_data(config, data)
+        evaluation, val = config.evaluation, data.splits.get("val")
+        data.split(evaluation.split).check_references(evaluation.max_images)
+        if val is not None and not len(val.captions):
+            raise InputError(
+                f"{val.where('captions')}: the split val has {val.num_images} images and no captions, "
+                "expected captions to validate on, or no such split"
+            )
+        if val is not None and evaluation.each_epoch:
+            val.check_references(evaluation.max_images)
+
     def check_ensemble(self, members: Sequence[Member]) -> None:
         """See :meth:`Task.check_ensemble`: captions have one vocabulary."""
         check_same_words(members, "vocabulary", lambda inputs: inputs.vocabulary)
@@ -269,7 +282,7 @@ class Captioning(Task):
         KeyError
             If the data have no such split.
         ValueError
-            If its first ``max_images`` images have no captions.
+            If its first ``max_images`` images have no captions, or one of them has no reference with words.
         """
         CAPTION_SCORERS.require()
         decoding, evaluation = decoding or config.decoding, evaluation or config.evaluation
@@ -277,6 +290,7 @@ class Captioning(Task):
             by_rank_0(communicator, lambda: check_java('evaluation.tokenizer = "ptb"'))
         images, training = data.split(split), config.training
         count = limited(evaluation.max_images, images.num_images)
+        images.check_references(count)
         captions_perplexity = _perplexity(data, model, split, count, _batch_size(config), communicator)
         captions = decode(
             model,

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from rnnlab.data import WordCoverage, load_word_vectors
 from rnnlab.decoding.ensemble import Average
+from rnnlab.errors import MissingDataError
 from rnnlab.recipes.tables import SelfCriticalConfig
 from rnnlab.tasks.ensembles import Combined, Member
 from rnnlab.training import Checkpoint, SelfCritical
@@ -96,6 +97,24 @@ class Task(ABC):
     def training_data(self, config: Any, data: Any) -> Any:
         """The data as the solver reads them: by default the data themselves."""
         return data
+
+    def check_data(self, config: Any, data: Any) -> None:
+        """Check, before training, that the data have what the scores of a recipe need.
+
+        Raises
+        ------
+        MissingDataError
+            If they lack the split of the final scores.
+        ValueError
+            If a split has nothing to score. The message names it.
+        """
+        split = config.evaluation.split
+        if split not in data.splits:
+            raise MissingDataError(
+                f"evaluation.split is {split!r}, and {data.name} has the splits {', '.join(data.splits)}: "
+                "set evaluation.split to one of them (scores of val, which chooses the epoch, are not test "
+                "scores)"
+            )
 
     @abstractmethod
     def inputs(self, config: Any, checkpoint: Checkpoint) -> Any:

@@ -27,7 +27,7 @@ from rnnlab.locks import locked
 from rnnlab.training.monitor import Monitor
 
 _SECONDS_BETWEEN_PLOTS = 30.0
-_WRITTEN = (  # by a training, in its run directory
+RUN_FILES = (  # which a training writes in its run directory
     *("config.json", "last.h5", "best.h5", "last.previous.h5", "best.previous.h5", "history.csv", "loss.png"),
     *("gradients.png", "wandb_id.txt"),  # by callbacks
 )
@@ -116,7 +116,7 @@ class RunDirectory:
             If another process has locked it.
         """
         with locked(self.path, f"run_dir {self.path} is in use: another process trains in it"):
-            for name in _WRITTEN:
+            for name in RUN_FILES:
                 for left in self.path.glob(f".{name}.*"):
                     left.unlink(missing_ok=True)
             yield

@@ -33,3 +33,28 @@ def test_hours_are_positive(hours, capsys):
 def test_a_command_alone_prints_its_help(arguments, capsys):
     assert cli.main(arguments) == 0
     assert "show this help message" in capsys.readouterr().out
+
+
+def test_a_command_does_not_replace_what_it_reads(run, tmp_path, capsys):
+    photograph, link = tmp_path / "a.jpg", tmp_path / "link.png"
+    photograph.write_bytes(b"a photograph")
+    link.symlink_to(photograph)
+    for path in (photograph, link):
+        assert cli.main(["caption", str(run), str(photograph), "--picture", str(path)]) == 2
+        said = f"--picture {path} is a file that the command reads, which would be replaced: choose another"
+        assert said in capsys.readouterr().err
+    sentences = tmp_path / "in.txt"
+    sentences.write_text("a cat")
+    command = ["translate", str(run), "--file", str(sentences), "--show-attention", str(sentences)]
+    assert cli.main(command) == 2
+    assert "--show-attention" in capsys.readouterr().err
+    assert (photograph.read_bytes(), sentences.read_text()) == (b"a photograph", "a cat")
+
+
+@pytest.mark.parametrize("name", ["config.json", "history.csv", "last.h5"])
+def test_a_command_does_not_replace_files_of_a_run(name, run, capsys):
+    before = (run / name).read_bytes()
+    assert cli.main(["compare", str(run), "--no-scores", "--csv", str(run / name)]) == 2
+    kind = "an HDF5 file" if name.endswith("h5") else f"a file of the run in {run.resolve()}"
+    assert f"--csv {run / name} is {kind}" in capsys.readouterr().err
+    assert (run / name).read_bytes() == before

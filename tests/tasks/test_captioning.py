@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -183,6 +184,30 @@ def test_data_without_a_test_split(shapes, tmp_path, monkeypatch):
     with pytest.raises(
         MissingDataError, match="evaluation.split is 'test', and shapes has the splits train, val"
     ):
+        runs.train(config_of(shapes), tmp_path / "run", progress=False)
+
+
+@pytest.mark.parametrize("split", ["test", "val"])
+def test_an_image_that_has_no_reference_is_named_before_training(split, shapes, tmp_path, monkeypatch):
+    data = CaptionData.from_course(shapes)
+    references = [list(each) for each in data.split(split).references]
+    references[1] = ["...", ""]
+    data.splits[split] = replace(data.split(split), references=references)
+    monkeypatch.setattr(runs, "open_data", lambda table: data)
+    name = data.split(split).names[1]
+    with pytest.raises(ValueError, match=f"image {name} has no sentence with words, expected at least one"):
+        runs.train(config_of(shapes, evaluation={"split": split}), tmp_path / "run", progress=False)
+    scored = config_of(shapes, evaluation={"split": split, "max_images": 1})
+    Captioning().check_data(scored, data)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_validation_split_without_captions(shapes, tmp_path, monkeypatch):
+    data = CaptionData.from_course(shapes)
+    val = data.split("val")
+    data.splits["val"] = replace(val, captions=val.captions[:0], image_idxs=val.image_idxs[:0])
+    monkeypatch.setattr(runs, "open_data", lambda table: data)
+    with pytest.raises(ValueError, match="the split val has .* images and no captions, expected captions to"):
         runs.train(config_of(shapes), tmp_path / "run", progress=False)
 
 
