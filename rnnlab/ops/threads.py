@@ -46,7 +46,12 @@ def kernel_threads() -> int:
 
     Comes after :func:`import_numba`.
     """
-    return num_threads() if sys.modules["numba"].config.THREADING_LAYER == "omp" else 1
+    numba = sys.modules["numba"]
+    try:
+        layer = numba.threading_layer()  # of threads that run
+    except ValueError:
+        layer = numba.config.THREADING_LAYER
+    return num_threads() if layer == "omp" else 1
 
 
 def import_numba() -> Any:

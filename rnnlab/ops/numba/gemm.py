@@ -146,7 +146,7 @@ def check(x: Array, w: Array | Panels, first: Array | None, out: Array) -> None:
     Raises
     ------
     ValueError
-        If a shape does not fit, or ``out`` overlaps x or w.
+        If a shape does not fit, or ``out`` is read-only or overlaps x, w or b.
     TypeError
         If the dtypes are not all float32 or all float64.
     """
@@ -155,10 +155,12 @@ def check(x: Array, w: Array | Panels, first: Array | None, out: Array) -> None:
         raise InputError(f"x w: x has shape {x.shape}, w {w.shape} and out {out.shape}")
     if not x.dtype == w.dtype == out.dtype or out.dtype not in _DTYPES:
         raise InputTypeError(f"x w: x has dtype {x.dtype}, w {w.dtype} and out {out.dtype}")
+    if not out.flags.writeable:
+        raise InputError("x w: out is read-only, and this function writes it")
     if first is not None and first is not out:
         if first.shape != (1, out.shape[1]) or first.dtype != out.dtype:
             raise InputError(f"x w + b: b has shape {first.shape[1:]} and dtype {first.dtype}")
-        if np.may_share_memory(first, out):
+        if np.may_share_memory(first, out) and np.shares_memory(first, out):
             raise InputError("x w + b: out overlaps b")
     if not isinstance(
         w, Panels

@@ -27,6 +27,7 @@ import inspect
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -68,7 +69,8 @@ DTYPES = {"f": "float32", "d": "float64"}
 # The number of threads is data, never a constant of a kernel: processes with other numbers of threads run the
 # same machine code from the cache on disk.
 _threads = kernel_threads()
-_always_parallel = False
+_always_parallel = 0  # how many ask for it
+_lock = threading.Lock()
 
 # a b + c may be one instruction, which rounds once; x / 0 is inf, as in NumPy; other Python threads may run
 _OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
@@ -109,11 +111,13 @@ def shared_by(work: int, parallel_from: int) -> int:
 def always_parallel() -> Iterator[None]:
     """Share the work of all kernels, however small the arrays are: for tests."""
     global _always_parallel
-    before, _always_parallel = _always_parallel, True
+    with _lock:
+        _always_parallel += 1
     try:
         yield
     finally:
-        _always_parallel = before
+        with _lock:
+            _always_parallel -= 1
 
 
 def kernel(
@@ -248,12 +252,14 @@ class Kernel:
                 _announce(path)
         try:
             dispatcher.compile(types)
-        except Exception:  # numba reads damaged files as if they were whole
-            if not cached:
+        except Exception as error:  # numba reads damaged files as if they were whole
+            if cached:
+                for file in cached:
+                    file.unlink(missing_ok=True)
+                return self._compile(dtype)
+            if not (isinstance(error, OSError) and dispatcher.overloads):
                 raise
-            for file in cached:
-                file.unlink(missing_ok=True)
-            return self._compile(dtype)
+            _announce_unsaved(error)
         dispatcher.disable_compile()
         if not cached:
             _compiled.append(time.perf_counter() - started)
@@ -331,6 +337,7 @@ def warm_up() -> float:
 
 _ANNOUNCED = "RNNLAB_KERNELS_ANNOUNCED"  # set in the environment, which child processes inherit
 _announced = False  # whether this process has said that it compiles, and not yet that it is done
+_told_unsaved = False  # whether this process has said that kernels could not be saved
 _compiled: list[float] = []  # the seconds of each version that was not in the cache
 
 
@@ -358,6 +365,16 @@ def _announce(folder: Path | None) -> None:
     _announced = True
 
 
+def _announce_unsaved(error: OSError) -> None:
+    """Say, once, that compiled kernels could not be saved, as on a full disk."""
+    global _told_unsaved
+    if _told_unsaved:
+        return
+    _told_unsaved = True
+    notice = f"compiled kernels are not saved: {error}; set NUMBA_CACHE_DIR to a folder with room for them"
+    print(f"rnnlab: {notice}", file=sys.stderr, flush=True)
+
+
 def tell_compiled() -> None:
     """Say that the first step has its kernels, if this process has said that they are compiled."""
     global _announced
@@ -374,11 +391,11 @@ def _digest() -> str:
     Numba looks at the file of the kernel itself, the signature and the processor that it compiles for. This
     adds the other files with functions and constants of kernels, and what depends on the processor.
     """
-    from rnnlab.ops.numba import amx, math, registers  # import numba, which has to wait for import_numba
+    from rnnlab.ops.numba import amx, registers  # import numba, which has to wait for import_numba
 
     folder = Path(__file__).parent
-    paths = [*sorted(folder.glob("*.py")), folder.parent / "numpy" / "masks.py"]
-    content = b"".join(path.read_bytes() for path in paths)
-    return hashlib.sha256(
-        content + f"{registers.VECTOR} {registers.REGISTERS} {math.BOUND} {amx.AMX}".encode()
-    ).hexdigest()[:8]
+    others = folder.parent / "numpy" / "masks.py", folder.parent / "arguments.py"  # of which guards are made
+    content = b"".join(path.read_bytes() for path in (*sorted(folder.glob("*.py")), *others))
+    settings = numba.config.LOOP_VECTORIZE, numba.config.SLP_VECTORIZE
+    numbers = registers.VECTOR, registers.REGISTERS, amx.AMX, *settings
+    return hashlib.sha256(content + " ".join(map(str, numbers)).encode()).hexdigest()[:8]

@@ -24,11 +24,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-__all__ = ["BOUND", "exp", "maximum", "sigmoid", "tanh"]
+__all__ = ["exp", "maximum", "sigmoid", "tanh"]
 
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}  # a b + c in one instruction; x / 0 is inf
 
@@ -91,16 +91,15 @@ def _exp(
     return exp
 
 
-# Eigen's quotient is exactly 1 here, with products and sums rounded together or one by one. Inputs are
+# Eigen's quotient is exactly 1 here, whether products and sums are rounded together or one by one. Inputs are
 # bounded, not results: a result that is selected by the input becomes a branch, and no loop vectorises.
-_FMA = binding.get_host_cpu_features().get("fma")
-BOUND = np.float32(7.99881172180175781 if _FMA else 7.90531110763549805)
+_BOUND = np.float32(7.963572025299072)
 
 
 def _tanh32(x):
     """Eigen's quotient of polynomials; it is exactly +-1 at the bounds, and so beyond them."""
-    x = -BOUND if x < -BOUND else x
-    x = BOUND if x > BOUND else x
+    x = -_BOUND if x < -_BOUND else x
+    x = _BOUND if x > _BOUND else x
     s = x * x
     p = s * np.float32(-2.76076847742355e-16) + np.float32(2.00018790482477e-13)
     p = s * p + np.float32(-8.60467152213735e-11)

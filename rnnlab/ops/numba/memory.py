@@ -11,6 +11,7 @@ no reference counts, and works in any thread and for arrays in reference cycles.
 
 from __future__ import annotations
 
+import os
 import threading
 from bisect import bisect_left
 from collections import deque
@@ -103,6 +104,12 @@ class Pool:
             self._idle, self._sizes = [], []
         return freed
 
+    def after_fork(self) -> None:
+        """In the child: another thread may have held the lock, which it cannot release there."""
+        if self._lock.locked():
+            self._idle, self._sizes = [], []
+        self._lock = threading.Lock()
+
     def _collect(self) -> None:
         """Sort the returned blocks into the idle ones."""
         while self._returned:
@@ -125,16 +132,23 @@ class Pool:
         wanted = [block for block in self._idle if block.last_use > long_ago]
         self._blocks -= len(self._idle) - len(wanted)
         self._idle, self._sizes = wanted, [block.size for block in wanted]
-        block = _Block(nbytes + nbytes // 8)
+        try:
+            block = _Block(nbytes + nbytes // 8)
+        except MemoryError:
+            self._blocks -= len(self._idle)
+            self._idle, self._sizes, wanted = [], [], []  # freed, for another try
+            block = _Block(nbytes)
         self._blocks += 1
         return block
 
 
 _POOL = Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_POOL.after_fork)
 
 
 def empty(shape: int | Shape, dtype: DTypeLike = float) -> Array:
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    shape = tuple(shape) if isinstance(shape, tuple | list) else (int(shape),)
     dtype = np.dtype(dtype)
     nbytes = prod(shape) * dtype.itemsize
     if nbytes < _SMALLEST or dtype.kind not in "fiubc":

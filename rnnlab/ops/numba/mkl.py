@@ -58,8 +58,9 @@ class Mkl:
             raise MklUnavailableError("something else in this process has set it to other threads")
         self.threads = threads if layer == _GNU_THREADS else 1
         self._library.MKL_Set_Num_Threads(self.threads)
+        self._is_forked = False
         if self.threads > 1:  # GNU's OpenMP does not survive a fork
-            os.register_at_fork(after_in_child=functools.partial(self._library.MKL_Set_Num_Threads, 1))
+            os.register_at_fork(after_in_child=self._note_fork)
         self._gemm = {dtype: self._function(letter, real) for dtype, (letter, real) in _REAL.items()}
         self._try()
 
@@ -74,8 +75,15 @@ class Mkl:
         """out = x w, or out += x w, (n, K) (K, G) -> (n, G), of arrays that it covers."""
         (n, K), G = x.shape, w.shape[1]
         (order_x, step_x), (order_w, step_w), (_, step_out) = map(_layout, (x, w, out))
+        if (
+            self._is_forked
+        ):  # each time: threadpoolctl sets the number of a thread, which counts before any other
+            self._library.MKL_Set_Num_Threads_Local(1)
         places = (x.ctypes.data, step_x, w.ctypes.data, step_w, float(add), out.ctypes.data, step_out)
         self._gemm[x.dtype](_ROW_MAJOR, order_x, order_w, n, G, K, 1.0, *places)
+
+    def _note_fork(self) -> None:
+        self._is_forked = True
 
     @functools.cached_property
     def version(self) -> str:

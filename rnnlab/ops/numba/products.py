@@ -93,13 +93,14 @@ def affine_into(x: Array, w: Array, b: Array, out: Array) -> None:
 
 
 def matmul(x: Array, w: Array) -> Array:
-    if x.ndim != 2 or w.ndim != 2 or x.dtype != w.dtype or x.dtype.char not in DTYPES:
+    kinds = x.dtype == w.dtype and x.dtype.isnative and x.dtype.char in DTYPES
+    if x.ndim != 2 or w.ndim != 2 or not kinds:
         if x.dtype == w.dtype and bfloat16.rounds(x.dtype):
             x, w = rounded_to_bfloat16(x), rounded_to_bfloat16(w)
         return np.matmul(x, w)
     if x.shape[1] != w.shape[0]:
         raise InputError(f"matmul: w has shape {w.shape}, expected (K, N) with K = {x.shape[1]} columns of x")
-    out = empty((x.shape[0], w.shape[1]), x.dtype.newbyteorder("="))
+    out = empty((x.shape[0], w.shape[1]), x.dtype)
     _multiply(x, w, None, out)
     return out
 

@@ -33,7 +33,8 @@ def softmax_cross_entropy(
 def log_softmax(scores: Array, out: Array | None = None) -> Array:
     """scores - log(sum over the row of exp(scores))."""
     out = empty_like(scores) if out is None else out
-    _log_softmax(scores, out)
+    if scores.size:
+        _log_softmax(scores, out)
     return out
 
 

@@ -20,9 +20,9 @@ def rnn_forward(a: Array, h: Array) -> None:
 
 @checked
 def rnn_backward(dh: Array, h: Array, da: Array) -> None:
-    np.multiply(h, h, out=da)
-    np.subtract(1, da, out=da)
-    da *= dh
+    slope = h * h
+    np.subtract(1, slope, out=slope)
+    np.multiply(dh, slope, out=da)  # which may be dh
 
 
 @checked

@@ -1,3 +1,4 @@
+import errno
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
 import numba
+from numba.core.caching import IndexDataCacheFile
 
 from rnnlab.ops.numba import kernel as kernels
 from rnnlab.ops.numba.guard import FITS
@@ -169,6 +171,22 @@ def test_a_damaged_cache_is_compiled_again(cache, ending, kept):
     assert whole.version("f").stats.cache_hits
 
 
+def test_a_full_disk(monkeypatch, capsys):
+    """The kernel is compiled by then, and works."""
+
+    def full(self, *arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(kernels, "_told_unsaved", False)
+    monkeypatch.setattr(IndexDataCacheFile, "save", full)
+    for _ in range(2):
+        np.testing.assert_array_equal(doubled(np.float32, make()), [0, 2, 4])
+    said = (
+        "compiled kernels are not saved: [Errno 28] No space left on device; set NUMBA_CACHE_DIR to a folder"
+    )
+    assert capsys.readouterr().err.count(said) == 1
+
+
 def test_without_a_folder_to_write(monkeypatch, capsys):
     def nowhere(self):
         raise RuntimeError("cannot cache function: no locator available")
@@ -271,4 +289,11 @@ def test_parallel_versions_within_parallel_versions(monkeypatch):
         with kernels.always_parallel():
             assert kernels.shared_by(1, 10) == 3
         assert kernels.shared_by(1, 10) == 3
+    assert kernels.shared_by(1, 10) == 1
+    first, second = kernels.always_parallel(), kernels.always_parallel()  # of two Python threads
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert kernels.shared_by(1, 10) == 3
+    second.__exit__(None, None, None)
     assert kernels.shared_by(1, 10) == 1

@@ -52,6 +52,7 @@ def test_shapes():
     assert empty((0, 7), np.float32).shape == (0, 7)
     assert empty((), np.float32).shape == ()
     assert empty([100, np.int64(100)]).shape == SHAPE
+    assert empty(np.int64(5)).shape == (5,)
     assert empty_like(empty(SHAPE)[:, ::2]).flags.c_contiguous
     fields = np.dtype([("a", np.float64), ("b", np.int64)])
     assert empty(10_000, fields).dtype == fields
@@ -153,6 +154,36 @@ def test_release(pool):
     assert len(pool) == 1
     assert memory.release() == 0
     assert (living == 7).all()
+
+
+def test_idle_memory_is_freed_where_there_is_too_little(pool, monkeypatch):
+    gone = empty((1000, 100))
+    del gone
+    sizes, new = [], memory._Block
+
+    def small(size):
+        sizes.append(size)
+        if size > 8_000_000:
+            raise MemoryError
+        return new(size)
+
+    monkeypatch.setattr(memory, "_Block", small)
+    assert empty((1000, 1000)).shape == (1000, 1000)
+    assert sizes == [9_000_000, 8_000_000]
+    assert len(pool) == 1
+    with pytest.raises(MemoryError):
+        empty((2000, 1000))
+    assert empty(SHAPE).shape == SHAPE
+
+
+def test_a_lock_that_a_thread_holds_at_a_fork(pool):
+    gone = empty((1000, 100))
+    del gone
+    pool._lock.acquire()  # by a thread that the child has not
+    pool.after_fork()
+    array = empty((1000, 100))
+    del array
+    assert memory.release() > 0
 
 
 def test_release_by_its_public_name(pool, monkeypatch):

@@ -117,6 +117,42 @@ def test_fused_kernels_without_mkl():
     assert "by NumPy's BLAS if it is faster (not MKL: it is not installed)" in run(WITHOUT_MKL)
 
 
+FORKED = """
+from llvmlite import binding
+binding.get_host_cpu_name = lambda: "icelake-server"
+import os, signal
+import numpy as np
+import threadpoolctl
+import rnnlab.ops
+import rnnlab.ops.numba as ops
+x, w = np.random.default_rng(0).standard_normal((2, 512, 512), np.float32)
+assert x.size * 512 >= ops.products._LARGE
+{before}
+expected = ops.matmul(x, w)
+child = os.fork()
+if not child:
+    signal.alarm(60)  # ends this process if it hangs
+    rnnlab.ops.ops_for(x)
+    {within}
+    np.testing.assert_allclose(ops.matmul(x, w), expected, rtol=1e-4, atol=1e-3)
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status), ops.DESCRIPTION)
+np.testing.assert_array_equal(ops.matmul(x, w), expected)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("before", ["", "rnnlab.ops.ops_for(x)", "threadpoolctl.threadpool_limits(2)"])
+@pytest.mark.parametrize("within", ["", "threadpoolctl.threadpool_limits(2)"])
+def test_in_a_forked_process(before, within):
+    """GNU's OpenMP hangs there in more than one thread."""
+    said = run(FORKED.format(before=before, within=within))
+    assert said.startswith("0 MKL")
+    assert "threads: 2" in said
+
+
 BESIDE_PYTORCH = """
 from llvmlite import binding
 binding.get_host_cpu_name = lambda: "icelake-server"

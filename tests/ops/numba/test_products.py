@@ -197,12 +197,26 @@ def test_a_bias_of_any_layout(n, dtype, normal):
             affine(x, w, wrong)
 
 
+@pytest.mark.usefixtures("by")
+@pytest.mark.parametrize("size", [4, 40])
+def test_a_result_that_is_read_only(size, rng):
+    x, w = rng.standard_normal((2, size, size))
+    out = np.zeros((size, size))
+    out.flags.writeable = False
+    for multiply in (matmul_into, matmul_add):
+        for weights in (w, prepacked(w)):
+            with pytest.raises(ValueError, match="out is read-only"):
+                multiply(x, weights, out)
+    assert not out.any()
+
+
 @pytest.mark.parametrize("n", [2, 8])
 def test_bytes_off_their_place_and_in_the_other_order(n, rng):
     x, w = rng.standard_normal((n, 30)), rng.standard_normal((30, 128))
     odd = np.zeros(n * 30 * 8 + 1, np.uint8)[1:].view(np.float64).reshape(n, 30)
     odd[...] = x
     np.testing.assert_allclose(matmul(odd, w), x @ w, rtol=1e-12)
+    np.testing.assert_allclose(matmul(x.astype(">f8"), w.astype(">f8")), x @ w, rtol=1e-12)
     for weights in (w, prepacked(w)):
         out = np.empty((n, 128))
         matmul_into(odd, weights, out)
