@@ -105,13 +105,7 @@ class ImageEncoder:
                 f"the features were made by {encoding.path}, which is no longer there: give the file with "
                 f"--encoder (sha256 {encoding.sha256})"
             )
-        graph = Graph(self._where)
-        if graph.sha256 != encoding.sha256:
-            raise mismatch(
-                f"{self._where}: sha256",
-                graph.sha256,
-                f"{encoding.sha256}, the encoder that made the features",
-            )
+        graph = Graph(self._where, encoding.sha256)
         graph.check_layer(encoding.layer, grid=encoding.grid)
         self._session = _session(graph, encoding.layer)
         (taken,) = self._session.get_inputs()

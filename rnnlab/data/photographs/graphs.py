@@ -52,6 +52,8 @@ class Graph:
     Parameters
     ----------
     path : path
+    sha256 : str, optional
+        What :attr:`sha256` must be; compared before weights are read from other files.
 
     Attributes
     ----------
@@ -68,23 +70,27 @@ class Graph:
     ImportError
         If onnx is not installed.
     OSError, ValueError
-        If the file is missing or not ONNX, or has another number of inputs than one.
+        If the file is missing, not ONNX or another one, or has another number of inputs than one.
     """
 
-    def __init__(self, path: PathLike) -> None:
+    def __init__(self, path: PathLike, sha256: str | None = None) -> None:
         onnx = vision_module("onnx")
         self.path = str(path)
         check_regular(path, "an ONNX file of an image classifier")
         try:
             self._model = onnx.load(path, load_external_data=False)
             external = _external_files(self._model, Path(path).parent)
+            self.sha256 = file_hash(path, *external)
+            if sha256 not in (None, self.sha256):
+                raise mismatch(
+                    f"{path}: sha256", self.sha256, f"{sha256}, the encoder that made the features"
+                )
             onnx.external_data_helper.load_external_data_for_model(self._model, str(Path(path).parent))
             self._model = onnx.shape_inference.infer_shapes(self._model)
-        except (OSError, ImportError):
+        except (OSError, ImportError, InputError):
             raise
         except Exception as error:  # protobuf and the checks of onnx have errors of their own
             raise mismatch(self.path, f"what onnx cannot read ({error})", "an ONNX file") from None
-        self.sha256 = file_hash(path, *external)
         graph = self._model.graph
         self._nodes = list(graph.node)
         self._constants = {tensor.name: tensor for tensor in graph.initializer}
