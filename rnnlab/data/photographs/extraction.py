@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,13 +16,13 @@ from rnnlab.data.pca import PCA
 from rnnlab.data.photographs.encoder import BATCH_SIZE, ImageEncoder
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.photographs.parts import Parts, Photograph
-from rnnlab.data.photographs.reading import read_photograph
+from rnnlab.data.photographs.reading import FORMATS, read_photograph
 from rnnlab.errors import InputError
 from rnnlab.files import atomic_hdf5
 from rnnlab.locks import locked
 from rnnlab.reading import PathLike, check_regular, file_hash, mismatch
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+SUFFIXES = frozenset(suffix for suffixes in FORMATS.values() for suffix in suffixes)
 PART_SIZE = 256  # photographs whose features a kill can lose
 
 
@@ -52,6 +53,9 @@ class Extracted:
 def find_photographs(places: Iterable[PathLike]) -> list[Path]:
     """The photographs in files and folders, with those in folders within them, in the order of their names.
 
+    In a folder, a photograph is whatever has a suffix of :data:`~rnnlab.data.photographs.reading.FORMATS` and
+    is no folder. A file that is found twice is taken once.
+
     Raises
     ------
     OSError
@@ -63,10 +67,11 @@ def find_photographs(places: Iterable[PathLike]) -> list[Path]:
     found: list[Path] = []
     for place in map(Path, places):
         if place.is_dir():
-            inside = sorted(path for path in place.rglob("*") if path.suffix.lower() in SUFFIXES)
+            inside = sorted(path for path in place.rglob("*") if _is_photograph(path))
             if not inside:
                 raise FileNotFoundError(
-                    f"{place}: found no photographs, expected some of {', '.join(SUFFIXES)}"
+                    f"{place}: found no photographs, expected files of a format that is read: "
+                    f"{', '.join(FORMATS)}"
                 )
             found += inside
         else:
@@ -79,12 +84,16 @@ def find_photographs(places: Iterable[PathLike]) -> list[Path]:
         except UnicodeEncodeError:
             raise InputError(f"{str(path)!r} has a name that is not UTF-8, expected another name") from None
         other = paths.setdefault(path.name, path)
-        if other is not path:
+        if os.path.realpath(other) != os.path.realpath(path):
             raise InputError(
                 f"{other} and {path} have the same name, expected different ones: features are found by the "
                 "file's name without its folder"
             )
-    return found
+    return list(paths.values())
+
+
+def _is_photograph(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and not path.is_dir()
 
 
 def extract_features(

@@ -11,8 +11,19 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from rnnlab.limits import FREE_PIXELS, PIXELS_PER_BYTE
 from rnnlab.reading import PathLike, check_regular, mismatch
 
-# The formats of photographs. Pillow knows others, of which one, EPS, runs a program.
-FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
+# The formats of photographs, and the suffixes of their files. Pillow knows others, of which one, EPS, runs a
+# program.
+FORMATS = {
+    "AVIF": (".avif", ".avifs"),
+    "BMP": (".bmp",),
+    "GIF": (".gif",),
+    "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif"),
+    "JPEG2000": (".jp2", ".j2k", ".j2c", ".jpc", ".jpf", ".jpx"),
+    "PNG": (".png", ".apng"),
+    "PPM": (".ppm", ".pgm", ".pbm", ".pnm", ".pfm"),
+    "TIFF": (".tif", ".tiff"),
+    "WEBP": (".webp",),
+}
 
 # The formats that have at most 16 bits, for which Pillow may take its 32-bit mode.
 _WIDE_FORMATS = ("PNG", "PPM")

@@ -9,9 +9,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from PIL import Image
 
 from rnnlab.data import PCA, read_features
-from rnnlab.data.photographs import extraction
+from rnnlab.data.photographs import extraction, reading
 from rnnlab.data.photographs.encoder import ImageEncoder, choose_encoding
 from rnnlab.data.photographs.encoding import read_encoding
 from rnnlab.data.photographs.extraction import extract_features, find_photographs
@@ -63,11 +64,33 @@ def test_photographs_are_found_in_files_and_folders(photographs, tmp_path):
     with pytest.raises(OSError, match="zero: found a device, expected photographs or a folder of them"):
         find_photographs(["/dev/zero"])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"empty: found no photographs, expected some of \.jpg"):
+    with pytest.raises(FileNotFoundError, match="empty: found no photographs, expected .*JPEG2000"):
         find_photographs([tmp_path / "empty"])
     (photographs / "inner" / "1.png").touch()
     with pytest.raises(ValueError, match=r"1\.png and .*inner/1\.png have the same name"):
         find_photographs([photographs])
+
+
+def test_every_format_is_found_in_a_folder(tmp_path):
+    names = ["a.avif", "b.JP2", "c.ppm", "d.jpe"]
+    for name in [*names, "notes.txt"]:
+        (tmp_path / name).touch()
+    (tmp_path / "e.jpg").mkdir()
+    (tmp_path / "e.jpg" / "f.tiff").touch()
+    (tmp_path / "g.png").symlink_to("absent")  # is found, named and skipped
+    assert [path.name for path in find_photographs([tmp_path])] == [*names, "f.tiff", "g.png"]
+
+
+def test_every_suffix_that_pillow_writes_is_found():
+    for suffix, name in Image.registered_extensions().items():
+        assert suffix in reading.FORMATS.get(name, [suffix])
+
+
+def test_a_file_that_is_given_twice_is_taken_once(photographs, tmp_path, monkeypatch):
+    monkeypatch.chdir(photographs)
+    (tmp_path / "link").symlink_to(photographs)
+    found = find_photographs([photographs, "0.png", tmp_path / "link" / "1.png"])
+    assert found == find_photographs([photographs])
 
 
 def test_names_that_are_not_utf_8_are_refused(photographs):
