@@ -6,7 +6,6 @@ import argparse
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from rnnlab.recipes.grid import grid
 from rnnlab.recipes.recipe import Recipe
 from rnnlab.reporting.comparison import differences_text, states_text
 from rnnlab.reporting.differences import differences
-from rnnlab.reporting.record import read_records
+from rnnlab.reporting.record import Record, read_records
 from rnnlab.reporting.table import write_table
 from rnnlab.runs import holds_run
 
@@ -87,8 +86,8 @@ def add(commands: Any) -> None:
 def _sweep(options: argparse.Namespace) -> int:
     folder, trials = _trials(options)
     precision = matmul_setting(options)
-    configs = {each: read_recipe(each.recipe, [*each.overrides, *precision]) for each in trials}
-    finished = {each for each, config in configs.items() if _is_finished(each, config)}
+    plans = {each: _plan(each, read_recipe(each.recipe, [*each.overrides, *precision])) for each in trials}
+    finished = {each for each, plan in plans.items() if _is_finished(each, plan)}
     check_writable("--out", folder, is_folder=True)
     check_outputs(options, "csv")
     states = {each.name: _FINISHED if each in finished else _NOT_STARTED for each in trials}
@@ -105,7 +104,7 @@ def _sweep(options: argparse.Namespace) -> int:
         if states[task.name] == _FAILED:
             notes.append(f"{task.name}: {_last_line(task.log)} ({task.log})")
     if processes.received is None:
-        _show(folder, states, notes, options)
+        _show(plans, states, notes, options)
         return 1 if _FAILED in states.values() else 0
     print("\n" + states_text(states, notes=notes))
     print("\nThe same command resumes the sweep.")
@@ -127,7 +126,12 @@ def _trials(options: argparse.Namespace) -> tuple[Path, list[Trial]]:
     return out, trials
 
 
-def _is_finished(trial: Trial, config: Recipe) -> bool:
+def _plan(trial: Trial, config: Recipe) -> Record:
+    """The record of a run before its training."""
+    return Record(trial.directory, trial.name, config.to_dict(), "", None, [])
+
+
+def _is_finished(trial: Trial, plan: Record) -> bool:
     """Whether the directory of a trial holds its run, and the run has ended.
 
     Raises
@@ -138,7 +142,7 @@ def _is_finished(trial: Trial, config: Recipe) -> bool:
     if not holds_run(trial.directory):
         return False
     (record,) = read_records([trial.directory])
-    if found := differences([record, replace(record, recipe=config.to_dict())]):
+    if found := differences([record, plan]):
         key, (saved, wanted) = found[0]
         raise InputError(
             f"{trial.directory} holds a run with {key} = {saved}, and the sweep has {wanted}: choose another "
@@ -159,14 +163,27 @@ def _last_line(log: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
 
 
-def _show(folder: Path, states: Mapping[str, str], notes: Sequence[str], options: argparse.Namespace) -> None:
+def _show(
+    plans: Mapping[Trial, Record],
+    states: Mapping[str, str],
+    notes: Sequence[str],
+    options: argparse.Namespace,
+) -> None:
     """Print the scores of the runs that are finished, and the state of all."""
-    records = read_records([folder / name for name, state in states.items() if state == _FINISHED])
+    records = read_records([each.directory for each in plans if states[each.name] == _FINISHED])
     results = scored(records, options)
     if options.csv:  # before the print, which may fail
-        write_table(options.csv, records, results)
+        write_table(options.csv, records, results, [each.key for each in differences(list(plans.values()))])
     print("\n" + states_text(states, records, results, notes=notes))
     if len(options.recipes) > 1 and len(records) > 1:
         print("\n" + differences_text(records))
     if records:
-        print(f"\nCurves and recipes: rnnlab compare {shlex.quote(str(folder))}/*")
+        print(f"\nCurves and recipes: rnnlab compare {_words([each.directory for each in records])}")
+
+
+def _words(directories: Sequence[Path]) -> str:
+    """Directories of one folder as words of a shell: a pattern where it matches these alone."""
+    folder = directories[0].parent
+    if set(directories) == {path for path in folder.iterdir() if not path.name.startswith(".")}:
+        return f"{shlex.quote(str(folder))}/*"
+    return shlex.join(map(str, directories))

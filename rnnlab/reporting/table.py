@@ -8,12 +8,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from rnnlab.files import atomic_write
-from rnnlab.reporting.differences import ABSENT, differences
+from rnnlab.reporting.differences import differences, recipe_rows
 from rnnlab.reporting.record import Record
 from rnnlab.reporting.results import Results
 
 
-def write_table(path: str | os.PathLike[str], records: Sequence[Record], results: Sequence[Results]) -> None:
+def write_table(
+    path: str | os.PathLike[str],
+    records: Sequence[Record],
+    results: Sequence[Results],
+    keys: Sequence[str] = (),
+) -> None:
     """Write a CSV file with a row for each run.
 
     The columns are the run's name and directory, the keys on which the recipes differ, the number of
@@ -26,20 +31,24 @@ def write_table(path: str | os.PathLike[str], records: Sequence[Record], results
     records : sequence of Record
     results : sequence of Results
         One for each record, or empty: the columns of split and scores are left out then.
+    keys : sequence of str, optional
+        Keys of recipes that have a column also where these runs do not differ.
 
     Raises
     ------
     WriteError
         If the file cannot be written.
     """
-    changed = differences(records)
+    keys = list(dict.fromkeys([*keys, *(each.key for each in differences(records))]))
+    columns = ["run", "directory", *keys, "parameters", "epochs", "best_epoch", "seconds"]
     rows: list[dict[str, Any]] = []
     for k, record in enumerate(records):
+        recipe = dict(recipe_rows(record))
         row: dict[str, Any] = {"run": record.name, "directory": os.fspath(record.directory)}
-        row |= {each.key: "" if each.values[k] == ABSENT else each.values[k] for each in changed}
+        row |= {key: recipe.get(key, "") for key in keys}
         row |= {"parameters": record.num_parameters, "epochs": record.epochs, "best_epoch": record.best_epoch}
         rows.append(row | {"seconds": record.seconds} | (_scores(results[k]) if results else {}))
-    columns = list(dict.fromkeys(key for row in rows for key in row))
+    columns = list(dict.fromkeys([*columns, *(key for row in rows for key in row)]))
     with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()

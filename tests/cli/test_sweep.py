@@ -1,6 +1,7 @@
 """``rnnlab sweep``: a grid of short trainings."""
 
 import csv
+import shlex
 import signal
 import subprocess
 import sys
@@ -120,6 +121,45 @@ def test_all_runs_have_graphs_or_none(words, recipe, tmp_path, commands):
     assert sweep(recipe, "--set", "training.seed=3", *words, "--out", tmp_path) == 0
     (command,) = commands
     assert [word for word in command if word in {"--graphs", "--no-graphs"}] == words
+
+
+@pytest.fixture
+def failing(recipe, run, tmp_path, monkeypatch):
+    """A sweep of two seeds: the first run is finished, by a link to it, and the second one fails."""
+    folder = tmp_path / "the sweep"
+    (folder / "seed=1").mkdir(parents=True)
+    (folder / "seed=0").symlink_to(run)
+    monkeypatch.setattr(Processes, "run", lambda self, tasks: ((task, 1) for task in tasks))
+    monkeypatch.setattr("rnnlab.cli.sweep._last_line", lambda log: "why")
+    return [recipe, "--set", "training.seed=0,1", "--out", folder]
+
+
+def suggested(printed):
+    """The words of the last command that is suggested."""
+    return shlex.split(printed.splitlines()[-1].partition("Curves and recipes: rnnlab ")[2])
+
+
+def test_the_command_that_is_suggested_names_the_finished_runs(failing, second_run, tmp_path, capsys):
+    folder = failing[-1]
+    assert sweep(*failing, "--no-scores") == 1
+    words = suggested(capsys.readouterr().out)
+    assert words == ["compare", str(folder / "seed=0")]
+    assert cli.main([*words, "--no-scores"]) == 0
+    capsys.readouterr()
+    (folder / "seed=1").rmdir()
+    (folder / "seed=1").symlink_to(second_run)
+    assert sweep(*failing, "--no-scores") == 0
+    assert suggested(capsys.readouterr().out) == ["compare", f"{folder}/*"]
+
+
+@pytest.mark.parametrize("finished", [1, 0])
+def test_a_table_has_a_column_for_each_key_of_the_sweep(finished, failing, tmp_path, monkeypatch):
+    if not finished:
+        monkeypatch.setattr("rnnlab.reporting.record.StageRecord.finished", False)
+    assert sweep(*failing, "--no-scores", "--csv", tmp_path / "runs.csv") == 1
+    header, *rows = csv.reader((tmp_path / "runs.csv").read_text(encoding="utf-8").splitlines())
+    assert header[:3] == ["run", "directory", "training.seed"]
+    assert [row[2] for row in rows] == ["0"] * finished
 
 
 def test_several_recipes(recipe, tmp_path, commands, monkeypatch):

@@ -49,6 +49,15 @@ def test_without_scores(records, tmp_path):
     assert "split" not in read(tmp_path / "runs.csv")[0]
 
 
+def test_keys_that_are_asked_for_have_a_column(records, tmp_path):
+    write_table(tmp_path / "runs.csv", records[:1], [], ["training.seed", "model.hidden_dim"])
+    (row,) = read(tmp_path / "runs.csv")
+    assert list(row)[:5] == ["run", "directory", "training.seed", "model.hidden_dim", "parameters"]
+    assert (row["training.seed"], row["model.hidden_dim"]) == ("0", "8")
+    write_table(tmp_path / "runs.csv", [], [], ["training.seed"])
+    assert (tmp_path / "runs.csv").read_text().startswith("run,directory,training.seed,parameters,")
+
+
 def test_a_table_that_cannot_be_written_is_an_error(records, tmp_path):
     with pytest.raises(OSError, match="was not written"):
         write_table(tmp_path, records, [])
