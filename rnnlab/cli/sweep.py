@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -171,6 +172,7 @@ def _show(
 ) -> None:
     """Print the scores of the runs that are finished, and the state of all."""
     records = read_records([each.directory for each in plans if states[each.name] == _FINISHED])
+    records = [replace(each, name=each.directory.name) for each in records]  # not that behind a link
     results = scored(records, options)
     if options.csv:  # before the print, which may fail
         write_table(options.csv, records, results, [each.key for each in differences(list(plans.values()))])

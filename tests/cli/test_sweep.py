@@ -162,6 +162,15 @@ def test_a_table_has_a_column_for_each_key_of_the_sweep(finished, failing, tmp_p
     assert [row[2] for row in rows] == ["0"] * finished
 
 
+def test_a_run_behind_a_link_has_scores(failing, capsys):
+    pytest.importorskip("pycocoevalcap")
+    assert sweep(*failing, "--max-images", 4) == 1
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["seed=1", "failed"] in lines
+    (finished,) = [line for line in lines if line[:2] == ["seed=0", "finished"]]
+    assert len(finished) > 3
+
+
 def test_several_recipes(recipe, tmp_path, commands, monkeypatch):
     monkeypatch.chdir(tmp_path)
     other = tmp_path / "other.toml"
