@@ -29,7 +29,7 @@ def read_toml(path: PathLike) -> dict[str, Any]:
     """
     content = read_limited(path, RECIPE_BYTES, "a recipe")
     try:
-        return parse_toml(content.decode("utf-8"), str(path))
+        return parse_toml(content.decode("utf-8-sig"), str(path))
     except ConfigError:
         raise
     except ValueError as error:

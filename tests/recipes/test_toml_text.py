@@ -17,6 +17,8 @@ def path(tmp_path):
 def test_the_tables_of_a_file(path):
     path.write_text('# a comment\r\n[data]\nkind = "shapes"\n', newline="")
     assert read_toml(path) == {"data": {"kind": "shapes"}}
+    path.write_text('[data]\nkind = "shapes"\n', encoding="utf-8-sig")  # as editors on Windows do
+    assert read_toml(path) == {"data": {"kind": "shapes"}}
 
 
 @pytest.mark.parametrize(
