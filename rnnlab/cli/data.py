@@ -14,7 +14,6 @@ from rnnlab.data import describe, prepare_annotated, read_coco, read_karpathy
 from rnnlab.data.course import VOCABULARY_FILE
 from rnnlab.errors import InputError
 from rnnlab.files import check_new_folder
-from rnnlab.recipes.shipped import names
 
 
 def add(commands: Any) -> None:
@@ -91,15 +90,12 @@ def _split_files(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _info(options: argparse.Namespace) -> int:
-    is_recipe = options.data.endswith(".toml") or (
-        options.data in names() and not Path(options.data).is_dir()
-    )
-    if options.set and not is_recipe:
-        raise InputError(f"--set changes keys of a recipe, but {options.data} is not one")
-    if is_recipe or not Path(options.data).exists():  # the error of a recipe suggests names
+    if not Path(options.data).is_dir():
         print(describe(runs.open_data(read_recipe(options.data, options.set).data)))
         return 0
-    if Path(options.data).is_dir() and not Path(options.data, VOCABULARY_FILE).exists():
+    if options.set:
+        raise InputError(f"--set changes keys of a recipe, but {options.data} is a folder")
+    if not Path(options.data, VOCABULARY_FILE).exists():
         raise InputError(
             f"{options.data}: found no {VOCABULARY_FILE}, expected a folder in the layout of cs231n, or a "
             "recipe, which describes any data: rnnlab data info RECIPE"

@@ -42,7 +42,7 @@ def test_an_interrupted_command_ends_quietly(run, capsys, monkeypatch):
         (["caption", "RUN", "val", "--diversity", "1"], "--diversity needs several groups"),
         (["caption", "RUN", "val", "--beam", "2", "--temperature", "2"], "only --method sample uses it"),
         (["train", "--resume", "RUN", "--epochs", "1"], "epochs already"),
-        (["data", "info", "nowhere", "--set", "a=1"], "is not one"),
+        (["data", "info", "nowhere", "--set", "a=1"], "recipe nowhere does not exist"),
         (["evaluate", "RUN", "--split", "dev"], "not 'dev'"),
         (["data", "info", "nowhere"], "nowhere"),
         (["data", "prepare", "--coco", "x.json", "--features", "f", "--out", "o"], "SPLIT=FILE"),

@@ -17,6 +17,15 @@ def test_info_describes_folders_and_recipes(shapes, recipe, capsys):
     assert " 7 " in capsys.readouterr().out
 
 
+def test_info_describes_the_recipes_that_train_takes(shapes, recipe, tmp_path, capsys):
+    path = tmp_path / "recipe"  # without a suffix
+    path.write_bytes(recipe.read_bytes())
+    assert cli.main(["data", "info", str(path), "--set", "data.max_train=7"]) == 0
+    assert " 7 " in capsys.readouterr().out
+    assert cli.main(["data", "info", str(shapes), "--set", "data.max_train=7"]) == 2
+    assert f"--set changes keys of a recipe, but {shapes} is a folder" in capsys.readouterr().err
+
+
 def test_info_of_another_folder_asks_for_a_recipe(tmp_path, capsys):
     assert cli.main(["data", "info", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
