@@ -52,7 +52,8 @@ def check_regular(path: PathLike, expected: str = "a file") -> int:
     try:
         status = os.stat(path)
     except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: found no such file, expected {expected}") from None
+        where = path or "an empty path"
+        raise FileNotFoundError(f"{where}: found no such file, expected {expected}") from None
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
         error = IsADirectoryError if stat.S_ISDIR(status.st_mode) else OSError

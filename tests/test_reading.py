@@ -69,6 +69,11 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path, read):
     assert time.monotonic() - started < 5
 
 
+def test_an_empty_path_is_named():
+    with pytest.raises(FileNotFoundError, match="^an empty path: found no such file, expected a file$"):
+        check_regular("")
+
+
 def test_the_size_of_a_regular_file(tmp_path):
     (tmp_path / "x").write_bytes(b"12345")
     (tmp_path / "link").symlink_to("x")

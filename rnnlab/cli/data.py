@@ -57,7 +57,7 @@ def add(commands: Any) -> None:
 
 def _prepare(options: argparse.Namespace) -> int:
     check_new_folder("--out", options.out)
-    if options.karpathy:
+    if options.karpathy is not None:
         annotations = read_karpathy(options.karpathy)
     else:
         annotations = read_coco(_split_files(options.coco))

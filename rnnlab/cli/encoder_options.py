@@ -64,7 +64,7 @@ def check_encoder(options: argparse.Namespace) -> None:
     given = [name for name in ("pca", *encoder_settings(options)) if getattr(options, name) is not None]
     if given and options.encoder is None:
         raise InputError(f"--{given[0]} is given without --encoder, the ONNX file that it is for")
-    if options.encoder:
+    if options.encoder is not None:
         check_regular(options.encoder, "the ONNX file of --encoder")
 
 

@@ -67,7 +67,7 @@ def _evaluate(options: argparse.Namespace) -> int:
             makes = next(task.makes for task in TASKS if task.recipe is _FOR[key])
             raise InputError(f"--{key} is for {makes}, but {_model_of(run)}")
     arguments: dict[str, Any] = {"communicator": options.communicator}
-    if options.lexicon:
+    if options.lexicon is not None:
         check_attends(run, "--lexicon", "its source")
         arguments["lexicon"] = read_lexicon(given.pop("lexicon"))
     if options.first is not None:
@@ -91,7 +91,7 @@ def _check_translates(evaluation: Any, options: argparse.Namespace) -> None:
     """Check that options of translations are not given where nothing is translated."""
     if not isinstance(evaluation, TranslationEvaluationConfig) or "BLEU" in evaluation.metrics:
         return
-    found = [flag_of(key) for key in given_search(options)] + ["--lexicon"] * bool(options.lexicon)
+    found = [flag_of(key) for key in given_search(options)] + ["--lexicon"] * (options.lexicon is not None)
     if found:
         raise InputError(
             f"{found[0]} is for translations, which --metrics {' '.join(evaluation.metrics)} does not need: "

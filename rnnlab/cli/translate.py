@@ -73,9 +73,9 @@ def _translate(options: argparse.Namespace) -> int:
     run = open_runs(directories, options, with_data=False)
     config = recipe_of(run, TranslationConfig)
     for option, given in (("--show-attention", options.show_attention), ("--lexicon", options.lexicon)):
-        if given:
+        if given is not None:
             check_attends(run, option, "its source")
-    if options.sentences and options.file:
+    if options.sentences and options.file is not None:
         raise InputError("give either sentences or --file")
     ranks, decoding = options.communicator, search_options(config.decoding, options)
     lines = by_rank_0(ranks, lambda: _lines(options))  # which alone has a standard input
@@ -86,7 +86,7 @@ def _translate(options: argparse.Namespace) -> int:
         run.model,
         sources,
         decoding,
-        lexicon=read_lexicon(options.lexicon) if options.lexicon else None,
+        lexicon=None if options.lexicon is None else read_lexicon(options.lexicon),
         alignments=options.show_attention is not None,
         rng=options.seed,
         communicator=ranks,
@@ -126,7 +126,7 @@ def _pictures(path: Path, count: int) -> list[Path]:
 def _lines(options: argparse.Namespace) -> Sequence[str]:
     if options.sentences:
         lines = list(map(_checked, options.sentences))
-    elif options.file:
+    elif options.file is not None:
         lines = read_lines(options.file)
     else:
         lines = list(stream_lines(sys.stdin.buffer, "standard input"))

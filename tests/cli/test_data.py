@@ -61,6 +61,13 @@ def test_prepare_writes_what_info_reads(tmp_path, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_an_empty_path_is_an_error(tmp_path, capsys):
+    command = ["data", "prepare", "--features", "features.h5", "--out", str(tmp_path / "out")]
+    for source in (["--karpathy", ""], ["--coco", "train="]):
+        assert cli.main([*command, *source]) == 2
+        assert "rnnlab data: an empty path: found no such file, expected" in capsys.readouterr().err
+
+
 def test_each_split_has_one_file(tmp_path, capsys):
     command = ["data", "prepare", "--features", "features.h5", "--out", str(tmp_path / "out"), "--coco"]
     assert cli.main([*command, "train=a.json", "val=b.json", "train=c.json"]) == 2

@@ -44,6 +44,15 @@ def test_standard_input_is_read_as_a_file_is(run, capsys, monkeypatch):
     assert "<UNK>" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--file", ""], ["a b", "--lexicon", ""]])
+def test_an_empty_path_is_an_error(run, words, capsys):
+    assert cli.main(["translate", str(run), *words]) == 2
+    assert "rnnlab translate: an empty path: found no such file, expected" in capsys.readouterr().err
+    if "--lexicon" in words:
+        assert cli.main(["evaluate", str(run), "--split", "val", "--lexicon", ""]) == 2
+        assert "an empty path: found no such file, expected a lexicon" in capsys.readouterr().err
+
+
 def test_text_that_looks_like_a_special_word_is_reported(run, capsys):
     assert cli.main(["translate", str(run), "a <END> b"]) == 0
     assert "read as <UNK>: <END>" in capsys.readouterr().err
