@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import h5py
 import numpy as np
@@ -65,6 +65,24 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
     except OSError as error:
         raise WriteError(target, error) from error
+
+
+@contextmanager
+def atomic_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """Yield a new text file in UTF-8, which becomes ``path`` as in :func:`atomic_write`.
+
+    A name of a file that is not UTF-8 is written with the escapes of Python, which JSON reads as the name.
+
+    Raises
+    ------
+    WriteError
+        As :func:`atomic_write`.
+    """
+    with (
+        atomic_write(path) as temporary,
+        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
+        yield file
 
 
 @contextmanager

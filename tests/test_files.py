@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import subprocess
@@ -18,6 +19,7 @@ from rnnlab.files import (
     WriteError,
     atomic_folder,
     atomic_hdf5,
+    atomic_text,
     atomic_write,
     check_new_folder,
     check_writable,
@@ -272,6 +274,14 @@ def test_an_hdf5_file_is_whole_or_absent(tmp_path):
         file["a"] = np.arange(5)
     with h5py.File(tmp_path / "x.h5") as file:
         np.testing.assert_array_equal(file["a"][()], np.arange(5))
+
+
+def test_a_name_that_is_not_utf_8_is_escaped(tmp_path):
+    name = os.fsdecode(b"\xffx")
+    with atomic_text(tmp_path / "x.json") as file:
+        file.write(json.dumps(["ü", name], ensure_ascii=False) + "\n")
+    assert (tmp_path / "x.json").read_bytes() == b'["\xc3\xbc", "\\udcffx"]\n'
+    assert json.loads((tmp_path / "x.json").read_text(encoding="utf-8")) == ["ü", name]
 
 
 def test_a_link_stays(tmp_path):

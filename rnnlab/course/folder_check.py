@@ -28,7 +28,7 @@ from rnnlab.course.exercise import Exercise
 from rnnlab.course.exercises import EXERCISES
 from rnnlab.course.model_check import loss_problems, sample_problems
 from rnnlab.course.running import raised
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_text
 
 __all__ = ["FolderReport", "Row", "check_folder"]
 
@@ -94,8 +94,8 @@ class FolderReport:
             for row in self.rows
         ]
         content = {"points": self.points, "out_of": len(self.rows), "functions": rows}
-        with atomic_write(path) as temporary:
-            temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        with atomic_text(path) as file:
+            file.write(json.dumps(content, indent=1) + "\n")
 
 
 def check_folder(folder: str | os.PathLike[str]) -> FolderReport:

@@ -7,7 +7,7 @@ import os
 
 import rnnlab
 from rnnlab import plots
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_text, atomic_write
 from rnnlab.runs import Run
 from rnnlab.tasks.discrepancy import Discrepancy
 
@@ -29,8 +29,8 @@ def write_discrepancy(path: str | os.PathLike[str], run: Run, split: str, found:
         "d_mc": found.mean_centroid,
         "d_pw": found.pointwise,
     }
-    with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+    with atomic_text(path) as file:
+        file.write(json.dumps(numbers, indent=1) + "\n")
 
 
 def states_picture(path: str | os.PathLike[str], found: Discrepancy) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import rnnlab
-from rnnlab.files import atomic_write, finite
+from rnnlab.files import atomic_text, finite
 from rnnlab.runs import Run
 from rnnlab.tasks import classification
 from rnnlab.tasks.task import Evaluation
@@ -57,6 +57,5 @@ def write_scores(path: str | os.PathLike[str], evaluation: Evaluation, run: Run,
         "split": split,
         **evaluation.report(),
     }
-    with atomic_write(path) as temporary:
-        text = json.dumps(finite(report), indent=1, ensure_ascii=False, allow_nan=False)
-        temporary.write_text(text + "\n", encoding="utf-8")
+    with atomic_text(path) as file:
+        file.write(json.dumps(finite(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_text
 from rnnlab.reporting.differences import differences, recipe_rows
 from rnnlab.reporting.record import Record
 from rnnlab.reporting.results import Results
@@ -49,7 +49,7 @@ def write_table(
         row |= {"parameters": record.num_parameters, "epochs": record.epochs, "best_epoch": record.best_epoch}
         rows.append(row | {"seconds": record.seconds} | (_scores(results[k]) if results else {}))
     columns = list(dict.fromkeys([*columns, *(key for row in rows for key in row)]))
-    with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with atomic_text(path) as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

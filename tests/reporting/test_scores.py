@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -38,6 +39,14 @@ def test_scores_are_written_with_their_run_and_split(tmp_path):
     )
     assert written["corpus"]["accuracy"] == 1.0
     assert "note: the epoch was chosen on val" in scores_table(evaluation)
+
+
+def test_a_run_whose_name_is_not_utf_8(tmp_path):
+    directory, labels = os.fsdecode(b"runs/\xffx"), np.array([0, 1])
+    evaluation = Evaluation("val", labels, labels, 0.5, 1.0, np.eye(2, dtype=int))
+    run = SimpleNamespace(directory=Path(directory), members=())
+    write_scores(tmp_path / "scores.json", evaluation, run, "val")
+    assert json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))["run"] == directory
 
 
 def test_a_number_that_is_not_finite_is_null(tmp_path):

@@ -1,6 +1,7 @@
 """The table of runs for other programs."""
 
 import csv
+import os
 
 import numpy as np
 import pytest
@@ -47,6 +48,11 @@ def test_a_row_for_each_run(records, tmp_path):
 def test_without_scores(records, tmp_path):
     write_table(tmp_path / "runs.csv", records, [])
     assert "split" not in read(tmp_path / "runs.csv")[0]
+
+
+def test_a_run_whose_name_is_not_utf_8(write_run, tmp_path):
+    write_table(tmp_path / "runs.csv", read_records([write_run(os.fsdecode(b"\xffx"))]), [])
+    assert read(tmp_path / "runs.csv")[0]["run"] == "\\udcffx"
 
 
 def test_keys_that_are_asked_for_have_a_column(records, tmp_path):

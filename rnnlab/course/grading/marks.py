@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rnnlab.course.grading.suspicions import Suspicion
-from rnnlab.files import atomic_write
-
-_UNPRINTABLE = "backslashreplace"  # of names and messages that are no text, as Python escapes them
+from rnnlab.files import atomic_text
 
 __all__ = ["FunctionMark", "SubmissionMark", "write_csv", "write_json"]
 
@@ -86,10 +84,7 @@ class SubmissionMark:
 def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> None:
     """Write a row for each submission: student, assignment, points, and the points of each function."""
     names = list(dict.fromkeys(each.name for mark in marks for each in mark.functions))
-    with (
-        atomic_write(path) as temporary,
-        open(temporary, "w", newline="", encoding="utf8", errors=_UNPRINTABLE) as file,
-    ):
+    with atomic_text(path) as file:
         rows = csv.writer(file)
         rows.writerow(
             ["student", "assignment", "points", "max_points", *names, "answers", "look_at", "problem"]
@@ -105,9 +100,8 @@ def write_csv(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> 
 
 def write_json(path: str | os.PathLike[str], marks: Sequence[SubmissionMark]) -> None:
     """Write everything that is known of each submission."""
-    with atomic_write(path) as temporary:
-        text = json.dumps([_plain(mark) for mark in marks], indent=1, ensure_ascii=False)
-        temporary.write_text(f"{text}\n", "utf8", _UNPRINTABLE)
+    with atomic_text(path) as file:
+        file.write(json.dumps([_plain(mark) for mark in marks], indent=1, ensure_ascii=False) + "\n")
 
 
 def _plain(mark: SubmissionMark) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 
 import rnnlab
 from rnnlab.errors import NotInstalledError
-from rnnlab.files import atomic_write
+from rnnlab.files import atomic_text
 from rnnlab.reporting import seeds
 from rnnlab.reporting.curves import charts
 from rnnlab.reporting.differences import differences, recipe_rows
@@ -68,8 +68,8 @@ def write_report(
     """
     require_jinja()
     page = _render(_content(records, results, examples))
-    with atomic_write(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    with atomic_text(path) as file:
+        file.write(page)
 
 
 def _content(records: Sequence[Record], results: Sequence[Results], examples: int) -> dict[str, Any]:

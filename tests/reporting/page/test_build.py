@@ -1,6 +1,7 @@
 import base64
 import hashlib
 import html
+import os
 import re
 from importlib.resources import files
 
@@ -27,6 +28,11 @@ def page_of(tmp_path, records, results=(), **options):
     path = tmp_path / "out" / "report.html"
     write_report(path, records, results, **options)
     return path.read_text(encoding="utf-8")
+
+
+def test_a_run_whose_name_is_not_utf_8(write_run, tmp_path):
+    page = page_of(tmp_path, read_records([write_run(os.fsdecode(b"\xffx"))]))
+    assert "<title>\\udcffx: report</title>" in page
 
 
 def test_a_page_of_one_run(write_run, tmp_path):
@@ -106,8 +112,8 @@ def test_what_a_run_lacks_is_said(write_run, tmp_path):
 def test_a_page_that_fails_leaves_the_former_one(write_run, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("former")
-    monkeypatch.setattr(build, "_render", lambda content: "\ud800")  # cannot be encoded
-    with pytest.raises(UnicodeEncodeError):
+    monkeypatch.setattr(build, "_render", lambda content: 7)  # cannot be written
+    with pytest.raises(TypeError):
         write_report(path, read_records([write_run()]))
     assert path.read_text() == "former"
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["report.html"]
