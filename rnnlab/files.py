@@ -208,10 +208,11 @@ def check_writable(argument: str, path: str | os.PathLike[str], *, is_folder: bo
     if _is_special(target):
         raise OSError(f"{refused}: {_SPECIAL}")
     folder = target.absolute() if is_folder else target.absolute().parent
-    while not os.path.exists(folder):  # atomic_write makes missing folders
+    while not os.path.lexists(folder):  # atomic_write makes missing folders
         folder = folder.parent
     if not folder.is_dir():
-        raise NotADirectoryError(f"{refused}: {folder} is a file, expected a folder")
+        kind = "a file" if folder.exists() else "a link to nothing"
+        raise NotADirectoryError(f"{refused}: {folder} is {kind}, expected a folder")
     try:
         # not os.access, which allows an administrator file systems that take no files, such as /proc
         with tempfile.TemporaryFile(dir=folder):

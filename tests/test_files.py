@@ -149,6 +149,11 @@ def test_what_cannot_be_written_is_found_early(tmp_path, monkeypatch):
         with pytest.raises(NotADirectoryError, match="file is a file, expected a folder"):
             check_writable("--out", path, is_folder=is_folder)
 
+    (tmp_path / "link").symlink_to("absent")
+    for path, is_folder in ((tmp_path / "link" / "x", False), (tmp_path / "link" / "new" / "x", True)):
+        with pytest.raises(NotADirectoryError, match="link is a link to nothing, expected a folder"):
+            check_writable("--out", path, is_folder=is_folder)
+
     def refuse(dir):
         raise PermissionError(13, "Permission denied", f"{dir}/tmp12345")
 
