@@ -81,8 +81,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # for cells and rules of the user's, named "module:Object"
     options, rest = _parser().parse_known_args(arguments)
-    if rest and hasattr(options, "sentences") and not any(word.startswith("-") for word in rest):
-        options.sentences += rest  # argparse takes no sentences after an option
+    lists = [getattr(options, name) for name in ("sentences", "images") if hasattr(options, name)]
+    if rest and lists and not any(word.startswith("-") for word in rest):
+        lists[0] += rest  # argparse takes none of them after an option
     elif rest:
         options.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     ranks: Communicator = OneProcess()

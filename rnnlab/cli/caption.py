@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rnnlab.cli.arguments import add_download, check_outputs, natural_number
 from rnnlab.cli.device_option import add_device, add_matmul
@@ -34,8 +35,8 @@ class _Images(NamedTuple):
     """What is captioned."""
 
     run: Run
-    names: Sequence[str]
-    features: Any
+    names: Sequence[str]  # at most --max-images
+    features: Any  # may be lazy, with further rows
     are_files: bool = False  # whether the names are paths of the command line, not names of the data
     are_encoded: bool = False  # whether the features of these files were computed
 
@@ -87,7 +88,7 @@ def _caption(options: argparse.Namespace) -> int:
     config = recipe_of(run, Config)
     if options.show_attention:
         check_attends(run, "--show-attention", "regions")
-    names, data = names[: options.first], run.data or run.inputs
+    data = run.data or run.inputs
     decoding = search_options(config.decoding, options)
     captions = decode(
         run.model,
@@ -95,7 +96,7 @@ def _caption(options: argparse.Namespace) -> int:
         decoding,
         rng=options.seed,
         alignments=options.show_attention is not None,
-        first=options.first,
+        first=len(names),
         communicator=options.communicator,
     )
     if options.communicator.rank:
@@ -119,66 +120,120 @@ def _caption(options: argparse.Namespace) -> int:
 
 
 def _images(options: argparse.Namespace) -> _Images:
-    """The run, and the names and features of a split, of files, of images by name, or of photographs.
-
-    Features files and photographs need the run alone: its data are not opened.
-    """
+    """The run, and the names and features of what is wanted."""
     # the last argument is a split or an image, even if there is a directory of its name
     directories, wanted = leading_runs(options.run_directory, options.images[:-1])
     wanted.append(options.images[-1])
     check_encoder(options)
-    is_file = len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5"))
-    are_files = not is_file and all(Path(name).is_file() and Path(name).suffix for name in wanted)
-    if options.encoder and not are_files:
+    found = {"features": _of_features_file, "files": _of_files, "data": _of_data}
+    return found[_kind_of(wanted, options)](directories, wanted, options)
+
+
+def _kind_of(wanted: Sequence[str], options: argparse.Namespace) -> Literal["features", "files", "data"]:
+    """What is wanted: a file of features, photographs in files, or a split or images of the run's data.
+
+    Nothing is opened. A name without a folder or a suffix may be that of a split, even if there is such a
+    file: it is taken for a photograph if ``--encoder`` is given.
+    """
+    kind: Literal["features", "files", "data"] = "data"
+    if len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5")):
+        kind = "features"
+    elif all(map(os.path.isfile, wanted)) and (
+        options.encoder is not None or not any(map(_may_be_split, wanted))
+    ):
+        kind = "files"
+    if options.encoder is not None and kind != "files":
         raise InputError(f"--encoder is for photographs, expected their files instead of {' '.join(wanted)}")
-    run = open_runs(directories, options, with_data=not is_file and not are_files)
-    recipe_of(run, Config)
-    if is_file:
-        return _Images(run, *_features_of_files(run, wanted[0], options.global_features))
-    if options.global_features is not None:
+    if options.global_features is not None and kind != "features":
         raise InputError("--global-features needs an HDF5 file of local features as well")
-    if are_files and (options.encoder or run.inputs.knows_encoders):
-        return _Images(*_features_of_photographs(run, wanted, options), are_files=True, are_encoded=True)
-    if are_files:
-        run = open_runs(directories, options)
-        try:
-            return _Images(run, tuple(wanted), run.data.features_of(wanted), are_files=True)
-        except MissingDataError as error:
-            if isinstance(run.config.data, ShapesData):
-                raise MissingDataError(
-                    f"{error}; this run captions no photographs: its features come from no encoder"
-                ) from None
-            raise MissingDataError(
-                f"{error}; to caption photographs, give with --encoder the ONNX file of the encoder that "
-                "made the features of the run, which they do not record"
-            ) from None
+    return kind
+
+
+def _may_be_split(name: str) -> bool:
+    return not os.path.dirname(name) and not Path(name).suffix
+
+
+def _of_features_file(
+    directories: Sequence[str], wanted: Sequence[str], options: argparse.Namespace
+) -> _Images:
+    """The images of a file of features. The data of the run are not opened."""
+    run = _open(directories, options, with_data=False)
+    files = [wanted[0]] if options.global_features is None else [wanted[0], options.global_features]
+    names, features = open_features(*files)
+    reads = run.inputs.num_global_features is not None
+    if reads != (options.global_features is not None):
+        needs = "needs --global-features as well" if reads else "takes no --global-features"
+        raise InputError(f"the model of {run.directory} {needs}: see [data] of its recipe")
+    return _Images(run, names[: options.first], run.inputs.standardise(features, " and ".join(files)))
+
+
+def _of_files(directories: Sequence[str], wanted: Sequence[str], options: argparse.Namespace) -> _Images:
+    """Photographs, or images of the run's data of the same names if the encoder is not known."""
+    run = _open(directories, options, with_data=False)
+    if options.encoder is not None or run.inputs.knows_encoders:
+        return _encoded(run, wanted, options)
+    # Opened again, with its data: only the run says whether it knows its encoder.
+    return _of_data(directories, wanted, options)._replace(are_files=True)
+
+
+def _of_data(directories: Sequence[str], wanted: Sequence[str], options: argparse.Namespace) -> _Images:
+    """A split, or images of the run's data by name; photographs if they are neither."""
+    run = _open(directories, options)
     if len(wanted) == 1 and wanted[0] in run.data.splits:
         images = run.data.split(wanted[0])
-        return _Images(run, images.names, images.model_inputs)
+        return _Images(run, images.names[: options.first], images.model_inputs)
     if holds_run(Path(wanted[-1])):
         raise InputError(
             f"{wanted[-1]} is a run; which images? Give a split or images after the runs, such as "
             f"{', '.join(run.data.splits)}"
         )
-    return _Images(run, tuple(wanted), _features_by_name(run, wanted))
-
-
-def _features_by_name(run: Run, names: Sequence[str]) -> Any:
-    """The features of images of the run's data."""
+    names = tuple(wanted)[: options.first]
     try:
-        return run.data.features_of(names)
-    except MissingDataError:
-        for name in names:
-            if Path(name).is_dir():
-                raise IsADirectoryError(f"{name} is a folder: folders are not read; name files") from None
-            if Path(name).exists():
-                check_regular(name, "a photograph")
-            elif not _has_image(run, name):
-                raise MissingDataError(
-                    f"{name}: no such photograph, and no image of the run's data ({run.data.name}), whose "
-                    f"splits are {', '.join(run.data.splits)}"
-                ) from None
-        raise
+        return _Images(run, names, run.data.features_of(names))
+    except MissingDataError as error:
+        if not all(map(os.path.isfile, names)):
+            _check_images(run, names)
+            raise
+        if run.inputs.knows_encoders:
+            return _encoded(run, names, options)
+        hint = (
+            "to caption photographs, give with --encoder the ONNX file of the encoder that made the features "
+            "of the run, which they do not record"
+        )
+        if isinstance(run.config.data, ShapesData):
+            hint = "this run captions no photographs: its features come from no encoder"
+        raise MissingDataError(f"{error}; {hint}") from None
+
+
+def _open(directories: Sequence[str], options: argparse.Namespace, *, with_data: bool = True) -> Run:
+    run = open_runs(directories, options, with_data=with_data)
+    recipe_of(run, Config)
+    return run
+
+
+def _encoded(run: Run, wanted: Sequence[str], options: argparse.Namespace) -> _Images:
+    """Photographs, by the encoder of the run."""
+    files = tuple(wanted)[: options.first]
+    run = with_encoder(run, options)
+    features = run.inputs.encode(files)
+    if options.communicator.rank == 0:
+        for warning in unlike_training(files, features):
+            print(f"rnnlab caption: {warning}", file=sys.stderr)
+    return _Images(run, files, features, are_files=True, are_encoded=True)
+
+
+def _check_images(run: Run, names: Sequence[str]) -> None:
+    """Raise the error of the first name that is neither a file nor an image of the run's data."""
+    for name in names:
+        if Path(name).is_dir():
+            raise IsADirectoryError(f"{name} is a folder: folders are not read; name files")
+        if Path(name).exists():
+            check_regular(name, "a photograph")
+        elif not _has_image(run, name):
+            raise MissingDataError(
+                f"{name}: no such photograph, and no image of the run's data ({run.data.name}), whose "
+                f"splits are {', '.join(run.data.splits)}"
+            )
 
 
 def _has_image(run: Run, name: str) -> bool:
@@ -187,27 +242,3 @@ def _has_image(run: Run, name: str) -> bool:
     except MissingDataError:
         return False
     return True
-
-
-def _features_of_photographs(
-    run: Run, files: Sequence[str], options: argparse.Namespace
-) -> tuple[Run, tuple[str, ...], Any]:
-    """The run with its encoder, and the names and features of photographs."""
-    files = tuple(files)[: options.first]
-    run = with_encoder(run, options)
-    features = run.inputs.encode(files)
-    if options.communicator.rank == 0:
-        for warning in unlike_training(files, features):
-            print(f"rnnlab caption: {warning}", file=sys.stderr)
-    return run, files, features
-
-
-def _features_of_files(run: Run, file: str, global_features: str | None) -> tuple[tuple[str, ...], Any]:
-    """The names and the scaled features of the images of files."""
-    names, features = open_features(file, global_features)
-    reads = run.inputs.num_global_features is not None
-    if reads != (global_features is not None):
-        needs = "needs --global-features as well" if reads else "takes no --global-features"
-        raise InputError(f"the model of {run.directory} {needs}: see [data] of its recipe")
-    files = file if global_features is None else f"{file} and {global_features}"
-    return names, run.inputs.standardise(features, files)

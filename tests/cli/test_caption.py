@@ -126,6 +126,40 @@ def test_a_split_is_no_run_even_if_a_run_has_its_name(run, tmp_path, monkeypatch
     assert len(capsys.readouterr().out.splitlines()) == 10
 
 
+@pytest.mark.parametrize(
+    ("wanted", "words", "kind"),
+    [
+        (["f.h5"], [], "features"),
+        (["f.h5", "photo.jpg"], [], "files"),
+        (["photo.jpg", "./bare"], [], "files"),
+        (["bare"], [], "data"),
+        (["bare"], ["--encoder", "network.onnx"], "files"),
+        (["photo.jpg", "absent.jpg"], [], "data"),
+        (["folder"], [], "data"),
+    ],
+)
+def test_what_is_wanted_is_said_by_names_and_files(wanted, words, kind, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("f.h5", "photo.jpg", "bare"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+    options = cli._parser().parse_args(["caption", "run", *wanted, *words])
+    assert caption._kind_of(wanted, options) == kind
+
+
+def test_options_of_other_images_are_refused_before_a_run_is_opened(tmp_path, capsys):
+    assert cli.main(["caption", "nowhere", "val", "--global-features", "g.h5"]) == 2
+    assert "--global-features needs an HDF5 file of local features as well" in capsys.readouterr().err
+
+
+def test_images_may_come_after_options(run, second_run, capsys):
+    runs = [str(run), str(second_run)]
+    assert cli.main(["caption", *runs, "val_00003.png", "--beam", "2"]) == 0
+    expected = capsys.readouterr().out
+    assert cli.main(["caption", *runs, "--beam", "2", "val_00003.png"]) == 0
+    assert capsys.readouterr().out == expected
+
+
 def test_a_run_on_shapes_captions_no_photographs(run, tmp_path, capsys):
     (tmp_path / "photo.jpg").touch()
     assert cli.main(["caption", str(run), str(tmp_path / "photo.jpg")]) == 2

@@ -134,6 +134,20 @@ def test_neither_data_nor_features_are_needed(run, album, tmp_path, capsys, monk
     assert caption(capsys, run, photo, photo, "--max-images", "1", *GREEDY) == expected
 
 
+def test_a_photograph_without_a_suffix(run, unrecorded, album, tmp_path, capsys, monkeypatch):
+    shutil.copy(album.photographs / "photo_13.png", tmp_path / "photo")
+    shutil.copy(album.photographs / "photo_13.png", tmp_path / "val")
+    expected = caption(capsys, run, "photo_13.png", *GREEDY).partition(": ")[2]
+    assert caption(capsys, run, tmp_path / "photo", *GREEDY) == f"{tmp_path / 'photo'}: {expected}"
+    monkeypatch.chdir(tmp_path)
+    assert caption(capsys, run, "photo", *GREEDY) == f"photo: {expected}"
+    assert len(caption(capsys, run, "val", *GREEDY).splitlines()) == 3  # the split
+    assert "give with --encoder the ONNX file" in caption(capsys, unrecorded["pooled"], "photo")
+    given = ["--encoder", album.network, "--pixels", "unit", "--crop", "none"]
+    for name in ("photo", "val"):
+        assert caption(capsys, unrecorded["pooled"], name, *given, *GREEDY) == f"{name}: {expected}"
+
+
 def test_the_attention_over_a_photograph_is_drawn(run, attending_run, tmp_path, capsys):
     wide = tmp_path / "wide.jpg"
     Image.new("RGB", (40, 16), "red").save(wide)
