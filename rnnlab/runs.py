@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -409,10 +410,14 @@ def open_data_of_run(config: Recipe) -> Any:
     """
     folder = config.data.directory if isinstance(config.data, ShapesData) else None
     if folder is not None and not Path(folder).exists():
-        raise FileNotFoundError(
-            f"{os.fspath(folder)}: found no such folder, expected the built-in data of the run; "
-            f"rnnlab data info shapes --set data.directory={os.fspath(folder)} makes them"
-        )
+        name = os.fspath(folder)
+        how = f"rnnlab data info shapes --set {shlex.quote(f'data.directory={name}')} makes them"
+        if not os.path.isabs(name):
+            how = (
+                f"the path is relative to the current folder, {os.getcwd()}: go to the folder where the run "
+                f"was trained; where they are gone, {how}"
+            )
+        raise FileNotFoundError(f"{name}: found no such folder, expected the built-in data of the run; {how}")
     return open_data(config.data)
 
 

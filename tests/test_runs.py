@@ -188,13 +188,16 @@ def test_forbidden_words_are_never_written(config, method):
 
 def test_a_checkpoint_makes_no_folder(config, tmp_path):
     """The built-in data are made where a recipe says, not where the checkpoint of a run does."""
-    away = tmp_path / "away" / "shapes"
+    away = tmp_path / "far away" / "shapes"
     write_shapes(away, {"train": 30, "val": 5, "test": 5})
     tables = {"data": {"kind": "shapes", "directory": str(away)}, **TABLES}
     tables |= {"training": TABLES["training"] | {"num_epochs": 1}}
     runs.train(Config.from_dict(tables), tmp_path / "run", progress=False)
     shutil.rmtree(away.parent)
-    message = f"{away}: found no such folder, expected the built-in data of the run; rnnlab data"
+    message = (
+        f"{away}: found no such folder, expected the built-in data of the run; rnnlab data info shapes --set "
+        f"'data.directory={away}' makes them"
+    )
     copy = shutil.copytree(tmp_path / "run", tmp_path / "copy")
     resume = partial(runs.resume, num_epochs=2, progress=False)
     for open_run in (runs.load_run, resume, lambda run: load_ensemble([run, copy])):
@@ -210,3 +213,18 @@ def test_a_folder_of_runs_is_no_run_with_stages(config, tmp_path):
     runs.train(replace(config, training=config.training.with_changes(num_epochs=1)), run, progress=False)
     with pytest.raises(ValueError, match=f"{run} is a run of its own, no stage of one in .*: resume {run}$"):
         runs.resume(run.parent, num_epochs=2)
+
+
+def test_a_relative_folder_is_one_of_the_current_folder(config, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    write_shapes("shapes", {"train": 30, "val": 5, "test": 5})
+    tables = {"data": {"kind": "shapes", "directory": "shapes"}, **TABLES}
+    tables |= {"training": TABLES["training"] | {"num_epochs": 1}}
+    runs.train(Config.from_dict(tables), "run", progress=False)
+    monkeypatch.chdir("elsewhere")
+    message = (
+        f"; the path is relative to the current folder, {tmp_path / 'elsewhere'}: go to the folder where"
+    )
+    with pytest.raises(FileNotFoundError, match=message):
+        runs.load_run(tmp_path / "run")

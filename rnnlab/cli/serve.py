@@ -12,6 +12,7 @@ from rnnlab.cli.device_option import add_device, add_matmul
 from rnnlab.cli.encoder_options import add_encoder, check_encoder, with_encoder
 from rnnlab.cli.run_arguments import RUNS_HELP, add_average, open_runs
 from rnnlab.cli.search_options import add_beam_search, search_options
+from rnnlab.cli.task_commands import recipe_of
 from rnnlab.errors import InputError
 from rnnlab.recipes.data import ShapesData
 from rnnlab.recipes.recipe import Config, TranslationConfig
@@ -19,7 +20,6 @@ from rnnlab.serving.answerer import Answerer
 from rnnlab.serving.captioning import PhotographCaptioner, PictureCaptioner
 from rnnlab.serving.server import address_of, listen, require_gradio, serve
 from rnnlab.serving.translation import Translator
-from rnnlab.tasks import task_of
 
 _LAST_PORT = 65535
 _MB = 2**20  # bytes, as the message of the page counts
@@ -80,12 +80,8 @@ def _announce(address: str, options: argparse.Namespace) -> None:
 def _answerer(options: argparse.Namespace) -> Answerer:
     """The runs, ready to answer: whatever can be wrong with them is found here."""
     run, device = open_runs(options.run_directories, options, with_data=False), options.device
-    config, task = run.config, task_of(run.config)
-    if not isinstance(config, Config | TranslationConfig):
-        raise InputError(
-            f"{run.directory} holds a model that {task.does}: rnnlab {task.command} {run.directory}; a page "
-            "is for models that caption or translate"
-        )
+    translates = isinstance(run.config, TranslationConfig)
+    config = recipe_of(run, TranslationConfig) if translates else recipe_of(run, Config)
     decoding = search_options(config.decoding, options)
     has_encoder = isinstance(config, Config) and not isinstance(config.data, ShapesData)
     if options.encoder and not has_encoder:

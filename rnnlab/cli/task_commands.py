@@ -12,6 +12,8 @@ from rnnlab.tasks import task_of
 
 Kind = TypeVar("Kind", Config, TranslationConfig, ClassificationConfig)
 
+_OPERANDS = {"caption": " IMAGES", "translate": " SENTENCE"}  # that a command takes after the run
+
 
 def recipe_of(run: Run, kind: type[Kind]) -> Kind:
     """The recipe of a run.
@@ -25,6 +27,6 @@ def recipe_of(run: Run, kind: type[Kind]) -> Kind:
         task = task_of(run.config)
         raise InputError(
             f"{run.directory} holds a model that {task.does}: rnnlab {task.command} "
-            f"{shlex.quote(str(run.directory))}"
+            f"{shlex.quote(str(run.directory))}{_OPERANDS.get(task.command, '')}"
         )
     return run.config

@@ -184,11 +184,10 @@ def test_other_searches_and_lists_of_a_recipe_do_not_matter(serve, recipe, tmp_p
 
 
 def test_a_classifier_is_not_served(error, monkeypatch):
-    digits = SimpleNamespace(directory="runs/digits", config=load_config("digits_lstm"))
+    digits = SimpleNamespace(directory="the runs/digits", config=load_config("digits_lstm"))
     monkeypatch.setattr("rnnlab.cli.serve.open_runs", lambda *arguments, **options: digits)
-    assert error("runs/digits") == (
-        "runs/digits holds a model that classifies: rnnlab evaluate runs/digits; a page is for models that "
-        "caption or translate"
+    assert error("the runs/digits") == (
+        "the runs/digits holds a model that classifies: rnnlab evaluate 'the runs/digits'"
     )
 
 

@@ -14,13 +14,13 @@ def test_the_recipe_of_a_run(run):
     opened = load_run(run, with_data=False)
     assert recipe_of(opened, Config) is opened.config
     for kind in (TranslationConfig, ClassificationConfig):
-        with pytest.raises(ValueError, match=f"holds a model that captions: rnnlab caption {run}"):
+        with pytest.raises(ValueError, match=f"holds a model that captions: rnnlab caption {run} IMAGES$"):
             recipe_of(opened, kind)
 
 
 def test_the_command_is_one_for_a_shell(run):
     opened = replace(load_run(run, with_data=False), directory=Path("my runs/one"))
     with pytest.raises(
-        ValueError, match="^my runs/one holds .* that captions: rnnlab caption 'my runs/one'$"
+        ValueError, match="^my runs/one holds .* that captions: rnnlab caption 'my runs/one' IMAGES$"
     ):
         recipe_of(opened, ClassificationConfig)
