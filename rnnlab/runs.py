@@ -1,6 +1,7 @@
 """Runs: train what a recipe describes, resume, load, evaluate.
 
->>> config = load_config("shapes")                      # doctest: +SKIP
+>>> from rnnlab.recipes.recipe import load_config
+>>> config = load_config("shapes")                                   # doctest: +SKIP
 >>> run = train(config, "runs/shapes")                               # doctest: +SKIP
 >>> evaluate(run, "test").scores.corpus["BLEU-4"]                    # doctest: +SKIP
 """

@@ -24,8 +24,9 @@ from rnnlab.reading import check_regular
 from rnnlab.recipes.data import ShapesData
 from rnnlab.recipes.recipe import Config
 from rnnlab.reporting.captions import attention_picture, captions_picture, captions_text
-from rnnlab.runs import Run, holds_run
+from rnnlab.runs import Run
 from rnnlab.tasks.search import decode
+from rnnlab.training.run_directory import holds_run
 
 _DRAWN = 8  # captions whose attention is drawn
 _PICTURED = 100  # images in a picture

@@ -13,7 +13,8 @@ def add_mpi(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mpi",
         action="store_true",
-        help="work on all processes of an MPI job, whose launcher is not recognised; mpirun and srun are",
+        help="run on all processes of an MPI job; needed only where the launcher is not recognised (mpirun "
+        "and srun are)",
     )
     parser.add_argument(
         "--mpi-timeout",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnlab.recipes.recipe import Recipe, load_config
-from rnnlab.runs import holds_run
+from rnnlab.training.run_directory import holds_run
 
 
 def read_recipe(recipe: str, overrides: Sequence[str] = ()) -> Recipe:

@@ -12,7 +12,8 @@ from rnnlab.decoding.ensemble import AVERAGES
 from rnnlab.decoding.search import attends
 from rnnlab.ensembles import load_ensemble
 from rnnlab.errors import InputError
-from rnnlab.runs import Run, holds_run
+from rnnlab.runs import Run
+from rnnlab.training.run_directory import holds_run
 
 RUNS_HELP = "a run directory; several form an ensemble"
 

@@ -26,7 +26,7 @@ from rnnlab.reporting.comparison import differences_text, states_text
 from rnnlab.reporting.differences import differences
 from rnnlab.reporting.record import Record, read_records
 from rnnlab.reporting.table import write_table
-from rnnlab.runs import holds_run
+from rnnlab.training.run_directory import holds_run
 
 _LOG = "train.log"  # in the directory of each run
 _FINISHED, _FAILED, _INTERRUPTED, _NOT_STARTED = "finished", "failed", "interrupted", "not started"

@@ -34,6 +34,7 @@ from rnnlab.runs import Run
 from rnnlab.tasks.search import decode
 from rnnlab.training import Callback
 from rnnlab.training.callbacks import TimeBudget
+from rnnlab.training.run_directory import holds_run
 
 _SHOWN = 8  # captions or translations
 _TIME_IS_OVER = 75  # the exit status EX_TEMPFAIL: run the command again
@@ -104,7 +105,7 @@ def _new_run(options: argparse.Namespace, callbacks: Sequence[Callback]) -> Run:
     if options.epochs is not None:
         config = runs.with_epochs(config, options.epochs, options.set)
     out = Path(options.out or Path("runs") / Path(options.recipe).stem)
-    if runs.holds_run(out):
+    if holds_run(out):
         raise InputError(
             f"{out} already holds a run: resume it with {_resume_command(out, options)}, "
             "or choose another directory with --out"

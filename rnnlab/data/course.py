@@ -99,7 +99,7 @@ def read_course(
         }
 
 
-def read_features(path: PathLike) -> np.ndarray:
+def read_feature_array(path: PathLike) -> np.ndarray:
     """The dataset ``features`` of an HDF5 file."""
     with open_hdf5(path) as file:
         return read_dataset(file, "features")
@@ -236,7 +236,7 @@ def _read_split(
     index_fields = (f"{split}_image_idxs", f"{split}_image_idxes")
     image_idxs = read_dataset(file, *index_fields)
     features_path = directory / FEATURE_FILES[kind].format(split=split)
-    features = LazyFeatures(features_path) if lazy else read_features(features_path)
+    features = LazyFeatures(features_path) if lazy else read_feature_array(features_path)
     names_path = directory / URLS_FILE.format(split=split)
     sources = {
         "captions": f"{file.filename}: {split}_captions",
@@ -256,7 +256,7 @@ def _read_split(
 def _with_global_features(split: CaptionSplit, path: Path | None, lazy: bool) -> CaptionSplit:
     if path is None:
         return split
-    features = LazyFeatures(path) if lazy else read_features(path)
+    features = LazyFeatures(path) if lazy else read_feature_array(path)
     sources = {**split.sources, "global_features": f"{path}: features"}
     encodings = {**split.encodings, **recorded_encodings({"global_features": path})}
     return replace(split, global_features=features, sources=sources, encodings=encodings)

@@ -13,8 +13,8 @@ from rnnlab.reporting.record import Record
 from rnnlab.runs import Run
 from rnnlab.tasks import task_of
 
-# What a report leaves out, with the message as the reason: missing files, extras or Java, and damaged files.
 _INPUTS = ("features", "global_features", "lazy", "standardise", "images", "captions_per_image")
+# What a report leaves out, with the message as the reason: missing files, extras or Java, and damaged files.
 _LEFT_OUT = (OSError, ValueError, ImportError, JavaError)
 
 

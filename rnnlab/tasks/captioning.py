@@ -52,7 +52,7 @@ from rnnlab.tasks.task import Task, chosen_on, limited
 from rnnlab.training import Checkpoint, SelfCritical, validation_loss
 from rnnlab.training.distributed import ALONE, Communicator, by_rank_0, in_shares
 
-TOKENIZERS = {
+TOKENIZER_NOTES = {
     "ptb": "PTB, the protocol of the COCO evaluation",
     "simple": "simple (lower case, alphanumeric); published scores use PTB (evaluation.tokenizer)",
 }
@@ -102,7 +102,7 @@ class Evaluation:
 
     def notes(self) -> list[str]:
         """The tokenizer, and what could not be computed."""
-        return [f"tokenizer: {TOKENIZERS[self.tokenizer]}", *chosen_on(self.split), *self.scores.notes]
+        return [f"tokenizer: {TOKENIZER_NOTES[self.tokenizer]}", *chosen_on(self.split), *self.scores.notes]
 
     def report(self) -> dict[str, Any]:
         """The scores, and each caption with its references and scores, as JSON can hold them."""

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 from rnnlab import runs
 from rnnlab.recipes.recipe import recipe_from_dict
 from rnnlab.training import load_checkpoint
+from rnnlab.training.run_directory import holds_run
 
 
 class Kills(NamedTuple):
@@ -51,7 +52,7 @@ def child(work: Callable[[], None]) -> int:
 
 def train_on(tables: dict[str, Any], path: Path, communicator: Any = None) -> None:
     """Begin the run, or resume it."""
-    if runs.holds_run(path):
+    if holds_run(path):
         runs.resume(path, progress=False, communicator=communicator)
     else:
         runs.train(recipe_from_dict(tables), path, progress=False, communicator=communicator)
@@ -123,7 +124,7 @@ def kill_many(
             status = training.wait()
             if status == -signal.SIGKILL:
                 kills += 1
-                early += not runs.holds_run(path)
+                early += not holds_run(path)
                 continue
             if status:
                 failed.append(f"{path.name} after {kills} kills")

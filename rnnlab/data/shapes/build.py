@@ -3,8 +3,7 @@
 Two more files describe how they were made:
 
 scenes.json     for each scene of each split: its objects (shape, colour, size, place), the grid cells that
-each
-                object covers, and their relation
+                each object covers, and their relation
 shapes.json     the version of the generator, and its arguments
 """
 
