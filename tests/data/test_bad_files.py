@@ -63,7 +63,7 @@ def text(content):
 
 BAD = {
     "captions file missing": (CAPTIONS, Path.unlink, OSError, "no such file, expected an HDF5 file"),
-    "captions truncated": (CAPTIONS, cut, OSError, "truncated file.* expected a complete HDF5 file"),
+    "captions truncated": (CAPTIONS, cut, OSError, "a file that is cut short.* expected a complete HDF5 file"),
     "captions chunk broken": (
         CAPTIONS,
         broken_chunk,
@@ -150,7 +150,7 @@ BAD = {
         "word_to_idx: found other words or numbers than in idx_to_word, expected its inverse",
     ),
     "features missing": (FEATURES, Path.unlink, OSError, "no such file, expected features of kind 'pca'"),
-    "features truncated": (FEATURES, cut, OSError, "truncated file"),
+    "features truncated": (FEATURES, cut, OSError, "a file that is cut short"),
     "features under another name": (
         FEATURES,
         lambda path: h5py.File(path, "r+").move("features", "fc7"),
