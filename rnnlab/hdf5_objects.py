@@ -44,12 +44,15 @@ def open_hdf5(path: PathLike) -> h5py.File:
     try:
         return h5py.File(path, "r")
     except OSError as error:
-        raise _unreadable(path, error) from error
+        found = describe_hdf5_error(error, path)
+        raise OSError(f"{path}: found {found}, expected a complete HDF5 file") from error
 
 
-def describe_hdf5_error(error: Exception) -> str:
-    """What was found where HDF5 raised an error, for a message."""
+def describe_hdf5_error(error: Exception, path: PathLike | None = None) -> str:
+    """What was found where HDF5 raised an error, for a message; ``path`` is the file, if it was opened."""
     text = str(error)
+    if path is not None and os.path.exists(path) and not os.path.getsize(path):
+        return "an empty file"
     if "truncated file" in text:
         return "a file that is cut short"
     if "file signature not found" in text:

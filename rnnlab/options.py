@@ -192,7 +192,7 @@ _NAMES = {bool: "True or False", int: "an integer", float: "a number", str: "a s
 
 
 def as_plain(value: Any) -> Any:
-    """A checked value as JSON has it: Python's own numbers for NumPy's, lists and dictionaries."""
+    """Convert NumPy's scalars to Python's numbers, and tuples to lists, also within lists and mappings."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):

@@ -6,6 +6,7 @@ is one pass, a sum over machines needs few messages and a checkpoint is one data
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from math import prod
@@ -55,7 +56,7 @@ class Parameters(MutableMapping[str, Array]):
         *,
         flat: Array | None = None,
     ) -> None:
-        self.shapes = {name: tuple(map(int, shape)) for name, shape in shapes.items()}
+        self.shapes = {name: tuple(map(operator.index, shape)) for name, shape in shapes.items()}
         self._offsets = [0]
         for shape in self.shapes.values():
             self._offsets.append(self._offsets[-1] + prod(shape))

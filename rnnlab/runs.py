@@ -38,7 +38,7 @@ from rnnlab.tasks.discrepancy import discrepancy as measure_discrepancy
 from rnnlab.training import Callback, Checkpoint, Solver, load_checkpoint, load_model, warm_start
 from rnnlab.training.compatibility import check_data
 from rnnlab.training.distributed import communicator_of, device_of_rank, rank_0_prints
-from rnnlab.training.previous import load_whole, or_previous
+from rnnlab.training.previous import load_or_name_another, or_previous
 from rnnlab.training.run_directory import checkpoint_of, holds_run, stage_directories
 from rnnlab.training.step_graphs import obstacle_of_place
 
@@ -145,7 +145,7 @@ def train(
     _check_how(how)
     config.callbacks.callbacks()  # an extra that is missing is an error before the data are read
     data = open_data(config.data)
-    task_of(config).check_data(config, data)
+    task_of(config).check_scorable(config, data)
     if config.stage:
         check_stages(stages, new_model(config, data))
     run = Run(path, config, data, None)
@@ -302,7 +302,7 @@ def _why_finished(solver: Solver) -> str:
 
 
 def _inputs(config: Recipe, checkpoint: Path) -> Any:
-    return task_of(config).inputs(config, load_whole(checkpoint))
+    return task_of(config).inputs(config, load_or_name_another(checkpoint))
 
 
 def _check_how(how: Mapping[str, Any]) -> None:
@@ -358,7 +358,7 @@ def load_run(directory: str | os.PathLike[str], *, with_data: bool = True, devic
     """
     path = Path(directory)
     file = checkpoint_of(path)
-    checkpoint = load_whole(file)
+    checkpoint = load_or_name_another(file)
     config = _config_of(file, checkpoint, to_train=False)
     model = load_model(file).to(device)
     data = None
@@ -416,7 +416,7 @@ def open_data_of_run(config: Recipe) -> Any:
         if not os.path.isabs(name):
             how = (
                 f"the path is relative to the current folder, {os.getcwd()}: go to the folder where the run "
-                f"was trained; where they are gone, {how}"
+                f"was trained; if the data were deleted, {how}"
             )
         raise FileNotFoundError(f"{name}: found no such folder, expected the built-in data of the run; {how}")
     return open_data(config.data)

@@ -133,15 +133,13 @@ def _images(options: argparse.Namespace) -> _Images:
 def _kind_of(wanted: Sequence[str], options: argparse.Namespace) -> Literal["features", "files", "data"]:
     """What is wanted: a file of features, photographs in files, or a split or images of the run's data.
 
-    Nothing is opened. A name without a folder or a suffix may be that of a split, even if there is such a
-    file: it is taken for a photograph if ``--encoder`` is given.
+    Nothing is opened. A single name without a folder or a suffix may be that of a split, even if there is
+    such a file: it is taken for a photograph if ``--encoder`` is given.
     """
     kind: Literal["features", "files", "data"] = "data"
     if len(wanted) == 1 and wanted[0].endswith((".h5", ".hdf5")):
         kind = "features"
-    elif all(map(os.path.isfile, wanted)) and (
-        options.encoder is not None or not any(map(_may_be_split, wanted))
-    ):
+    elif all(map(os.path.isfile, wanted)) and (options.encoder is not None or not _may_be_split(wanted)):
         kind = "files"
     if options.encoder is not None and kind != "files":
         raise InputError(f"--encoder is for photographs, expected their files instead of {' '.join(wanted)}")
@@ -150,8 +148,8 @@ def _kind_of(wanted: Sequence[str], options: argparse.Namespace) -> Literal["fea
     return kind
 
 
-def _may_be_split(name: str) -> bool:
-    return not os.path.dirname(name) and not Path(name).suffix
+def _may_be_split(wanted: Sequence[str]) -> bool:
+    return len(wanted) == 1 and not os.path.dirname(wanted[0]) and not Path(wanted[0]).suffix
 
 
 def _of_features_file(

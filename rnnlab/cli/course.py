@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 import rnnlab
@@ -67,7 +68,7 @@ def _cs231n(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    check_outputs(options, "json")
+    check_outputs(options, "json", inputs=map(str, Path(options.folder).rglob("*.py")))
     report = check_folder(options.folder)
     print(report)
     if options.json:

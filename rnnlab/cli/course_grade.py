@@ -73,10 +73,11 @@ def _grade(options: argparse.Namespace) -> int:
             raise InputError(f"--{name} is {getattr(options, name)}, expected at least {LEAST[name]}")
     limits = Limits(seconds=options.seconds, megabytes=options.megabytes)
     source = options.source or options.submitted.parent / "source"
-    check_outputs(options, "csv", "json")
     if options.feedback:
         require_gradebook(options.submitted.parent)
     files, others = find_submissions(options.submitted, source)
+    notebooks = [str(path) for each in files for path in (each.path, each.source)]
+    check_outputs(options, "csv", "json", inputs=notebooks)
     secret = options.seed or secrets.token_hex(8)
     jobs = min(options.jobs or os.cpu_count() or 1, len(files))
     marks: list[SubmissionMark] = []

@@ -81,7 +81,7 @@ def _report(options: argparse.Namespace) -> int:
     path = Path(options.out or records[0].directory / default)
     require_jinja()
     check_output("--out", path)
-    write_report(path, records, _scored_somewhere(records, options), examples=options.examples)
+    write_report(path, records, _scored_on_split(records, options), examples=options.examples)
     print(f"Report: {path} ({_size(path.stat().st_size)})")
     if options.open and not webbrowser.open(path.absolute().as_uri()):
         print(f"rnnlab report: found no browser to open {path}", file=sys.stderr)
@@ -96,7 +96,7 @@ def _size(num_bytes: int) -> str:
 def _compare(options: argparse.Namespace) -> int:
     records = read_records(options.run_directories)
     check_outputs(options, "csv")
-    results = _scored_somewhere(records, options)
+    results = _scored_on_split(records, options)
     if options.csv:  # before the print, which may fail
         write_table(options.csv, records, results)
     print(comparison_text(records, results, encoding=sys.stdout.encoding or "ascii"))
@@ -115,7 +115,7 @@ def scored(records: list[Record], options: argparse.Namespace) -> list[Results]:
     return found
 
 
-def _scored_somewhere(records: list[Record], options: argparse.Namespace) -> list[Results]:
+def _scored_on_split(records: list[Record], options: argparse.Namespace) -> list[Results]:
     """The scores of the runs.
 
     Raises

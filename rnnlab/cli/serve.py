@@ -81,7 +81,10 @@ def _answerer(options: argparse.Namespace) -> Answerer:
     """The runs, ready to answer: whatever can be wrong with them is found here."""
     run, device = open_runs(options.run_directories, options, with_data=False), options.device
     translates = isinstance(run.config, TranslationConfig)
-    config = recipe_of(run, TranslationConfig) if translates else recipe_of(run, Config)
+    try:
+        config = recipe_of(run, TranslationConfig) if translates else recipe_of(run, Config)
+    except InputError as error:
+        raise InputError(f"{error}; a page is for models that caption or translate") from None
     decoding = search_options(config.decoding, options)
     has_encoder = isinstance(config, Config) and not isinstance(config.data, ShapesData)
     if options.encoder and not has_encoder:

@@ -90,7 +90,7 @@ def _sweep(options: argparse.Namespace) -> int:
     plans = {each: _plan(each, read_recipe(each.recipe, [*each.overrides, *precision])) for each in trials}
     finished = {each for each, plan in plans.items() if _is_finished(each, plan)}
     check_writable("--out", folder, is_folder=True)
-    check_outputs(options, "csv")
+    check_outputs(options, "csv", inputs=options.recipes)
     states = {each.name: _FINISHED if each in finished else _NOT_STARTED for each in trials}
     left = [each.task(options) for each in trials if each not in finished]
     print(f"{folder}: {len(trials)} runs, {len(finished)} of them finished", flush=True)

@@ -11,7 +11,6 @@ from rnnlab.data.fingerprint import Fingerprint
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.split_data import batches
 from rnnlab.data.vocabulary import tokenize
-from rnnlab.errors import InputError
 
 
 class CaptionedImages:
@@ -73,14 +72,8 @@ class CaptionedImages:
             If an image has no sentence with words.
         """
         split = self._data.split("train")
-        found = [
+        split.check_references(self.images)
+        return [
             [words for sentence in split.references[image] if (words := tokenize(sentence))]
             for image in self.images
         ]
-        for image, sentences in zip(self.images, found, strict=True):
-            if not sentences:
-                raise InputError(
-                    f"{split.where('references')}: image {split.names[image]} has no sentence with words, "
-                    "expected at least one for each training image"
-                )
-        return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -111,19 +111,19 @@ class CaptionSplit:
         """The file and field of ``name``, for messages."""
         return self.sources.get(name, f"CaptionSplit: {name}")
 
-    def check_references(self, first: int | None = None) -> None:
-        """Check that each image, or each of the first ones, has a reference with words to be scored against.
+    def check_references(self, images: Iterable[int]) -> None:
+        """Check that each of these images has a reference with words to be scored against.
 
         Raises
         ------
         ValueError
             If one has none. The message names it.
         """
-        for name, sentences in zip(self.names[:first], self.references[:first], strict=True):
-            if not any(map(tokenize, sentences)):
+        for image in images:
+            if not any(map(tokenize, self.references[image])):
                 raise InputError(
-                    f"{self.where('references')}: image {name} has no sentence with words, expected at least "
-                    "one for each image that is scored"
+                    f"{self.where('references')}: image {self.names[image]} has no sentence with words, "
+                    "expected at least one for each image that is scored"
                 )
 
     def check_tokens(self, vocabulary: Vocabulary) -> None:

@@ -67,7 +67,8 @@ def teacher_forced(
     if negative.size:
         raise OutOfRangeError(f"teacher_forced: sentences holds {negative[0]}, expected tokens from 0")
     rows_of_source = len(sentences)
-    sentences = sentences.reshape(-1, sentences.shape[-1])
+    if sentences.ndim == 3:
+        sentences = sentences.reshape(-1 if sentences.size else 0, sentences.shape[-1])
     real = sentences[:, 1:] != null_token
     lengths = (real * np.arange(1, real.shape[1] + 1)).max(axis=1, initial=0)
     alive = np.arange(len(sentences))
@@ -84,8 +85,8 @@ def teacher_forced(
         going_on = np.flatnonzero(lengths[alive] > step)
         if 2 * len(going_on) <= len(alive):  # a copy of the state pays off
             alive, state = alive[going_on], select(state, going_on)
-        # what is read after the end of a sentence is not predicted from; its padding may be no token
-        read = np.where(lengths[alive] > step, sentences[alive, step], model.start_token)
+        # nothing is predicted from what is read after the end of a sentence; its padding may be no token
+        read = np.where(lengths[alive] > step, sentences[alive, step], 0)
         log_probs, state = model.advance(state, read)
         predicted = np.flatnonzero(real[alive, step])
         if not len(predicted):

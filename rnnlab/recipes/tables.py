@@ -278,7 +278,7 @@ class EvaluationConfig:
     Attributes
     ----------
     split
-        The split that is captioned and scored after training.
+        The split that is captioned and scored after training, one of the data's.
     metrics
         Scores to compute.
     each_epoch

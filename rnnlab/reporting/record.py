@@ -109,7 +109,7 @@ class Record:
         The class of its model; empty if unknown.
     num_parameters : int or None
     stages : list of StageRecord
-        In the order of training, at least one.
+        In the order of training; none of a run that is planned.
     notes : list of str
         What is missing or damaged.
     """
@@ -135,7 +135,7 @@ class Record:
     @property
     def finished(self) -> bool:
         """Whether its last stage is finished."""
-        return self.stages[-1].directory == self.directory and self.stages[-1].finished
+        return bool(self.stages) and self.stages[-1].directory == self.directory and self.stages[-1].finished
 
     @property
     def seconds(self) -> float:

@@ -14,6 +14,7 @@ from rnnlab.data import (
     CaptionData,
     CaptionedImages,
     CaptionGroups,
+    CaptionSplit,
     open_annotated,
     open_shapes,
     read_coco,
@@ -187,18 +188,18 @@ class Captioning(Task):
             checkpoint.vocabulary or [], checkpoint.preprocessing, reads_grid=reads_grid
         )
 
-    def check_data(self, config: Config, data: CaptionData) -> None:
-        """See :meth:`Task.check_data`: the images that are scored have references, and val has captions."""
-        super().check_data(config, data)
+    def check_scorable(self, config: Config, data: CaptionData) -> None:
+        """See :meth:`Task.check_scorable`: images to score have references, and val has captions."""
+        super().check_scorable(config, data)
         evaluation, val = config.evaluation, data.splits.get("val")
-        data.split(evaluation.split).check_references(evaluation.max_images)
+        _check_references(data.split(evaluation.split), evaluation.max_images)
         if val is not None and not len(val.captions):
             raise InputError(
                 f"{val.where('captions')}: the split val has {val.num_images} images and no captions, "
                 "expected captions to validate on, or no such split"
             )
         if val is not None and evaluation.each_epoch:
-            val.check_references(evaluation.max_images)
+            _check_references(val, evaluation.max_images)
 
     def check_ensemble(self, members: Sequence[Member]) -> None:
         """See :meth:`Task.check_ensemble`: captions have one vocabulary."""
@@ -290,7 +291,7 @@ class Captioning(Task):
             by_rank_0(communicator, lambda: check_java('evaluation.tokenizer = "ptb"'))
         images, training = data.split(split), config.training
         count = limited(evaluation.max_images, images.num_images)
-        images.check_references(count)
+        images.check_references(range(count))
         captions_perplexity = _perplexity(data, model, split, count, _batch_size(config), communicator)
         captions = decode(
             model,
@@ -338,6 +339,10 @@ def check_features(config: Config, data: CaptionData) -> None:
 def _batch_size(config: Config) -> int:
     """The number of captions in a batch."""
     return config.training.batch_size * (config.data.captions_per_image or 1)
+
+
+def _check_references(split: CaptionSplit, most: int | None) -> None:
+    split.check_references(range(limited(most, split.num_images)))
 
 
 def written(captions: Sequence[Sequence[Hypothesis]], data: CaptionData | CaptionInputs) -> list[str]:

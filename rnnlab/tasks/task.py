@@ -98,7 +98,7 @@ class Task(ABC):
         """The data as the solver reads them: by default the data themselves."""
         return data
 
-    def check_data(self, config: Any, data: Any) -> None:
+    def check_scorable(self, config: Any, data: Any) -> None:
         """Check, before training, that the data have what the scores of a recipe need.
 
         Raises

@@ -62,6 +62,10 @@ class CheckpointError(InputError):
         super().__init__(f"{os.fspath(path)}: {field}: found {found}, expected {expected}")
 
 
+class FormerFormatError(CheckpointError):
+    """A checkpoint is whole, and an earlier version of rnnlab has written it."""
+
+
 @dataclass
 class Checkpoint:
     """The content of a checkpoint file.
@@ -298,7 +302,7 @@ def _open(path: PathLike) -> Iterator[h5py.File]:
             found = file.attrs.get("format")
             if found in map(np.bytes_, _FORMER_FORMATS):
                 expected = f"{_FORMAT}: an earlier version of rnnlab wrote this file, train the model again"
-                raise CheckpointError(path, "attribute format", found.decode(), expected)
+                raise FormerFormatError(path, "attribute format", found.decode(), expected)
             if found != np.bytes_(_FORMAT):
                 raise CheckpointError(path, "attribute format", found, _FORMAT)
             if "rnnlab_version" not in file.attrs:
@@ -307,7 +311,8 @@ def _open(path: PathLike) -> Iterator[h5py.File]:
     except CheckpointError:
         raise
     except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:  # h5py raises any of these
-        raise CheckpointError(path, "file", describe_hdf5_error(error), "a whole checkpoint") from error
+        found = describe_hdf5_error(error, path)
+        raise CheckpointError(path, "file", found, "a whole checkpoint") from error
 
 
 def _get(path: PathLike, group: h5py.Group, name: str, kind: type) -> Any:

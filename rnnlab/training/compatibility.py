@@ -43,7 +43,7 @@ def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
     sizes = [size for _, size in LOSS_PARTS.values()]
     for name in {**options, **given}:
         found, expected = options.get(name), given.get(name)
-        if found == expected or (name in sizes and None in (found, expected)):  # then the shapes tell
+        if found == expected or (name in sizes and None in (found, expected)):  # check_shapes compares these
             continue
         if isinstance(found, dict) and isinstance(expected, dict) and name.endswith("word_to_idx"):
             check_words(path, f"model: {name}", found, expected, "model")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rnnlab.files import atomic_write
-from rnnlab.training.checkpoint import Checkpoint, CheckpointError, load_checkpoint
+from rnnlab.training.checkpoint import Checkpoint, CheckpointError, FormerFormatError, load_checkpoint
 
 Read = TypeVar("Read")
 
@@ -93,10 +93,10 @@ def or_previous(checkpoint: Path, read: Callable[[Path], Read]) -> Read:
         try:
             return read(previous_of(checkpoint))
         except (CheckpointError, FileNotFoundError):
-            raise _with_substitute(error, checkpoint) from None
+            raise _naming_another(error, checkpoint) from None
 
 
-def load_whole(checkpoint: Path) -> Checkpoint:
+def load_or_name_another(checkpoint: Path) -> Checkpoint:
     """Read a checkpoint that no other replaces by itself, since another has other parameters.
 
     Raises
@@ -109,11 +109,13 @@ def load_whole(checkpoint: Path) -> Checkpoint:
     try:
         return load_checkpoint(checkpoint)
     except CheckpointError as error:
-        raise _with_substitute(error, checkpoint) from None
+        raise _naming_another(error, checkpoint) from None
 
 
-def _with_substitute(error: CheckpointError, damaged: Path) -> CheckpointError:
+def _naming_another(error: CheckpointError, damaged: Path) -> CheckpointError:
     """The error with the name of a checkpoint of the same run that can take the place of the damaged one."""
+    if isinstance(error, FormerFormatError):
+        return error
     for other in (previous_of(damaged), damaged.with_name("best.h5"), damaged.with_name("last.h5")):
         try:
             which = _describe(load_checkpoint(other))

@@ -27,10 +27,11 @@ from rnnlab.locks import locked
 from rnnlab.training.monitor import Monitor
 
 _SECONDS_BETWEEN_PLOTS = 30.0
-RUN_FILES = (  # which a training writes in its run directory
+_REPLACED = (  # under a temporary name, by a training and its callbacks
     *("config.json", "last.h5", "best.h5", "last.previous.h5", "best.previous.h5", "history.csv", "loss.png"),
-    *("gradients.png", "wandb_id.txt"),  # by callbacks
+    *("gradients.png", "wandb_id.txt"),
 )
+RUN_FILES = (*_REPLACED, "log.jsonl", "train.log")
 
 
 def stage_directories(directory: Path) -> list[Path]:
@@ -116,7 +117,7 @@ class RunDirectory:
             If another process has locked it.
         """
         with locked(self.path, f"run_dir {self.path} is in use: another process trains in it"):
-            for name in RUN_FILES:
+            for name in _REPLACED:
                 for left in self.path.glob(f".{name}.*"):
                     left.unlink(missing_ok=True)
             yield

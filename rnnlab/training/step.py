@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -227,7 +228,10 @@ class Update:
         MemoryError
             If the batch is too large; says what needs less memory. Nothing is updated then.
 
-        After any error the generator and the count of updates are as before.
+        Notes
+        -----
+        After an error the generator and the count of updates are as before. An update rule that an error ends
+        may have written a part of the parameters.
         """
         restore = state.snapshot()
         try:
@@ -240,11 +244,14 @@ class Update:
                 self._apply(*self._gradient(batch, state, all_have_rows), state)
             else:
                 self._in_a_graph(batch.padded, state)
-        except BaseException as error:
+        except MemoryError as error:
             restore()
             self._monitor.drop_after(state.unread)
-            if isinstance(error, MemoryError):
-                raise self._out_of_memory(batch, state, error) from error
+            raise self._out_of_memory(batch, state, error) from error
+        except BaseException:
+            restore()
+            with suppress(Exception):  # a GPU may fail at whatever comes after an error
+                self._monitor.drop_after(state.unread)
             raise
         self._monitor.keep_alive(batch)
         return batch

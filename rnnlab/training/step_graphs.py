@@ -4,8 +4,8 @@ At a shape's first batch the kernels are launched one by one, which compiles the
 captured, and from then on the graph is launched. Batches are padded (:mod:`rnnlab.models.parts.padding`), so
 that there are few shapes. A graph reads arrays of its own, into which each batch is copied. It keeps the loss
 weights of its capture, so that there are other graphs after a change of them; a step at which they change is
-launched piece by piece, so that weights that never stay take no memory. It also keeps the precision of
-products, which is the same for all steps of a solver.
+launched piece by piece, so that weights that change at every step take no memory. It also keeps the
+precision of products, which is the same for all steps of a solver.
 
 A capture cannot hold code that waits for the device. Code from outside the library may, so that a model or a
 cell of a user's class has graphs only if the user asks for them.

@@ -99,7 +99,7 @@ def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, A
         if None not in values and values[0] != values[1]:
             raise CheckpointError(path, f"model: {name}", repr(values[0]), f"{values[1]!r}, as the model has")
     if "reviewer" in found and "reviewer" in wanted:
-        blocks = [each["reviewer"]["blocks"] for each in (found, wanted)]
+        blocks = [dict(each["reviewer"] or {}).get("blocks") for each in (found, wanted)]
         if (blocks[0] is None) != (blocks[1] is None):
             raise CheckpointError(
                 path, "model: reviewer: blocks", blocks[0], f"{blocks[1]}, as the model has"

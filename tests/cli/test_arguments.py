@@ -3,6 +3,7 @@
 import pytest
 
 from rnnlab import cli
+from rnnlab.recipes import shipped
 
 
 @pytest.mark.parametrize("option", ["--max-images", "--beam", "--n-best"])
@@ -49,12 +50,25 @@ def test_a_command_does_not_replace_what_it_reads(run, tmp_path, capsys):
     assert cli.main(command) == 2
     assert "--show-attention" in capsys.readouterr().err
     assert (photograph.read_bytes(), sentences.read_text()) == (b"a photograph", "a cat")
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(shipped.text("shapes"))
+    before = recipe.read_text()
+    assert cli.main(["sweep", str(recipe), "--csv", str(recipe), "--out", str(tmp_path / "sweep")]) == 2
+    assert f"--csv {recipe} is a file that the command reads" in capsys.readouterr().err
+    assert recipe.read_text() == before
+    assert not (tmp_path / "sweep").exists()
 
 
-@pytest.mark.parametrize("name", ["config.json", "history.csv", "last.h5"])
+@pytest.mark.parametrize("name", ["config.json", "history.csv", "last.h5", "log.jsonl"])
 def test_a_command_does_not_replace_files_of_a_run(name, run, capsys):
-    before = (run / name).read_bytes()
+    path = run / name
+    is_made = not path.exists()
+    if is_made:
+        path.write_bytes(b"{}")
+    before = path.read_bytes()
     assert cli.main(["compare", str(run), "--no-scores", "--csv", str(run / name)]) == 2
     kind = "an HDF5 file" if name.endswith("h5") else f"a file of the run in {run.resolve()}"
     assert f"--csv {run / name} is {kind}" in capsys.readouterr().err
-    assert (run / name).read_bytes() == before
+    assert path.read_bytes() == before
+    if is_made:
+        path.unlink()

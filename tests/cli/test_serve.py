@@ -187,7 +187,8 @@ def test_a_classifier_is_not_served(error, monkeypatch):
     digits = SimpleNamespace(directory="the runs/digits", config=load_config("digits_lstm"))
     monkeypatch.setattr("rnnlab.cli.serve.open_runs", lambda *arguments, **options: digits)
     assert error("the runs/digits") == (
-        "the runs/digits holds a model that classifies: rnnlab evaluate 'the runs/digits'"
+        "the runs/digits holds a model that classifies: rnnlab evaluate 'the runs/digits'; a page is for "
+        "models that caption or translate"
     )
 
 

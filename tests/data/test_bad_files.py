@@ -63,7 +63,12 @@ def text(content):
 
 BAD = {
     "captions file missing": (CAPTIONS, Path.unlink, OSError, "no such file, expected an HDF5 file"),
-    "captions truncated": (CAPTIONS, cut, OSError, "a file that is cut short.* expected a complete HDF5 file"),
+    "captions truncated": (
+        CAPTIONS,
+        cut,
+        OSError,
+        "a file that is cut short.* expected a complete HDF5 file",
+    ),
     "captions chunk broken": (
         CAPTIONS,
         broken_chunk,

@@ -100,6 +100,16 @@ def test_padding_that_is_no_token_is_not_read(rng):
     found = sentences_nll(model, features, sentences, null_token=-1)
     expected = model.nll(features, np.where(sentences < 0, 0, sentences))
     np.testing.assert_allclose(found, expected)
+    without_start = CaptioningRNN({"<NULL>": 0, "a": 1, "b": 2}, 3, 2, 4, dtype=np.float64)
+    sentences = np.array([[1, 0, 0], [1, 2, 1]])
+    found = sentences_nll(without_start, features[:2], sentences, null_token=0)
+    np.testing.assert_allclose(found, without_start.nll(features[:2], sentences))
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 0), (3, 2, 0), (3, 0, 4), (0, 2, 4)])
+def test_sentences_without_tokens(shape, model):
+    sentences = np.full(shape, NULL)
+    assert sentences_nll(model, list(range(shape[0])), sentences, null_token=NULL) == (0, 0)
 
 
 @pytest.mark.parametrize("average", ["probabilities", "log_probabilities"])

@@ -181,7 +181,7 @@ def test_a_model_from_its_configuration():
         ({"label_smoothing": 1.0}, "label_smoothing is 1.0"),
         ({"output": "wide"}, "output is 'wide', expected one of 'linear', 'deep'"),
         ({"attention": "loud"}, "attention is 'loud'"),
-        ({"attention": "dot"}, "attention is 'dot', hidden_dim 4 and the size of what it attends to 8"),
+        ({"attention": "dot"}, "Seq2Seq: attention is 'dot', .* found 4 and 8"),
         ({"cell_type": "tree"}, "cell_type is 'tree'"),
         ({"loss_average": "word"}, "loss_average is 'word'"),
         ({"dtype": np.float16}, "dtype is 'float16'"),

@@ -240,7 +240,7 @@ def test_no_file(tmp_path):
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        (b"", "a file of another kind"),
+        (b"", "an empty file"),
         (b"PK\x03\x04 something else entirely", "a file of another kind"),
         (b"\x89HDF\r\n\x1a\n", "what HDF5 cannot read .*"),
     ],

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 
+import h5py
 import numpy as np
 import pytest
 
 from rnnlab.locks import InUseError
 from rnnlab.training.checkpoint import CheckpointError, load_checkpoint
-from rnnlab.training.previous import keep_previous, load_whole, match_best, or_previous, put_back
+from rnnlab.training.previous import keep_previous, load_or_name_another, match_best, or_previous, put_back
 from rnnlab.training.solver import Solver
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -111,7 +112,7 @@ def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):
     for name in ("last.h5", "last.previous.h5", "best.h5"):
         damage(tmp_path / name)
     (tmp_path / "best.previous.h5").unlink()
-    with pytest.raises(CheckpointError, match=r"last.h5: .*[^)]$"):
+    with pytest.raises(CheckpointError, match="last.h5: .*those that were written$"):
         Solver.resume(tmp_path, make_model(), data)
     best = tmp_path / "best.h5"
     shutil.copyfile(whole, best)
@@ -120,14 +121,22 @@ def test_two_damaged_checkpoints_are_an_error(make_model, data, tmp_path):
         Solver.resume(tmp_path, make_model(), data)
     damage(best)
     with pytest.raises(CheckpointError, match="best.h5: .*those that were written$"):
-        load_whole(best)
+        load_or_name_another(best)
     shutil.copyfile(whole, tmp_path / "last.h5")
     named = r"best.h5: .*last.h5 is whole \(epoch 3, iteration 21\): copy it to best.h5 to use it$"
     with pytest.raises(CheckpointError, match=named):
-        load_whole(best)
+        load_or_name_another(best)
     with pytest.raises(FileNotFoundError):
         or_previous(tmp_path / "none.h5", load_checkpoint)
     assert (tmp_path / "last.h5").exists()
+
+
+def test_a_former_format_is_no_damage(make_model, data, tmp_path):
+    Solver(make_model(), data, run_dir=tmp_path, num_epochs=2, batch_size=8, verbose=False).train()
+    with h5py.File(tmp_path / "best.h5", "r+") as file:
+        file.attrs["format"] = np.bytes_("rnnlab checkpoint 2")
+    with pytest.raises(CheckpointError, match="train the model again$"):
+        load_or_name_another(tmp_path / "best.h5")
 
 
 def best_of(run):

@@ -126,6 +126,17 @@ def test_parameters_that_mean_another_thing(first, second, message, tmp_path):
     np.testing.assert_array_equal(other.params.flat, before)
 
 
+@pytest.mark.parametrize("reviewer", [None, {}, {"steps": 8}])
+def test_a_checkpoint_that_says_nothing_of_a_reviewer(reviewer, tmp_path):
+    model = CaptioningRNN(TARGET, attention="additive", **IMAGES)
+    described = describe_model(model)
+    described["config"]["reviewer"] = reviewer
+    save_checkpoint(tmp_path / "best.h5", Checkpoint(model.params, described))
+    warm_start(tmp_path / "best.h5", CaptioningRNN(TARGET, attention="additive", rng=1, **IMAGES))
+    with pytest.raises(CheckpointError, match="reviewer: blocks: found None"):
+        warm_start(tmp_path / "best.h5", CaptioningRNN(TARGET, **IMAGES, **REVIEWER))
+
+
 def test_nothing_in_common(saved):
     path, _ = saved
 

@@ -11,6 +11,7 @@ from rnnlab.models.parts.decoders import (
     FactoredDecoder,
     FirstInputDecoder,
     RecurrentDecoder,
+    check_dot,
 )
 from rnnlab.models.parts.encoders import ImageVectorEncoder, InitialStateEncoder, RegionEncoder
 from rnnlab.models.parts.recurrent_layer import Recurrence
@@ -85,6 +86,7 @@ def build_decoder(
         options[name] for name in ("image_input", "wordvec_dim", "hidden_dim")
     )
     if options["attention"] or options["target_attention"]:
+        check_dot("CaptioningRNN", options, reviewer.memory_dim)
         return AttentiveDecoder(
             recurrence,
             word_dim,

@@ -20,6 +20,7 @@ of a part, each decoder has ``start`` and ``advance`` for decoding, which run th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -222,11 +223,6 @@ class AttentiveDecoder:
         selector: bool = False,
         target: bool = False,
     ) -> None:
-        if score == "dot" and memory_dim not in (0, hidden_dim):
-            raise InputError(
-                f"attention is 'dot', hidden_dim {hidden_dim} and the size of what it attends to "
-                f"{memory_dim}, expected equal sizes, which 'additive' and 'bilinear' do not need"
-            )
         self._options: dict[str, Any] = {
             "cell": recurrence.cell, "score": score, "selector": selector, "target": target
         }  # fmt: skip
@@ -318,6 +314,15 @@ class _Alignment:
 
     def __init__(self, of_thoughts: Array) -> None:
         self.of_thoughts = of_thoughts
+
+
+def check_dot(model: str, options: Mapping[str, Any], memory_dim: int) -> None:
+    """Raise ValueError if the score "dot" cannot compare the hidden state with a memory of this size."""
+    if options["attention"] == "dot" and memory_dim != options["hidden_dim"]:
+        raise InputError(
+            f"{model}: attention is 'dot', which needs hidden_dim and the memory's size to be equal, found "
+            f"{options['hidden_dim']} and {memory_dim}: use 'additive' or 'bilinear'"
+        )
 
 
 def _first(source: Source) -> Array | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder
+from rnnlab.models.parts.decoders import AttentiveDecoder, RecurrentDecoder, check_dot
 from rnnlab.models.parts.recurrent_layer import Recurrence
 from rnnlab.models.parts.reviewer import NoReviewer, Reviewer
 from rnnlab.models.parts.token_encoder import TokenEncoder
@@ -38,6 +38,7 @@ def build_decoder(
     word_dim, hidden_dim, attention = (options[name] for name in ("wordvec_dim", "hidden_dim", "attention"))
     if not attention and not options["target_attention"]:
         return RecurrentDecoder(recurrence, word_dim, hidden_dim)
+    check_dot("Seq2Seq", options, reviewer.memory_dim)
     return AttentiveDecoder(
         recurrence,
         word_dim,

@@ -33,7 +33,7 @@ THREADS = 256  # of a block
 _BLOCKS = 4096  # of a grid at most: threads loop over further elements
 WARP = 32
 _SHARED = 48 * 1024  # bytes of shared memory that a block has without asking
-_INTEGERS = {"Size": np.int64, "Seed": np.uint64, "unsigned": np.uint32}  # the types of parameters
+_INTEGERS = {"Size": np.int64, "Seed": np.uint64, "unsigned": np.uint32}  # of parameters
 
 
 @functools.cache
@@ -50,16 +50,19 @@ def _kernel(name: str, dtype: str) -> Any:
 @functools.cache
 def _conversions(name: str, dtype: str) -> tuple[Callable[[Any], Any], ...]:
     """What makes of each argument the number that the kernel reads: CuPy passes on the bytes that it gets."""
-    return tuple(_conversion(kind, dtype) for kind in kernel_parameters()[name])
+    return tuple(_conversion(name, kind, dtype) for kind in kernel_parameters()[name])
 
 
-def _conversion(kind: str, dtype: str) -> Callable[[Any], Any]:
+def _conversion(name: str, kind: str, dtype: str) -> Callable[[Any], Any]:
     if kind == "*":
         return lambda array: array
     if kind in _INTEGERS:
         integer = _INTEGERS[kind]
         return lambda number: integer(operator.index(number))
-    real = np.dtype({"REAL": dtype, "double": "float64"}[kind]).type
+    reals = {"REAL": dtype, "double": "float64"}
+    if kind not in reals:
+        raise TypeError(f"{name}: a parameter of type {kind}, expected *, {', '.join((*_INTEGERS, *reals))}")
+    real = np.dtype(reals[kind]).type
     return lambda number: real(float(number))
 
 

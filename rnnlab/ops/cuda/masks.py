@@ -15,7 +15,7 @@ from rnnlab.ops.numpy import masks as numpy_masks
 from rnnlab.ops.step_masks import StepMasks
 from rnnlab.types import Array
 
-_NO_SEED = np.uint64(0), NULL
+_NO_SEED = 0, NULL
 
 
 def mask_seeds(rng: np.random.Generator, count: int) -> Sequence[int]:
@@ -25,7 +25,7 @@ def mask_seeds(rng: np.random.Generator, count: int) -> Sequence[int]:
 @checked
 def dropout(x: Array, p: float, seed: int, out: Array) -> None:
     x, dropped = cp.ascontiguousarray(x), _contiguous(out)
-    limit = np.uint64(round(float(p) * 2**32))
+    limit = round(float(p) * 2**32)
     each("dropout", x.size, x, x, dropped, x.size, 1 / (1 - float(p)), limit, *_seed(seed))
     if dropped is not out:
         out[...] = dropped
@@ -53,9 +53,9 @@ def mask_arguments(masks: StepMasks, zoneouts: int, drops: bool) -> tuple[Any, .
     """A step's masks as kernels take them: of the first ``zoneouts`` states, then dropout if it ``drops``."""
     seeds = [_seed(seed) for seed in masks.seeds] if masks.seeds else [_NO_SEED] * 3
     drawn = masks.seeds is not None
-    arguments: list[Any] = [np.uint64(masks.start)]
+    arguments: list[Any] = [masks.start]
     for p, seed in zip(masks.zoneout[:zoneouts], seeds, strict=False):
-        arguments += [_limit(p if drawn else 0), 0.0 if drawn else float(p), *seed]
+        arguments += [_limit(p if drawn else 0), 0.0 if drawn else p, *seed]
     if drops:
         p = masks.dropout if drawn else 0
         arguments += [_limit(p), 1 / (1 - float(p)), *seeds[2]]
@@ -67,10 +67,10 @@ def _contiguous(out: Array) -> Array:
     return out if out.flags.c_contiguous else cp.empty(out.shape, out.dtype)
 
 
-def _limit(p: float) -> Any:
-    return np.uint32(min(round(float(p) * 2**32), 2**32 - 1))
+def _limit(p: float) -> int:
+    return min(round(float(p) * 2**32), 2**32 - 1)
 
 
-def _seed(seed: int) -> tuple[Any, Any]:
+def _seed(seed: int) -> tuple[int, Any]:
     """The seed as a number, and where a graph has it on the device."""
-    return np.uint64(seed), getattr(seed, "address", NULL)
+    return seed, getattr(seed, "address", NULL)

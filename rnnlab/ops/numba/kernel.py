@@ -69,7 +69,7 @@ DTYPES = {"f": "float32", "d": "float64"}
 # The number of threads is data, never a constant of a kernel: processes with other numbers of threads run the
 # same machine code from the cache on disk.
 _threads = kernel_threads()
-_always_parallel = 0  # how many ask for it
+_always_parallel = 0  # number of active contexts
 _lock = threading.Lock()
 
 # a b + c may be one instruction, which rounds once; x / 0 is inf, as in NumPy; other Python threads may run
@@ -394,7 +394,7 @@ def _digest() -> str:
     from rnnlab.ops.numba import amx, registers  # import numba, which has to wait for import_numba
 
     folder = Path(__file__).parent
-    others = folder.parent / "numpy" / "masks.py", folder.parent / "arguments.py"  # of which guards are made
+    others = folder.parent / "numpy" / "masks.py", folder.parent / "arguments.py"  # guards are built from it
     content = b"".join(path.read_bytes() for path in (*sorted(folder.glob("*.py")), *others))
     settings = numba.config.LOOP_VECTORIZE, numba.config.SLP_VECTORIZE
     numbers = registers.VECTOR, registers.REGISTERS, amx.AMX, *settings

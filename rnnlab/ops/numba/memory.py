@@ -11,11 +11,12 @@ no reference counts, and works in any thread and for arrays in reference cycles.
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 
 import numpy as np
@@ -107,6 +108,7 @@ class Pool:
     def after_fork(self) -> None:
         """In the child: another thread may have held the lock, which it cannot release there."""
         if self._lock.locked():
+            self._blocks -= len(self._idle)
             self._idle, self._sizes = [], []
         self._lock = threading.Lock()
 
@@ -148,7 +150,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def empty(shape: int | Shape, dtype: DTypeLike = float) -> Array:
-    shape = tuple(shape) if isinstance(shape, tuple | list) else (int(shape),)
+    shape = tuple(shape) if isinstance(shape, Iterable) else (operator.index(shape),)
     dtype = np.dtype(dtype)
     nbytes = prod(shape) * dtype.itemsize
     if nbytes < _SMALLEST or dtype.kind not in "fiubc":

@@ -75,15 +75,15 @@ class Mkl:
         """out = x w, or out += x w, (n, K) (K, G) -> (n, G), of arrays that it covers."""
         (n, K), G = x.shape, w.shape[1]
         (order_x, step_x), (order_w, step_w), (_, step_out) = map(_layout, (x, w, out))
-        if (
-            self._is_forked
-        ):  # each time: threadpoolctl sets the number of a thread, which counts before any other
+        # Each time: threadpoolctl sets the number of a thread, which counts before any other.
+        if self._is_forked:
             self._library.MKL_Set_Num_Threads_Local(1)
         places = (x.ctypes.data, step_x, w.ctypes.data, step_w, float(add), out.ctypes.data, step_out)
         self._gemm[x.dtype](_ROW_MAJOR, order_x, order_w, n, G, K, 1.0, *places)
 
     def _note_fork(self) -> None:
         self._is_forked = True
+        self._library.MKL_Set_Num_Threads(1)  # for others that use it
 
     @functools.cached_property
     def version(self) -> str:

@@ -53,6 +53,9 @@ def test_shapes():
     assert empty((), np.float32).shape == ()
     assert empty([100, np.int64(100)]).shape == SHAPE
     assert empty(np.int64(5)).shape == (5,)
+    assert empty(np.array([2, 3])).shape == (2, 3)
+    with pytest.raises(TypeError, match="float"):
+        empty(2.5)
     assert empty_like(empty(SHAPE)[:, ::2]).flags.c_contiguous
     fields = np.dtype([("a", np.float64), ("b", np.int64)])
     assert empty(10_000, fields).dtype == fields
@@ -181,6 +184,7 @@ def test_a_lock_that_a_thread_holds_at_a_fork(pool):
     del gone
     pool._lock.acquire()  # by a thread that the child has not
     pool.after_fork()
+    assert len(pool) == 1  # the block that waits to be idle
     array = empty((1000, 100))
     del array
     assert memory.release() > 0
