@@ -33,7 +33,7 @@ def test_what_is_no_hdf5(tmp_path):
     with pytest.raises(FileNotFoundError, match="x.h5: found no such file, expected an HDF5 file"):
         open_hdf5(path)
     path.write_bytes(b"word " * 500)
-    with pytest.raises(OSError, match=r"x.h5: .* cannot read .* expected a complete HDF5 file"):
+    with pytest.raises(OSError, match=r"x.h5: found a file of another kind, expected a complete HDF5 file"):
         open_hdf5(path)
     with pytest.raises(OSError, match="found a device, expected an HDF5 file"):
         open_hdf5("/dev/zero")
