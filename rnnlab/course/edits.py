@@ -163,6 +163,7 @@ def _edits_of(value: ast.expr, target: str, alike: Alike) -> Iterator[Edit]:
     for name in {*alike("dnext_h"), *alike(target)} - {target} if target.startswith("d") else ():
         extra = ast.BinOp(value, ast.Add(), _parsed(name))
         yield Edit(value, extra, target, f"{target} has {name} as an extra term")
+    complemented = {*filter(None, map(_complemented, ast.walk(value)))}
     for node in ast.walk(value):
         match node:
             case ast.BinOp(op=ast.Add() | ast.Sub()):
@@ -170,7 +171,8 @@ def _edits_of(value: ast.expr, target: str, alike: Alike) -> Iterator[Edit]:
             case ast.BinOp(op=ast.MatMult(), left=left, right=right):
                 if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
                     outer = ast.BinOp(left.left, ast.Mult(), ast.BinOp(left.right, ast.MatMult(), right))
-                    message = f"{target} has {ast.unparse(outer)} where {ast.unparse(node)} belongs"
+                    expected = f"({ast.unparse(left)}) @ {ast.unparse(right)}"  # unparse leaves brackets out
+                    message = f"{target} has {ast.unparse(outer)} where {expected} belongs"
                     yield Edit(node, outer, target, message)
                 yield Edit(node, _transposed(node), target, f"{target} is transposed")
                 for operand in (left, right):
@@ -179,12 +181,13 @@ def _edits_of(value: ast.expr, target: str, alike: Alike) -> Iterator[Edit]:
                     last = f"{ast.unparse(left.value)}[-1:].T @ {ast.unparse(right)}[-1:]"
                     message = f"{target} is overwritten for each sample of the batch where the sum belongs"
                     yield Edit(node, _parsed(last), target, message)
-            case ast.Attribute(value=ast.Name()) | ast.Name() if _is_read(node):
+            case ast.Attribute(value=ast.Name()) | ast.Name() if _is_read(node) and node not in complemented:
                 yield from _other_names(node, target, alike)
             case ast.Call():
                 yield from _calls(node, target)
             case ast.Subscript(slice=index):
                 yield from _steps(index, target)
+        yield from _complements(node, target, alike)
         yield from _factors(node, value, target)
         yield from _derivatives(node, target)
 
@@ -344,6 +347,25 @@ def _other_names(node: ast.expr, target: str, alike: Alike) -> Iterator[Edit]:
                 found = "its old value" if text == target else text.removesuffix(".T")
                 belongs = f"{found} where {name} belongs"
                 yield Edit(node, _parsed(text), target, f"{target} has {belongs}")
+
+
+def _complements(node: ast.AST, target: str, alike: Alike) -> Iterator[Edit]:
+    """A variable, or 1 minus another one, in the place of 1 minus a variable."""
+    if (name := _complemented(node)) is None:
+        return
+    belongs = f"1 - {name.id}"
+    for other in alike(name.id):
+        for text in (other, f"1 - {other}"):
+            if text != belongs:
+                yield Edit(node, _parsed(text), target, f"{target} has {text} where {belongs} belongs")
+
+
+def _complemented(node: ast.AST) -> ast.Name | None:
+    """The variable z of an expression 1 - z."""
+    match node:
+        case ast.BinOp(op=ast.Sub(), left=ast.Constant(value=1), right=ast.Name() as name):
+            return name
+    return None
 
 
 def _steps(index: ast.expr, target: str) -> Iterator[Edit]:

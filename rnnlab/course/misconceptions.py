@@ -33,6 +33,9 @@ def misconceptions(exercise: Exercise, kind: str) -> Iterator[Misconception]:
         yield from _gates_of_a_forward(exercise)
     if exercise.module in _WEIGHTS_AT and kind == "backward":
         yield from _weights_of_a_backward(exercise)
+    if "z" in exercise.gates:
+        exchanged = _exchanged_forward if kind == "forward" else _exchanged_backward
+        yield Misconception("z and 1 - z are exchanged", partial(exchanged, len(exercise.gates)))
     if exercise.inputs.get("x") == "N T D":
         yield from _steps_of_a_sequence(exercise, kind)
 
@@ -149,6 +152,30 @@ def _weights_of_a_backward(exercise: Exercise) -> Iterator[Misconception]:
             yield Misconception(
                 "dWh has next_h, the state of the same step, where prev_h belongs", partial(state, 1)
             )
+
+
+def _of_1_minus_z(gates: int, array: Array) -> Array:
+    """A weight or bias with another sign in the block of z, the first one: sigmoid(-a) is 1 - sigmoid(a)."""
+    first, *others = np.split(array, gates, axis=-1)
+    return np.concatenate([-first, *others], axis=-1)
+
+
+def _exchanged_forward(gates: int, right: Any, sizes: Sizes, x: Array, h: Array, *weights: Array) -> Any:
+    """next_h = z * g + (1 - z) * prev_h."""
+    return right(x, h, *(_of_1_minus_z(gates, each) for each in weights))
+
+
+def _exchanged_backward(gates: int, right: Any, sizes: Sizes, dh: Array, cache: Any) -> Any:
+    """The gradients of that forward, from a cache of the right one."""
+
+    def exchanged(step: tuple[Any, ...]) -> tuple[Any, ...]:
+        x, h, Wx, Wh, z, *rest = step
+        return x, h, _of_1_minus_z(gates, Wx), _of_1_minus_z(gates, Wh), 1 - z, *rest
+
+    is_sequence = isinstance(cache[-1], list)
+    changed = (*cache[:-1], [*map(exchanged, cache[-1])]) if is_sequence else exchanged(cache)
+    dx, dprev_h, *weights = right(dh, changed)
+    return dx, dprev_h, *(_of_1_minus_z(gates, each) for each in weights)
 
 
 def _last_state(exercise: Exercise, step: tuple[Any, ...]) -> Array:

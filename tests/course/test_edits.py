@@ -40,6 +40,21 @@ def test_what_is_edited():
     assert "dx has a where w belongs" not in messages  # a has another shape
 
 
+def test_what_stands_for_1_minus_a_variable():
+    definition = ast.parse("def f(z, g):\n    return (1 - z) * g").body[0]
+    made = edits(definition, ["h"].__getitem__, lambda name: ["z", "g"] if name in ("z", "g") else [])
+    messages = [each.message for each in made]
+    assert "h has z where 1 - z belongs" in messages
+    assert "h has 1 - g where 1 - z belongs" in messages
+    assert not any(each.endswith("where z belongs") for each in messages)
+
+
+def test_brackets_that_make_the_difference():
+    definition = ast.parse("def f(r, h, W):\n    return (r * h) @ W").body[0]
+    messages = {each.message for each in edits(definition, ["g"].__getitem__, lambda name: [])}
+    assert "g has r * (h @ W) where (r * h) @ W belongs" in messages
+
+
 def test_a_variable_that_has_no_value_yet_is_not_read():
     made = edits(DEFINITION, ["dx", "db"].__getitem__, lambda name: [*ALIKE, "a"])
     assert all(each.target != "a" or "has a where" not in each.message for each in made)

@@ -1,8 +1,11 @@
 """Mistakes that are no single edit: each changes a result, and the right function is used as it is."""
 
+import inspect
+
 import numpy as np
 import pytest
 
+from rnnlab.course.check import examine
 from rnnlab.course.exercise import copied
 from rnnlab.course.exercises import EXERCISES
 from rnnlab.course.misconceptions import misconceptions
@@ -37,3 +40,24 @@ def test_messages_are_unique():
         for kind in ("forward", "backward"):
             messages = [each.message for each in misconceptions(exercise, kind)]
             assert len(set(messages)) == len(messages)
+
+
+@pytest.mark.parametrize("name", ["gru_step", "gru", "simplified_gru_step", "simplified_gru"])
+def test_z_and_1_minus_z_of_the_papers(name):
+    """Other papers and libraries compute z * g + (1 - z) * prev_h."""
+    exercise = EXERCISES[name]
+    source = inspect.getsource(exercise.plain)
+    for old, new in {
+        "(1 - z) * g + z * prev_h": "z * g + (1 - z) * prev_h",
+        "(prev_h - g)": "(g - prev_h)",
+        "dnext_h * (1 - z) * (1 - g**2)": "dnext_h * z * (1 - g**2)",
+        "dnext_h * z +": "dnext_h * (1 - z) +",
+    }.items():
+        assert old in source
+        source = source.replace(old, new)
+    space = {}
+    exec(source, space)
+    forward, backward = map(space.get, exercise.functions)
+    for functions in ((forward,), (None, backward)):
+        report = examine(name, *functions, seed=1)
+        assert [each.mistakes[0][0] for each in report.diagnoses] == ["z and 1 - z are exchanged"]
