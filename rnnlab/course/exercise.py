@@ -110,10 +110,10 @@ class Exercise:
         Raises
         ------
         WrongResults
-            If it is not a tuple of the right length, or holds something else than arrays.
+            If it is not a tuple or list of the right length, or holds something else than arrays.
         """
         function = self.functions[0 if kind == "forward" else 1]
-        given = list(returned) if isinstance(returned, tuple) else [returned]
+        given = list(returned) if isinstance(returned, tuple | list) else [returned]
         if kind == "forward":
             expected = [*self.outs, *(self.gradients if self.is_loss else ["cache"])]
             taken = expected if self.is_loss else expected[:-1]

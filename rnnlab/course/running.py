@@ -100,7 +100,7 @@ class Runs:
 
     def _compare(self, before: dict[str, Array], after: dict[str, Array]) -> None:
         for name, array in before.items():
-            if name in after and not np.array_equal(after[name], array, equal_nan=True):
+            if name not in after or not np.array_equal(after[name], array, equal_nan=True):
                 problem = (
                     f"{self.function} writes into its argument {name}, which is the caller's array: "
                     f"{name} += ..., {name} *= ... and {name}[...] = ... do that; make a new array"

@@ -122,3 +122,18 @@ def test_the_axis_that_is_not_summed_over(letter: str, name: str) -> None:
     caches = Runs(task, "forward", task.forward, [draw]).caches
     (problem,) = Runs(task, "backward", backward, [draw], caches).problems
     assert problem.endswith(f"it is not summed over {name}")
+
+
+def test_results_in_a_list() -> None:
+    runs = Runs(STEP, "forward", lambda *inputs: list(rnn_step_forward(*inputs)), DRAWS)
+    assert runs.fitting
+    assert Runs(STEP, "backward", lambda *given: list(rnn_step_backward(*given)), DRAWS, runs.caches).fitting
+
+
+def test_a_backward_that_empties_its_cache() -> None:
+    def emptying(dnext_h: Any, cache: Any) -> Any:
+        return rnn_step_backward(dnext_h, [cache.pop(0) for _ in range(len(cache))])
+
+    caches = [list(cache) for cache in Runs(STEP, "forward", rnn_step_forward, DRAWS).caches]
+    problems = Runs(STEP, "backward", emptying, DRAWS, caches).problems
+    assert problems == ["rnn_step_backward writes into cache[0]: a cache may be used twice"]

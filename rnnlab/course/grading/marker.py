@@ -44,7 +44,7 @@ class Marker:
         self, process: StudentProcess, submission: Submission, source: CourseNotebook, seed: int
     ) -> None:
         self._process, self._submission, self._source, self._seed = process, submission, source, seed
-        self._library = library_functions(source)
+        self._library = library_functions(source, submission)
         self._wrong: set[str] = set()
 
     def mark(self, name: str) -> FunctionMark:

@@ -125,13 +125,15 @@ def helpers(source: CourseNotebook) -> dict[str, str]:
     }
 
 
-def library_functions(source: CourseNotebook) -> dict[str, Callable[..., Any]]:
+def library_functions(source: CourseNotebook, submission: Submission) -> dict[str, Callable[..., Any]]:
     """The functions that a notebook imports for students to build on, by name.
 
     They are functions of other exercises, such as a step of an LSTM in a notebook about something else. The
-    plain ones stand for them, whose caches are tuples.
+    plain ones stand for them, whose caches are tuples. Those that the student defines are left out.
     """
     own = {cell.subject for cell in source.exercises}
+    for text in (*submission.exercises.values(), *submission.others.values()):
+        own |= _defined(text)
     imported = {
         alias.asname or alias.name
         for text in helpers(source).values()
@@ -247,7 +249,30 @@ def parsed(text: str) -> ast.Module:
 
 def _is_blank(text: str, name: str) -> bool:
     """Whether a cell does not define a function, or leaves it as it was handed out."""
-    return not _defines(text, name) or re.search(r"(?m)^\s*raise NotImplementedError\b", text) is not None
+    functions = [
+        each for each in parsed(text).body if isinstance(each, ast.FunctionDef) and each.name == name
+    ]
+    return _only_raises(functions[-1]) if functions else not _defines(text, name)
+
+
+def _only_raises(function: ast.FunctionDef) -> bool:
+    """Whether the body, without the docstring, is ``raise NotImplementedError`` alone."""
+    match function.body[ast.get_docstring(function) is not None :]:
+        case [ast.Raise(exc=ast.Name(id=raised) | ast.Call(func=ast.Name(id=raised)))]:
+            return raised == "NotImplementedError"
+    return False
+
+
+def _defined(text: str) -> set[str]:
+    """The names that code gives to functions and values."""
+    found = set()
+    for statement in parsed(text).body:
+        match statement:
+            case (
+                ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Assign(targets=[ast.Name(id=name)])
+            ):
+                found.add(name)
+    return found
 
 
 def _defines(text: str, name: str) -> bool:

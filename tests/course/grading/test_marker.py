@@ -258,3 +258,19 @@ def test_state_of_the_module_stays(source: Path, tmp_path: Path) -> None:
     backward = SOLUTIONS["rnn_step_backward"].replace("x.T @ da", "(x + 0 * KEPT.sum()).T @ da")
     mark = graded(source, submission(rnn_step_forward=forward, rnn_step_backward=backward), tmp_path)
     assert points(mark) == {}
+
+
+def test_results_in_lists(source: Path, tmp_path: Path) -> None:
+    forward = SOLUTIONS["rnn_step_forward"].replace("return next_h, (", "return [next_h, (")
+    backward = (
+        SOLUTIONS["rnn_step_backward"].replace("return da", "return [da").replace("axis=0)", "axis=0)]")
+    )
+    own = submission(rnn_step_forward=forward.replace("next_h)\n", "next_h)]\n"), rnn_step_backward=backward)
+    assert points(graded(source, own, tmp_path)) == {}
+
+
+def test_a_backward_that_empties_its_cache(source: Path, tmp_path: Path) -> None:
+    forward = SOLUTIONS["rnn_forward"].replace("(x, h0, Wx, Wh, caches)\n", "[x, h0, Wx, Wh, caches]\n")
+    backward = SOLUTIONS["rnn_backward"].replace("= cache\n", "= [cache.pop(0) for _ in range(5)]\n")
+    mark = graded(source, submission(rnn_forward=forward, rnn_backward=backward), tmp_path)
+    assert "rnn_backward writes into cache" in text_of(mark, "rnn_backward")

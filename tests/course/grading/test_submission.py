@@ -9,6 +9,7 @@ import pytest
 
 from rnnlab.course.grading.submission import (
     BadSubmission,
+    Submission,
     helpers,
     library_functions,
     parsed,
@@ -101,7 +102,10 @@ def test_helpers_and_library_functions(tmp_path: Path) -> None:
     notebook.append(cell("code", text))
     source = read_notebook(write(tmp_path / "source.ipynb", notebook))
     assert len(helpers(source)) == 2
-    assert library_functions(source) == {"lstm_step_backward": lstm_step_backward}
+    path = tmp_path / "rnn.ipynb"
+    assert library_functions(source, Submission(path, {}, {})) == {"lstm_step_backward": lstm_step_backward}
+    own = {"cell 3": "def lstm_step_backward(dnext_h, dnext_c, cache):\n    return 1"}
+    assert library_functions(source, Submission(path, {}, own)) == {}
 
 
 def test_commands_of_ipython() -> None:
@@ -150,3 +154,13 @@ def test_a_function_below_the_untouched_exercise(source: Path, tmp_path: Path) -
     notebook = submission(text, rnn_forward=stub("rnn_forward"))
     found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
     assert found.exercises["rnn_forward"] == text
+
+
+def test_a_draft_beside_a_solved_exercise(source: Path, tmp_path: Path) -> None:
+    """The line that was handed out may be left after the return."""
+    function = "def rnn_forward(x, h0, Wx, Wh, b):\n    return {}"
+    solved = f"{function.format(1)}\n    # YOUR CODE HERE\n    raise NotImplementedError()"
+    notebook = submission(function.format(2), rnn_forward=solved)
+    found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
+    assert found.exercises["rnn_forward"] == solved
+    assert len(found.others) == 1

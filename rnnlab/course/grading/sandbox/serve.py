@@ -143,12 +143,12 @@ class _Student:
             raise
         except BaseException as error:
             return self._described(error, None)
-        changed = [not _same(old, _arrays(each)) for old, each in zip(before, given, strict=True)]
-        results = list(returned) if isinstance(returned, tuple) else [returned]
+        changed = [not _same(old, dict(_arrays(each))) for old, each in zip(before, given, strict=True)]
+        results = list(returned) if isinstance(returned, tuple | list) else [returned]
         if keep_cache:
             results[-1] = self._kept(results[-1])
         return {
-            "results": tuple(results) if isinstance(returned, tuple) else results[0],
+            "results": tuple(results) if isinstance(returned, tuple | list) else results[0],
             "arguments": tuple(
                 each if each_changed and not isinstance(sent, wire.Handle) else None
                 for each, each_changed, sent in zip(given, changed, arguments, strict=True)
@@ -228,21 +228,29 @@ def _line(filename: str, number: int) -> str:
     return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
 
-def _arrays(value: Any, depth: int = 0) -> Iterator[np.ndarray]:
+_Path = tuple[Any, ...]  # the keys and places that lead to an array in a value
+
+
+def _arrays(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, np.ndarray]]:
     """All arrays in a value and in the tuples, lists and dicts of it."""
     if isinstance(value, np.ndarray):
-        yield value
-    elif isinstance(value, tuple | list | dict) and depth < 10:
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _arrays(each, depth + 1)
+        yield path, value
+    elif isinstance(value, tuple | list | dict) and len(path) < 10:
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _arrays(each, (*path, key))
 
 
-def _copies(value: Any) -> list[np.ndarray]:
-    return [array.copy() for array in _arrays(value)]
+def _copies(value: Any) -> dict[_Path, np.ndarray]:
+    return {path: array.copy() for path, array in _arrays(value)}
 
 
-def _same(old: list[np.ndarray], new: Iterator[np.ndarray]) -> bool:
+def _same(old: dict[_Path, np.ndarray], new: dict[_Path, np.ndarray]) -> bool:
+    """Whether all arrays of before are there and have the numbers of before."""
+    return all(path in new and _equal(array, new[path]) for path, array in old.items())
+
+
+def _equal(one: np.ndarray, other: np.ndarray) -> bool:
     try:
-        return all(np.array_equal(one, other, equal_nan=True) for one, other in zip(old, new, strict=True))
-    except (TypeError, ValueError):  # objects and strings; arrays that were added or removed
+        return np.array_equal(one, other, equal_nan=True)
+    except (TypeError, ValueError):  # of objects and strings
         return True
