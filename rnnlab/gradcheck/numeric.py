@@ -9,8 +9,8 @@ From the most thorough to the cheapest:
 
 :func:`check_model` checks all parameters of a model by the first and prints a table, one row per parameter.
 
-Use float64: in float32, rounding dominates the differences. Where products are computed in reduced precision
-(:mod:`rnnlab.ops.precision`), each of them raises ValueError.
+All of them need float64: in float32, rounding dominates the differences. Other types raise TypeError. Where
+products are computed in reduced precision (:mod:`rnnlab.ops.precision`), each of them raises ValueError.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from rnnlab.types import Array, Shapes
 def rel_error(x: Array, y: Array) -> float:
     """The largest elementwise relative error, ``max |x - y| / max(1e-8, |x| + |y|)``; 0 for empty arrays.
 
+    Arrays of other types are converted to float64.
     A gradient whose exact value is next to zero has a large relative error from rounding alone. To decide
     whether a gradient is right, use :func:`relative_distance`.
 
@@ -39,7 +40,7 @@ def rel_error(x: Array, y: Array) -> float:
     ValueError
         If the shapes of the arrays differ.
     """
-    x, y = np.asarray(x), np.asarray(y)
+    x, y = _in_float64(x), _in_float64(y)
     if x.shape != y.shape:
         raise InputError(f"rel_error: x has shape {x.shape} and y {y.shape}, expected the same")
     return float(np.max(np.abs(x - y) / np.maximum(1e-8, np.abs(x) + np.abs(y)), initial=0.0))
@@ -49,7 +50,8 @@ def relative_distance(x: Array, y: Array) -> float:
     """The norm of x - y divided by the sum of the norms of x and y; 0 where that sum is at most 1e-10.
 
     So small a gradient cannot be told from rounding. It measures the arrays as a whole, so that rounding in
-    numbers next to zero does not matter. NaN if a number is not finite.
+    numbers next to zero does not matter. Arrays of other types are converted to float64. NaN if a number is
+    not finite.
 
     Raises
     ------
@@ -60,8 +62,15 @@ def relative_distance(x: Array, y: Array) -> float:
         raise InputError(
             f"relative_distance: x has shape {np.shape(x)} and y {np.shape(y)}, expected the same"
         )
+    x, y = _in_float64(x), _in_float64(y)
     size = float(np.linalg.norm(x) + np.linalg.norm(y))
-    return 0.0 if size <= 1e-10 else float(np.linalg.norm(np.subtract(x, y))) / size
+    return 0.0 if size <= 1e-10 else float(np.linalg.norm(x - y)) / size
+
+
+def _in_float64(x: Any) -> Array:
+    """An array whose differences neither wrap, as those of integers, nor overflow early."""
+    array = x if hasattr(x, "dtype") else np.asarray(x)
+    return array.astype(np.result_type(array.dtype, np.float64), copy=False)
 
 
 def eval_numerical_gradient(
@@ -73,7 +82,7 @@ def eval_numerical_gradient(
     ----------
     f : callable
         ``f(x)`` is a number. x is perturbed in place, so that f may ignore its argument and read x elsewhere.
-    x : array of floats
+    x : array of float64
         Where to take the gradient. It is perturbed in place, and restored.
     verbose : bool
         Print each index with its derivative.
@@ -84,7 +93,7 @@ def eval_numerical_gradient(
     -------
     grad : array of the shape of x
     """
-    check_full_precision("eval_numerical_gradient")
+    _check_exact("eval_numerical_gradient", x)
     grad = np.zeros(x.shape, np.float64)
     for index in np.ndindex(*x.shape):
         grad[index] = _difference(lambda: f(x), x, index, h) / (2 * h)
@@ -100,9 +109,9 @@ def eval_numerical_gradient_array(f: Callable[[Array], Array], x: Array, df: Arr
     ----------
     f : callable
         ``f(x)`` is an array (or a number).
-    x : array of floats
+    x : array of float64
         Where to take the gradient. It is perturbed in place, and restored.
-    df : array of the shape of f(x)
+    df : array of the shape of f(x), or a number
         The upstream gradient.
     h : float
         The step.
@@ -111,10 +120,15 @@ def eval_numerical_gradient_array(f: Callable[[Array], Array], x: Array, df: Arr
     -------
     grad : array of the shape of x
     """
-    check_full_precision("eval_numerical_gradient_array")
+    _check_exact("eval_numerical_gradient_array", x)
     grad = np.zeros(x.shape, np.float64)
     for index in np.ndindex(*x.shape):
         difference = _difference(lambda: np.array(f(x), copy=True), x, index, h)
+        if np.ndim(df) and np.shape(df) != difference.shape:
+            raise InputError(
+                f"eval_numerical_gradient_array: df has shape {np.shape(df)}, expected that of f(x), "
+                f"{difference.shape}"
+            )
         grad[index] = np.sum(difference * df) / (2 * h)
     return grad
 
@@ -135,7 +149,7 @@ def grad_check_sparse(
     ----------
     f : callable
         ``f(x)`` is a number.
-    x : array of floats
+    x : array of float64
     analytic_grad : array of the shape of x
     num_checks : int
         The number of numbers to draw.
@@ -150,7 +164,7 @@ def grad_check_sparse(
     float
         The largest relative error.
     """
-    check_full_precision("grad_check_sparse")
+    _check_exact("grad_check_sparse", x)
     rng = np.random.default_rng(rng)
     worst = 0.0
     for _ in range(num_checks):
@@ -173,7 +187,7 @@ def projected_check(
     ----------
     f : callable
         ``f()`` is a number that depends on ``x``, which is perturbed in place.
-    x, grad : arrays of one shape
+    x, grad : arrays of one shape, x of float64
         Such as a model's ``params.flat`` and ``grads.flat``. x is restored.
     h : float
         The step.
@@ -186,7 +200,7 @@ def projected_check(
         The difference of the two directional derivatives, divided by the norm of the gradient, which is the
         typical size of a projection; the projection itself may happen to be near zero.
     """
-    check_full_precision("projected_check")
+    _check_exact("projected_check", x)
     rng = np.random.default_rng(rng)
     direction = rng.standard_normal(x.shape)  # random signs may cancel and hide a constant error
     saved = x.copy()
@@ -340,10 +354,14 @@ def _line(row: ParameterCheck, width: int) -> str:
     return f"{row.name:{width}}  {row.shape!s:>14}  {row.grad_norm:10.3e}  {row.error:8.1e}  {verdict}"
 
 
+def _check_exact(function: str, x: Array) -> None:
+    check_full_precision(function)
+    if x.dtype != np.float64:
+        raise InputTypeError(f"{function}: x has dtype {x.dtype}, expected float64")
+
+
 def _difference(f: Callable[[], Any], x: Array, index: tuple[int, ...], h: float) -> Any:
     """f with x[index] a step above, minus f with it a step below."""
-    if x.dtype.kind not in "fc":
-        raise InputTypeError(f"numeric gradient: x has dtype {x.dtype}, expected floats")
     saved = x[index]
     try:
         x[index] = saved + h

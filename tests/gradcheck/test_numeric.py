@@ -76,6 +76,13 @@ def test_relative_distance_of_what_is_not_finite_never_passes(wrong):
 
 # ---------------------------------------------------------------- numeric gradients
 
+NUMERIC = {
+    "eval_numerical_gradient": lambda f, x: eval_numerical_gradient(f, x, verbose=False),
+    "eval_numerical_gradient_array": lambda f, x: eval_numerical_gradient_array(f, x, 1.0),
+    "grad_check_sparse": lambda f, x: grad_check_sparse(f, x, x, verbose=False),
+    "projected_check": lambda f, x: projected_check(f, x, x),
+}
+
 
 def test_numerical_gradient(rng):
     x = rng.standard_normal((2, 3))
@@ -112,22 +119,13 @@ def test_numerical_gradient_array_of_a_function_that_returns_the_same_memory():
 
 
 @pytest.mark.parametrize("calls", [1, 2])
-@pytest.mark.parametrize(
-    "check",
-    [
-        lambda f, x: eval_numerical_gradient(f, x, verbose=False),
-        lambda f, x: eval_numerical_gradient_array(f, x, 1.0),
-        lambda f, x: grad_check_sparse(f, x, x, verbose=False),
-        lambda f, x: projected_check(f, x, x),
-    ],
-    ids=["eval_numerical_gradient", "eval_numerical_gradient_array", "grad_check_sparse", "projected_check"],
-)
-def test_x_is_as_it_was_when_f_raises(check, calls, rng):
+@pytest.mark.parametrize("name", NUMERIC)
+def test_x_is_as_it_was_when_f_raises(name, calls, rng):
     """At the evaluation above (the first call) and at the one below."""
     x = rng.standard_normal((2, 3))
     kept = x.copy()
     with pytest.raises(Boom):
-        check(failing_after(calls - 1), x)
+        NUMERIC[name](failing_after(calls - 1), x)
     np.testing.assert_array_equal(x, kept)
 
 
@@ -316,9 +314,26 @@ def test_gradients_of_other_shapes_do_not_pass():
             relative_distance(np.ones(3), other)
 
 
-def test_integers_have_no_numeric_gradient():
-    with pytest.raises(TypeError, match="numeric gradient: x has dtype int64, expected floats"):
-        eval_numerical_gradient(lambda x: float((x**2).sum()), np.array([1, 2, 3]), verbose=False)
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.complex128])
+@pytest.mark.parametrize("name", NUMERIC)
+def test_numeric_gradients_need_float64(name, dtype):
+    """In float32 the derivative of x^2 at 1,000 was 0."""
+    with pytest.raises(TypeError, match=f"{name}: x has dtype {np.dtype(dtype)}, expected float64"):
+        NUMERIC[name](lambda *_: 0.0, np.ones((2, 3), dtype))
+
+
+def test_integers_do_not_wrap_in_errors():
+    for dtype, x, y in ((np.uint8, [1, 2, 3], [2, 3, 4]), (np.int8, [100], [-100])):
+        for error in (rel_error, relative_distance):
+            expected = error(np.array(x, float), np.array(y, float))
+            assert error(np.array(x, dtype), np.array(y, dtype)) == expected
+    large = np.full(4, 3e20, np.float32)
+    assert relative_distance(large, 2 * large) == pytest.approx(1 / 3)
+
+
+def test_an_upstream_gradient_of_another_shape():
+    with pytest.raises(ValueError, match=r"df has shape \(4, 3\), expected that of f\(x\), \(3,\)"):
+        eval_numerical_gradient_array(lambda x: x**2, np.arange(3.0), np.ones((4, 3)))
 
 
 class Partial:
