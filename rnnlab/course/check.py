@@ -22,6 +22,8 @@ from rnnlab.types import Array
 __all__ = ["Report", "WrongFunction", "check", "examine"]
 
 _LIMIT = 1e-7
+_ROUNDED = 1e-5  # an error of float32, or of a small number that is added, is smaller
+_EXACT = 1e-12  # that of another order of operations is smaller
 
 
 class WrongFunction(AssertionError):
@@ -43,6 +45,9 @@ class Report:
         Exceptions, wrong numbers of results, shapes, writes into the caller's arrays.
     diagnoses : list of Diagnosis
         What explains wrong numbers.
+    limits : dict of str to float
+        The largest error of each result and gradient that passes: 0 of those in float32, whose error may be
+        small by chance.
     unchecked : bool
         Whether the backward is not compared, because the forward, which is wrong, has no numeric gradient.
     """
@@ -52,13 +57,14 @@ class Report:
     errors: dict[str, float] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     diagnoses: list[Diagnosis] = field(default_factory=list)
+    limits: dict[str, float] = field(default_factory=dict)
     unchecked: bool = False
     _printed: bool = field(default=False, init=False, repr=False)
 
     @property
     def wrong(self) -> list[str]:
         """The names of the results and gradients that are wrong."""
-        return [name for name, error in self.errors.items() if not error <= _LIMIT]
+        return [name for name, error in self.errors.items() if not error <= self.limits.get(name, _LIMIT)]
 
     @property
     def passed(self) -> bool:
@@ -73,7 +79,7 @@ class Report:
     def __str__(self) -> str:
         lines = [f"{self.exercise}: {'; '.join(self.functions)}"]
         for name, error in self.errors.items():
-            lines.append(f"{name:>12} error {error:.1e}{'' if error <= _LIMIT else '   wrong'}")
+            lines.append(f"{name:>12} error {error:.1e}{'   wrong' if name in self.wrong else ''}")
         lines += [f"{problem}." for problem in self.problems]
         lines += [str(diagnosis) for diagnosis in self.diagnoses]
         return "\n".join(lines)
@@ -163,7 +169,8 @@ def examine(
         if not forwards.complete:
             _judge_square(report, exercise, "forward", forward, first)
     if backward is not None and forwards.fitting:
-        forward_is_right = not report.wrong and not report.problems
+        in_float32 = [name for name in report.wrong if report.limits[name] == 0]
+        forward_is_right = report.wrong == in_float32 and not report.problems
         backwards = Runs(exercise, "backward", backward, draws, forwards.caches)
         try:
             expected = _gradients(exercise, first, draws, forwards.values, right)
@@ -171,7 +178,8 @@ def examine(
             report.problems.append(f"{exercise.functions[1]} cannot be checked: {error}")
             report.unchecked = True
         else:
-            _judge(report, backwards, expected, known=forward_is_right)
+            limit = _ROUNDED if in_float32 else _LIMIT  # what the forward has rounded costs its points alone
+            _judge(report, backwards, expected, known=forward_is_right, limit=limit)
         if not backwards.complete:
             _judge_square(report, exercise, "backward", backward, first)
     for each in (forward, backward):
@@ -229,18 +237,24 @@ def _expected(exercise: Exercise) -> str:
 # ---------------------------------------------------------------- comparing
 
 
-def _judge(report: Report, runs: Runs, right: Sequence[Results], *, known: bool = True) -> None:
+def _judge(
+    report: Report, runs: Runs, right: Sequence[Results], *, known: bool = True, limit: float = _LIMIT
+) -> None:
     """Write into the report what the runs show; mistakes are known relative to a right forward alone."""
     report.problems += runs.problems
     if not runs.complete:
         return
     names = [name for name in right[0] if all(name in found for found in runs.values)]
     for name in names:
-        distances = [_distance(one[name], other[name]) for one, other in zip(runs.values, right, strict=True)]
-        report.errors[name] = max(distances)
-    if all(report.errors[name] <= _LIMIT for name in names):
+        pairs = [(one[name], other[name]) for one, other in zip(runs.values, right, strict=True)]
+        report.errors[name] = max(_distance(*each) for each in pairs)
+        report.limits[name] = 0.0 if any(_in_float32(*each) for each in pairs) else limit
+    wrong = [name for name in names if name in report.wrong]
+    if not wrong:
         return
-    if not known:
+    if all(report.errors[name] <= _ROUNDED for name in wrong):
+        report.diagnoses.append(Diagnosis(notes=tuple(_of_rounding(report, name) for name in wrong)))
+    elif not known:
         forward, backward = runs.exercise.functions
         report.diagnoses.append(
             Diagnosis(notes=(f"{backward} is not the gradient of {forward}: mend {forward} first",))
@@ -255,6 +269,21 @@ def _distance(one: Array, other: Array) -> float:
     return float(relative_distance(one, other)) if np.any(one) or np.any(other) else 0.0
 
 
+def _in_float32(one: Array, other: Array) -> bool:
+    """Whether a result that is nearly right has numbers of float32 alone."""
+    return _EXACT < _distance(one, other) <= _ROUNDED and np.array_equal(one, one.astype(np.float32))
+
+
+def _of_rounding(report: Report, name: str) -> str:
+    if report.limits[name] == 0:
+        return f"{name} is computed in float32, expected float64, the type of the inputs"
+    digits = int(-np.log10(report.errors[name]))
+    return (
+        f"{name} is right to about {digits} digits, expected more: is something computed in float32, "
+        "or a small number added?"
+    )
+
+
 class _NoGradient(Exception):
     """There is no numeric gradient. The message says what the forward raises."""
 
@@ -266,10 +295,12 @@ def _gradients(
     values: Sequence[Results],
     right: Sequence[Results],
 ) -> Sequence[Results]:
-    """The gradients of a forward: the right ones if it is right, else numeric ones of what it computes."""
+    """The gradients of a forward: the right ones if it is right, also in float32, else numeric ones."""
     expected: list[Results] = []
     for draw, found, correct in zip(draws, values, right, strict=True):
-        if all(name in found and _distance(found[name], correct[name]) <= _LIMIT for name in correct):
+        pairs = [(found[name], correct[name]) for name in correct if name in found]
+        is_right = all(_distance(*each) <= _LIMIT or _in_float32(*each) for each in pairs)
+        if is_right and len(pairs) == len(correct):
             assert exercise.backward is not None
             cache = exercise.forward(*copied(draw.inputs).values())[-1]
             expected.append(exercise.named("backward", exercise.backward(*copied(draw.douts), cache)))
@@ -302,5 +333,5 @@ def _numeric(exercise: Exercise, forward: Callable[..., Any], draw: Draw) -> Res
             continue
         arrays = inputs[name] if isinstance(spec, Mapping) else {name: inputs[name]}
         for key, array in arrays.items():
-            found[f"d{key}"] = eval_numerical_gradient_array(weighted, array, np.ones(1))
+            found[f"d{key}"] = eval_numerical_gradient_array(weighted, array, 1.0)
     return found

@@ -150,3 +150,34 @@ def test_wrong_calls():
         check("softmax_loss", EXERCISES["softmax_loss"].forward, STEP.backward)
     with pytest.raises(ValueError, match="exercise is 'gates', expected one of"):
         check("gates", STEP.forward)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_float32_is_wrong_whatever_the_inputs(seed):
+    """Its error is around the limit, so that chance decided."""
+
+    def single(arrays):
+        return [each.astype(np.float32) for each in arrays]
+
+    def forward(*inputs):
+        return EXERCISES["rnn_step"].forward(*single(inputs))
+
+    def backward(dnext_h, cache):
+        return EXERCISES["rnn_step"].backward(*single([dnext_h]), cache)
+
+    report = examine("rnn_step", forward, backward, seed=seed)
+    assert report.wrong == ["next_h", "dx", "dprev_h", "dWx", "dWh", "db"]
+    assert max(report.errors.values()) < 1e-6
+    assert "next_h is computed in float32, expected float64, the type of the inputs." in str(report)
+    report = examine("rnn_step", forward, EXERCISES["rnn_step"].backward, seed=seed)
+    assert report.wrong == ["next_h"]  # the gradients are in float64
+
+
+def test_a_small_number_that_is_added():
+    def loss(x, y, mask):
+        right, dx = EXERCISES["temporal_softmax_loss"].forward(x, y, mask)
+        return right * (1 + 3e-6), dx
+
+    report = examine("temporal_softmax_loss", loss, seed=0)
+    assert report.wrong == ["loss"]
+    assert "loss is right to about 5 digits, expected more: is something computed in float32" in str(report)
