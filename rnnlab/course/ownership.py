@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import rnnlab
 
-__all__ = ["Watched"]
+__all__ = ["Watched", "set_profiler"]
 
 _LIBRARY = str(Path(rnnlab.__file__).parent)
 
@@ -40,7 +41,7 @@ class Watched:
         try:
             return self.function(*arguments)
         finally:
-            sys.setprofile(before)
+            set_profiler(before)
 
     @property
     def problems(self) -> list[str]:
@@ -58,6 +59,14 @@ class Watched:
     def _note(self, frame: FrameType, event: str, _: Any) -> None:
         if event == "call" and frame.f_code.co_name in self.solutions and _in_library(frame.f_code):
             self.called[f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"] = None
+
+
+def set_profiler(profiler: Any) -> None:
+    """Set what :func:`sys.getprofile` has returned."""
+    if isinstance(profiler, cProfile.Profile):  # written in C, it is no function to set
+        profiler.enable()
+    else:
+        sys.setprofile(profiler)
 
 
 def _in_library(code: CodeType) -> bool:

@@ -7,12 +7,14 @@ import functools
 import importlib.metadata as metadata
 import re
 import sys
+import textwrap
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import rnnlab
+from rnnlab.course.grading.sandbox.imports import ALWAYS
 from rnnlab.errors import InputError
 
 __all__ = [
@@ -117,6 +119,11 @@ def readme(stem: str) -> str:
 Complete `{stem}.ipynb`: replace each `raise NotImplementedError()` by your code, and each "YOUR ANSWER HERE"
 by your answer. Do not change or delete the cells with tests. Hand in the notebook under the same name.
 
+Your functions are marked without files, without a network and without plots. They may use NumPy,
+`scipy.special` and these modules of Python:
+
+{_modules()}
+
 ## On your computer
 
 In this folder, with Python 3.11 or newer:
@@ -138,6 +145,12 @@ No data is downloaded. The pictures and captions are generated on first use, in 
 
 Delete this cell before you hand in the notebook.
 """
+
+
+def _modules() -> str:
+    """The modules of Python that marked functions may import."""
+    names = [f"`{name}`" for name in ALWAYS if name in sys.stdlib_module_names]
+    return textwrap.fill(f"{', '.join(names[:-1])} and {names[-1]}.", 110)
 
 
 def config(course_id: str) -> str:

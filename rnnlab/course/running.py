@@ -116,7 +116,8 @@ class Runs:
             array, shape = found[name], shape_of(axes, draw.sizes)
             if array.shape != shape:
                 expected = f"{in_letters(axes)} = {shape}" if axes else "a number"
-                problem = f"{name} has shape {_in_sizes(array.shape, draw)}, expected {expected}"
+                shown = _in_sizes(array.shape, axes, self.exercise, draw)
+                problem = f"{name} has shape {shown}, expected {expected}"
                 misfits.append((name, f"{self.function}: {problem}{_hint(array, shape, draw)}"))
             elif not np.isfinite(array).all():
                 misfits.append((name, f"{self.function}: {name} has NaN or infinite elements"))
@@ -162,9 +163,11 @@ def raised(function: str, error: Exception | SystemExit) -> str:
     return f"{function} raises {type(error).__name__}: {error}{place}"
 
 
-def _in_sizes(shape: tuple[int, ...], draw: Draw) -> str:
-    """A shape in the letters of the sizes where they fit, and in numbers."""
-    letters = {size: letter for letter, size in draw.sizes.items()}
+def _in_sizes(shape: tuple[int, ...], axes: str, exercise: Exercise, draw: Draw) -> str:
+    """A shape in letters where they fit, those of the expected axes first, and in numbers."""
+    drawn = [letter for letter in draw.sizes if letter not in exercise.sizes]
+    letters = {draw.sizes[letter]: letter for letter in (*exercise.sizes, *drawn)}
+    letters |= {shape_of(axis, draw.sizes)[0]: axis for axis in axes.split()}
     N, T = draw.sizes.get("N"), draw.sizes.get("T")
     if N and T:
         letters.setdefault(N * T, "NT")

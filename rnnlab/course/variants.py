@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cProfile
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -16,6 +15,7 @@ from rnnlab.course.exercise import Draw, Drawn, Exercise, Sizes, copied
 from rnnlab.course.exercises import EXERCISES
 from rnnlab.course.glossary import title_of, worded
 from rnnlab.course.misconceptions import misconceptions
+from rnnlab.course.ownership import set_profiler
 from rnnlab.course.plain_source import definition_of
 
 __all__ = ["Variant", "variants"]
@@ -138,10 +138,7 @@ def _shapes_of_locals(
         if exercise.backward is not None:
             exercise.backward(*draw.douts, results[-1])
     finally:
-        if isinstance(previous, cProfile.Profile):  # written in C, it is no function to set
-            previous.enable()
-        else:
-            sys.setprofile(previous)
+        set_profiler(previous)
     return found
 
 

@@ -1,5 +1,6 @@
 """Functions of the library, and functions that call them, are not a student's own."""
 
+import cProfile
 import functools
 import sys
 
@@ -113,3 +114,13 @@ def test_the_profiler_of_before_comes_back_also_after_an_error():
         assert sys.getprofile() is profiler
     finally:
         sys.setprofile(before)
+
+
+def test_a_profiler_in_c_of_the_caller_comes_back():
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        assert Watched(lambda: 1, "f", ["f"])() == 1
+        assert sys.getprofile() is profile
+    finally:
+        profile.disable()

@@ -119,6 +119,14 @@ def test_where_rnnlab_was_installed_from(tmp_path, monkeypatch):
     assert not installed_from_index()
 
 
+def test_the_readme_names_the_modules_that_functions_may_use():
+    text = readme("1_a")
+    assert "`abc`, `bisect`, `cmath`" in text
+    assert "`typing` and `warnings`." in " ".join(text.split())
+    assert "typing_extensions" not in text
+    assert all(len(line) <= 110 for line in text.splitlines())
+
+
 def test_the_readme_says_what_to_do():
     text = readme("1_a")
     assert "jupyter lab 1_a.ipynb" in text

@@ -137,3 +137,19 @@ def test_a_backward_that_empties_its_cache() -> None:
     caches = [list(cache) for cache in Runs(STEP, "forward", rnn_step_forward, DRAWS).caches]
     problems = Runs(STEP, "backward", emptying, DRAWS, caches).problems
     assert problems == ["rnn_step_backward writes into cache[0]: a cache may be used twice"]
+
+
+def test_shapes_in_the_letters_of_the_expected_axes() -> None:
+    """P is always 3, which may be the size of a letter that is drawn, too."""
+    task = EXERCISES["discriminative"]
+    draw = task.draw(np.random.default_rng(0))
+    assert 3 in [draw.sizes[letter] for letter in "NLH"]
+
+    def backward(*arguments: Any) -> Any:
+        assert task.backward is not None
+        dthoughts, dparams = task.backward(*arguments)
+        return dthoughts.swapaxes(1, 2), dparams
+
+    caches = Runs(task, "forward", task.forward, [draw]).caches
+    (problem,) = Runs(task, "backward", backward, [draw], caches).problems
+    assert "dthoughts has shape (N, H, L) = " in problem

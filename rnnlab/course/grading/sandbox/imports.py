@@ -73,6 +73,10 @@ class StandIn:
     __array__ = __add__ = __radd__ = __mul__ = __rmul__ = __matmul__ = __sub__ = __rsub__ = __neg__ = _use
 
 
+def display(*_: Any, **__: Any) -> None:
+    """Show nothing. Notebooks have a function of this name."""
+
+
 def load(code: str) -> None:
     """Import everything that may be imported later."""
     for name in (*ALWAYS, *(name for name in ON_DEMAND if "scipy" in code)):
@@ -100,6 +104,9 @@ def guard(extra: Iterable[str] = ()) -> None:
         asking = (globals or {}).get("__name__", "") if isinstance(globals, dict) else ""
         if asking != "__student__" or (level == 0 and name in at_hand and name in sys.modules):
             return imported(name, globals, locals, fromlist, level)
-        return StandIn(name if fromlist else name.partition(".")[0])
+        stand_in = StandIn(name if fromlist else name.partition(".")[0])
+        if stand_in.__name__ == "IPython.display":
+            vars(stand_in)["display"] = display
+        return stand_in
 
     builtins.__import__ = guarded

@@ -51,3 +51,10 @@ def test_caches_that_are_gone() -> None:
         kept = [process.call("one", (np.ones(1),), keep_cache=True)["results"][1] for _ in range(300)]
         np.testing.assert_array_equal(process.call("two", (np.ones(1), kept[-1]))["results"], [1])
         assert process.call("two", (np.ones(1), kept[0]))["message"] == "the cache is gone"
+
+
+@pytest.mark.parametrize("before", ["", "from IPython.display import Image, display\n"])
+def test_display_has_no_effect(before: str) -> None:
+    cell = f"{before}def one(x):\n    display(x.shape)\n    return x"
+    with StudentProcess({"cell": cell}, Limits()) as process:
+        np.testing.assert_array_equal(process.call("one", (np.ones(1),))["results"], [1])
