@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -253,7 +253,7 @@ def _judge(
     if not wrong:
         return
     if all(report.errors[name] <= _ROUNDED for name in wrong):
-        report.diagnoses.append(Diagnosis(notes=tuple(_of_rounding(report, name) for name in wrong)))
+        report.diagnoses.append(Diagnosis(notes=tuple(_of_rounding(report, wrong))))
     elif not known:
         forward, backward = runs.exercise.functions
         report.diagnoses.append(
@@ -274,14 +274,19 @@ def _in_float32(one: Array, other: Array) -> bool:
     return _EXACT < _distance(one, other) <= _ROUNDED and np.array_equal(one, one.astype(np.float32))
 
 
-def _of_rounding(report: Report, name: str) -> str:
-    if report.limits[name] == 0:
-        return f"{name} is computed in float32, expected float64, the type of the inputs"
-    digits = int(-np.log10(report.errors[name]))
-    return (
-        f"{name} is right to about {digits} digits, expected more: is something computed in float32, "
-        "or a small number added?"
-    )
+def _of_rounding(report: Report, wrong: Sequence[str]) -> Iterator[str]:
+    """What is said of results that are right to some digits."""
+    if in_float32 := [name for name in wrong if report.limits[name] == 0]:
+        *others, last = in_float32
+        subject = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+        yield f"{subject} computed in float32, expected float64, the type of the inputs"
+    for name in wrong:
+        if name not in in_float32:
+            digits = int(-np.log10(report.errors[name]))
+            yield (
+                f"{name} is right to about {digits} digits, expected more: is something computed in float32, "
+                "or a small number added?"
+            )
 
 
 class _NoGradient(Exception):

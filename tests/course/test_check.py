@@ -169,6 +169,7 @@ def test_float32_is_wrong_whatever_the_inputs(seed):
     assert report.wrong == ["next_h", "dx", "dprev_h", "dWx", "dWh", "db"]
     assert max(report.errors.values()) < 1e-6
     assert "next_h is computed in float32, expected float64, the type of the inputs." in str(report)
+    assert "dx, dprev_h, dWx, dWh and db are computed in float32" in str(report)
     report = examine("rnn_step", forward, EXERCISES["rnn_step"].backward, seed=seed)
     assert report.wrong == ["next_h"]  # the gradients are in float64
 
