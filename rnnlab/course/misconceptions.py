@@ -35,7 +35,8 @@ def misconceptions(exercise: Exercise, kind: str) -> Iterator[Misconception]:
         yield from _weights_of_a_backward(exercise)
     if "z" in exercise.gates:
         exchanged = _exchanged_forward if kind == "forward" else _exchanged_backward
-        yield Misconception("z and 1 - z are exchanged", partial(exchanged, len(exercise.gates)))
+        message = "z and 1 - z are exchanged, expected next_h = (1 - z) * g + z * prev_h"
+        yield Misconception(message, partial(exchanged, len(exercise.gates)))
     if exercise.inputs.get("x") == "N T D":
         yield from _steps_of_a_sequence(exercise, kind)
 
