@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -162,25 +163,37 @@ def examine(
     first = forward or exercise.forward
     rng = np.random.default_rng(seed)
     draws = [*draws_of(exercise), *(exercise.draw(rng) for _ in range(2))]
+    common = len(draws)
+    draws += [
+        each
+        for each in exercise.hard_draws(rng)
+        if _takes(first, each.options_of("forward")) and _takes(backward, each.options_of("backward"))
+    ]
     forwards = Runs(exercise, "forward", first, draws)
-    right = [exercise.named("forward", exercise.forward(*copied(each.inputs).values())) for each in draws]
+    right = [_right(exercise, each) for each in draws]
     if forward is not None:
         _judge(report, forwards, right)
-        if not forwards.complete:
+        if len(forwards.values) < common:
             _judge_square(report, exercise, "forward", forward, first)
-    if backward is not None and forwards.fitting:
+    if backward is not None and all(map(forwards.fits, range(common))):
         in_float32 = [name for name in report.wrong if report.limits[name] == 0]
         forward_is_right = report.wrong == in_float32 and not report.problems
-        backwards = Runs(exercise, "backward", backward, draws, forwards.caches)
+        kept = [
+            place
+            for place, each in enumerate(draws)
+            if forwards.fits(place) and (forward_is_right or not each.options_of("backward"))
+        ]
+        draws, right = [draws[place] for place in kept], [right[place] for place in kept]
+        backwards = Runs(exercise, "backward", backward, draws, [forwards.caches[place] for place in kept])
         try:
-            expected = _gradients(exercise, first, draws, forwards.values, right)
+            expected = _gradients(exercise, first, draws, [forwards.values[place] for place in kept], right)
         except _NoGradient as error:
             report.problems.append(f"{exercise.functions[1]} cannot be checked: {error}")
             report.unchecked = True
         else:
             limit = _ROUNDED if in_float32 else _LIMIT  # what the forward has rounded costs its points alone
             _judge(report, backwards, expected, known=forward_is_right, limit=limit)
-        if not backwards.complete:
+        if len(backwards.values) < common:
             _judge_square(report, exercise, "backward", backward, first)
     for each in (forward, backward):
         report.problems += each.problems if isinstance(each, Watched) else []
@@ -203,9 +216,7 @@ def _judge_square(
     draws = draws_of(exercise, square=True)
     forwards = Runs(exercise, "forward", forward, draws)
     runs = forwards if kind == "forward" else Runs(exercise, kind, function, draws, forwards.caches)
-    right: Sequence[Results] = [
-        exercise.named("forward", exercise.forward(*copied(each.inputs).values())) for each in draws
-    ]
+    right: Sequence[Results] = [_right(exercise, each) for each in draws]
     if not runs.fitting:
         return
     if kind == "backward":
@@ -234,6 +245,22 @@ def _expected(exercise: Exercise) -> str:
     return " and ".join(exercise.functions)
 
 
+def _takes(function: Callable[..., Any] | None, options: Mapping[str, Any]) -> bool:
+    """Whether a function has keyword arguments of these names; the right one, which None stands for, has."""
+    if function is None or not options:
+        return True
+    try:
+        return {*options} <= {*inspect.signature(function).parameters}
+    except (TypeError, ValueError):  # it has no signature
+        return False
+
+
+def _right(exercise: Exercise, draw: Draw) -> Results:
+    """The right results of the forward."""
+    results = exercise.forward(*copied(draw.inputs).values(), **draw.options_of("forward"))
+    return exercise.named("forward", results)
+
+
 # ---------------------------------------------------------------- comparing
 
 
@@ -242,23 +269,37 @@ def _judge(
 ) -> None:
     """Write into the report what the runs show; mistakes are known relative to a right forward alone."""
     report.problems += runs.problems
-    if not runs.complete:
+    common = sum(not draw.note for draw in runs.draws)
+    if len(runs.values) < common:
         return
-    names = [name for name in right[0] if all(name in found for found in runs.values)]
+    names = [name for name in right[0] if all(name in found for found in runs.values[:common])]
+    distances: dict[str, list[float]] = {}
     for name in names:
-        pairs = [(one[name], other[name]) for one, other in zip(runs.values, right, strict=True)]
-        report.errors[name] = max(_distance(*each) for each in pairs)
+        pairs = [
+            (one.get(name, other[name]), other[name]) for one, other in zip(runs.values, right, strict=False)
+        ]
+        distances[name] = [_distance(*each) for each in pairs]
         report.limits[name] = 0.0 if any(_in_float32(*each) for each in pairs) else limit
-    wrong = [name for name in names if name in report.wrong]
+    wrong = [name for name in names if not max(distances[name]) <= report.limits[name]]
+    everywhere = [name for name in names if runs.complete and all(name in found for found in runs.values)]
+    report.errors |= {name: max(distances[name]) for name in names if name in (*wrong, *everywhere)}
     if not wrong:
         return
-    if all(report.errors[name] <= _ROUNDED for name in wrong):
+    notes = [
+        draw.note
+        for draw, *each in zip(runs.draws, *(distances[name] for name in wrong), strict=False)
+        if not max(each) <= limit
+    ]
+    if all(max(distances[name]) <= _ROUNDED for name in wrong):
         report.diagnoses.append(Diagnosis(notes=tuple(_of_rounding(report, wrong))))
     elif not known:
         forward, backward = runs.exercise.functions
         report.diagnoses.append(
             Diagnosis(notes=(f"{backward} is not the gradient of {forward}: mend {forward} first",))
         )
+    elif all(notes):
+        are = "are" if len(wrong) > 1 else "is"
+        report.diagnoses.append(Diagnosis(notes=(f"{', '.join(wrong)} {are} wrong {' and '.join(notes)}",)))
     else:
         count = len(draws_of(runs.exercise))
         found = [{name: values[name] for name in names} for values in runs.values[:count]]
@@ -307,8 +348,9 @@ def _gradients(
         is_right = all(_distance(*each) <= _LIMIT or _in_float32(*each) for each in pairs)
         if is_right and len(pairs) == len(correct):
             assert exercise.backward is not None
-            cache = exercise.forward(*copied(draw.inputs).values())[-1]
-            expected.append(exercise.named("backward", exercise.backward(*copied(draw.douts), cache)))
+            cache = exercise.forward(*copied(draw.inputs).values(), **draw.options_of("forward"))[-1]
+            gradients = exercise.backward(*copied(draw.douts), cache, **draw.options_of("backward"))
+            expected.append(exercise.named("backward", gradients))
         else:
             expected.append(_numeric(exercise, forward, draw))
     return expected
@@ -327,7 +369,8 @@ def _numeric(exercise: Exercise, forward: Callable[..., Any], draw: Draw) -> Res
 
     def weighted(_: Array) -> Array:
         try:
-            outs = exercise.named("forward", forward(*copied(inputs).values()))
+            results = forward(*copied(inputs).values(), **draw.options_of("forward"))
+            outs = exercise.named("forward", results)
         except (Exception, SystemExit) as error:
             raise _NoGradient(raised(exercise.functions[0], error)) from error
         pairs = zip(exercise.outs, draw.douts, strict=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from math import prod
 from types import ModuleType
@@ -50,6 +50,9 @@ class Exercise:
         How many of them have a gradient that the backward is given; all if left out.
     gates : tuple of str
         The names of the blocks of equal size in the last axis of weights and biases.
+    hard : mapping of str to callable
+        Changes of a draw to inputs that a function may get wrong though it is right on others. The keys say
+        what these inputs are: "where the mask has gaps".
     """
 
     name: str
@@ -60,6 +63,7 @@ class Exercise:
     gates: tuple[str, ...] = ()
     is_loss: bool = False
     sizes: Mapping[str, int] = field(default_factory=dict)  # those that are not drawn
+    hard: Mapping[str, Callable[[np.random.Generator, Draw], Draw]] = field(default_factory=dict)
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -145,10 +149,11 @@ class Exercise:
         """The sizes that inputs and results have."""
         return sorted({*_letters([*self.inputs.values(), *self.outs.values()])})
 
-    def draw(self, rng: np.random.Generator, *, square: bool = False) -> Draw:
+    def draw(self, rng: np.random.Generator, *, square: bool = False, ones: str = "") -> Draw:
         """Random inputs of random sizes, each letter another number, and gradients of the outputs.
 
-        With ``square`` all sizes are equal, so that a function that confuses two axes runs.
+        With ``square`` all sizes are equal, so that a function that confuses two axes runs. The sizes of the
+        letters in ``ones`` are 1.
         """
         letters = [letter for letter in self.letters if letter not in self.sizes]
         numbers = rng.permutation(np.arange(3, 3 + len(letters)))  # no factor of 2 is a size
@@ -157,19 +162,44 @@ class Exercise:
             sizes["V"] = len(letters) + 4
         if square:
             sizes |= dict.fromkeys(letters, 4)
+        sizes |= dict.fromkeys(ones, 1)
         inputs = {name: _drawn(spec, rng, sizes) for name, spec in self.inputs.items()}
         axes = list(self.outs.values())[: self.douts]
         douts = tuple(rng.standard_normal(shape_of(each, sizes)) for each in axes)
         return Draw(sizes, inputs, () if self.is_loss else douts)
 
+    def hard_draws(self, rng: np.random.Generator) -> Iterator[Draw]:
+        """A batch of one sequence of one step, and the inputs of ``hard``."""
+        ones = [letter for letter in "NT" if letter in self.letters]
+        yield replace(self.draw(rng, ones="".join(ones)), note=f"where {' = '.join(ones)} = 1")
+        for note, change in self.hard.items():
+            yield replace(change(rng, self.draw(rng)), note=note)
+
 
 @dataclass(frozen=True)
 class Draw:
-    """The inputs of one call, and the gradients of its outputs."""
+    """The inputs of one call, and the gradients of its outputs.
+
+    Attributes
+    ----------
+    sizes : mapping of str to int
+    inputs : mapping of str to array or dict
+    douts : tuple of array
+    options : mapping of str to dict
+        The keyword arguments of the forward and of the backward, if there are any.
+    note : str
+        What is special in these inputs: "where N = T = 1"; "" if nothing.
+    """
 
     sizes: Sizes
     inputs: Mapping[str, Any]
     douts: tuple[Array, ...]
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    note: str = ""
+
+    def options_of(self, kind: str) -> dict[str, Any]:
+        """The keyword arguments of the forward or the backward."""
+        return copied(self.options.get(kind, {}))
 
 
 class WrongResults(InputError):

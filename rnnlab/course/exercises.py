@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from rnnlab.course.exercise import Drawn, Exercise, Sizes, shape_of
+from rnnlab.course.exercise import Draw, Drawn, Exercise, Sizes, shape_of
 from rnnlab.errors import InputError
 from rnnlab.types import Array
 
@@ -36,7 +37,7 @@ def _tokens(size: str, axes: str) -> Drawn:
     def draw(rng: np.random.Generator, sizes: Sizes) -> Array:
         tokens = rng.integers(max(sizes[size] - 1, 1), size=shape_of(axes, sizes))
         tokens[(-1, *[0] * (tokens.ndim - 1))] = tokens.flat[0]
-        tokens.flat[1] = (tokens.flat[0] + 1) % (sizes[size] - 1)
+        tokens.flat[1:2] = (tokens.flat[0] + 1) % (sizes[size] - 1)
         return tokens
 
     return Drawn(axes, draw)
@@ -45,7 +46,7 @@ def _tokens(size: str, axes: str) -> Drawn:
 def _mask(rng: np.random.Generator, sizes: Sizes) -> Array:
     """True for real tokens, with padding in at least one sequence and a token in each."""
     lengths = rng.integers(1, sizes["T"] + 1, sizes["N"])
-    lengths[0] = sizes["T"] - 1
+    lengths[0] = max(sizes["T"] - 1, 1)
     return np.arange(sizes["T"]) < lengths[:, None]
 
 
@@ -54,6 +55,44 @@ def _words(rng: np.random.Generator, sizes: Sizes) -> Array:
     words = np.array([rng.permutation(sizes["K"])[: sizes["P"]] for _ in range(sizes["N"])])
     words[0, -1] = -1
     return words
+
+
+def _large_scores(rng: np.random.Generator, draw: Draw) -> Draw:
+    """With another large number added to all scores of each step or row, which changes no loss."""
+    x = draw.inputs["x"]
+    return replace(draw, inputs={**draw.inputs, "x": x + 1000.0 * (np.arange(x.shape[-2])[:, None] - 1)})
+
+
+def _gaps(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """A mask that is false at first and true at the end of each row."""
+    mask = rng.random(shape) < 0.5
+    mask[:, 0], mask[:, -1] = False, True
+    return mask
+
+
+def _mask_with_gaps(rng: np.random.Generator, draw: Draw) -> Draw:
+    return replace(draw, inputs={**draw.inputs, "mask": _gaps(rng, draw.inputs["mask"].shape)})
+
+
+def _masked_memory(rng: np.random.Generator, draw: Draw) -> Draw:
+    mask = _gaps(rng, draw.inputs["memory"].shape[:2])
+    mask[-1] = False
+    return replace(draw, options={"forward": {"mask": mask}})
+
+
+def _gradient_of_weights(rng: np.random.Generator, draw: Draw) -> Draw:
+    dweights = rng.standard_normal(draw.inputs["memory"].shape[:2])
+    return replace(draw, options={"backward": {"dweights": dweights}})
+
+
+def _detached(rng: np.random.Generator, draw: Draw) -> Draw:
+    return replace(draw, options={"backward": {"detach_target": True}})
+
+
+def _repeated_words(rng: np.random.Generator, draw: Draw) -> Draw:
+    words = draw.inputs["words"].copy()
+    words[0, 1], words[1] = words[0, 0], -1
+    return replace(draw, inputs={**draw.inputs, "words": words})
 
 
 def _cell(name: str, gates: tuple[str, ...], states: tuple[str, ...]) -> Mapping[str, Exercise]:
@@ -71,6 +110,7 @@ def _cell(name: str, gates: tuple[str, ...], states: tuple[str, ...]) -> Mapping
 
 _ADDITIVE = {"Wq": "H A", "Wm": "C A", "b": "A", "v": "A"}
 _OF_QUERY = {"Wq": "H A", "v": "A"}
+_OF_ATTENTION = {"where mask is used": _masked_memory, "where dweights is used": _gradient_of_weights}
 
 EXERCISES: Mapping[str, Exercise] = {
     each.name: each
@@ -78,13 +118,24 @@ EXERCISES: Mapping[str, Exercise] = {
         Exercise("affine", "affine", {"x": "N D E", "w": "DE M", "b": "M"}, {"out": "N M"}),
         Exercise("temporal_affine", "affine", {"x": "N T D", "w": "D M", "b": "M"}, {"out": "N T M"}),
         Exercise("word_embedding", "embedding", {"x": _tokens("V", "N T"), "W": "V D"}, {"out": "N T D"}),
-        Exercise("softmax_loss", "softmax", {"x": "N V", "y": _tokens("V", "N")}, {"loss": ""}, is_loss=True),
+        Exercise(
+            "softmax_loss",
+            "softmax",
+            {"x": "N V", "y": _tokens("V", "N")},
+            {"loss": ""},
+            is_loss=True,
+            hard={"where a large number is added to all scores of a row": _large_scores},
+        ),
         Exercise(
             "temporal_softmax_loss",
             "softmax",
             {"x": "N T V", "y": _tokens("V", "N T"), "mask": Drawn("N T", _mask)},
             {"loss": ""},
             is_loss=True,
+            hard={
+                "where a large number is added to all scores of a step": _large_scores,
+                "where the mask has gaps": _mask_with_gaps,
+            },
         ),
         *_cell("rnn", ("a",), ("h",)).values(),
         *_cell("lstm", ("i", "f", "o", "g"), ("h", "c")).values(),
@@ -102,6 +153,7 @@ EXERCISES: Mapping[str, Exercise] = {
             {"query": "N H", "keys": "N L A", "memory": "N L C", "params": _OF_QUERY},
             {"context": "N C", "weights": "N L"},
             douts=1,
+            hard=_OF_ATTENTION,
         ),
         Exercise(
             "attend",
@@ -109,6 +161,7 @@ EXERCISES: Mapping[str, Exercise] = {
             {"query": "N H", "memory": "N L C", "params": _ADDITIVE},
             {"context": "N C", "weights": "N L"},
             douts=1,
+            hard=_OF_ATTENTION,
         ),
         Exercise(
             "selector",
@@ -134,6 +187,7 @@ EXERCISES: Mapping[str, Exercise] = {
                 "params": {"Wx": "H 4R", "Wh": "R 4R", "b": "4R", "W": "R H", "b_out": "H"},
             },
             {"loss": ""},
+            hard={"where detach_target is true": _detached},
         ),
         Exercise(
             "discriminative",
@@ -141,6 +195,7 @@ EXERCISES: Mapping[str, Exercise] = {
             {"thoughts": "N L H", "words": Drawn("N P", _words), "params": {"W": "H K"}},
             {"loss": ""},
             sizes={"P": 3, "K": 7},
+            hard={"where a word comes twice or a caption has none": _repeated_words},
         ),
     )
 }

@@ -32,14 +32,15 @@ class Watched:
 
     def __init__(self, function: Callable[..., Any], name: str, solutions: Collection[str]) -> None:
         self.function, self.name, self.solutions = function, name, frozenset(solutions)
+        self.__wrapped__ = function  # whose arguments inspect finds
         self.called: dict[str, None] = {}  # functions of the library, as a set that keeps its order
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Call the function, and note what it calls."""
         before = sys.getprofile()
         sys.setprofile(self._note)
         try:
-            return self.function(*arguments)
+            return self.function(*arguments, **options)
         finally:
             set_profiler(before)
 

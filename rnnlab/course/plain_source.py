@@ -25,6 +25,8 @@ _WITHOUT_OPTIONS = {
     "score == 'additive'": "True",
     "score == 'bilinear'": "False",
     "dweights is None": "True",
+    "detach_target": "False",
+    "not detach_target": "True",
     "label_smoothing": "0",
     "m[t]": "1",
     "real_steps(lengths, N, T).swapaxes(0, 1)": "1",

@@ -72,8 +72,11 @@ class Runs:
     @property
     def fitting(self) -> bool:
         """Whether it has returned on all draws, all results with the right shapes and finite."""
-        expected = {*self.exercise.results(self.kind)}
-        return self.complete and all({*found} == expected for found in self.values)
+        return all(map(self.fits, range(len(self.draws))))
+
+    def fits(self, place: int) -> bool:
+        """Whether it has returned on a draw, all results with the right shapes and finite."""
+        return place < len(self.values) and {*self.values[place]} == {*self.exercise.results(self.kind)}
 
     def _run(self, function: Callable[..., Any], draw: Draw, cache: tuple[Any, ...]) -> bool:
         inputs = copied(draw.inputs)
@@ -82,23 +85,23 @@ class Runs:
         names = [*(f"d{name}" for name in self.exercise.outs), "cache"] if cache else [*inputs]
         before = _contents(names, arguments)
         try:
-            returned = function(*arguments)
+            returned = function(*arguments, **draw.options_of(self.kind))
             found = self.exercise.named(self.kind, returned)
         except WrongResults as error:
-            self.problems.append(str(error))
+            self._add(str(error), draw)
             return False
         except (Exception, SystemExit) as error:
-            self.problems.append(raised(self.function, error))
+            self._add(raised(self.function, error), draw)
             return False
-        self._compare(before, _contents(names, arguments))
+        self._compare(before, _contents(names, arguments), draw)
         for name, problem in self._misfits(found, draw):
             del found[name]
-            self._add(problem)
+            self._add(problem, draw)
         self.values.append(found)
         self.caches.append(returned[-1] if self.kind == "forward" and not self.exercise.is_loss else None)
         return True
 
-    def _compare(self, before: dict[str, Array], after: dict[str, Array]) -> None:
+    def _compare(self, before: dict[str, Array], after: dict[str, Array], draw: Draw) -> None:
         for name, array in before.items():
             if name not in after or not np.array_equal(after[name], array, equal_nan=True):
                 problem = (
@@ -107,7 +110,7 @@ class Runs:
                     if name.isidentifier()
                     else f"{self.function} writes into {name}: a cache may be used twice"
                 )
-                self._add(problem)
+                self._add(problem, draw)
 
     def _misfits(self, found: dict[str, Array], draw: Draw) -> list[tuple[str, str]]:
         """The results of another shape, or with numbers that are not finite, and what is wrong with them."""
@@ -123,10 +126,11 @@ class Runs:
                 misfits.append((name, f"{self.function}: {name} has NaN or infinite elements"))
         return misfits
 
-    def _add(self, problem: str) -> None:
+    def _add(self, problem: str, draw: Draw) -> None:
         """Note a problem, once: it says the same of other sizes."""
-        if all(_without_numbers(problem) != _without_numbers(each) for each in self.problems):
-            self.problems.append(problem)
+        text = _without_numbers(problem)
+        if not any(_without_numbers(each).startswith(text) for each in self.problems):
+            self.problems.append(f"{problem} ({draw.note})" if draw.note else problem)
 
 
 def _without_numbers(problem: str) -> str:

@@ -28,12 +28,17 @@ def arnet_forward(h, h0, params, *, lengths=None):
     return (errors**2).sum() / N, (h0, read, errors, W, lstm_cache)
 
 
-def arnet_backward(dloss, cache):
-    """dloss, the weight of this loss -> dh, dh0 (None without h0), dparams."""
+def arnet_backward(dloss, cache, *, detach_target=False):
+    """dloss, the weight of this loss -> dh, dh0 (None without h0), dparams.
+
+    With ``detach_target`` the targets are constants.
+    """
     h0, read, errors, W, lstm_cache = cache
     de = 2 / len(errors) * dloss * errors
     dh, _, dWx, dWh, db = lstm_backward(de @ W.T, lstm_cache)
-    dh[:, :-1] -= de[:, 1:]
+    if not detach_target:
+        dh[:, :-1] -= de[:, 1:]
     dW = np.einsum("ntr,nth->rh", read, de)
     dparams = {"Wx": dWx, "Wh": dWh, "b": db, "W": dW, "b_out": de.sum(axis=(0, 1))}
-    return dh, None if h0 is None else -de[:, 0], dparams
+    dh0 = np.zeros(de[:, 0].shape) if detach_target else -de[:, 0]
+    return dh, None if h0 is None else dh0, dparams

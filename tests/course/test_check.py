@@ -128,6 +128,104 @@ def test_not_implemented():
     assert report.problems == ["rnn_forward is not implemented yet"]
 
 
+def softmax_with(shifted):
+    """A temporal softmax loss of scores that are changed before np.exp."""
+
+    def temporal_softmax_loss(x, y, mask):
+        p = np.exp(shifted(x))
+        p /= p.sum(axis=2, keepdims=True)
+        truth = np.arange(x.shape[2]) == y[:, :, None]
+        loss = -(np.log((p * truth).sum(axis=2)) * mask).sum() / len(x)
+        return loss, (p - truth) * mask[:, :, None] / len(x)
+
+    return temporal_softmax_loss
+
+
+@pytest.mark.parametrize(
+    "shifted",
+    [lambda x: x, lambda x: np.clip(x, -5, 5), lambda x: x - x.max()],
+    ids=["overflow", "clipped", "largest of all"],
+)
+def test_large_scores(shifted):
+    report = examine("temporal_softmax_loss", softmax_with(shifted), seed=0)
+    assert not report.passed
+    assert "where a large number is added to all scores of a step" in str(report)
+    right = softmax_with(lambda x: x - x.max(axis=2, keepdims=True))
+    assert examine("temporal_softmax_loss", right, seed=0).passed
+
+
+def test_a_mask_with_gaps():
+    def temporal_softmax_loss(x, y, mask):
+        prefix = np.arange(x.shape[1]) < mask.sum(axis=1)[:, None]
+        return EXERCISES["temporal_softmax_loss"].forward(x, y, prefix)
+
+    report = examine("temporal_softmax_loss", temporal_softmax_loss, seed=0)
+    assert "loss, dx are wrong where the mask has gaps" in str(report)
+
+
+def test_a_batch_of_one():
+    """The gradients are compared on the other inputs, on which the forward has results."""
+
+    def rnn_step_forward(x, prev_h, Wx, Wh, b):
+        next_h, cache = EXERCISES["rnn_step"].forward(x, prev_h, Wx, Wh, b)
+        return np.squeeze(next_h), cache
+
+    report = examine("rnn_step", rnn_step_forward, EXERCISES["rnn_step"].backward, seed=0)
+    (problem,) = report.problems
+    assert problem.startswith("rnn_step_forward: next_h has shape ")
+    assert problem.endswith("(where N = 1)")
+    assert (report.wrong, {*report.errors}) == ([], {*EXERCISES["rnn_step"].gradients})
+
+
+def test_a_mistake_is_named_though_other_inputs_raise_an_exception():
+    def rnn_step_forward(x, prev_h, Wx, Wh, b):
+        if len(x) == 1:
+            raise ValueError("one")
+        h = np.tanh(x @ Wx + prev_h @ Wh)
+        return h, None
+
+    report = examine("rnn_step", rnn_step_forward, seed=0)
+    (problem,) = report.problems
+    assert "raises ValueError: one" in problem
+    assert problem.endswith("(where N = 1)")
+    assert "b does not reach next_h" in str(report)
+
+
+def test_options():
+    """They are passed to functions that take them."""
+    step, arnet = EXERCISES["attention_step"], EXERCISES["arnet"]
+
+    def attention_step_forward(query, keys, memory, params, *, mask=None):
+        return step.forward(query, keys, memory, params)
+
+    def attention_step_backward(dcontext, cache, *, dweights=None):
+        return step.backward(dcontext, cache)
+
+    def arnet_backward(dloss, cache, *, detach_target=False):
+        return arnet.backward(dloss, cache, detach_target=True)
+
+    def without_options(query, keys, memory, params):
+        return step.forward(query, keys, memory, params)
+
+    report = examine(step.name, attention_step_forward, attention_step_backward, seed=0)
+    assert "context, weights are wrong where mask is used" in str(report)
+    assert "dWq" not in report.wrong  # dweights is not tried until the forward is right
+    report = examine(step.name, None, attention_step_backward, seed=0)
+    assert "dquery, dkeys, dWq, dv are wrong where dweights is used" in str(report)
+    assert examine(step.name, without_options, step.backward, seed=0, own=True).errors["context"] <= 1e-7
+    report = examine(arnet.name, None, arnet_backward, seed=0)
+    assert report.wrong == ["dh", "dh0"]
+
+
+def test_repeated_words():
+    def discriminative_forward(thoughts, words, params):
+        loss, cache = EXERCISES["discriminative"].forward(thoughts, words, params)
+        return loss * (1 + (words[0, 0] == words[0, 1])), cache
+
+    report = examine("discriminative", discriminative_forward, seed=0)
+    assert "loss is wrong where a word comes twice or a caption has none" in str(report)
+
+
 def test_writes_into_the_callers_arrays():
     def backward(dnext_h, dnext_c, cache):
         dnext_c += 0 * dnext_h + 1

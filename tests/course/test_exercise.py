@@ -32,6 +32,18 @@ def test_sizes_differ_and_shapes_are_those_of_the_letters(name):
     }
 
 
+@pytest.mark.parametrize("name", EXERCISES)
+def test_hard_draws(name):
+    exercise = EXERCISES[name]
+    single, *others = exercise.hard_draws(np.random.default_rng(0))
+    assert {single.sizes[letter] for letter in "NT" if letter in single.sizes} == {1}
+    assert [each.note for each in others] == [*exercise.hard]
+    for draw in others:
+        assert draw.note.startswith("where ")
+        common = exercise.draw(np.random.default_rng(0))
+        assert {*draw.inputs} == {*common.inputs}
+
+
 def test_a_copy_shares_nothing():
     array = np.zeros(2)
     made = copied({"a": (array, 1), "b": array})

@@ -200,3 +200,16 @@ def test_zoneout_of_the_other_cells(module, cell, training, rng):
         total = [one + step for one, step in zip(total, steps, strict=True)]
     for name, found, wanted in zip(shapes, (dx, dh0, *dweights), (dx_plain, dh, *total), strict=True):
         assert_close(found, wanted, np.float64, f"gradient of {name}")
+
+
+def test_arnet_with_targets_that_are_constants(rng):
+    N, T, H, R = 2, 3, 4, 5
+    shapes = {"Wx": (H, 4 * R), "Wh": (R, 4 * R), "b": (4 * R,), "W": (R, H), "b_out": (H,)}
+    params = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+    h, h0 = rng.standard_normal((N, T, H)), rng.standard_normal((N, H))
+    ours, theirs = (
+        lib.arnet_backward(0.5, lib.arnet_forward(h, h0, params)[-1], detach_target=True)
+        for lib in (PLAIN, layers)
+    )
+    for one, other in zip((*ours[:2], *ours[2].values()), (*theirs[:2], *theirs[2].values()), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)

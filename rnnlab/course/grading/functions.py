@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -45,11 +46,13 @@ class RemoteFunction:
         Whether the last result is a cache.
     given : mapping of str to callable
         Functions that run here instead of the student's, whenever the function calls them.
+    options : collection of str
+        The keyword arguments that the function should have.
 
     Attributes
     ----------
     forwards : int
-        The number of calls of forwards within the last call.
+        The number of calls of forwards within one call, the largest so far.
     refused : str
         What the function has tried to get a solution from, or to do that it may not; "" if nothing.
     """
@@ -61,17 +64,21 @@ class RemoteFunction:
         *,
         keep_cache: bool = False,
         given: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+        options: Collection[str] = (),
     ) -> None:
         self.__name__ = self.__qualname__ = name
         self._process = process
         self._keep_cache = keep_cache
         self._given = given
+        self.__signature__ = inspect.Signature(
+            [inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY) for each in options]
+        )
         self._stopped = ""
         self._seconds = 0.0  # of all calls
         self.forwards = 0
         self.refused = ""
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Call the function.
 
         Raises
@@ -88,7 +95,9 @@ class RemoteFunction:
         start = time.monotonic()
         sent = tuple(_handle(each) if isinstance(each, StudentCache) else each for each in arguments)
         try:
-            answer = self._process.call(self.__name__, sent, keep_cache=self._keep_cache, given=self._given)
+            answer = self._process.call(
+                self.__name__, sent, options, keep_cache=self._keep_cache, given=self._given
+            )
         except Stopped as stopped:
             self._stopped = str(stopped)
             raise FunctionStopped(self._stopped) from None
@@ -96,7 +105,7 @@ class RemoteFunction:
             self._seconds += time.monotonic() - start
         if "error" in answer:
             raise self._error(answer)
-        self.forwards = answer["forwards"]
+        self.forwards = max(self.forwards, answer["forwards"])
         for given, after, changed in zip(arguments, answer["arguments"], answer["changed"], strict=True):
             if isinstance(given, StudentCache):
                 given[0][1] += changed

@@ -12,7 +12,7 @@ from pathlib import Path
 from rnnlab.course.grading.marker import Marker, max_points_of
 from rnnlab.course.grading.marks import FunctionMark, SubmissionMark
 from rnnlab.course.grading.process import Limits, StudentProcess
-from rnnlab.course.grading.submission import BadSubmission, helpers, read_submission, with_own_helpers
+from rnnlab.course.grading.submission import BadSubmission, helpers, read_submission
 from rnnlab.course.grading.suspicions import suspicions_of_code
 from rnnlab.course.notebook_cells import CourseNotebook, read_notebook
 from rnnlab.errors import InputError
@@ -149,7 +149,7 @@ def _graded(file: SubmittedFile, source: CourseNotebook, limits: Limits, secret:
         raise BadSubmission(f"the folder {file.assignment} is not handed in{instead}")
     submission = read_submission(file.path, source)
     given, names = helpers(source), [cell.subject for cell in source.exercises]
-    cells = given | dict(submission.others) | with_own_helpers(submission.exercises, names)
+    cells = given | dict(submission.cells)
     forwards = [name for name in names if name.endswith(("_forward", "_loss"))]
     with StudentProcess(cells, limits, constants_only=given, counted=forwards) as process:
         process.start()

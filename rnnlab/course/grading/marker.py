@@ -13,8 +13,8 @@ from rnnlab.course.exercises import exercise as exercise_of
 from rnnlab.course.grading.functions import RemoteFunction
 from rnnlab.course.grading.marks import FunctionMark
 from rnnlab.course.grading.process import StudentProcess
-from rnnlab.course.grading.submission import Submission, library_functions, parsed, solution
-from rnnlab.course.grading.suspicions import Suspicion, calls_forwards, is_numeric
+from rnnlab.course.grading.submission import Submission, library_functions, options_of, parsed, solution
+from rnnlab.course.grading.suspicions import Suspicion, calls_forwards, loses_digits
 from rnnlab.course.notebook_cells import CourseNotebook
 
 __all__ = ["Marker", "max_points_of"]
@@ -46,6 +46,7 @@ class Marker:
         self._process, self._submission, self._source, self._seed = process, submission, source, seed
         self._library = library_functions(source, submission)
         self._wrong: set[str] = set()
+        self._inexact: set[str] = set()
 
     def mark(self, name: str) -> FunctionMark:
         """Mark a function."""
@@ -77,18 +78,20 @@ class Marker:
             return replace(mark, text=f"{name} is not handed in.")
         if name not in self._process.functions:
             return replace(mark, text=f"{self._process.problems.get(name, f'{name} is not defined')}.")
-        forward = RemoteFunction(
-            self._process, exercise.functions[0], keep_cache=not exercise.is_loss, given=given
-        )
+        forward = self._remote(exercise.functions[0], given, keep_cache=not exercise.is_loss)
         if name != exercise.functions[0]:
             return self._mark_backward(mark, exercise, forward, given)
         report = examine(exercise.name, forward, seed=self._seed)
         return _marked(mark, exercise, "forward", report, _refused(name, forward))
 
+    def _remote(self, name: str, given: Given, *, keep_cache: bool = False) -> RemoteFunction:
+        options = options_of(self._source, name)
+        return RemoteFunction(self._process, name, keep_cache=keep_cache, given=given, options=options)
+
     def _mark_backward(
         self, mark: FunctionMark, exercise: Exercise, forward: RemoteFunction, given: Given
     ) -> FunctionMark:
-        backward = RemoteFunction(self._process, mark.name, given=given)
+        backward = self._remote(mark.name, given)
         of_forward = examine(exercise.name, forward, seed=self._seed)
         report = examine(exercise.name, forward, backward, seed=self._seed)
         report.problems = [each for each in report.problems if each not in of_forward.problems]
@@ -97,12 +100,17 @@ class Marker:
         if report.unchecked or (not report.errors and not report.problems):
             return self._mark_without_forward(mark, exercise, backward)
         marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
-        passed = of_forward.passed and report.passed
-        if calls_forwards(backward) or (passed and is_numeric(exercise, forward, backward, self._seed)):
+        if calls_forwards(backward):
             text = f"{mark.name} computes numeric gradients, expected the formulas"
             return replace(
                 marked, points=0.0, text=f"{text}.", suspicions=(Suspicion("numeric gradient", text),)
             )
+        exact = not self._inexact & _names([self._submission.exercises[mark.name]])  # what it calls
+        passed = of_forward.passed and report.passed and exact
+        if passed and loses_digits(exercise, forward, backward, self._seed):
+            self._inexact.add(mark.name)
+            text = f"{mark.name} is right, but inexact where inputs have very different sizes"
+            return replace(marked, suspicions=(*marked.suspicions, Suspicion("lost digits", text)))
         return marked
 
     def _mark_without_forward(

@@ -111,6 +111,7 @@ class StudentProcess:
         self,
         function: str,
         arguments: tuple[Any, ...],
+        options: Mapping[str, Any] = MappingProxyType({}),
         *,
         keep_cache: bool = False,
         given: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
@@ -129,6 +130,7 @@ class StudentProcess:
         request = {
             "function": function,
             "arguments": arguments,
+            "options": dict(options),
             "keep_cache": keep_cache,
             "asked": (*given,),
             "counted": self._counted,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,10 @@ __all__ = [
     "Submission",
     "helpers",
     "library_functions",
+    "options_of",
     "parsed",
     "read_submission",
     "solution",
-    "with_own_helpers",
 ]
 
 
@@ -45,6 +44,8 @@ class Submission:
         The source of the cell that defines each function. Functions that are not handed in are left out.
     others : mapping of str to str
         Further cells of the student's own, which may hold helper functions.
+    cells : mapping of str to str
+        Both in the order of the notebook.
     changed_tests : tuple of str
         The tests whose cells are not those that were released.
     answers : mapping of str to bool
@@ -54,6 +55,7 @@ class Submission:
     path: Path
     exercises: Mapping[str, str]
     others: Mapping[str, str] = field(default_factory=dict)
+    cells: Mapping[str, str] = field(default_factory=dict)
     changed_tests: tuple[str, ...] = ()
     answers: Mapping[str, bool] = field(default_factory=dict)
 
@@ -81,6 +83,7 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
     found: dict[str, str] = {}
     others: dict[str, str] = {}
     tests: dict[str, str] = {}
+    places: dict[str, int] = {}
     answers = {cell.grade_id: False for cell in source.answers}
     for index, cell in enumerate(cells):
         grade_id, text = _grade_id(cell), _text(cell)
@@ -88,8 +91,10 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
         if tagged is None or grade_id in found:
             if cell.get("cell_type") == "code" and _normal(text) not in released:
                 others[f"cell {index}"] = plain_python(text)
+                places[f"cell {index}"] = index
         elif tagged.kind == "exercise":
             found[grade_id] = plain_python(text)
+            places[grade_id] = index
         elif tagged.kind == "test":
             tests[grade_id] = text
         else:
@@ -102,8 +107,12 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
         own, subject = found.get(exercise.grade_id, ""), exercise.subject
         if _is_blank(own, subject):
             parts = [own] if parsed(own).body and not _defines(own, subject) else []
-            parts += [others.pop(name) for name, text in list(others.items()) if _defines(text, subject)]
+            elsewhere = [name for name, text in others.items() if _defines(text, subject)]
+            parts += [others.pop(name) for name in elsewhere]
             if parts:
+                places[exercise.grade_id] = max(
+                    places[name] for name in (*elsewhere, exercise.grade_id) if name in places
+                )
                 found[exercise.grade_id] = "\n\n".join(parts)
             elif not own and any(_defines(text, subject) for text in found.values()):
                 found[exercise.grade_id] = ""
@@ -112,7 +121,8 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
         for test in source.tests
         if _normal(without_hidden_tests(test.source)) != _normal(tests.get(test.grade_id, ""))
     )
-    return Submission(path, found, others, changed, answers)
+    own_cells = sorted((found | others).items(), key=lambda item: places.get(item[0], len(cells)))
+    return Submission(path, found, others, dict(own_cells), changed, answers)
 
 
 def helpers(source: CourseNotebook) -> dict[str, str]:
@@ -149,6 +159,17 @@ def library_functions(source: CourseNotebook, submission: Submission) -> dict[st
     }
 
 
+def options_of(source: CourseNotebook, name: str) -> list[str]:
+    """The keyword arguments that a function of an exercise has."""
+    return [
+        argument.arg
+        for cell in source.exercises
+        for node in parsed(cell.source).body
+        if cell.subject == name and isinstance(node, ast.FunctionDef) and node.name == name
+        for argument in node.args.kwonlyargs
+    ]
+
+
 def solution(source: CourseNotebook, name: str) -> Callable[..., Any] | None:
     """A function of the solutions; None if it does not stand alone.
 
@@ -163,27 +184,6 @@ def solution(source: CourseNotebook, name: str) -> Callable[..., Any] | None:
         with suppress(ImportError, NameError):
             exec(compile(ast.Module([statement], []), str(source.path), "exec"), namespace)
     return namespace.get(name)
-
-
-def with_own_helpers(cells: Mapping[str, str], functions: Collection[str]) -> dict[str, str]:
-    """Cells that can be defined together, though a helper has another meaning in a later one.
-
-    In a notebook a cell's tests run before the next cell is there. So where several cells define a name that
-    is not one of ``functions``, each of them, with the cells up to the next, gets a name of its own for it.
-    The last one keeps it. Lines stay where they are.
-    """
-    places: dict[str, dict[int, str]] = {}  # what is defined, and as what, by name and number of the cell
-    for number, text in enumerate(cells.values()):
-        for statement in parsed(text).body:
-            if isinstance(statement, ast.FunctionDef) and statement.name not in functions:
-                places.setdefault(statement.name, {})[number] = ast.dump(statement)
-    apart = list(cells.values())
-    for name, found in places.items():
-        if len(set(found.values())) > 1:
-            for first, after in pairwise(found):
-                for number in range(first, after):
-                    apart[number] = re.sub(rf"(?<![\w.]){name}\b", f"{name}__{first}", apart[number])
-    return dict(zip(cells, apart, strict=True))
 
 
 def plain_python(text: str) -> str:

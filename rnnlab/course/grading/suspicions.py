@@ -1,15 +1,16 @@
 """What a teacher should look at: signs that a function is not what was asked for.
 
-They are found in the code, and in what the functions do. A numeric gradient costs the points of its function.
-The others cost nothing by themselves: the checks run out of reach of the student's code, on inputs that it
-has never seen.
+They are found in the code, and in what the functions do. A backward that calls forwards as often as a numeric
+gradient has no points. Other signs cost nothing by themselves: the checks run out of reach of the student's
+code, on inputs that it has never seen.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +23,11 @@ from rnnlab.course.running import FunctionStopped
 from rnnlab.gradcheck.numeric import relative_distance
 from rnnlab.types import Array
 
-__all__ = ["Suspicion", "calls_forwards", "is_numeric", "suspicions_of_code"]
+__all__ = ["Suspicion", "calls_forwards", "loses_digits", "suspicions_of_code"]
 
 _MOST_FORWARDS = 40  # calls of exercises' forwards in a backward; one that repeats each step once has fewer
-# A numeric gradient has an error above the first on stiff inputs, many times that on others. A gradient that
-# is rounded to float32 has the same error on both.
+# A numeric gradient has an error above the first on some inputs, many times that on others. A gradient that
+# is rounded to float32 has the same error on all.
 _NUMERIC_ERROR, _NUMERIC_GROWTH = 1e-8, 100.0
 _LEAST_DIGITS, _LEAST_NUMBERS = 6, 3  # of expected numbers that are found in a student's code
 
@@ -37,7 +38,7 @@ class Suspicion(NamedTuple):
     Attributes
     ----------
     kind : str
-        "numeric gradient", "patched check", "changed test", "hard-coded values" or "refused".
+        "numeric gradient", "lost digits", "patched check", "changed test", "hard-coded values" or "refused".
     text : str
         What was found, and where.
     """
@@ -181,54 +182,98 @@ def _long_numbers(tree: ast.Module) -> Iterator[float]:
 
 # ---------------------------------------------------------------- in what the functions do
 
-# Factors of some inputs: the product of an input and its weights stays as it is, but a step of 1e-5 in one of
-# the two is now a large step, and one in the other is lost in rounding.
+# Factors of the first feature of some inputs: the product of an input and its weights stays as it is, but a
+# step of a difference that fits one feature is too large or too small for another. W is scaled as a whole.
 _STIFF = {
-    **{"x": 1e5, "Wx": 1e-5, "w": 1e-5, "W": 1e5, "query": 1e5, "Wq": 1e-5, "memory": 1e5, "Wm": 1e-5},
-    **{"context": 1e5, "dkeys": 1.0},
+    **dict.fromkeys(["x", "h", "query", "memory", "context", "W"], 1e5),
+    **dict.fromkeys(["Wx", "w", "Wq", "Wm"], 1e-5),
 }
+_SMALL = 1e-6  # the size of gradients on these inputs, so that clipping them has no effect
+_LARGE = 1e9  # the factor of the first sample, to whose rounding a difference of sums loses the others
 
 
 def calls_forwards(backward: RemoteFunction) -> bool:
-    """Whether the last call of a backward has called forwards as often as a numeric gradient does."""
+    """Whether a call of a backward has called forwards as often as a numeric gradient does."""
     return backward.forwards > _MOST_FORWARDS
 
 
-def is_numeric(exercise: Exercise, forward: RemoteFunction, backward: RemoteFunction, seed: int) -> bool:
-    """Whether a backward that is right computes its gradients by differences of the forward.
+def loses_digits(exercise: Exercise, forward: RemoteFunction, backward: RemoteFunction, seed: int) -> bool:
+    """Whether a backward that is right is inexact where differences are, and formulas are not.
 
-    It calls forwards again and again; or it is right on common inputs, and wrong on stiff ones, where a step
-    of a numeric gradient is too large for one input and too small for another.
+    These are inputs whose features have very different sizes, and batches whose first sample is far larger
+    than the others. No step of a difference is right for all of them.
     """
     draw = exercise.draw(np.random.default_rng([seed, 1]))
-    common = _error(exercise, draw, forward, backward)
-    if calls_forwards(backward):
-        return True
-    on_stiff = _error(exercise, stiff(draw), forward, backward)
-    return on_stiff > max(_NUMERIC_ERROR, _NUMERIC_GROWTH * common)
+    limit = max(_NUMERIC_ERROR, _NUMERIC_GROWTH * _error(exercise, draw, forward, backward, _same))
+    of_features = _error(exercise, stiff(draw), forward, backward, _scaled)
+    of_samples = _error(exercise, with_large_sample(draw), forward, backward, _without_first)
+    return max(of_features, of_samples) > limit
 
 
-def _error(exercise: Exercise, draw: Draw, forward: Any, backward: Any) -> float:
+Seen = Callable[[str, Array], Array]  # what is compared of the gradient of an input
+
+
+def _error(exercise: Exercise, draw: Draw, forward: Any, backward: Any, seen: Seen) -> float:
     """The largest relative distance of a gradient from the right one; 0 if it cannot be computed."""
     found = _backward_of(exercise, draw, forward, backward)
     expected = _backward_of(exercise, draw, exercise.forward, exercise.backward)
     if found is None or expected is None:
         return 0.0
-    return max(float(relative_distance(found[name], expected[name])) for name in expected)
+    samples = [name for name, axes in exercise.gradients.items() if axes.split()[0] == "N"]
+    names = samples if seen is _without_first else expected
+    pairs = [(seen(name[1:], found[name]), seen(name[1:], expected[name])) for name in names]
+    return max((_distance(*pair) for pair in pairs), default=0.0)
+
+
+def _distance(found: Array, expected: Array) -> float:
+    """The relative distance of two gradients, which may be small."""
+    size = max(float(np.abs(expected).max(initial=0)), 1e-30)
+    return float(relative_distance(found / size, expected / size))
+
+
+def _same(name: str, array: Array) -> Array:
+    return array
+
+
+def _without_first(name: str, array: Array) -> Array:
+    return array[1:]
+
+
+def _scaled(name: str, array: Array) -> Array:
+    """An input with the factor of its first feature; its gradient then has features of equal sizes."""
+    if name not in _STIFF or array.dtype.kind != "f":
+        return array
+    of_input = (slice(None),) * (array.ndim - 1) + (0,)
+    array = array.copy()
+    array[... if name == "W" else of_input if _STIFF[name] > 1 else 0] *= _STIFF[name]
+    return array
 
 
 def stiff(draw: Draw) -> Draw:
     """Inputs of very different sizes, for which an exact gradient is as exact as for others."""
+    inputs = {
+        name: {key: _scaled(key, each) for key, each in value.items()}
+        if isinstance(value, Mapping)
+        else _scaled(name, value)
+        for name, value in draw.inputs.items()
+    }
+    return replace(draw, inputs=inputs, douts=tuple(_SMALL * each for each in draw.douts))
 
-    def scaled(name: str, value: object) -> object:
-        if isinstance(value, Mapping):
-            return {key: scaled(key, each) for key, each in value.items()}
-        is_real = isinstance(value, np.ndarray) and value.dtype.kind == "f"
-        return value * _STIFF.get(name, 1.0) if is_real else value  # type: ignore[operator]
 
-    return Draw(draw.sizes, {name: scaled(name, value) for name, value in draw.inputs.items()}, draw.douts)
+def with_large_sample(draw: Draw) -> Draw:
+    """A draw whose first sample has a large gradient, or large inputs where the loss is one number."""
+
+    def scaled(value: Any) -> Any:
+        if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or len(value) != draw.sizes["N"]:
+            return value
+        return np.concatenate([_LARGE * value[:1], value[1:]])
+
+    if all(np.ndim(each) for each in draw.douts):
+        return replace(draw, douts=tuple(map(scaled, draw.douts)))
+    return replace(draw, inputs={name: scaled(value) for name, value in draw.inputs.items()})
 
 
+@np.errstate(all="ignore")
 def _backward_of(exercise: Exercise, draw: Draw, forward: Any, backward: Any) -> dict[str, Array] | None:
     """The gradients by name; None if a function raises an exception, or does not return arrays."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator
 
@@ -21,6 +22,9 @@ def scale_forward(x, params):
 def scale_backward(dout, cache):
     x, params = cache
     return dout * params["w"], {"w": (dout * x).sum()}
+
+def shift_forward(x, *, by=0.0):
+    return x + by, None
 
 def careless_backward(dout, cache):
     dout += 1
@@ -82,6 +86,13 @@ def test_forward_and_backward(process: StudentProcess) -> None:
     dx, dparams = backward(np.ones(3), cache)
     np.testing.assert_array_equal(dx, [2, 2, 2])
     assert dparams["w"] == 3
+
+
+def test_options(process: StudentProcess) -> None:
+    shift = RemoteFunction(process, "shift_forward", keep_cache=True, options=["by"])
+    assert [*inspect.signature(shift).parameters] == ["by"]
+    np.testing.assert_array_equal(shift(np.ones(2), by=np.array([1.0, 2.0]))[0], [2, 3])
+    np.testing.assert_array_equal(shift(np.ones(2))[0], [1, 1])
 
 
 def test_writes_reach_the_caller(process: StudentProcess) -> None:

@@ -50,6 +50,13 @@ def test_write_into_the_cache(source: Path, tmp_path: Path) -> None:
     assert "writes into cache" in text_of(mark, "rnn_step_backward")
 
 
+def test_a_softmax_that_overflows(source: Path, tmp_path: Path) -> None:
+    loss = SOLUTIONS["temporal_softmax_loss"].replace("x - x.max(axis=2, keepdims=True)", "x")
+    mark = graded(source, submission(temporal_softmax_loss=loss), tmp_path)
+    assert points(mark) == {"temporal_softmax_loss": 0}
+    assert "where a large number is added to all scores" in text_of(mark, "temporal_softmax_loss")
+
+
 NUMERIC = """
 def rnn_step_backward(dnext_h, cache):
     x, prev_h, Wx, Wh, next_h = cache
@@ -71,13 +78,38 @@ def rnn_step_backward(dnext_h, cache):
 """
 
 
-@pytest.mark.parametrize(
-    "value", ["np.tanh(x @ Wx + prev_h @ Wh + b)", "rnn_step_forward(x, prev_h, Wx, Wh, b)[0]"]
-)
-def test_numeric_gradient(source: Path, tmp_path: Path, value: str) -> None:
+def test_numeric_gradient(source: Path, tmp_path: Path) -> None:
+    value = "rnn_step_forward(x, prev_h, Wx, Wh, b)[0]"
     mark = graded(source, submission(rnn_step_backward=NUMERIC.format(value, value)), tmp_path)
     assert points(mark) == {"rnn_step_backward": 0}
     assert kinds(mark) == {"numeric gradient"}
+
+
+# Differences of a copy of the formula: with a step of its own for each array, and of the sum over the batch.
+OF_ARRAY = ("    for place", "    step = 1e-5 * np.abs(array).max()\n        for place"), ("1e-5\n", "step\n")
+OF_SUM = ("((up - down) * dnext_h).sum()", "((up * dnext_h).sum() - (down * dnext_h).sum())")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [[], [*OF_ARRAY, ("/ 2e-5", "/ (2 * step)")], [*OF_ARRAY, OF_SUM, ("/ 2e-5", "/ (2 * step)")]],
+    ids=["fixed step", "relative step", "sum"],
+)
+def test_differences_are_shown_and_cost_nothing(source: Path, tmp_path: Path, changes: list) -> None:
+    value, text = "np.tanh(x @ Wx + prev_h @ Wh + b)", NUMERIC
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    mark = graded(source, submission(rnn_step_backward=text.format(value, value)), tmp_path)
+    assert (points(mark), kinds(mark)) == ({}, {"lost digits"})
+
+
+def test_gradients_that_are_clipped(source: Path, tmp_path: Path) -> None:
+    clipped = "tuple(np.clip(each, -50, 50) for each in ("
+    backward = SOLUTIONS["rnn_step_backward"].replace("    return ", f"    return {clipped}")
+    backward = backward.replace("da.sum(axis=0)", "da.sum(axis=0)))")
+    mark = graded(source, submission(rnn_step_backward=backward), tmp_path)
+    assert (points(mark), mark.suspicions) == ({}, ())
 
 
 def test_a_numeric_gradient_with_another_mistake(source: Path, tmp_path: Path) -> None:
@@ -118,6 +150,21 @@ def test_helpers_of_one_name(source: Path, tmp_path: Path) -> None:
                 "(1 - next_h**2)", "act(next_h)"
             )
     assert graded(source, own, tmp_path).points == ALL
+
+
+def test_constants_and_strings_of_one_name(source: Path, tmp_path: Path) -> None:
+    forward = (
+        SOLUTIONS["rnn_step_forward"]
+        .replace("np.tanh(", "np.tanh(SIGN * ")
+        .replace("(SIGN * x @", "(SIGN * (x @")
+    )
+    forward = "SIGN = 1\nkey = 'SIGN'\n" + forward.replace("+ b)", "+ b))")
+    backward = "SIGN = -1\n" + SOLUTIONS["rnn_step_backward"].replace(
+        "(1 - next_h**2)", "(1 + SIGN * next_h**2)"
+    )
+    own = submission("SIGN = None", rnn_step_forward=forward, rnn_step_backward=backward)
+    mark = graded(source, own, tmp_path)
+    assert mark.points == ALL
 
 
 @pytest.mark.parametrize("end", ["raise RuntimeError", "print('x' * 10_000_000)"])

@@ -15,7 +15,6 @@ from rnnlab.course.grading.submission import (
     parsed,
     plain_python,
     read_submission,
-    with_own_helpers,
 )
 from rnnlab.course.notebook_cells import read_notebook
 from rnnlab.plain.lstm import lstm_step_backward
@@ -113,15 +112,14 @@ def test_commands_of_ipython() -> None:
     assert plain_python(text) == "pass\n  pass\na = 5 % 3\npass\n"
 
 
-def test_helpers_of_one_name_are_told_apart() -> None:
-    one, two = "def act(x):\n    return 1", "def act(x):\n    return 2"
-    cells = {"a": f"{one}\ndef f(x):\n    return act(x)", "b": "y = act(1) + x.act", "c": two, "d": "act(1)"}
-    found = with_own_helpers(cells, ["f"])
-    assert found["a"] == "def act__0(x):\n    return 1\ndef f(x):\n    return act__0(x)"
-    assert found["b"] == "y = act__0(1) + x.act"
-    assert (found["c"], found["d"]) == (two, "act(1)")
-    assert with_own_helpers({"a": one, "b": one}, ()) == {"a": one, "b": one}
-    assert with_own_helpers({"a": one, "b": two}, ["act"]) == {"a": one, "b": two}
+def test_cells_are_in_the_order_of_the_notebook(source: Path, tmp_path: Path) -> None:
+    notebook = submission("last = 1")
+    notebook.insert(3, cell("code", "between = 1"))
+    found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
+    names = [*found.cells]
+    assert names[:3] == ["rnn_step_forward", "cell 3", "rnn_step_backward"]
+    assert found.cells[names[-1]] == "last = 1"
+    assert found.cells == {**found.exercises, **found.others}
 
 
 def test_continued_lines_are_no_commands() -> None:

@@ -14,6 +14,7 @@ answer's ``"forwards"``.
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 import sys
 import warnings
@@ -69,6 +70,10 @@ class _Student:
         self._names: dict[str, Any] = module.__dict__
         self._names["np"] = np
         self._names["display"] = imports.display
+        self._after: dict[str, dict[str, Any]] = {}  # all names, by the cell after which they were so
+        self._rebound: set[str] = set()  # the names to which a later cell gives another value
+        self._asked: set[str] = set()  # the functions that the other process computes
+        self._here = ""  # the cell of the exercise that runs
         self._caches: OrderedDict[int, Any] = OrderedDict()
         self._count = 0
 
@@ -83,12 +88,16 @@ class _Student:
             statements = ast.parse(source, filename).body
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             return {"problems": (self._described(error, filename),), "functions": ()}
-        problems = []
+        problems, before = [], dict(self._names)
         for statement in filter(_is_constant if constants_only else _defines, statements):
             try:
                 exec(compile(ast.Module([statement], []), filename, "exec"), self._names)
             except BaseException as error:  # SystemExit and KeyboardInterrupt are the student's, too
                 problems.append(self._described(error, filename))
+        if callable(self._names.get(name)) and self._names[name] is not before.get(name):
+            self._names[name] = self._linked(name)
+        self._rebound |= {each for each, value in before.items() if self._names.get(each) is not value}
+        self._after[name] = dict(self._names)
         functions = tuple(each for each, value in self._names.items() if callable(value))
         return {"problems": tuple(problems), "functions": functions}
 
@@ -96,19 +105,51 @@ class _Student:
         self,
         function: str,
         arguments: tuple[Any, ...],
+        options: dict[str, Any],
         keep_cache: bool,
         asked: tuple[str, ...],
         counted: tuple[str, ...],
     ) -> dict[str, Any]:
         """Call a function; the last of its results is a cache, which stays here, if so asked."""
+        self._asked = {*asked}
         own = {name: self._names[name] for name in asked if name in self._names}
         self._names.update({name: self._asker(name) for name in asked})
         try:
-            return self._call(function, arguments, keep_cache, counted)
+            return self._call(function, arguments, options, keep_cache, counted)
         finally:
             for name in asked:
                 self._names.pop(name, None)
             self._names.update(own)
+            self._asked = set()
+
+    def _linked(self, name: str) -> Callable[..., Any]:
+        """An exercise's function. It sees the names as they are after its own cell, where its tests run."""
+        function = self._names[name]
+
+        @functools.wraps(function)
+        def linked(*arguments: Any, **options: Any) -> Any:
+            before = self._here
+            self._go_to(name)
+            try:
+                return function(*arguments, **options)
+            finally:
+                self._go_to(before)
+
+        return linked
+
+    def _go_to(self, cell: str) -> None:
+        """Give names the values that they have after a cell.
+
+        Names of exercises stand for the functions of their own cells. Names that come later have their last
+        value.
+        """
+        self._here = cell
+        here, last = self._after.get(cell, {}), self._after[next(reversed(self._after))]
+        for name in self._rebound - self._asked:
+            for after in (self._after.get(name, {}), here, last):
+                if name in after:
+                    self._names[name] = after[name]
+                    break
 
     def _asker(self, name: str) -> Callable[..., Any]:
         """A function that the other process computes."""
@@ -124,7 +165,12 @@ class _Student:
         return ask
 
     def _call(
-        self, function: str, arguments: tuple[Any, ...], keep_cache: bool, counted: tuple[str, ...]
+        self,
+        function: str,
+        arguments: tuple[Any, ...],
+        options: dict[str, Any],
+        keep_cache: bool,
+        counted: tuple[str, ...],
     ) -> dict[str, Any]:
         called = self._names.get(function)
         if not callable(called):
@@ -139,7 +185,7 @@ class _Student:
         counter = _Counter([self._names.get(name) for name in counted])
         try:
             with counter:
-                returned = called(*given)
+                returned = called(*given, **options)
         except MemoryError:
             raise
         except BaseException as error:
@@ -185,7 +231,8 @@ class _Counter:
 
     def __init__(self, functions: list[Any]) -> None:
         self.forwards = 0
-        self._codes = {getattr(each, "__code__", None) for each in functions} - {None}
+        own = [getattr(each, "__wrapped__", each) for each in functions]
+        self._codes = {getattr(each, "__code__", None) for each in own} - {None}
 
     def __enter__(self) -> None:
         sys.setprofile(self._note)

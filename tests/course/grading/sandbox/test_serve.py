@@ -45,6 +45,18 @@ def test_functions_do_not_see_those_that_the_caller_computes_for_another_call() 
         assert process.call("three", (np.ones(1),))["message"] == "three is not defined"
 
 
+def test_functions_see_the_names_of_their_own_cell() -> None:
+    cells = {
+        "one": "AXIS = 1\ndef one(x):\n    return x + AXIS + LATE",
+        "more": "AXIS = 2\nLATE = 10\nkept = lambda x: x\ndef one(x):\n    return 0 * x",
+        "two": "AXIS = 3\ndef two(x):\n    return one(kept(x)) + AXIS",
+        "end": "AXIS = kept = None",
+    }
+    with StudentProcess(cells, Limits()) as process:
+        for name, expected in (("two", 14), ("one", 11), ("two", 14)):
+            np.testing.assert_array_equal(process.call(name, (np.zeros(1),))["results"], [expected])
+
+
 def test_caches_that_are_gone() -> None:
     cell = "def one(x):\n    return x, x\ndef two(x, cache):\n    return cache"
     with StudentProcess({"cell": cell}, Limits()) as process:
