@@ -73,6 +73,7 @@ def _grade(options: argparse.Namespace) -> int:
             raise InputError(f"--{name} is {getattr(options, name)}, expected at least {LEAST[name]}")
     limits = Limits(seconds=options.seconds, megabytes=options.megabytes)
     source = options.source or options.submitted.parent / "source"
+    check_outputs(options, "csv", "json")
     if options.feedback:
         require_gradebook(options.submitted.parent)
     files, others = find_submissions(options.submitted, source)
