@@ -188,9 +188,6 @@ def accepts(annotation: Any, value: Any) -> bool:
     return isinstance(value, annotation)
 
 
-_NAMES = {bool: "True or False", int: "an integer", float: "a number", str: "a string"}
-
-
 def as_plain(value: Any) -> Any:
     """Convert NumPy's scalars to Python's numbers, and tuples to lists, also within lists and mappings."""
     if isinstance(value, np.generic):
@@ -198,6 +195,9 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: as_plain(each) for name, each in value.items()}
     return [as_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+_NAMES = {bool: "True or False", int: "an integer", float: "a number", str: "a string"}
 
 
 def expectation(annotation: Any, names: Mapping[Any, str] = _NAMES) -> str:

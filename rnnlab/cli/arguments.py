@@ -67,6 +67,7 @@ def check_outputs(options: argparse.Namespace, *names: str, inputs: Iterable[str
     OSError
         As :func:`check_output`.
     """
+    inputs = tuple(inputs)
     for name in names:
         if (path := getattr(options, name)) is not None:
             check_output(f"--{name.replace('_', '-')}", path, inputs)

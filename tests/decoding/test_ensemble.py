@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from rnnlab.decoding import Ensemble, beam_search, greedy, sample
+from rnnlab.decoding.ensemble import averaged
+from rnnlab.ops import ops_on
 
 from .toys import START, AttendingModel, TableModel, assert_same_hypotheses
 
@@ -143,3 +145,12 @@ def test_numbers_of_arrays_that_do_not_fit(num_arrays, rng):
 def test_averages_that_do_not_exist(rng):
     with pytest.raises(ValueError, match="average is 'median', expected one of probabilities, log_prob"):
         Ensemble([TableModel.random(rng)], average="median")
+
+
+@pytest.mark.parametrize("average", ["probabilities", "log_probabilities"])
+def test_averages_on_a_device(average, device, rng):
+    ops = ops_on("gpu")
+    log_probs = [np.log(rng.dirichlet(np.ones(4), size=3)) for _ in range(2)]
+    log_probs[0][1, :2] = log_probs[1][1, 2:] = -np.inf
+    found = averaged([ops.asarray(each) for each in log_probs], average)
+    np.testing.assert_allclose(ops.asnumpy(found), averaged(log_probs, average))

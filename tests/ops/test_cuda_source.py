@@ -6,10 +6,13 @@ import importlib.util
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rnnlab.ops
-from rnnlab.ops.cuda_source import FILES, kernel_source
+from rnnlab.ops.cuda_source import FILES, kernel_parameters, kernel_source
+
+from ..simulated_cupy.kernels import parse
 
 FOLDER = Path(rnnlab.ops.__file__).parent
 SOURCE = kernel_source()
@@ -112,6 +115,19 @@ def test_errors_and_warnings_are_seen(nvrtc, broken, said):
 def test_each_kernel_has_a_name_of_its_own():
     assert KERNELS
     assert len(set(KERNELS)) == len(KERNELS)
+
+
+@pytest.mark.parametrize("real", ["float", "double"])
+def test_arguments_are_converted_to_the_types_that_kernels_declare(real):
+    """As another reader of the source finds them: that of the stand-in for CuPy."""
+    kinds = {"Size": np.int64, "Seed": np.uint64, "unsigned": np.uint32, "double": np.float64}
+    kinds["REAL"] = {"float": np.float32, "double": np.float64}[real]
+    found, declared = kernel_parameters(), parse(SOURCE, (f"-DREAL={real}",))
+    assert set(found) == set(declared) == set(KERNELS)
+    for name, (_, parameters) in declared.items():
+        assert ["*" if each.pointer else each.dtype for each in parameters] == [
+            "*" if kind == "*" else np.dtype(kinds[kind]) for kind in found[name]
+        ], name
 
 
 def test_every_file_is_compiled():

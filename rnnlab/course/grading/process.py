@@ -278,7 +278,8 @@ class StudentProcess:
 def _computed(given: Mapping[str, Callable[..., Any]], question: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a call of a given function."""
     try:
-        return {"results": given[str(question["ask"])](*question["arguments"])}
+        function = given[str(question["ask"])]
+        return {"results": function(*question["arguments"], **question["options"])}
     except Exception as error:  # the student's arguments do not fit
         return {"raises": f"{question['ask']}: {error}"}
 

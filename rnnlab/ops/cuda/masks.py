@@ -33,18 +33,8 @@ def dropout(x: Array, p: float, seed: int, out: Array) -> None:
 
 @checked
 def dropout_mask(p: float, seed: int, start: int, out: Array) -> None:
-    mask = _contiguous(out)
-    each(
-        "dropout_mask",
-        out.size,
-        mask,
-        mask,
-        out.size,
-        1 / (1 - float(p)),
-        _limit(p),
-        np.uint64(start),
-        *_seed(seed),
-    )
+    mask, scale = _contiguous(out), 1 / (1 - float(p))
+    each("dropout_mask", out.size, mask, mask, out.size, scale, _limit(p), start, *_seed(seed))
     if mask is not out:
         out[...] = mask
 

@@ -7,8 +7,8 @@ The first request confines the process; see :mod:`.confinement`. Then, in any or
 
 A cache stays here. The answer has a :class:`~.wire.Handle` in its place, which later arguments may hold.
 ``"asked"`` lists functions that the other process computes: a call of one of them sends {"ask": NAME,
-"arguments": (...)}, and its result comes back. ``"counted"`` lists functions whose calls are counted: the
-answer's ``"forwards"``.
+"arguments": (...), "options": {...}}, and its result comes back. ``"counted"`` lists functions whose calls
+are counted: the answer's ``"forwards"``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any, BinaryIO
 
@@ -111,11 +112,47 @@ class _Student:
         counted: tuple[str, ...],
     ) -> dict[str, Any]:
         """Call a function; the last of its results is a cache, which stays here, if so asked."""
+        try:
+            given = [
+                self._caches[each.number] if isinstance(each, wire.Handle) else each for each in arguments
+            ]
+        except KeyError:
+            return {"error": "KeyError", "message": "the cache is gone", "place": ""}
+        before = [_copies(each) for each in given]
+        with self._computed_elsewhere(asked):
+            called = self._names.get(function)
+            if not callable(called):
+                return {"error": "NameError", "message": f"{function} is not defined", "place": ""}
+            counter = _Counter([self._names.get(name) for name in counted])
+            try:
+                with counter:
+                    returned = called(*given, **options)
+            except MemoryError:
+                raise
+            except BaseException as error:
+                return self._described(error, None)
+        changed = [not _same(old, dict(_arrays(each))) for old, each in zip(before, given, strict=True)]
+        results = list(returned) if isinstance(returned, tuple | list) else [returned]
+        if keep_cache:
+            results[-1] = self._kept(results[-1])
+        return {
+            "results": tuple(results) if isinstance(returned, tuple | list) else results[0],
+            "arguments": tuple(
+                each if each_changed and not isinstance(sent, wire.Handle) else None
+                for each, each_changed, sent in zip(given, changed, arguments, strict=True)
+            ),
+            "changed": tuple(changed),
+            "forwards": counter.forwards,
+        }
+
+    @contextmanager
+    def _computed_elsewhere(self, asked: tuple[str, ...]) -> Iterator[None]:
+        """Let the other process compute these functions."""
         self._asked = {*asked}
         own = {name: self._names[name] for name in asked if name in self._names}
         self._names.update({name: self._asker(name) for name in asked})
         try:
-            return self._call(function, arguments, options, keep_cache, counted)
+            yield
         finally:
             for name in asked:
                 self._names.pop(name, None)
@@ -155,54 +192,14 @@ class _Student:
         """A function that the other process computes."""
         requests, replies = self._channel
 
-        def ask(*arguments: Any) -> Any:
-            wire.send(replies, {"ask": name, "arguments": arguments})
+        def ask(*arguments: Any, **options: Any) -> Any:
+            wire.send(replies, {"ask": name, "arguments": arguments, "options": options})
             answer = _received(requests)
             if "raises" in answer:
                 raise ValueError(answer["raises"])
             return answer["results"]
 
         return ask
-
-    def _call(
-        self,
-        function: str,
-        arguments: tuple[Any, ...],
-        options: dict[str, Any],
-        keep_cache: bool,
-        counted: tuple[str, ...],
-    ) -> dict[str, Any]:
-        called = self._names.get(function)
-        if not callable(called):
-            return {"error": "NameError", "message": f"{function} is not defined", "place": ""}
-        try:
-            given = [
-                self._caches[each.number] if isinstance(each, wire.Handle) else each for each in arguments
-            ]
-        except KeyError:
-            return {"error": "KeyError", "message": "the cache is gone", "place": ""}
-        before = [_copies(each) for each in given]
-        counter = _Counter([self._names.get(name) for name in counted])
-        try:
-            with counter:
-                returned = called(*given, **options)
-        except MemoryError:
-            raise
-        except BaseException as error:
-            return self._described(error, None)
-        changed = [not _same(old, dict(_arrays(each))) for old, each in zip(before, given, strict=True)]
-        results = list(returned) if isinstance(returned, tuple | list) else [returned]
-        if keep_cache:
-            results[-1] = self._kept(results[-1])
-        return {
-            "results": tuple(results) if isinstance(returned, tuple | list) else results[0],
-            "arguments": tuple(
-                each if each_changed and not isinstance(sent, wire.Handle) else None
-                for each, each_changed, sent in zip(given, changed, arguments, strict=True)
-            ),
-            "changed": tuple(changed),
-            "forwards": counter.forwards,
-        }
 
     def _kept(self, cache: Any) -> wire.Handle:
         self._count += 1

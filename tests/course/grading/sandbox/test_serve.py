@@ -45,6 +45,14 @@ def test_functions_do_not_see_those_that_the_caller_computes_for_another_call() 
         assert process.call("three", (np.ones(1),))["message"] == "three is not defined"
 
 
+def test_keyword_arguments_reach_functions_that_the_caller_computes() -> None:
+    with StudentProcess({"cell": "def one(x):\n    return two(x, scale=x)"}, Limits()) as process:
+        given = {"two": lambda x, *, scale=1: 5 * x * scale}
+        np.testing.assert_array_equal(process.call("one", (np.full(1, 2.0),), given=given)["results"], [20])
+        answer = process.call("one", (np.ones(1),), given={"two": lambda x: x})
+        assert answer["message"].startswith("two: ")
+
+
 def test_functions_see_the_names_of_their_own_cell() -> None:
     cells = {
         "one": "AXIS = 1\ndef one(x):\n    return x + AXIS + LATE",
