@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("threadpoolctl")
 
-from rnnlab.ops.numba import products
+from rnnlab.ops.numba import products, threads
 from rnnlab.ops.numba.blas import NumpyBlas
 from rnnlab.ops.numba.mkl import Mkl, MklUnavailableError
 from rnnlab.ops.numba.products import (
@@ -44,7 +44,7 @@ SIZES = [
 def by(request, monkeypatch):
     """What large products are done by, all products being large."""
     try:
-        library = request.param and (Mkl(1) if request.param is Mkl else NumpyBlas())
+        library = request.param and (Mkl(threads()) if request.param is Mkl else NumpyBlas())
     except MklUnavailableError as reason:
         pytest.skip(f"MKL is not used here: {reason}")
     monkeypatch.setattr(products, "_library", lambda: library)
