@@ -4,6 +4,7 @@
     /parameters/      one dataset per parameter, by name; attribute index: JSON list of [name, shape] in order
     /preprocessing/   what new inputs need: arrays and JSON of the data set's ``preprocessing``
     /optimiser/       attribute steps; one (P,) dataset for each array of the update rule
+    /average          (P,), the moving average of the parameters, if there is one
     /losses           (iterations,) float64, the loss of every iteration
     /model, /vocabulary, /config, /fingerprint, /history, /solver     JSON
 
@@ -86,6 +87,8 @@ class Checkpoint:
         Sizes and hashes of the training data, from the data's ``fingerprint()``.
     optimiser : dict
         The state of the update rule.
+    average : (P,) array, or None
+        The moving average of the parameters.
     losses : (iterations,) float64
     history : list of dict
         One entry per epoch.
@@ -102,6 +105,7 @@ class Checkpoint:
     preprocessing: dict[str, Any] = field(default_factory=dict)
     fingerprint: dict[str, Any] | None = None
     optimiser: dict[str, Any] = field(default_factory=lambda: {"steps": 0})
+    average: Any = None
     losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
     history: list[dict[str, Any]] = field(default_factory=list)
     solver: dict[str, Any] = field(default_factory=dict)
@@ -146,6 +150,8 @@ def save_checkpoint(
                 optimiser.attrs[name] = value
             else:
                 _write(optimiser, name, _on_host(value))
+        if checkpoint.average is not None:
+            _write(file, "average", _on_host(checkpoint.average))
         _write(file, "losses", np.asarray(checkpoint.losses, np.float64))
         for name in _JSON:
             _write(file, name, np.bytes_(_as_json(name, getattr(checkpoint, name))))
@@ -216,6 +222,7 @@ def load_checkpoint(path: PathLike) -> Checkpoint:
             parameters=_read_parameters(path, file),
             preprocessing=_read_preprocessing(path, file),
             optimiser={"steps": int(steps)} | {name: _values(path, optimiser, name) for name in optimiser},
+            average=_values(path, file, "average") if "average" in file else None,
             losses=_read_losses(path, file),
             version=file.attrs["rnnlab_version"].decode(),
             **{name: _read_json(path, file, name, kind) for name, kind in _JSON.items()},

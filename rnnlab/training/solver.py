@@ -7,6 +7,7 @@ for each epoch                                order.py, seeded and resumable
         update rule times schedule            optim.py, schedules.py, weight_decay.py, frozen_parameters.py
         or all three as a CUDA graph          step_graphs.py
         summed over several machines          gradient_sum.py, distributed.py
+        moving average of the parameters      parameter_average.py
     validation                                validation.py, monitor.py
     history, checkpoints, loss curve          checkpointing.py, run_directory.py, checkpoint.py
 at each of these                              callbacks
@@ -18,7 +19,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,16 @@ from rnnlab.errors import InputError, InputTypeError
 from rnnlab.files import WriteError
 from rnnlab.ops import ops_for, tell_compiled
 from rnnlab.ops.precision import products_in
-from rnnlab.options import Count, MatmulName, Mode, Natural, NotNegative, Positive, UpdateRuleName
+from rnnlab.options import (
+    Count,
+    MatmulName,
+    Mode,
+    Natural,
+    NotNegative,
+    Positive,
+    Probability,
+    UpdateRuleName,
+)
 from rnnlab.training.callbacks.callback import Callback, check_callbacks
 from rnnlab.training.checkpointing import InDirectory, InMemory, OnRank0, Storage
 from rnnlab.training.distributed import (
@@ -43,6 +53,7 @@ from rnnlab.training.interrupt import Interrupt, Interrupted
 from rnnlab.training.monitor import Monitor
 from rnnlab.training.nonfinite import NonFiniteError
 from rnnlab.training.options import Options, as_json, check_interface, with_changes
+from rnnlab.training.parameter_average import ParameterAverage
 from rnnlab.training.prefetch import prefetched
 from rnnlab.training.progress import Progress, make_progress
 from rnnlab.training.protocols import Array, Data, Model, Objective
@@ -126,6 +137,11 @@ class Solver:
         Scale a gradient of a larger Euclidean norm down to it.
     clip_value : float, optional
         Clip every element of the gradient to [-clip_value, clip_value], before ``clip_norm``.
+    ema_decay : float in [0, 1), optional
+        Keep an exponential moving average of the parameters, with this factor at each iteration
+        (:mod:`rnnlab.training.parameter_average`). It is what validation measures, ``best.h5`` has, and
+        training ends with, as the best epoch's; training goes on from the parameters themselves. Needs
+        validation and ``restore_best``.
     evaluate : callable, optional
         From the model to a dict of metrics, called after every epoch, on every rank. The default is
         :func:`~rnnlab.training.validation.validation_loss` if the data have a "val" split.
@@ -207,6 +223,7 @@ class Solver:
         matmul: MatmulName | None = None,
         clip_norm: Positive | None = None,
         clip_value: Positive | None = None,
+        ema_decay: Probability | None = None,
         evaluate: Evaluate | None = None,
         callbacks: Sequence[Callback] = (),
         monitor: str = "val_loss",
@@ -243,13 +260,19 @@ class Solver:
         self.stop_reason: str | None = None
         self.signal: signal.Signals | None = None
         self.run_dir: Path | None = None
-        self._state = TrainingState(self.options, data, schedule if callable(schedule) else None)
+        average = None if ema_decay is None else ParameterAverage(ema_decay, model.params.flat)
+        self._state = TrainingState(self.options, data, schedule if callable(schedule) else None, average)
         self._update = Update(model, self.options, objective, self._communicator)
         self._objective = objective
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token" and objective is None
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, self._communicator)
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
             raise InputError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
+        if average is not None and (self._evaluate is None or not restore_best):
+            raise InputError(
+                f"Solver: ema_decay is {ema_decay}, which needs a 'val' split or evaluate, and restore_best: "
+                "the averaged parameters are those of the best epoch"
+            )
         self._config, self._own_evaluate = as_json(config), evaluate is not None
         self._storage: Storage = InMemory(model, self._state, self.options)
         if run_dir is not None:
@@ -527,7 +550,8 @@ class Solver:
         """
         self._check_ranks()
         try:
-            metrics = of_rank_0(self._communicator, lambda: self._validate(interrupt))
+            with self._averaged():
+                metrics = of_rank_0(self._communicator, lambda: self._validate(interrupt))
             if metrics is not None:
                 self._state.check_metrics(metrics)
         except Interrupted:
@@ -537,11 +561,19 @@ class Solver:
             raise
         improved = self._state.end_epoch(metrics)
         progress.epoch(self._state.order.epoch, self.options.num_epochs, metrics or {})
-        if improved and (path := self._storage.save_best()):
-            self._notify("on_checkpoint", path)
+        if improved:
+            with self._averaged():
+                path = self._storage.save_best()
+            if path:
+                self._notify("on_checkpoint", path)
         self._notify("on_epoch")
         self._save()
         self._storage.show()
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """A context in which the model has the averaged parameters, if there is an average."""
+        average = self._state.average
+        return nullcontext() if average is None else average.in_place_of(self.model.params.flat)
 
     def _check_ranks(self) -> None:
         """Check that all ranks have the same parameters."""

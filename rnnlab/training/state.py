@@ -18,6 +18,7 @@ from rnnlab.training.monitor import Monitor
 from rnnlab.training.optim import make_update_rule
 from rnnlab.training.options import Options
 from rnnlab.training.order import DataOrder
+from rnnlab.training.parameter_average import ParameterAverage
 from rnnlab.training.protocols import Array, Data
 from rnnlab.training.sampling_schedules import make_sampling_schedule
 from rnnlab.training.schedules import ScheduleFunction, own_or_made
@@ -32,6 +33,8 @@ class TrainingState:
     data : Data
     schedule : callable, optional
         The function of the schedule, where ``options.schedule`` is that of one.
+    average : ParameterAverage, optional
+        That of the parameters, if there is one.
 
     Attributes
     ----------
@@ -48,12 +51,19 @@ class TrainingState:
         Draws dropout and zoneout, and samples of scheduled sampling; the data order has its own generator.
     """
 
-    def __init__(self, options: Options, data: Data, schedule: ScheduleFunction | None = None) -> None:
+    def __init__(
+        self,
+        options: Options,
+        data: Data,
+        schedule: ScheduleFunction | None = None,
+        average: ParameterAverage | None = None,
+    ) -> None:
         order_seed, dropout_seed = np.random.SeedSequence(options.seed).spawn(2)
         self.rule = make_update_rule(options.update_rule, options.optim_config)
         self.schedule = own_or_made(schedule or options.schedule)
         sampling = options.scheduled_sampling
         self._sampling_schedule = None if sampling is None else make_sampling_schedule(sampling)
+        self.average = average
         self.monitor = Monitor(options.monitor, options.patience, options.monitor_mode)
         self.order = DataOrder(data, options.batch_size, np.random.default_rng(order_seed))
         self.rng = np.random.default_rng(dropout_seed)
@@ -206,6 +216,7 @@ class TrainingState:
         """The fields of a :class:`Checkpoint` that hold this state."""
         return {
             "optimiser": self.rule.state(),
+            "average": None if self.average is None else self.average.values,
             "losses": np.asarray(self.losses),
             "history": self.history,
             "solver": {
@@ -234,6 +245,8 @@ class TrainingState:
             self.rule.load_state(checkpoint.optimiser, w)
         except ValueError as error:
             raise CheckpointError(path, "optimiser", error, "the update rule's state") from None
+        if self.average is not None:
+            self.average.load(path, checkpoint)
         try:
             self.schedule.load_state(saved["schedule"])
             self.monitor.load_state(saved["monitor"])

@@ -254,6 +254,8 @@ class Update:
                 self._monitor.drop_after(state.unread)
             raise
         self._monitor.keep_alive(batch)
+        if state.average is not None:
+            state.average.update(self._model.params.flat, state.iteration)
         return batch
 
     def _apply(self, loss: Any, terms: Terms, state: TrainingState) -> None:
@@ -303,7 +305,7 @@ class Update:
 
     def _out_of_memory(self, batch: Prepared, state: TrainingState, error: MemoryError) -> MemoryError:
         """The same error, with the sizes that need the memory and the options that lower them."""
-        flat, slots = self._model.params.flat, 2 + len(state.rule.slots)
+        flat, slots = self._model.params.flat, 2 + len(state.rule.slots) + (state.average is not None)
         return MemoryError(
             f"iteration {state.iteration + 1}: out of memory: {error}; parameters, gradients and the update "
             f"rule's state are {slots * flat.nbytes / 1e6:,.0f} MB, and the batch has {batch.examples} "

@@ -182,6 +182,13 @@ def test_the_device_of_a_rank(monkeypatch):
     assert device_of_rank(ALONE, "gpu") == "gpu"
 
 
+def test_ranks_have_the_average_of_one_process():
+    solvers = on_ranks(2, lambda communicator: trained(attentive, communicator, ema_decay=0.9))
+    assert_same(solvers[0], trained(attentive, accumulate=2, ema_decay=0.9))
+    averages = [solver._state.average.values for solver in solvers]
+    np.testing.assert_array_equal(*averages)
+
+
 def test_each_rank_accumulates():
     solvers = on_ranks(2, lambda communicator: trained(attentive, communicator, accumulate=2))
     assert_same(solvers[0], trained(attentive, accumulate=4))
