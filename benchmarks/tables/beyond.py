@@ -18,9 +18,15 @@ _STAGE = {
     "self_critical": '{samples=5, baseline="mean", max_length=20, feature_dropout=0.4}',
 }
 _SELF_CRITICAL = (f"stage=[{{{', '.join(f'{key}={value}' for key, value in _STAGE.items())}}}]",)
+_AVERAGED = Training(
+    f"{SOFT_ATTENTION.name}_averaged",
+    SOFT_ATTENTION.recipe,
+    (*SOFT_ATTENTION.changes, "training.ema_decay=0.999"),
+)
 _LABELS = {
     "LSTM, one vector an image": (LSTM_BFLOAT16,),
     "soft attention": seeds(SOFT_ATTENTION, 3),
+    "soft attention, averaged parameters": (_AVERAGED,),
     "Review Net": (REVIEW_NET,),
     "RNM, 2 x 4 steps": (RNM,),
 }
@@ -28,8 +34,8 @@ _PEOPLE = People("flickr8k_people", "flickr8k_lstm")
 
 
 def _self_critical(start: Training) -> Training:
-    """Self-critical training from the trained model ``start``, on its data and in its precision."""
-    kept = "data.", "model.", "training.matmul="
+    """Self-critical training from the trained model ``start``: its data, precision and moving average."""
+    kept = "data.", "model.", "training.matmul=", "training.ema_decay="
     same = tuple(change for change in start.changes if change.startswith(kept))
     return Training(f"{start.name}_scst", start.recipe, same + _SELF_CRITICAL, start.seed, start)
 
