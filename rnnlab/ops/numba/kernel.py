@@ -86,15 +86,15 @@ reduction = numba.njit(**_FOR_KERNELS | {"fastmath": {"contract", "reassoc"}})
 phase = numba.njit(forceinline=True, **_FOR_KERNELS)
 
 
-def _one_thread() -> None:
-    """Use the serial versions of all kernels."""
-    global _threads
-    _threads = 1
+def _after_fork() -> None:
+    """Use the serial versions of all kernels, and a lock that no thread of the parent holds."""
+    global _threads, _lock
+    _threads, _lock = 1, threading.Lock()
 
 
 # GNU's OpenMP ends a process that was forked after its first parallel loop
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_one_thread)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def threads() -> int:

@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -297,3 +298,13 @@ def test_parallel_versions_within_parallel_versions(monkeypatch):
     assert kernels.shared_by(1, 10) == 3
     second.__exit__(None, None, None)
     assert kernels.shared_by(1, 10) == 1
+
+
+def test_a_lock_that_a_thread_holds_at_a_fork(monkeypatch):
+    held = threading.Lock()
+    held.acquire()  # by a thread that the child has not
+    monkeypatch.setattr(kernels, "_lock", held)
+    monkeypatch.setattr(kernels, "_threads", kernels.threads())
+    kernels._after_fork()
+    with kernels.always_parallel():
+        assert kernels.shared_by(1, 2) == 1
