@@ -138,9 +138,9 @@ class Solver:
     clip_value : float, optional
         Clip every element of the gradient to [-clip_value, clip_value], before ``clip_norm``.
     ema_decay : float in [0, 1), optional
-        Keep an exponential moving average of the parameters, with this factor at each iteration
-        (:mod:`rnnlab.training.parameter_average`). It is what validation measures, ``best.h5`` has, and
-        training ends with, as the best epoch's; training goes on from the parameters themselves. Needs
+        Factor of an exponential moving average of the parameters
+        (:mod:`rnnlab.training.parameter_average`). Validation measures the average, ``best.h5`` holds it, and
+        the trained model has that of the best epoch. The updates are those of a run without it. Needs
         validation and ``restore_best``.
     evaluate : callable, optional
         From the model to a dict of metrics, called after every epoch, on every rank. The default is
