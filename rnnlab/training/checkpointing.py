@@ -229,8 +229,8 @@ class InDirectory:
         return self._write(self._run.last)
 
     def save_best(self) -> Path:
-        """Write best.h5. If there is an average of the parameters, these are it now."""
-        return self._write(self._run.best, average=None)
+        """Write best.h5."""
+        return self._write(self._run.best)
 
     def restore_best(self) -> None:
         """Read best.h5, or the one before it if it is damaged."""
@@ -247,8 +247,8 @@ class InDirectory:
             self._run.write_history(state.history)
         self._run.plot(state.losses, state.history, state.monitor, force=at_the_end)
 
-    def _write(self, path: Path, **changes: Any) -> Path:
-        model, state = self._model, self._state.save() | changes
+    def _write(self, path: Path) -> Path:
+        model, state = self._model, self._state.save()
         check_parameters(self._state.iteration, model.params)
         state["solver"] |= {
             "options": self._options.to_dict(),

@@ -44,31 +44,24 @@ class ParameterAverage:
 
     @contextmanager
     def in_place_of(self, w: Array) -> Iterator[None]:
-        """Exchange the average with the parameters (P,), and exchange them back at the end."""
-        self._exchange(w)
+        """A context in which the parameters (P,) have the values of the average."""
+        own = w.copy()
         try:
+            w[...] = self.values
             yield
         finally:
-            self._exchange(w)
-
-    def _exchange(self, w: Array) -> None:
-        others = w.copy()
-        w[...] = self.values
-        self.values[...] = others
+            w[...] = own
 
     def load(self, path: PathLike, checkpoint: Checkpoint) -> None:
         """Go on from the average in a checkpoint, which was read from ``path``.
 
-        In best.h5 it is the parameters.
-
         Raises
         ------
         CheckpointError
-            If its shape or dtype is not that of the parameters.
+            If there is none, or its shape or dtype is not that of the parameters.
         """
-        own = self.values
-        values = checkpoint.parameters.flat if checkpoint.average is None else checkpoint.average
-        if values.shape != own.shape or values.dtype != own.dtype:
-            found, expected = (f"{array.dtype} {array.shape}" for array in (values, own))
-            raise CheckpointError(path, "average", found, expected)
-        own[...] = ops_for(own).asarray(values)
+        own, saved = self.values, checkpoint.average
+        if saved is None or saved.shape != own.shape or saved.dtype != own.dtype:
+            found = "nothing" if saved is None else f"{saved.dtype} {saved.shape}"
+            raise CheckpointError(path, "average", found, f"{own.dtype} {own.shape}")
+        own[...] = ops_for(own).asarray(saved)
