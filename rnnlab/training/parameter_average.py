@@ -10,7 +10,7 @@ forgets the initial parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rnnlab.ops import ops_for
@@ -36,11 +36,15 @@ class ParameterAverage:
     def __init__(self, decay: float, w: Array) -> None:
         self._decay, self.values = decay, w.copy()
 
-    def update(self, w: Array, t: int) -> None:
-        """Add the parameters (P,) after the update of iteration ``t``, from 0."""
+    def update(self, w: Array, t: int, parts: Sequence[slice] = (slice(None),)) -> None:
+        """Add ``parts`` of the parameters (P,) after the update of iteration ``t``, from 0.
+
+        The other parts are frozen: their average is what they are, without rounding.
+        """
         ops, decay = ops_for(w), min(self._decay, (1 + t) / (10 + t))
-        ops.decay_weights(self.values, rate=1 - decay)
-        ops.sgd(self.values, w, learning_rate=decay - 1)
+        for part in parts:
+            ops.decay_weights(self.values[part], rate=1 - decay)
+            ops.sgd(self.values[part], w[part], learning_rate=decay - 1)
 
     @contextmanager
     def in_place_of(self, w: Array) -> Iterator[None]:

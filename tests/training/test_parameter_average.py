@@ -133,6 +133,16 @@ def test_the_training_is_that_without_it(measured):
     np.testing.assert_array_equal(measured_plainly, plain.parameters[6::7])
 
 
+def test_frozen_parameters_stay_as_they_are(make_model, data):
+    """d w + (1 - d) w rounds; a frozen parameter is what it was, to the bit."""
+    model = make_model(dtype="float32")
+    model.params["b"] = [0.1, 0.7, 1.3]
+    at_first = model.params.copy()
+    Solver(model, data, **AVERAGED | {"trains": ["W"], "num_epochs": 20}).train()
+    np.testing.assert_array_equal(model.params["b"], at_first["b"])
+    assert not np.array_equal(model.params["W"], at_first["W"])
+
+
 @pytest.mark.parametrize("call", [5, 8, 9, 20])
 def test_a_killed_run_goes_on_bit_for_bit(make_model, data, tmp_path, call):
     whole = Solver(make_model(), data, **AVERAGED)
