@@ -405,6 +405,9 @@ class Primitives(Protocol):
     def decay_weights(self, w: Array, *, rate: float, scale: float = 1.0) -> None:
         """w -= rate w. On a GPU a scale that is not finite prevents it, as it prevents the updates above."""
 
+    def move_towards(self, x: Array, target: Array, *, rate: float) -> None:
+        """x += rate (target - x), both (P,): a step of a moving average. Where they are equal, x stays."""
+
     def sum_of_squares(self, x: Array) -> Any:
         """The sum of squares of x (P,), a float or an array () on the device; not finite if x is not."""
 

@@ -397,6 +397,7 @@ PRIMITIVES: dict[str, Declaration] = {
         "adam": f"{_UPDATE}; m! (P,); v! (P,)",
         "adamw": f"{_UPDATE}; m! (P,); v! (P,)",
         "decay_weights": "w! (P,)",
+        "move_towards": "x! (P,); target (P,)",
         "sum_of_squares": "x (P,)",
         "clip_values": "x! (P,)",
         "flush_subnormals": "x! (P,)",

@@ -1,7 +1,7 @@
 """An exponential moving average of the parameters.
 
-    average = d_t average + (1 - d_t) w         after the update of iteration t = 0, 1, ...
-    d_t     = min(decay, (1 + t) / (10 + t))
+    average += (1 - d_t) (w - average)          after the update of iteration t = 0, 1, ...
+    d_t      = min(decay, (1 + t) / (10 + t))
 
 An average over the last updates is less noisy than the last parameters (Polyak and Juditsky 1992). The factor
 rises to ``decay``, as in TensorFlow's ``ExponentialMovingAverage(num_updates=t)``, so that the average soon
@@ -10,7 +10,7 @@ forgets the initial parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rnnlab.ops import ops_for
@@ -36,15 +36,10 @@ class ParameterAverage:
     def __init__(self, decay: float, w: Array) -> None:
         self._decay, self.values = decay, w.copy()
 
-    def update(self, w: Array, t: int, parts: Sequence[slice] = (slice(None),)) -> None:
-        """Add ``parts`` of the parameters (P,) after the update of iteration ``t``, from 0.
-
-        The other parts are frozen: their average is what they are, without rounding.
-        """
-        ops, decay = ops_for(w), min(self._decay, (1 + t) / (10 + t))
-        for part in parts:
-            ops.decay_weights(self.values[part], rate=1 - decay)
-            ops.sgd(self.values[part], w[part], learning_rate=decay - 1)
+    def update(self, w: Array, t: int) -> None:
+        """Add the parameters (P,) after the update of iteration ``t``, from 0."""
+        decay = min(self._decay, (1 + t) / (10 + t))
+        ops_for(w).move_towards(self.values, w, rate=1 - decay)
 
     @contextmanager
     def in_place_of(self, w: Array) -> Iterator[None]:

@@ -255,7 +255,7 @@ class Update:
             raise
         self._monitor.keep_alive(batch)
         if state.average is not None:
-            state.average.update(self._model.params.flat, state.iteration, self._trained.parts)
+            state.average.update(self._model.params.flat, state.iteration)
         return batch
 
     def _apply(self, loss: Any, terms: Terms, state: TrainingState) -> None:

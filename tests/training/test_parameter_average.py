@@ -134,7 +134,7 @@ def test_the_training_is_that_without_it(measured):
 
 
 def test_frozen_parameters_stay_as_they_are(make_model, data):
-    """d w + (1 - d) w rounds; a frozen parameter is what it was, to the bit."""
+    """The average of what does not change is what it was, to the bit."""
     model = make_model(dtype="float32")
     model.params["b"] = [0.1, 0.7, 1.3]
     at_first = model.params.copy()

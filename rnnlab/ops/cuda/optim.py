@@ -109,6 +109,12 @@ def decay_weights(w: Array, *, rate: float, scale: float = 1.0) -> None:
     _update("decay_weights", (w,), scale, 1 - rate)
 
 
+@checked
+def move_towards(x: Array, target: Array, *, rate: float) -> None:
+    check_contiguous(x, target)
+    each("move_towards", x.size, x, x, target, x.size, float(rate))
+
+
 def _update(name: str, arrays: tuple[Array, ...], scale: Any, *numbers: float) -> None:
     check_contiguous(*arrays)
     on_device = isinstance(scale, cp.ndarray)

@@ -136,6 +136,12 @@ def decay_weights(w: Array, *, rate: float, scale: float = 1.0) -> None:
 
 
 @primitive
+def move_towards(x: Array, target: Array, *, rate: float) -> None:
+    """x += rate (target - x)."""
+    _move_towards(x, target, rate)
+
+
+@primitive
 def sum_of_squares(x: Array) -> Any:
     """The sum of squares in float64."""
     sums = np.empty(-(-x.size // _BLOCK))
@@ -238,6 +244,17 @@ def _multiply(part, parts, w, factor):
     w = slice_of(w, part, parts)
     for j in range(w.size):
         w[j] *= factor
+
+
+@kernel(
+    "T[::1], T[::1], T",
+    arguments="x! (P,); target (P,)",
+    parallel_from=_PARALLEL_FROM,
+)
+def _move_towards(part, parts, x, target, rate):
+    x, target = slice_of(x, part, parts), slice_of(target, part, parts)
+    for j in range(x.size):
+        x[j] += rate * (target[j] - x[j])
 
 
 @kernel(

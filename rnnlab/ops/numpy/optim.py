@@ -158,6 +158,14 @@ def decay_weights(w: Array, *, rate: float, scale: float = 1.0) -> None:
     w *= 1 - rate
 
 
+@checked
+def move_towards(x: Array, target: Array, *, rate: float) -> None:
+    for scratch, x_, target_ in _blocks(x, target):
+        np.subtract(target_, x_, out=scratch)
+        scratch *= rate
+        x_ += scratch
+
+
 # ---------------------------------------------------------------- sums and checks of a gradient
 
 

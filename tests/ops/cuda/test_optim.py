@@ -29,6 +29,7 @@ def test_sums_and_checks(size, ops, dtype, normal):
     x = normal(size)
     assert_same(ops, "clip_values", [x, 0.5])
     assert_same(ops, "decay_weights", [x], rate=0.01, scale=0.5)
+    assert_same(ops, "move_towards", [x, normal(size)], rate=0.01)
     squares = float(ops.sum_of_squares(ops.asarray(x)))
     assert squares == pytest.approx(float((x.astype(float) ** 2).sum()), rel=1e-12)
     assert squares == float(ops.sum_of_squares(ops.asarray(x)))

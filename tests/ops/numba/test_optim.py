@@ -12,7 +12,7 @@ from ..cases import EXPLODED, RULES, assert_scaled_first
 from .compare import assert_same, assert_same_arguments, every_dtype, strided
 
 
-@pytest.mark.parametrize("name", [*RULES, "clip_values", "flush_subnormals"])
+@pytest.mark.parametrize("name", [*RULES, "clip_values", "decay_weights", "flush_subnormals", "move_towards"])
 def test_a_kernel_has_the_arguments_of_the_reference(name):
     assert_same_arguments(name)
 
@@ -42,6 +42,8 @@ def test_clipping_flushing_and_sums(size, dtype, normal):
     x = normal(size)
     assert_same("clip_values", [x, 0.5])
     assert_same("flush_subnormals", [x * np.finfo(dtype).tiny])
+    assert_same("decay_weights", [x], {"rate": 0.01})
+    assert_same("move_towards", [x, normal(size)], {"rate": 0.01})
     assert numba_ops.sum_of_squares(x) == pytest.approx(float((x.astype(float) ** 2).sum()), rel=1e-6)
     assert numba_ops.sum_of_squares(x) == numba_ops.sum_of_squares(x.copy())
 

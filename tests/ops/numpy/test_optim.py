@@ -69,6 +69,17 @@ def test_decay_of_weights_by_hand():
     np.testing.assert_array_equal(w, [0.75, -1.5, 0.0])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 40_000])
+def test_a_move_towards_a_target(size, dtype):
+    x, target = np.random.default_rng(0).standard_normal((2, size)).astype(dtype)
+    target[::3] = x[::3]
+    at_first, expected = x.copy(), x.astype(float) + 0.001 * (target.astype(float) - x)
+    ops.move_towards(x, target, rate=0.001)
+    np.testing.assert_allclose(x, expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(x[::3], at_first[::3])
+
+
 @pytest.mark.parametrize("largest", EXPLODED)
 @pytest.mark.parametrize("name", RULES)
 def test_an_exploded_gradient_is_scaled_first(name, largest):

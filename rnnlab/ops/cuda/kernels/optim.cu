@@ -88,6 +88,10 @@ KERNEL(decay_weights)(REAL* w, Size size, const double* numbers, const double* s
     FOR_EACH(i, size) w[i] *= keep;
 }
 
+KERNEL(move_towards)(REAL* x, const REAL* target, Size size, REAL rate) {
+    FOR_EACH(i, size) x[i] += rate * (target[i] - x[i]);
+}
+
 // The sum of squares of each block's share, in double precision; a second launch, of one block, adds them.
 BLOCK_KERNEL(sum_of_squares)(const REAL* x, double* partial, Size size) {
     SHARED(double, workspace);
