@@ -22,6 +22,7 @@ from rnnlab.decoding.search import (
     DecodingState,
     Hypothesis,
     StepModel,
+    advanced,
     attention_of,
     check_count,
     chunks,
@@ -163,7 +164,7 @@ def _search(
     totals = np.zeros((B, 1))  # (b, slots) log-probability of each partial sentence
     last = np.full(B, model.start_token)  # (b slots,)
     for t in range(constraints.max_length + 1):  # one more for <END> after the last word
-        log_probs, state = model.advance(state, last)
+        log_probs, state = advanced("beam_search", model, state, last)
         b, slots = totals.shape
         if attention is not None:
             weights = attention(state)

@@ -14,6 +14,7 @@ from rnnlab.decoding.search import (
     DecodingState,
     Hypothesis,
     StepModel,
+    advanced,
     attention_of,
     check_count,
     check_numbers,
@@ -234,7 +235,7 @@ def _rollout_chunk(
     active = np.arange(n)  # sentences that are not finished
     last = np.full(n, model.start_token)
     for t in range(max_length + 1):  # one more for <END> after the last word
-        log_probs, state = model.advance(state, last)
+        log_probs, state = advanced(constraints.function, model, state, last)
         if attention is not None:
             weights.append(placed(attention(state), active, n))
         log_probs = constraints.apply(log_probs, t, tokens[active, :t])

@@ -49,6 +49,31 @@ class StepModel(Protocol):
         ...
 
 
+def advanced(
+    function: str, model: StepModel, state: DecodingState, tokens: Array
+) -> tuple[Array, DecodingState]:
+    """The result of ``model.advance(state, tokens)``, checked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the log-probabilities are no NumPy or CuPy array of float32 or float64, or not of shape (N, V).
+    """
+    log_probs, state = model.advance(state, tokens)
+    ops_for(log_probs)
+    if log_probs.dtype not in (np.float32, np.float64):
+        raise InputTypeError(
+            f"{function}: the model's log-probabilities have dtype {log_probs.dtype}, "
+            "expected float32 or float64"
+        )
+    if log_probs.ndim != 2 or len(log_probs) != len(tokens):
+        raise InputError(
+            f"{function}: the model's log-probabilities have shape {log_probs.shape}, "
+            f"expected (N, V) with N = {len(tokens)}"
+        )
+    return log_probs, state
+
+
 def gives_new_array(advance: Function) -> Function:
     """Mark the ``advance`` of a model that makes a new array at each call, which a search may overwrite.
 

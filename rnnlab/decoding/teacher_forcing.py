@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.decoding.search import StepModel, num_rows, select
+from rnnlab.decoding.search import StepModel, advanced, num_rows, select
 from rnnlab.errors import InputError, InputTypeError, OutOfRangeError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
@@ -87,7 +87,7 @@ def teacher_forced(
             alive, state = alive[going_on], select(state, going_on)
         # nothing is predicted from what is read after the end of a sentence; its padding may be no token
         read = np.where(lengths[alive] > step, sentences[alive, step], 0)
-        log_probs, state = model.advance(state, read)
+        log_probs, state = advanced("teacher_forced", model, state, read)
         predicted = np.flatnonzero(real[alive, step])
         if not len(predicted):
             continue

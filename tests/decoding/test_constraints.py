@@ -158,6 +158,24 @@ def test_wrong_options(search, options, error, message, rng):
 
 
 @pytest.mark.parametrize("search", [greedy, sample, beam_search])
+@pytest.mark.parametrize(
+    ("result", "error", "message"),
+    [
+        (np.zeros((2, 4), np.float16), TypeError, "dtype float16, expected float32 or float64"),
+        (np.zeros((2, 4), int), TypeError, "dtype int64, expected float32 or float64"),
+        (np.zeros((3, 4)), ValueError, r"shape \(3, 4\), expected \(N, V\) with N = 2"),
+        (np.zeros(4), ValueError, r"shape \(4,\), expected \(N, V\) with N = 2"),
+        ([[0.0] * 4] * 2, TypeError, "expected NumPy or CuPy arrays, got builtins.list"),
+    ],
+)
+def test_results_that_are_no_log_probabilities(search, result, error, message, rng):
+    model, noise = TableModel.random(rng), {"rng": rng} if search is sample else {}
+    model.advance = lambda state, tokens: (result, state)
+    with pytest.raises(error, match=message):
+        search(model, [0, 1], **noise)
+
+
+@pytest.mark.parametrize("search", [greedy, sample, beam_search])
 def test_numbers_that_are_none(search, rng):
     model = TableModel.random(rng)
     model.table[1, 0, START, 2] = np.nan
