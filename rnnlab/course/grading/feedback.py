@@ -74,7 +74,7 @@ _TAGS = frozenset(
 _ATTRIBUTES = {"*": ["class", "id", "align"], "a": ["href", "title"], "img": ["src", "alt", "title", "width"]}
 _PROTOCOLS = {"http", "https", "mailto", "data"}
 _LISTED = re.compile(r'(<li><a href="#(\w+)">)(?:Test cell|Written response)</a>')  # nbgrader's list of cells
-_REFUSED = "nbgrader refuses the notebook, perhaps for two cells of one name; enter the points by hand"
+_REFUSED = "nbgrader refuses the notebook, so that these points are not in its gradebook yet"
 Marks = Mapping[tuple[str, str], Mapping[str, FunctionMark]]  # by student and assignment, then by test cell
 
 

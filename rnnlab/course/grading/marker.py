@@ -97,9 +97,13 @@ class Marker:
         report.problems = [each for each in report.problems if each not in of_forward.problems]
         report.diagnoses = report.diagnoses[len(of_forward.diagnoses) :]
         report.errors = {name: error for name, error in report.errors.items() if name in exercise.gradients}
-        if report.unchecked or (not report.errors and not report.problems):
-            return self._mark_without_forward(mark, exercise, backward)
-        marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
+        marked = mark  # no points
+        if report.errors or (report.problems and not report.unchecked):
+            marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
+        if not of_forward.passed and marked.points < mark.max_points:
+            # never less than for a forward that is not written at all
+            alone = self._mark_without_forward(mark, exercise, backward)
+            marked = marked if marked.text and marked.points >= alone.points else alone
         if calls_forwards(backward):
             text = f"{mark.name} computes numeric gradients, expected the formulas"
             return replace(
@@ -116,14 +120,15 @@ class Marker:
     def _mark_without_forward(
         self, mark: FunctionMark, exercise: Exercise, backward: RemoteFunction
     ) -> FunctionMark:
-        """The mark of a backward whose forward has no result: with the cache of the solution's forward."""
+        """The mark of a backward with the cache of the solution's forward."""
         forward = solution(self._source, exercise.functions[0])
         report = examine(exercise.name, forward, backward, seed=self._seed)
         report.errors = {name: error for name, error in report.errors.items() if name in exercise.gradients}
-        if not report.errors:
-            return replace(mark, text=f"{mark.name} cannot be checked until {exercise.functions[0]} works.")
         marked = _marked(mark, exercise, "backward", report, _refused(mark.name, backward))
-        return replace(marked, text=f"With the cache of the right {exercise.functions[0]}:\n{marked.text}")
+        text = f"With the cache of the right {exercise.functions[0]}:\n{marked.text}"
+        if not report.errors:  # perhaps the student's cache has another form
+            text = f"{mark.name} cannot be checked until {exercise.functions[0]} works. {text}"
+        return replace(marked, text=text)
 
 
 def max_points_of(source: CourseNotebook, function: str) -> float:

@@ -46,8 +46,8 @@ class Submission:
         Further cells of the student's own, which may hold helper functions.
     cells : mapping of str to str
         Both in the order of the notebook.
-    changed_tests : tuple of str
-        The tests whose cells are not those that were released.
+    changed_tests, missing_tests : tuple of str
+        The tests whose cells are not those that were released, and those that have none.
     answers : mapping of str to bool
         Whether each question has an answer, by the name of its cell.
     """
@@ -57,6 +57,7 @@ class Submission:
     others: Mapping[str, str] = field(default_factory=dict)
     cells: Mapping[str, str] = field(default_factory=dict)
     changed_tests: tuple[str, ...] = ()
+    missing_tests: tuple[str, ...] = ()
     answers: Mapping[str, bool] = field(default_factory=dict)
 
 
@@ -89,7 +90,7 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
         grade_id, text = _grade_id(cell), _text(cell)
         tagged = wanted.get(grade_id)
         if tagged is None or grade_id in found:
-            if cell.get("cell_type") == "code" and _normal(text) not in released:
+            if cell.get("cell_type") == "code" and _normal(text) not in released and not _is_test(cell):
                 others[f"cell {index}"] = plain_python(text)
                 places[f"cell {index}"] = index
         elif tagged.kind == "exercise":
@@ -119,10 +120,12 @@ def read_submission(path: Path, source: CourseNotebook) -> Submission:
     changed = tuple(
         test.grade_id
         for test in source.tests
-        if _normal(without_hidden_tests(test.source)) != _normal(tests.get(test.grade_id, ""))
+        if test.grade_id in tests
+        and _normal(without_hidden_tests(test.source)) != _normal(tests[test.grade_id])
     )
+    missing = tuple(test.grade_id for test in source.tests if test.grade_id not in tests)
     own_cells = sorted((found | others).items(), key=lambda item: places.get(item[0], len(cells)))
-    return Submission(path, found, others, dict(own_cells), changed, answers)
+    return Submission(path, found, others, dict(own_cells), changed, missing, answers)
 
 
 def helpers(source: CourseNotebook) -> dict[str, str]:
@@ -173,14 +176,14 @@ def options_of(source: CourseNotebook, name: str) -> list[str]:
 def solution(source: CourseNotebook, name: str) -> Callable[..., Any] | None:
     """A function of the solutions; None if it does not stand alone.
 
-    What it returns, such as a cache, has the form that its docstring describes. It calls the other solutions
-    and what the notebook imports.
+    What it returns, such as a cache, has the form that its docstring describes. It calls the other solutions,
+    and what the notebook imports or defines for students.
     """
     given = [each for text in helpers(source).values() for each in parsed(text).body]
-    imports = [each for each in given if isinstance(each, ast.Import | ast.ImportFrom)]
+    tools = [each for each in given if isinstance(each, ast.Import | ast.ImportFrom | ast.FunctionDef)]
     solutions = [each for cell in source.exercises for each in parsed(cell.source).body]
     namespace: dict[str, Any] = {}
-    for statement in [*imports, *solutions]:
+    for statement in [*tools, *solutions]:
         with suppress(ImportError, NameError):
             exec(compile(ast.Module([statement], []), str(source.path), "exec"), namespace)
     return namespace.get(name)
@@ -231,8 +234,17 @@ def _text(cell: Mapping[str, Any]) -> str:
 
 
 def _grade_id(cell: Mapping[str, Any]) -> str:
+    return str(_tag(cell).get("grade_id", ""))
+
+
+def _is_test(cell: Mapping[str, Any]) -> bool:
+    """Whether a cell was released as a test, perhaps of an exercise that was dropped since."""
+    return bool(_tag(cell).get("grade")) and not _tag(cell).get("solution")
+
+
+def _tag(cell: Mapping[str, Any]) -> Mapping[str, Any]:
     tag = cell.get("metadata", {}).get("nbgrader")
-    return str(tag.get("grade_id", "")) if isinstance(tag, dict) else ""
+    return tag if isinstance(tag, dict) else {}
 
 
 def _normal(text: str) -> str:

@@ -59,11 +59,12 @@ def suspicions_of_code(submission: Submission, source: CourseNotebook) -> list[S
         Suspicion("changed test", f"the cell {name} is not the one that was released")
         for name in submission.changed_tests
     ]
+    found += [Suspicion("changed test", f"the cell {name} is missing") for name in submission.missing_tests]
     given = list(map(parsed, helpers(source).values()))
     tests = {cell.grade_id: parsed(cell.source) for cell in source.tests}
     written = {name: parsed(text) for name, text in ({**submission.exercises, **submission.others}).items()}
     own = {cell.subject for cell in source.exercises}
-    used = {node.id for tree in tests.values() for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    used = {name for tree in tests.values() for name in _read(tree)}
     protected = (used & set(_bound(given))) - own
     modules = {name for tree in (*given, *written.values()) for name, _ in _aliases(tree)}
     modules -= {name for tree in written.values() for name in _own_names(tree, modules)}
@@ -79,6 +80,15 @@ def suspicions_of_code(submission: Submission, source: CourseNotebook) -> list[S
             text = f"{where} contains {len(copied_numbers)} of the numbers that the tests expect"
             found.append(Suspicion("hard-coded values", text))
     return found
+
+
+def _read(tree: ast.Module) -> Iterator[str]:
+    """The names that a cell reads and has not given to anything itself before."""
+    own: set[str] = set()
+    for statement in tree.body:
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        yield from {name.id for name in names if isinstance(name.ctx, ast.Load)} - own
+        own |= {*_bound([ast.Module([statement], [])])}
 
 
 def _imported_alike(tree: ast.Module, given: Iterable[ast.Module]) -> set[str]:

@@ -321,3 +321,31 @@ def test_a_backward_that_empties_its_cache(source: Path, tmp_path: Path) -> None
     backward = SOLUTIONS["rnn_backward"].replace("= cache\n", "= [cache.pop(0) for _ in range(5)]\n")
     mark = graded(source, submission(rnn_forward=forward, rnn_backward=backward), tmp_path)
     assert "rnn_backward writes into cache" in text_of(mark, "rnn_backward")
+
+
+def test_a_slip_costs_no_more_than_nothing_written(source: Path, tmp_path: Path) -> None:
+    """A right backward has all points, whatever its forward is."""
+    slip = SOLUTIONS["rnn_forward"].replace("h[:, t] = prev_h", "h[:, t] = h0")
+    assert slip != SOLUTIONS["rnn_forward"]
+    mark = graded(source, submission(rnn_forward=slip), tmp_path)
+    assert points(mark) == {"rnn_forward": 0}
+    assert "With the cache of the right rnn_forward" in text_of(mark, "rnn_backward")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found", "named"),
+    [
+        ("da.sum", "daa.sum", "raises NameError: name 'daa' is not defined, in", set()),
+        ("    da =", "    import subprocess\n    subprocess.run([])\n    da =", "uses subprocess", {"refused"}),
+    ],
+)
+def test_what_a_backward_of_no_forward_raises(
+    source: Path, tmp_path: Path, old: str, new: str, found: str, named: set[str]
+) -> None:
+    backward = SOLUTIONS["rnn_step_backward"].replace(old, new)
+    own = submission(rnn_step_forward=FORWARD_WITHOUT_RESULT, rnn_step_backward=backward)
+    mark = graded(source, own, tmp_path)
+    text = text_of(mark, "rnn_step_backward")
+    assert "cannot be checked until rnn_step_forward works. With the cache of the right" in text
+    assert found in text
+    assert kinds(mark) == named

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rnnlab.course.check import examine
+from rnnlab.course.exercises import exercise
 from rnnlab.course.grading.submission import (
     BadSubmission,
     Submission,
@@ -15,6 +17,7 @@ from rnnlab.course.grading.submission import (
     parsed,
     plain_python,
     read_submission,
+    solution,
 )
 from rnnlab.course.notebook_cells import read_notebook
 from rnnlab.plain.lstm import lstm_step_backward
@@ -162,3 +165,20 @@ def test_a_draft_beside_a_solved_exercise(source: Path, tmp_path: Path) -> None:
     found = read_submission(write(tmp_path / "rnn.ipynb", notebook), read_notebook(source))
     assert found.exercises["rnn_forward"] == solved
     assert len(found.others) == 1
+
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[3] / "notebooks").glob("*.ipynb"))
+FORWARDS = [
+    (path, cell.subject)
+    for path in NOTEBOOKS
+    for cell in read_notebook(path).exercises
+    if cell.subject == exercise(cell.subject).functions[0]
+]
+
+
+@pytest.mark.parametrize(("path", "name"), FORWARDS, ids=lambda each: getattr(each, "stem", each))
+def test_the_forwards_of_the_notebooks_stand_alone(path: Path, name: str) -> None:
+    """Their caches are those that a backward is marked with where the student has no forward."""
+    forward = solution(read_notebook(path), name)
+    assert forward is not None
+    assert examine(name, forward, seed=0).passed

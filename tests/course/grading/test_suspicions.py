@@ -73,6 +73,37 @@ def test_own_helpers_are_no_patches(source: Path, tmp_path: Path) -> None:
     assert (mark.points, mark.suspicions) == (ALL, ())
 
 
+def with_limit(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cells with a test that reads the name LIMIT."""
+    test = TESTS["rnn_step_forward"]
+    return [{**each, "source": each["source"].replace(test, f"assert LIMIT\n{test}")} for each in made]
+
+
+def test_variables_that_the_tests_assign_themselves_are_free(tmp_path: Path) -> None:
+    """A scratch cell may use the names of a given example, which the test uses for its own values."""
+    setup = f"{GIVEN}\nones, LIMIT = np.zeros(3), 1"
+    path = write(tmp_path / "source.ipynb", with_limit(cells(SOLUTIONS, setup=setup)))
+    mark = graded(path, with_limit(submission("ones, eye = 1, 2", setup=setup)), tmp_path)
+    assert mark.suspicions == ()
+    mark = graded(path, with_limit(submission("LIMIT = 1", setup=setup)), tmp_path)
+    assert kinds(mark) == {"patched check"}
+
+
+def test_tests_of_dropped_exercises_are_no_patches(tmp_path: Path) -> None:
+    setup = f"{GIVEN}\nLIMIT = 1"
+    path = write(tmp_path / "source.ipynb", with_limit(cells(SOLUTIONS, setup=setup)))
+    tag = {"grade_id": "test_dropped", "grade": True, "locked": True, "points": 1}
+    own = [*with_limit(submission(setup=setup)), cell("code", "LIMIT = 2", tag)]
+    assert graded(path, own, tmp_path).suspicions == ()
+
+
+def test_a_test_that_was_deleted(source: Path, tmp_path: Path) -> None:
+    own = [each for each in submission() if each["source"] != TESTS["rnn_forward"]]
+    assert list(map(str, graded(source, own, tmp_path).suspicions)) == [
+        "changed test: the cell test_rnn_forward is missing"
+    ]
+
+
 # The notebook imports rnnlab.layers for students, and a function uses something of this name.
 WITH_LAYERS = f"{GIVEN}\nfrom rnnlab import layers"
 USES_LAYERS = SOLUTIONS["rnn_step_forward"].replace("np.tanh(", "layers.squash(")
