@@ -11,6 +11,7 @@ A notebook is read as JSON, without nbformat and nbgrader.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ __all__ = [
     "CourseNotebook",
     "TaggedCell",
     "cleared",
+    "keyword_arguments",
     "read_content",
     "read_notebook",
 ]
@@ -153,6 +155,16 @@ def read_content(path: str | os.PathLike[str]) -> Any:
         If it is not JSON, or larger than the limit. The error names the file.
     """
     return load_json(path, "a notebook", NOTEBOOK_BYTES)
+
+
+def keyword_arguments(source: str, name: str) -> list[str]:
+    """The arguments that are given by keyword alone, of the function that a cell defines; none without it."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return []
+    functions = [each for each in body if isinstance(each, ast.FunctionDef) and each.name == name]
+    return [argument.arg for each in functions[-1:] for argument in each.args.kwonlyargs]
 
 
 def cleared(source: str) -> str:

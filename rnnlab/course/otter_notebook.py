@@ -2,8 +2,8 @@
 
 A question is a function or an answer. The test cell of a function calls :func:`rnnlab.course.check`. This
 call is the visible test, without points. The hidden test makes it on new random inputs and with ``own=True``,
-and has the points. What stands before and after the call stays in the notebook: before the test, and after
-the question.
+and has the points. It fails a function that has lost a keyword argument, such as ``mask``. What stands before
+and after the call stays in the notebook: before the test, and after the question.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from rnnlab.course.notebook_cells import BEGIN_SOLUTION, END_SOLUTION, CourseNotebook, TaggedCell, cleared
+from rnnlab.course.notebook_cells import (
+    BEGIN_SOLUTION,
+    END_SOLUTION,
+    CourseNotebook,
+    TaggedCell,
+    cleared,
+    keyword_arguments,
+)
 from rnnlab.course.source_notebook import (
     NUM_SEEDS,
     check_arguments,
@@ -101,7 +108,15 @@ def otter_exercise(source: str) -> str:
     return "\n".join(lines)
 
 
-def otter_tests(source: str, name: str, points: float, seeds: Sequence[int], *, where: str) -> list[str]:
+def otter_tests(
+    source: str,
+    name: str,
+    points: float,
+    seeds: Sequence[int],
+    *,
+    options: Sequence[str] = (),
+    where: str,
+) -> list[str]:
     """The test cells of a function: a visible and a hidden test, both made from its call of ``check``.
 
     Parameters
@@ -113,6 +128,8 @@ def otter_tests(source: str, name: str, points: float, seeds: Sequence[int], *, 
         Of the hidden test. The visible one has none.
     seeds : sequence of int
         The hidden test makes the call with each of them.
+    options : sequence of str
+        The keyword arguments that the function must have.
     where : str
         The file and the cell, for errors.
 
@@ -126,10 +143,16 @@ def otter_tests(source: str, name: str, points: float, seeds: Sequence[int], *, 
     seed = [ast.unparse(each) for each in call.keywords if each.arg == "seed"]
     visible = f"    check({', '.join([given, *seed])})"
     hidden = f"    for seed in {tuple(seeds)}:\n        check({given}, seed=seed, own=True)"
+    options = options if name in _names(call) else ()
+    if options:
+        has_it = f'assert option in signature({name}).parameters, f"{name} has no argument {{option}}"'
+        hidden = f"    for option in {tuple(options)}:\n        {has_it}\n{hidden}"
     read = "".join(f"    {each} = env[{each!r}]\n" for each in _names(call))
+    imports = "    from rnnlab.course import check\n\n"
+    more = "    from inspect import signature\n\n" if options else ""
     return [
-        _test(f"test_{name}", f"    from rnnlab.course import check\n\n{read}{visible}", False, 0),
-        _test(f"test_{name}_hidden", f"    from rnnlab.course import check\n\n{read}{hidden}", True, points),
+        _test(f"test_{name}", f"{imports}{read}{visible}", False, 0),
+        _test(f"test_{name}_hidden", f"{more}{imports}{read}{hidden}", True, points),
     ]
 
 
@@ -197,7 +220,8 @@ def _question(
         seeds = [int(seed) for seed in rng.integers(2**32, size=NUM_SEEDS)]
         where = f"{tags.path}, cell {last.grade_id}"
         before, after = _around_check(last.source, where=where)
-        tests = otter_tests(last.source, name, last.points, seeds, where=where)
+        options = keyword_arguments(first.source, name)
+        tests = otter_tests(last.source, name, last.points, seeds, options=options, where=where)
         body += map(_code, before)
         body += [_raw("# BEGIN TESTS"), *map(_code, tests), _raw("# END TESTS")]
     return [_raw("# BEGIN QUESTION", config), *begin, *body, _raw("# END QUESTION"), *map(_code, after)]

@@ -1,11 +1,12 @@
 """The notebook that Otter Assign reads: blocks, points, tests and stubs."""
 
 import ast
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rnnlab.course.notebook_cells import read_notebook
+from rnnlab.course.notebook_cells import read_content, read_notebook
 from rnnlab.course.otter_notebook import otter_exercise, otter_notebook, otter_tests
 
 from . import small_notebook
@@ -87,6 +88,24 @@ def test_the_tests_of_a_function():
         + "    for seed in (3, 4):\n        check('rnn_step', f, backward=g, seed=seed, own=True)"
     )
     ast.parse(hidden)
+
+
+def test_a_function_that_has_lost_an_argument():
+    _, hidden = otter_tests("check('x', f)", "f", 2, [3], options=["mask"], where="n")
+    hidden = hidden.replace("from rnnlab.course import check", "check = lambda *_, **options: None")
+    namespace = {}
+    exec(hidden, namespace)
+    namespace["test_f_hidden"]({"f": lambda x, *, mask=None: x})
+    with pytest.raises(AssertionError, match="^f has no argument mask"):
+        namespace["test_f_hidden"]({"f": lambda x: x})
+
+
+def test_the_masks_of_attention_are_asked_for():
+    path = Path(__file__).resolve().parents[2] / "notebooks/3_attention.ipynb"
+    made = otter_notebook(read_content(path), read_notebook(path), {}, np.random.default_rng(0))
+    hidden = ["".join(each["source"]) for each in made["cells"] if "(env)" in "".join(each["source"])]
+    asked = [each for each in hidden if "for option in ('mask',)" in each]
+    assert any("def test_attention_step_forward_hidden" in each for each in asked)
 
 
 @pytest.mark.parametrize(

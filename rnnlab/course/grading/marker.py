@@ -13,9 +13,9 @@ from rnnlab.course.exercises import exercise as exercise_of
 from rnnlab.course.grading.functions import RemoteFunction
 from rnnlab.course.grading.marks import FunctionMark
 from rnnlab.course.grading.process import StudentProcess
-from rnnlab.course.grading.submission import Submission, library_functions, options_of, parsed, solution
+from rnnlab.course.grading.submission import Submission, library_functions, parsed, solution
 from rnnlab.course.grading.suspicions import Suspicion, calls_forwards, loses_digits
-from rnnlab.course.notebook_cells import CourseNotebook
+from rnnlab.course.notebook_cells import CourseNotebook, keyword_arguments
 
 __all__ = ["Marker", "max_points_of"]
 
@@ -85,7 +85,8 @@ class Marker:
         return _marked(mark, exercise, "forward", report, _refused(name, forward))
 
     def _remote(self, name: str, given: Given, *, keep_cache: bool = False) -> RemoteFunction:
-        options = options_of(self._source, name)
+        own = (cell.source for cell in self._source.exercises if cell.subject == name)
+        options = keyword_arguments(next(own, ""), name)
         return RemoteFunction(self._process, name, keep_cache=keep_cache, given=given, options=options)
 
     def _mark_backward(

@@ -22,7 +22,6 @@ __all__ = [
     "Submission",
     "helpers",
     "library_functions",
-    "options_of",
     "parsed",
     "read_submission",
     "solution",
@@ -160,17 +159,6 @@ def library_functions(source: CourseNotebook, submission: Submission) -> dict[st
         for name in exercise.functions
         if name in imported - own
     }
-
-
-def options_of(source: CourseNotebook, name: str) -> list[str]:
-    """The keyword arguments that a function of an exercise has."""
-    return [
-        argument.arg
-        for cell in source.exercises
-        for node in parsed(cell.source).body
-        if cell.subject == name and isinstance(node, ast.FunctionDef) and node.name == name
-        for argument in node.args.kwonlyargs
-    ]
 
 
 def solution(source: CourseNotebook, name: str) -> Callable[..., Any] | None:

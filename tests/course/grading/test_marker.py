@@ -336,7 +336,12 @@ def test_a_slip_costs_no_more_than_nothing_written(source: Path, tmp_path: Path)
     ("old", "new", "found", "named"),
     [
         ("da.sum", "daa.sum", "raises NameError: name 'daa' is not defined, in", set()),
-        ("    da =", "    import subprocess\n    subprocess.run([])\n    da =", "uses subprocess", {"refused"}),
+        (
+            "    da =",
+            "    import subprocess\n    subprocess.run([])\n    da =",
+            "uses subprocess",
+            {"refused"},
+        ),
     ],
 )
 def test_what_a_backward_of_no_forward_raises(
