@@ -201,6 +201,25 @@ class Scope(Mapping[str, Array]):
         return Scope(self._whole, self._prefix + prefix)
 
 
+def distinct(owner: str, *parts: Mapping[str, Shape]) -> Shapes:
+    """The shapes of all parts together. ``owner``, whose parts they are, is named in the error.
+
+    Raises
+    ------
+    ValueError
+        If two parts have a parameter of one name, as a cell of one's own and a model may.
+    """
+    shapes: Shapes = {}
+    for part in parts:
+        if both := sorted(shapes.keys() & part.keys()):
+            raise InputError(
+                f"{owner}: two parts have a parameter {both[0]!r}, expected other names in the cell's "
+                "recurrent_shapes"
+            )
+        shapes |= part
+    return shapes
+
+
 def scoped(prefix: str, shapes: Mapping[str, Shape]) -> Shapes:
     """Shapes with a prefix before their names: those that :meth:`Parameters.scope` of it finds."""
     return {prefix + name: shape for name, shape in shapes.items()}

@@ -177,7 +177,10 @@ def load_json(path: PathLike, expected: str = "a JSON file", most_bytes: int = J
     text: Any = read_limited(path, most_bytes, expected)
     try:
         text = text.decode("utf-8-sig")  # the bytes are free
-        return json.loads(text)
+        content = json.loads(text)
+        if "\\ud" in text or "\\uD" in text:  # perhaps half a surrogate pair, which is no text
+            json.dumps(content, ensure_ascii=False).encode()
+        return content
     except RecursionError:
         raise mismatch(os.fspath(path), "JSON that is nested too deeply to be read", expected) from None
     except ValueError as error:  # not JSON, or not text

@@ -131,7 +131,9 @@ def test_json(tmp_path):
         ValueError, match="x.json: found JSON that is nested too deeply to be read, expected a"
     ):
         load_json(path)
-    for content in (b"{", b"\xff\xfe", b"1" * 5000):
+    path.write_text('["\\ud83d\\ude00", "\\\\ud800"]')
+    assert load_json(path) == ["\N{GRINNING FACE}", "\\ud800"]
+    for content in (b"{", b"\xff\xfe", b"1" * 5000, b'["a \\ud800 b"]', b'{"\\uDFFF": 1}'):
         path.write_bytes(content)
         with pytest.raises(ValueError, match="x.json: found text that is not JSON"):
             load_json(path)

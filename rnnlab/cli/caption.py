@@ -73,7 +73,7 @@ def add(commands: Any) -> None:
         help=f"write a PNG of the attention of the first {_DRAWN} captions; of several runs, the mean",
     )
     add_download(caption)
-    caption.add_argument("--seed", type=natural_number, default=0, help="the seed of --method sample")
+    caption.add_argument("--seed", type=natural_number, help="the seed of --method sample; 0 if left out")
     add_encoder(
         caption,
         required=False,
@@ -95,7 +95,7 @@ def _caption(options: argparse.Namespace) -> int:
         run.model,
         features,
         decoding,
-        rng=options.seed,
+        rng=options.seed or 0,
         alignments=options.show_attention is not None,
         first=len(names),
         communicator=options.communicator,

@@ -117,9 +117,13 @@ def search_options(recipe: DecodingConfig, options: argparse.Namespace) -> Decod
                 raise InputError(
                     f"{flag_of(key)} is given, but only --method {of} uses it; the method is {method}"
                 )
-    if method != "beam":
-        given.setdefault("n_best", 1)
+    found = given.get("beam_size", recipe.n_best) if method == "beam" else 1
+    given.setdefault("n_best", min(recipe.n_best, found))
     chosen = dataclasses.replace(recipe, **given)
     if "diversity" in given and chosen.num_groups == 1:
         raise InputError("--diversity needs several groups, such as --groups 2")
+    if "normalisation" in given and not chosen.length_penalty:
+        raise InputError("--normalisation needs a length penalty, such as --length-penalty 0.7")
+    if getattr(options, "seed", None) is not None and method != "sample":
+        raise InputError(f"--seed is given, but only --method sample uses it; the method is {method}")
     return chosen

@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="draw the attention of each translation in a PNG: FILE-1.png and so on for several sentences",
     )
-    translate.add_argument("--seed", type=natural_number, default=0, help="the seed of --method sample")
+    translate.add_argument("--seed", type=natural_number, help="the seed of --method sample; 0 if left out")
     add_search(translate)
 
     lexicon = commands.add_parser(
@@ -88,7 +88,7 @@ def _translate(options: argparse.Namespace) -> int:
         decoding,
         lexicon=None if options.lexicon is None else read_lexicon(options.lexicon),
         alignments=options.show_attention is not None,
-        rng=options.seed,
+        rng=options.seed or 0,
         communicator=ranks,
     )
     if ranks.rank:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rnnlab.decoding.back_pointers import BackPointers
-from rnnlab.decoding.beam_step import BeamStep, beam_step
+from rnnlab.decoding.beam_step import BeamStep, beam_step, last_step
 from rnnlab.decoding.constraints import Constraints
 from rnnlab.decoding.search import (
     ROWS,
@@ -32,6 +32,7 @@ from rnnlab.errors import InputError
 from rnnlab.ops import ops_for
 from rnnlab.types import Array
 
+_LARGEST_NORM = 1e280  # a log-probability that is divided by it has all its digits
 _NORMALISATIONS = {
     "power": lambda length, exponent: length**exponent,
     "gnmt": lambda length, exponent: ((5 + length) / 6) ** exponent,
@@ -57,9 +58,10 @@ def beam_search(
     """Keep the most probable partial sentences, ``beam_size`` of them for each source.
 
     Each step finds the best ``beam_size`` continuations of all partial sentences. Continuations by <END> are
-    finished hypotheses; the best other continuations fill the beam. The search of a source ends when
-    ``beam_size`` hypotheses are finished, or when no partial sentence can still reach a better score than the
-    finished ones. With ``beam_size`` 1 this is greedy decoding.
+    finished hypotheses; the best other continuations fill the beam. After ``max_length`` words, <END> is the
+    only continuation. The search of a source ends when ``beam_size`` hypotheses are finished, or when no
+    partial sentence can still reach a better score than the finished ones. With ``beam_size`` 1 it finds the
+    words of greedy decoding.
 
     Parameters
     ----------
@@ -78,8 +80,7 @@ def beam_search(
         The number of hypotheses to return for each source.
     num_groups : int
         The beam is divided into this number of groups, each with a search of its own. At every step, words
-        that earlier groups have chosen for the same source at this step are penalised. Words that cannot be
-        appended any more, because ``max_length`` is reached, do not count as chosen.
+        that earlier groups have chosen for the same source at this step are penalised.
     diversity : float >= 0
         The penalty in nats for each time that an earlier group chose the word. ``log_prob`` and ``score`` do
         not contain it.
@@ -94,8 +95,8 @@ def beam_search(
     -------
     list of N lists of Hypothesis
         Up to ``n_best`` each, best score first. There are fewer only where fewer sentences exist or several
-        groups find the same sentence. Where fewer than ``n_best`` are finished, the best unfinished ones
-        follow.
+        groups find the same sentence. Where fewer than ``n_best`` are finished, because <END> has probability
+        zero, the best unfinished ones follow.
 
     Raises
     ------
@@ -123,12 +124,19 @@ def beam_search(
     if normalisation not in _NORMALISATIONS:
         raise InputError(f"beam_search: normalisation is {normalisation!r}, expected 'power' or 'gnmt'")
     lengths = np.arange(1, constraints.max_length + 2, dtype=np.float64)  # words and <END>
+    with np.errstate(over="ignore"):
+        norms = _NORMALISATIONS[normalisation](lengths, length_penalty)
+    if norms[-1] > _LARGEST_NORM:
+        raise InputError(
+            f"beam_search: length_penalty is {length_penalty}, by which the scores of {max_length} words "
+            "would vanish, expected a smaller one"
+        )
     options = _Options(
         size=beam_size // num_groups,
         groups=num_groups,
         diversity=float(diversity),
         n_best=n_best,
-        norms=_NORMALISATIONS[normalisation](lengths, length_penalty),
+        norms=norms,
         constraints=constraints,
         attention=attention_of("beam_search", model, return_alignments),
     )
@@ -171,12 +179,13 @@ def _search(
             pointers.attend(active, weights.reshape(b, slots, weights.shape[1]))
         history = pointers.history(active, slots, t) if constraints.no_repeat_ngram else None
         log_probs = constraints.apply(log_probs, t, history).reshape(b, slots, -1)
-        is_last = t == constraints.max_length  # only <END> can follow
-        num_ended = pointers.num_ended[active]
-        step = _step(totals, log_probs, model.end_token, active, num_ended, options, is_last)
+        if t < constraints.max_length:
+            step = _step(totals, log_probs, model.end_token, active, pointers.num_ended[active], options)
+        else:
+            step = last_step(totals, log_probs, model.end_token)
 
         best = step.totals.max(axis=1)
-        extended = (best > -np.inf) & (not is_last)
+        extended = best > -np.inf
         pointers.end(active, t, step)
         pointers.extend(active, t, step, extended)
         # log-probabilities only decrease, and norms[-1] is the largest divisor
@@ -198,7 +207,6 @@ def _step(
     active: Array,
     num_ended: Array,
     options: _Options,
-    is_last: bool,
 ) -> BeamStep:
     """The continuations of all active beams. Groups are searched in order, with penalties of earlier ones."""
     K, groups = options.size, options.groups
@@ -214,10 +222,9 @@ def _step(
         rows = np.flatnonzero(active % groups == group)
         penalty = options.diversity * chosen[sources[rows]]
         part = beam_step(totals[rows], log_probs[rows], K, end_token, penalty)
-        if not is_last:
-            full = num_ended[rows] + (part.ended > -np.inf).sum(axis=1) >= K  # the search of these ends
-            beam, slot = np.nonzero((part.totals > -np.inf) & ~full[:, None])
-            np.add.at(chosen, (sources[rows][beam], part.words[beam, slot]), 1)
+        full = num_ended[rows] + (part.ended > -np.inf).sum(axis=1) >= K  # the search of these ends
+        beam, slot = np.nonzero((part.totals > -np.inf) & ~full[:, None])
+        np.add.at(chosen, (sources[rows][beam], part.words[beam, slot]), 1)
         parts.append(part)
         order.append(rows)
     back = np.argsort(np.concatenate(order))

@@ -1,4 +1,4 @@
-"""One step of beam search: the best continuations of the sentences in each beam."""
+"""A step of beam search: the best continuations of the sentences in each beam, or their ends."""
 
 from __future__ import annotations
 
@@ -73,3 +73,26 @@ def beam_step(
         np.take_along_axis(parents, others, axis=1),
         np.take_along_axis(words, others, axis=1),
     )
+
+
+def last_step(totals: Array, log_probs: Array, end_token: int) -> BeamStep:
+    """The continuations of the partial sentences in b beams by <END> alone.
+
+    Parameters
+    ----------
+    totals : (b, K)
+        Log-probability of each partial sentence, minus infinity in an empty slot.
+    log_probs : (b, K, V)
+        Of the next token.
+    end_token : int
+
+    Raises
+    ------
+    ValueError
+        If the log-probabilities hold NaN.
+    """
+    ends = log_probs[:, :, end_token]
+    ends = ops_for(ends).asnumpy(ends)
+    check_numbers("beam_search", ends)
+    ended, slots = totals + ends, np.broadcast_to(np.arange(totals.shape[1]), totals.shape)
+    return BeamStep(ended, slots, np.full(totals.shape, -np.inf), slots, np.full(totals.shape, end_token))

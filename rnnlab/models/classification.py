@@ -39,7 +39,7 @@ from rnnlab.options import (
     Probability,
     Range,
 )
-from rnnlab.parameters import Parameters
+from rnnlab.parameters import Parameters, distinct
 from rnnlab.types import Array, Random
 
 StateReadout: TypeAlias = Literal["last", "mean"]  # which states of the last layer are classified
@@ -138,7 +138,7 @@ class SequenceClassifier(Model):
         self.layers = StackedLayers(recurrence, input_dim, hidden_dim, num_layers)
         output = {"W_class": (hidden_dim, num_classes), "b_class": (num_classes,)}
         arnet = {} if self.reconstructor is None else self.reconstructor.shapes()
-        shapes = self.layers.shapes() | output | arnet
+        shapes = distinct("SequenceClassifier", self.layers.shapes(), output, arnet)
         self._initialise(shapes, dtype, initialisation, scale=init_scale, rng=rng)
         set_forget_bias("SequenceClassifier", self.params, recurrence.cell, forget_bias)
         self.to(device)

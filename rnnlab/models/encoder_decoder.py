@@ -12,7 +12,6 @@ A subclass chooses the parts and checks the inputs of its encoder.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -38,7 +37,7 @@ from rnnlab.models.parts.scheduled_sampling import check_sampling, choose_places
 from rnnlab.models.parts.teacher_forcing import TeacherForced
 from rnnlab.models.parts.vocabulary import check_vocabulary
 from rnnlab.options import Initialisation, LossAverage
-from rnnlab.parameters import Parameters
+from rnnlab.parameters import Parameters, distinct
 from rnnlab.types import Array, Random
 
 
@@ -121,16 +120,10 @@ class EncoderDecoder(Inference):
             encoder_reconstructor,
         )
         self.discriminative, self.discriminator = discriminative, discriminator
-        shapes: dict[str, tuple[int, ...]] = {}
-        owners: Counter[str] = Counter()
         parts = (encoder, reviewer, embedding, decoder, output, reconstructor, encoder_reconstructor)
-        for part in (*parts, discriminator):
-            if part is not None:
-                shapes |= part.shapes()
-                owners.update(part.shapes().keys())
-        # Those whose gradients are complete once these parts' are: a weight that parts share is not.
+        shapes = distinct(name, *(part.shapes() for part in (*parts, discriminator) if part is not None))
         self._after_score, self._after_decoder, self._after_embedding = (
-            [name for part in done if part is not None for name in part.shapes() if owners[name] == 1]
+            [name for part in done if part is not None for name in part.shapes()]
             for done in ((output, reconstructor), (decoder,), (embedding,))
         )
         fan_ins = reviewer.fan_ins()

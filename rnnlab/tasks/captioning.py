@@ -75,7 +75,7 @@ class Evaluation:
     references : list of list of str
         The sentences that people wrote.
     perplexity : float
-        Of the references of these images under the model.
+        Of the references of these images under the model, each cut to the data's ``max_words``.
     scores : CaptionScores
     tokenizer : "simple" or "ptb"
         The tokenizer of the scores.

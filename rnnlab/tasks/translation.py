@@ -289,7 +289,7 @@ def translate(
         Whether hypotheses have an ``alignment``: a row for each word and, if finished, <END>; a column for
         each word of the source and its <END>. With a lexicon they always have one.
     rng : numpy Generator or seed
-        For ``method = "sample"``.
+        For ``method = "sample"``. A sample depends on it, on the source and on its place among the sources.
     communicator : Communicator
         Ranks that share the work, as of :func:`~rnnlab.tasks.search.decode`.
 
@@ -307,11 +307,12 @@ def translate(
         options = replace(options, forbid_unknown=False)
     vocabularies = [_vocabulary(model.source_word_to_idx), _vocabulary(model.word_to_idx)]
     rows = [source_row(vocabularies[0], words) for words in sources]
-    # sorted by length, so that a batch needs little padding; rows of <END> alone are empty sentences
-    order = [k for k in np.argsort([len(row) for row in rows], kind="stable") if sources[k]]
     translations: list[list[Translation]] = [[_nothing(alignments or lexicon is not None)] for _ in rows]
-    if not order:
+    if not any(sources):
         return translations
+    order = list(range(len(rows)))  # a sample depends on the place of its source
+    if options.method != "sample":  # sorted by length, so that a batch needs little padding
+        order = [k for k in np.argsort([len(row) for row in rows], kind="stable") if sources[k]]
     found = decode(
         model,
         PaddedRows([rows[k] for k in order]),
@@ -321,9 +322,10 @@ def translate(
         communicator=communicator,
     )
     for k, hypotheses in zip(order, found, strict=True):
-        translations[k] = [
-            _translation(hypothesis, sources[k], vocabularies[1], lexicon) for hypothesis in hypotheses
-        ]
+        if sources[k]:  # others are rows of <END> alone
+            translations[k] = [
+                _translation(hypothesis, sources[k], vocabularies[1], lexicon) for hypothesis in hypotheses
+            ]
     return translations
 
 

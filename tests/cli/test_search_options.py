@@ -1,6 +1,12 @@
 """The options of a search change the captions as they say."""
 
+from argparse import Namespace
+
+import pytest
+
 from rnnlab import cli
+from rnnlab.cli.search_options import search_options
+from rnnlab.recipes.recipe import DecodingConfig
 
 
 def test_every_option_of_a_search_has_its_effect(run, capsys):
@@ -18,3 +24,27 @@ def test_every_option_of_a_search_has_its_effect(run, capsys):
     n_best = ("--beam", "4", "--n-best", "4", "--max-images", "1", "--length-penalty", "1")
     lists = [captions(*n_best, *more) for more in ((), ("--normalisation", "gnmt"))]
     assert lists[0] != lists[1]  # the scores are
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--seed", "5"], "--seed is given, but only --method sample uses it; the method is beam"),
+        (["--normalisation", "gnmt"], "--normalisation needs a length penalty, such as --length-penalty 0.7"),
+        (["--diversity", "1"], "--diversity needs several groups, such as --groups 2"),
+        (["--method", "greedy", "--beam", "2"], "--beam is given, but only --method beam uses it"),
+    ],
+)
+def test_options_that_would_have_no_effect(options, message, run, capsys):
+    assert cli.main(["caption", str(run), "val", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_narrow_beam_finds_fewer_sentences_than_the_recipe_asks_for():
+    recipe = DecodingConfig(method="beam", beam_size=4, n_best=3)
+    assert search_options(recipe, Namespace(beam_size=2)).n_best == 2
+    assert search_options(recipe, Namespace(beam_size=5)).n_best == 3
+    assert search_options(recipe, Namespace(beam_size=5, n_best=4)).n_best == 4
+    assert search_options(recipe, Namespace(method="greedy")).n_best == 1
+    with pytest.raises(ValueError, match="n_best is 3, but beam search finds at most 2"):
+        search_options(recipe, Namespace(beam_size=2, n_best=3))

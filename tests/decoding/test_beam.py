@@ -16,10 +16,12 @@ def test_one_beam_is_greedy(seed, words, max_length, length_penalty):
     model = TableModel.random(np.random.default_rng(seed), words=words)
     options = {"max_length": max_length, "forbid": (START,)}
     beams = beam_search(model, [0, 1, 2], beam_size=1, length_penalty=length_penalty, **options)
-    for (found,), (expected,) in zip(beams, greedy(model, [0, 1, 2], **options), strict=True):
+    expectations = greedy(model, [0, 1, 2], **options)
+    for source, ((found,), (expected,)) in enumerate(zip(beams, expectations, strict=True)):
         assert found.tokens == expected.tokens
-        assert found.finished == expected.finished
-        assert found.log_prob == pytest.approx(expected.log_prob)
+        assert found.finished
+        end = 0.0 if expected.finished else model.table[source, max_length, expected.tokens[-1], END]
+        assert found.log_prob == pytest.approx(expected.log_prob + end)
 
 
 @given(
@@ -71,16 +73,13 @@ def test_any_beam(seed, words, beam_size, length_penalty):
         for hypothesis in found:
             assert len(hypothesis.tokens) <= 4
             assert not {START, END} & set(hypothesis.tokens)
-            assert hypothesis.finished or len(hypothesis.tokens) == 4
+            assert hypothesis.finished
             expected = model.log_prob(source, hypothesis.tokens, hypothesis.finished)
             assert hypothesis.log_prob == pytest.approx(expected)
             normalised = expected / (len(hypothesis.tokens) + 1) ** length_penalty
             assert hypothesis.score == pytest.approx(normalised)
-        ended = [h.finished for h in found]
-        assert ended == sorted(ended, reverse=True)
-        for which in (True, False):
-            scores = [h.score for h in found if h.finished == which]
-            assert scores == sorted(scores, reverse=True)
+        scores = [h.score for h in found]
+        assert scores == sorted(scores, reverse=True)
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
@@ -170,11 +169,34 @@ def test_beams_that_never_end_return_the_best_unfinished(rng):
 def test_unfinished_sentences_follow_the_finished_ones(rng):
     model = TableModel.random(rng, sources=1, words=2)
     model.table[0, :2, :, END] = -np.inf  # nothing ends before two words
+    model.table[0, 2, 3, END] = -np.inf  # and nothing after the word 3
     found = beam_search(model, [0], beam_size=4, n_best=4, max_length=2, forbid=(START,))[0]
-    assert {h.tokens for h in found} == {(2, 2), (2, 3), (3, 2), (3, 3)}
-    ended = [h.finished for h in found]
-    assert any(ended)
-    assert ended == sorted(ended, reverse=True)
+    assert {h.tokens for h in found[:2]} == {(2, 2), (3, 2)}
+    assert {h.tokens for h in found[2:]} == {(2, 3), (3, 3)}
+    assert [h.finished for h in found] == [True, True, False, False]
+
+
+@given(seeds, st.integers(1, 4), st.integers(1, 3), st.sampled_from([0.0, 1.0]))
+@settings(max_examples=60)
+def test_all_that_is_in_the_beam_ends_at_the_maximum_length(seed, words, max_length, length_penalty):
+    """A beam as wide as there are partial sentences finds all sentences that end, and nothing else."""
+    model = TableModel.random(np.random.default_rng(seed), words=words)
+    size = sum(words**length for length in range(max_length + 1))
+    options = {"max_length": max_length, "length_penalty": length_penalty}
+    found = beam_search(model, [0, 1, 2], beam_size=size, n_best=size, forbid=(START,), **options)
+    for source, hypotheses in enumerate(found):
+        assert_same_hypotheses(hypotheses, model.sentences(source, **options))
+
+
+def test_a_word_that_cannot_be_appended_takes_no_place(rng):
+    """<END> is less likely than each word; the empty sentence is far less likely than that of one word."""
+    model = TableModel.random(rng, sources=1, words=3)
+    model.table[0, 0, START] = np.log([1e-3, 0.03, 0.949, 0.015, 0.005])
+    model.table[0, 1] = np.log([0.1, 0.1, 0.3, 0.3, 0.2])
+    for beam_size in range(1, 6):
+        (found,) = beam_search(model, [0], beam_size=beam_size, max_length=1)[0]
+        assert (found.tokens, found.finished) == ((2,), True)
+        assert found.log_prob == pytest.approx(np.log(0.949 * 0.1))
 
 
 def test_a_sentence_is_returned_once(rng):
@@ -322,17 +344,16 @@ def test_groups_of_one_are_greedy_with_a_penalty(seed, diversity):
     for source, found in enumerate(beam_search(model, [0, 1, 2], diversity=diversity, **options)):
         assert {h.tokens for h in found} <= diverse(model, source, 3, diversity, 4)
         ended = [h for h in found if h.finished]
-        assert len({h.tokens for h in found}) == len(found) >= len(ended)
+        assert len({h.tokens for h in found}) == len(found) == len(ended)
 
 
-def test_words_after_the_last_are_not_chosen():
-    """Where only <END> may follow, a group does not penalise words that it cannot append."""
+def test_groups_end_at_the_maximum_length():
     row = np.log([1e-9, 0.1, 0.6, 0.3])
     model = TableModel(np.broadcast_to(row, (1, 2, 4, 4)).copy())
     options = {"beam_size": 3, "num_groups": 3, "n_best": 3, "max_length": 1, "min_length": 1}
     found = beam_search(model, [0], diversity=100, forbid=(START,), **options)[0]
     assert {h.tokens for h in found} == {(2,), (3,)}
-    assert not any(h.finished for h in found)
+    assert all(h.finished for h in found)
 
 
 # ---------------------------------------------------------------- alignments
@@ -363,6 +384,7 @@ def test_alignments_belong_to_the_words(seed, num_groups, length_penalty):
         ({"n_best": 4}, "n_best is 4, expected 1 to 3"),
         ({"length_penalty": -0.1}, "length_penalty is -0.1, expected 0 or more"),
         ({"length_penalty": float("nan")}, "length_penalty is nan, expected 0 or more"),
+        ({"length_penalty": 200.0}, "length_penalty is 200.0, by which the scores of 30 words would vanish"),
         ({"normalisation": "mean"}, "normalisation is 'mean', expected 'power' or 'gnmt'"),
         ({"diversity": -1.0}, "diversity is -1.0, expected 0 or more"),
         ({"num_groups": 0}, "num_groups is 0, expected at least 1"),

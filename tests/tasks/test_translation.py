@@ -187,6 +187,17 @@ def test_sentences_are_translated_as_one_by_one(run):
     assert translate(opened.model, [], options) == []
 
 
+def test_a_sample_depends_on_its_source_and_place(run):
+    opened = runs.load_run(run, with_data=False)
+    sources = [list("hgfedc"), list("abc"), list("ab"), [], list("gfedcba"), list("a")]
+    options = DecodingConfig(method="sample", max_length=6)
+    together = translate(opened.model, sources, options, rng=3)
+    assert together[3][0].words == []
+    for first in (1, 2, 4, 5):
+        found = translate(opened.model, sources[:first], options, rng=3)
+        assert [each[0].words for each in found] == [each[0].words for each in together[:first]]
+
+
 def test_a_lexicon_puts_words_in_the_place_of_unknown_ones(run):
     model = runs.load_run(run, with_data=False).model
     model.params["b_vocab"][model.word_to_idx["<UNK>"]] = 50.0

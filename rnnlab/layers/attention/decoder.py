@@ -43,6 +43,7 @@ from rnnlab.layers.recurrent.regularisation import Draws, Regularisation
 from rnnlab.layers.recurrent.sequence import RecurrentCache, run_backward, unroll
 from rnnlab.ops import ops_for
 from rnnlab.options import AttentionScore
+from rnnlab.parameters import distinct, scoped
 from rnnlab.types import Array, Params, Random, State
 
 
@@ -80,9 +81,9 @@ def attentive_shapes(
     for name in attends.names:
         C = hidden_dim if name == "target" or memory_dim is None else memory_dim
         own = attention_shapes(score, query_dim=hidden_dim, memory_dim=C, attention_dim=attention_dim)
-        shapes |= {WEIGHTS[name]: (C, G)} | {f"{name}_{param}": shape for param, shape in own.items()}
+        shapes = distinct(function, shapes, {WEIGHTS[name]: (C, G)}, scoped(f"{name}_", own))
     if selector:
-        shapes |= {"selector_w": (hidden_dim,), "selector_b": (1,)}
+        shapes = distinct(function, shapes, {"selector_w": (hidden_dim,), "selector_b": (1,)})
     return shapes
 
 

@@ -24,6 +24,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import StepMasks
 from rnnlab.ops.steps import StepInputs, Steps
+from rnnlab.parameters import distinct
 from rnnlab.types import Array, Params, Shapes, State
 
 __all__ = ["Cell", "PreparedCell", "Step", "cell_for", "cell_names", "register_cell"]
@@ -189,7 +190,8 @@ class Cell(ABC):
     def shapes(self, input_dim: int, hidden_dim: int) -> Shapes:
         """The shapes of all parameters: Wx (D, G), those of :meth:`recurrent_shapes`, and b (G,)."""
         G = self.num_gates * hidden_dim
-        return {"Wx": (input_dim, G), **self.recurrent_shapes(hidden_dim), "b": (G,)}
+        own = self.recurrent_shapes(hidden_dim)
+        return distinct(type(self).__name__, {"Wx": (input_dim, G)}, own, {"b": (G,)})
 
 
 _CELLS: dict[str, Cell] = {}
@@ -214,9 +216,15 @@ def register_cell(name: str, cell: Cell) -> None:
     if not isinstance(name, str) or not name.isidentifier():
         raise InputError(f"register_cell: name is {name!r}, expected an identifier such as 'peephole_lstm'")
     _check_cell("register_cell: cell", cell)
-    if name in _CELLS and type(_CELLS[name]) is not type(cell):
+    if name in _CELLS and not _of_one_class(_CELLS[name], cell):
         raise InputError(f"register_cell: name is {name!r}, which {type(_CELLS[name]).__name__} has already")
     _CELLS[name] = cell
+
+
+def _of_one_class(one: Cell, other: Cell) -> bool:
+    """Whether the classes are the same, or one is the other defined anew, as in a notebook."""
+    first, second = type(one), type(other)
+    return (first.__module__, first.__qualname__) == (second.__module__, second.__qualname__)
 
 
 def cell_names() -> tuple[str, ...]:
@@ -259,8 +267,9 @@ def cell_for(function: str, cell: str | Cell, argument: str = "cell") -> Cell:
     close = difflib.get_close_matches(cell.lower(), _CELLS, n=1) if isinstance(cell, str) else []
     raise InputError(
         f"{function}: {argument} is {cell!r}, expected one of {', '.join(_CELLS)}, "
-        "or 'package.module:Name' of a Cell; "
-        + (f"did you mean {close[0]!r}?" if close else "rnnlab.layers.register_cell adds a name")
+        "or 'package.module:Name' of a Cell"
+        + (f"; did you mean {close[0]!r}?" if close else ";")
+        + " a cell of your own has its name once its module has called rnnlab.layers.register_cell"
     )
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from rnnlab.layers import register_cell
+from rnnlab.layers.recurrent import cell
 from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.layers.recurrent.lstm import LSTM
 
@@ -32,7 +33,11 @@ def test_names_of_cells():
         (3, ValueError, "f: cell is 3, expected one of"),
         ("lsmt", ValueError, r"f: cell is 'lsmt', .* of a Cell; did you mean 'lstm'\?"),
         ("LSTM", ValueError, r"did you mean 'lstm'\?"),
-        ("tree", ValueError, "of a Cell; rnnlab.layers.register_cell adds a name"),
+        (
+            "tree",
+            ValueError,
+            "of a Cell; a cell of your own has its name once its module has called ",
+        ),
     ],
 )
 def test_cells_that_there_are_not(cell, error, message):
@@ -67,3 +72,37 @@ def test_a_module_with_a_mistake(tmp_path, monkeypatch):
         cell_for("f", "mistaken:Own")
     with pytest.raises(TypeError, match="f: cell is 'unfinished:Own', which has to define "):
         cell_for("f", "unfinished:Own")
+
+
+def test_a_class_may_be_defined_anew(monkeypatch):
+    """As by running a notebook's cell again."""
+    monkeypatch.setattr(cell, "_CELLS", dict(cell._CELLS))
+
+    def defined():
+        class Mine(PeepholeLSTM):
+            pass
+
+        return Mine()
+
+    register_cell("mine_anew", defined())
+    second = defined()
+    register_cell("mine_anew", second)
+    assert cell_for("f", "mine_anew") is second
+    with pytest.raises(ValueError, match="name is 'mine_anew', which Mine has already"):
+        register_cell("mine_anew", PeepholeLSTM())
+
+
+class Projected(PeepholeLSTM):
+    """A cell with a parameter of any name."""
+
+    def __init__(self, name):
+        self.own = name
+
+    def recurrent_shapes(self, hidden_dim):
+        return {**super().recurrent_shapes(hidden_dim), self.own: (hidden_dim, hidden_dim)}
+
+
+@pytest.mark.parametrize("name", ["Wx", "b"])
+def test_names_of_every_layer_are_taken(name):
+    with pytest.raises(ValueError, match=f"^Projected: two parts have a parameter '{name}', expected other"):
+        Projected(name).shapes(3, 4)
