@@ -270,7 +270,7 @@ def _train_stages(
         if (directory / "last.h5").exists():
             solver = Solver.resume(directory, model, trained, **common, **changes)
             if stage.is_last and solver.finished and changes.keys() - {"num_epochs"}:
-                raise InputError(f"{_why_finished(solver)}; nothing would train with the changes")
+                raise InputError(f"{solver.why_finished}; nothing would train with the changes")
             if changes.get("learning_rate") is not None:
                 rate = changes["learning_rate"]
                 print(f"From iteration {solver.iteration + 1} on, the base learning rate is {rate:g}.")
@@ -283,22 +283,12 @@ def _train_stages(
             solver = Solver(model, trained, **stage.options(), run_dir=directory, **common)
             if start is not None:
                 print(warm_start(start, model))
-        if solver.finished and stage.is_last:
-            print(_why_finished(solver))
         solver.train()
         start = checkpoint_of(directory)
         if solver.interrupted or (solver.stop_requested and not stage.is_last):
             run = replace(run, model=model, inputs=_inputs(config, start))
             return replace(run, interrupted=True, stop_reason=solver.stop_reason, signal=solver.signal)
     return replace(run, model=model, inputs=None if start is None else _inputs(config, start))
-
-
-def _why_finished(solver: Solver) -> str:
-    done, asked = len(solver.history), solver.options.num_epochs
-    if done >= asked:
-        return f"{done} of {asked} epochs are done; --epochs N (num_epochs) trains on"
-    patience = solver.options.patience
-    return f"training has stopped early, after {done} of {asked} epochs: patience is {patience}"
 
 
 def _inputs(config: Recipe, checkpoint: Path) -> Any:

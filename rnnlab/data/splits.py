@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnlab.data.photographs.encoding import ImageEncoding
 from rnnlab.data.vocabulary import END, NULL, START, Vocabulary, tokenize
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.options import Count, check_option
 from rnnlab.reading import mismatch
 
@@ -73,6 +73,16 @@ class CaptionSplit:
             if len(getattr(self, name)) != len(self.features):
                 found = f"{len(getattr(self, name))} entries"
                 raise mismatch(self.where(name), found, f"one for each of {len(self.features)} images")
+        if not isinstance(self.references, Sequence):
+            raise self._no_references(self.references)
+        for sentences in self.references:
+            if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
+                raise self._no_references(sentences)
+
+    def _no_references(self, found: Any) -> InputTypeError:
+        return InputTypeError(
+            f"{self.where('references')}: found {found!r:.60}, expected a list of sentences for each image"
+        )
 
     @property
     def num_images(self) -> int:

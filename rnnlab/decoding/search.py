@@ -84,14 +84,27 @@ def gives_new_array(advance: Function) -> Function:
 
 
 class Hypothesis(NamedTuple):
-    """A sentence that a search found."""
+    """A sentence that a search found.
 
-    tokens: tuple[int, ...]  # without <START> and <END>
-    log_prob: float  # of the tokens and, if finished, of <END>, in nats
-    score: float  # the value that hypotheses are ranked by: log_prob, or log_prob normalised by the length
-    finished: bool  # whether it ended with <END> rather than at the maximum length
-    # Attention to the source, with a row for each token and, if finished, <END>: (steps, L). None by default.
-    # L is that of the model's ``attention``: for sentences, the longest source of the batch.
+    Attributes
+    ----------
+    tokens : tuple of int
+        Without <START> and <END>.
+    log_prob : float
+        Of the tokens and, if ``finished``, of <END>, in nats.
+    score : float
+        The value that hypotheses are ranked by: ``log_prob``, or ``log_prob`` normalised by the length.
+    finished : bool
+        Whether it ended with <END> rather than at the maximum length.
+    alignment : (steps, L) array, or None
+        Attention to the source, with ``return_alignments=True``: a row for each token and, if ``finished``,
+        one for <END>. L is that of the model's ``attention``: for sentences, the longest source of the batch.
+    """
+
+    tokens: tuple[int, ...]
+    log_prob: float
+    score: float
+    finished: bool
     alignment: Array | None = None
 
 

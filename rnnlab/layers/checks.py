@@ -134,6 +134,8 @@ def check_real(argument: str, array: Array) -> None:
         If the array holds anything but booleans, integers or floating-point numbers. Complex numbers are
         refused because a conversion would drop their imaginary part.
     """
+    if not isinstance(array.dtype, np.dtype):
+        raise InputTypeError(f"{argument} is a {type(array).__name__}, expected a NumPy or CuPy array")
     if array.dtype.kind not in "biuf":
         raise InputTypeError(f"{argument} has dtype {array.dtype}, expected real numbers")
 

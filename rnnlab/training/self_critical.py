@@ -56,7 +56,8 @@ class SelfCritical:
     Parameters
     ----------
     reward : callable
-        From sources (M,), tokens (M, T) and lengths (M,) to rewards (M,), the larger the better.
+        From sources (M,), tokens (M, T) and lengths (M,) to rewards (M,), the larger the better. Tokens begin
+        with the first word and end with <END>, unless the sentence was cut; the length counts <END>.
     samples : int
         Number of sentences that are sampled for each source.
     baseline : "mean" or "greedy"

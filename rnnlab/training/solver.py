@@ -417,6 +417,7 @@ class Solver:
             If the parameters of several ranks differ.
         """
         self.stop_reason = self.signal = None
+        begun_at = self.iteration
         progress = make_progress(self.options) if self._is_first else Progress()
         try:
             with (
@@ -435,6 +436,10 @@ class Solver:
                     if self._train_epoch(progress, interrupt):
                         self._end_epoch(progress, interrupt)
                 self.interrupted = self._is_to_stop(interrupt) and not self.finished
+                if not self.interrupted and (
+                    self.epoch < self.options.num_epochs or self.iteration == begun_at
+                ):
+                    progress.message(self.why_finished)
                 self._end(progress)
                 self.stop_requested = self._is_to_stop(interrupt)  # and rank 0 has written everything
         finally:
@@ -464,6 +469,16 @@ class Solver:
     def finished(self) -> bool:
         """Whether all epochs are done, or ``patience`` is exhausted."""
         return self._state.order.epoch >= self.options.num_epochs or self.monitor.exhausted
+
+    @property
+    def why_finished(self) -> str:
+        """Why there is nothing to train, if the run is :attr:`finished`."""
+        done, asked = self.epoch, self.options.num_epochs
+        if done >= asked:
+            return f"{done} of {asked} epochs are done; --epochs N (num_epochs) trains on"
+        return (
+            f"training has stopped early, after {done} of {asked} epochs: patience is {self.options.patience}"
+        )
 
     def _train_epoch(self, progress: Progress, interrupt: Interrupt) -> bool:
         """Train on the remaining batches of this epoch; false if interrupted."""
@@ -584,7 +599,17 @@ class Solver:
         if self._evaluate is None:
             return None
         with interrupt.at_once():
-            return {name: float(value) for name, value in self._evaluate(self.model).items()}
+            metrics = self._evaluate(self.model)
+            if not isinstance(metrics, Mapping):
+                raise InputTypeError(f"evaluate returned {metrics!r}, expected a mapping of names to numbers")
+            return {name: self._number(name, value) for name, value in metrics.items()}
+
+    @staticmethod
+    def _number(name: str, value: Any) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise InputTypeError(f"evaluate returned {name} = {value!r}, expected a number") from None
 
     def _end(self, progress: Progress) -> None:
         """Save after an interruption; after the last epoch restore the best parameters."""

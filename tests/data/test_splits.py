@@ -50,3 +50,11 @@ def test_nothing_comes_after_the_end(caption):
     wrong = split(captions=np.array([[1, 4, 2, 0], caption]))
     with pytest.raises(ValueError, match=r"captions: found row 1 = .*, expected <NULL> alone after <END>"):
         wrong.check_tokens(vocabulary)
+
+
+@pytest.mark.parametrize(
+    "references", [["a dog", "a cat"], [["a dog"], "a cat"], {0: ["x"], 1: ["y"]}, [[1], [2]]]
+)
+def test_references_are_lists_of_sentences(references):
+    with pytest.raises(TypeError, match="references: found .*, expected a list of sentences for each image"):
+        split(references=references)

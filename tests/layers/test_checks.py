@@ -1,4 +1,5 @@
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -138,6 +139,9 @@ def test_real_numbers():
     for dtype in (np.complex64, object, "U3"):
         with pytest.raises(TypeError, match=f"^f: x has dtype {np.dtype(dtype)}, expected real numbers$"):
             check_real("f: x", np.zeros(2, dtype))
+    tensor = SimpleNamespace(dtype="torch.float32", shape=(2,))
+    with pytest.raises(TypeError, match="^f: x is a SimpleNamespace, expected a NumPy or CuPy array$"):
+        check_real("f: x", tensor)
 
 
 # ---------------------------------------------------------------- tokens and masks

@@ -245,6 +245,20 @@ def test_early_stopping(model, data):
     assert [row["val_loss"] for row in solver.history] == [3, 2, 4, 5]
 
 
+def test_why_nothing_is_trained(make_model, data, tmp_path, capsys):
+    options = {"num_epochs": 5, "verbose": True, "evaluate": lambda model: {"val_loss": 1.0}}
+    Solver(make_model(), data, patience=1, run_dir=tmp_path, **options).train()
+    early = "training has stopped early, after 2 of 5 epochs: patience is 1"
+    assert capsys.readouterr().out.splitlines()[-1] == early
+    Solver.resume(tmp_path, make_model(), data, **options | {"num_epochs": 9}).train()
+    assert capsys.readouterr().out.splitlines() == [early.replace("5", "9")]
+    solver = Solver(make_model(), data, **options | {"num_epochs": 1})
+    solver.train()
+    assert "epochs are done" not in capsys.readouterr().out
+    solver.train()
+    assert capsys.readouterr().out == "1 of 1 epochs are done; --epochs N (num_epochs) trains on\n"
+
+
 # ------------------------------------------------------------------ what it shows
 
 
@@ -487,6 +501,14 @@ def test_monitored_metric_must_be_there(model, data):
         solver = quiet(model, data, monitor="CIDEr", evaluate=lambda model, metrics=metrics: metrics)
         with pytest.raises(ValueError, match=f"monitor is 'CIDEr', but evaluate returned {found}"):
             solver.train()
+
+
+@pytest.mark.parametrize("returned", [None, (1.0,), {"val_loss": "a"}, {"val_loss": None}])
+def test_metrics_that_are_none(returned, model, data):
+    with pytest.raises(
+        TypeError, match="^evaluate returned .*, expected a (mapping of names to numbers|number)$"
+    ):
+        quiet(model, data, num_epochs=1, evaluate=lambda model: returned).train()
 
 
 @pytest.mark.parametrize("options", [{"patience": 2}, {"schedule": {"name": "plateau"}}])
