@@ -223,6 +223,7 @@ class ParameterCheck(NamedTuple):
     error: float  # see check_model
     grad_norm: float
     passed: bool
+    too_small: bool = False  # it passed because rounding hides the difference
 
 
 def check_model(
@@ -231,7 +232,7 @@ def check_model(
     *,
     h: float = 1e-5,
     tolerance: float = 1e-7,
-    floor: float = 1e-10,
+    floor: float | None = None,
     seed: int | None = None,
     only: str | None = None,
     verbose: bool = True,
@@ -250,9 +251,10 @@ def check_model(
         The step.
     tolerance : float
         The largest error that passes.
-    floor : float
-        A difference of at most this norm passes, whatever the error. Differences of losses are rounded to
-        about 1e-16 / h, which hides gradients next to zero. Draw larger parameters to check these.
+    floor : float, optional
+        A difference of at most this norm passes, whatever the error, and the table says "too small to tell".
+        If left out, it is the rounding of the losses that are compared, 1e-16 |loss| sqrt(numbers) / h, and
+        at least 1e-10. Draw larger parameters to check gradients next to zero.
     seed : int, optional
         Draw dropout with this seed, the same in every evaluation; no dropout if left out.
     only : str, optional
@@ -284,7 +286,8 @@ def check_model(
     def loss() -> tuple[float, Any]:
         return model.loss(*batch, rng=None if seed is None else np.random.default_rng(seed))
 
-    grads = {name: np.array(grad) for name, grad in loss()[1].items()}
+    value, found = loss()
+    grads = {name: np.array(grad) for name, grad in found.items()}
     _check_gradients({name: grad.shape for name, grad in grads.items()}, model.params.shapes)
     grads = {name: grads[name] for name in matching(list(grads), only, "check_model: only")}
     rows: list[ParameterCheck] = []
@@ -300,8 +303,14 @@ def check_model(
 
             numerical = eval_numerical_gradient(evaluate, model.params[name], verbose=False, h=h)
             error, norm = relative_distance(grad, numerical), float(np.linalg.norm(grad))
-            passed = error <= tolerance or float(np.linalg.norm(grad - numerical)) <= floor
-            rows.append(ParameterCheck(name, grad.shape, error, norm, passed))
+            rounding = np.finfo(float).eps / 2 * abs(float(value)) * np.sqrt(grad.size) / h
+            hidden = float(np.linalg.norm(grad - numerical)) <= (
+                max(1e-10, rounding) if floor is None else floor
+            )
+            passed = error <= tolerance
+            rows.append(
+                ParameterCheck(name, grad.shape, error, norm, passed or hidden, hidden and not passed)
+            )
             if verbose:
                 tqdm.write(_line(rows[-1], width))
     return rows
@@ -350,7 +359,7 @@ def _header(width: int) -> str:
 
 
 def _line(row: ParameterCheck, width: int) -> str:
-    verdict = "ok" if row.passed else "WRONG"
+    verdict = "too small to tell" if row.too_small else "ok" if row.passed else "WRONG"
     return f"{row.name:{width}}  {row.shape!s:>14}  {row.grad_norm:10.3e}  {row.error:8.1e}  {verdict}"
 
 

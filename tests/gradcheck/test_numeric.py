@@ -358,3 +358,28 @@ class Partial:
 def test_every_parameter_of_a_model_has_a_gradient_of_its_shape(grads, message):
     with pytest.raises(ValueError, match=f"check_model: .*{message}"):
         check_model(Partial(grads), (np.ones(3),), verbose=False)
+
+
+class Flat:
+    """A model whose gradient of ``b`` is 1e-12, which is lost in the rounding of a loss near 1000."""
+
+    def __init__(self, of_b=1e-12):
+        self.params, self._of_b = Parameters({"W": (3,), "b": (4,)}, dtype=np.float64), of_b
+        self.params.flat[...] = 1.0
+
+    def loss(self, rng=None):
+        grads = self.params.zeros_like()
+        grads["W"] = 2 * self.params["W"]
+        grads["b"][...] = self._of_b
+        return 1000 + float((self.params["W"] ** 2).sum()) + 1e-12 * float(self.params["b"].sum()), grads
+
+
+def test_what_rounding_hides_is_not_called_right(capsys):
+    W, b = check_model(Flat(), ())
+    assert (W.passed, b.passed, b.too_small) == (True, True, True)
+    assert not W.too_small
+    assert capsys.readouterr().out.splitlines()[-1].endswith("too small to tell")
+    _, b = check_model(Flat(), (), floor=0.0)
+    assert not b.passed
+    _, b = check_model(Flat(of_b=1e-6), ())
+    assert not b.passed
