@@ -361,9 +361,9 @@ def test_every_parameter_of_a_model_has_a_gradient_of_its_shape(grads, message):
 
 
 class Flat:
-    """A model whose gradient of ``b`` is 1e-12, which is lost in the rounding of a loss near 1000."""
+    """A model whose gradient of ``b`` is wrong by 1e-9, which is lost in the rounding of a loss near 1000."""
 
-    def __init__(self, of_b=1e-12):
+    def __init__(self, of_b=1e-9):
         self.params, self._of_b = Parameters({"W": (3,), "b": (4,)}, dtype=np.float64), of_b
         self.params.flat[...] = 1.0
 
