@@ -22,8 +22,9 @@ from pathlib import Path
 import numpy as np
 
 import rnnlab
+from rnnlab.course.exercises import exercise
 from rnnlab.course.nbgrader_release import generate, require_nbgrader
-from rnnlab.course.notebook_cells import CourseNotebook, read_content, read_notebook
+from rnnlab.course.notebook_cells import CourseNotebook, cleared, read_content, read_notebook
 from rnnlab.course.otter_release import require_otter, write_otter_assignment
 from rnnlab.course.release_files import archive, check_wheel, config, licences, readme, requirements
 from rnnlab.course.source_notebook import source_notebook
@@ -95,8 +96,8 @@ def release(
     ImportError
         If nbgrader, or otter-grader for the format "otter", is not installed.
     ValueError
-        If there are no notebooks, one has no exercises, nbgrader or Otter refuses one, or ``format`` is
-        another word.
+        If there are no notebooks, one has no exercises, a function could not be marked, nbgrader or Otter
+        refuses a notebook, or ``format`` is another word.
     """
     if format not in FORMATS:
         raise InputError(f"release: format is {format!r}, expected one of: {', '.join(FORMATS)}")
@@ -107,6 +108,8 @@ def release(
             f"release: {target} exists, expected no such path or an empty folder: nothing is written"
         )
     chosen = _chosen(find_notebooks(notebooks), only)
+    for notebook in chosen:
+        _check_exercises(notebook)
     built = Path(wheel) if wheel is not None else None
     if built is not None:
         check_wheel(built)
@@ -171,6 +174,20 @@ def _chosen(found: Sequence[CourseNotebook], only: Sequence[str]) -> list[Course
         if not any(name in _names(each) for each in tagged):
             raise InputError(f"release: only names {name!r}, expected numbers or names of: {known}")
     return [each for each in tagged if _names(each) & {*only}]
+
+
+def _check_exercises(notebook: CourseNotebook) -> None:
+    """Check that each function can be marked: its exercise is known, it has a test and a marked solution."""
+    tested = {cell.subject for cell in notebook.tests}
+    for cell in notebook.exercises:
+        where = f"release: {notebook.path.name}, cell {cell.grade_id}"
+        try:
+            exercise(cell.subject)
+            cleared(cell.source)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+        if cell.subject not in tested:
+            raise InputError(f"{where}: found no test_{cell.subject}, expected one after the function")
 
 
 def _names(notebook: CourseNotebook) -> set[str]:

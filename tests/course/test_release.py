@@ -241,3 +241,30 @@ def test_without_nbgrader_nothing_is_written(notebooks, tmp_path, monkeypatch):
     with pytest.raises(ImportError, match=r"rnnlab\[course\]"):
         release(tmp_path / "course", notebooks=notebooks)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("def rnn_step_forward", "def scale_it"), None),
+        (("    ### END SOLUTION", ""), "cell rnn_step_forward: no pair of ### BEGIN SOLUTION and ### END"),
+    ],
+)
+def test_functions_that_could_not_be_marked(change, message, tmp_path):
+    made = small_notebook.cells()
+    made[2]["source"] = made[2]["source"].replace(*change)
+    if message is None:  # a function that is no exercise of the course
+        made[2]["metadata"]["nbgrader"]["grade_id"] = "scale_it"
+        message = "cell scale_it: exercise is 'scale_it', expected one of affine, "
+    small_notebook.write(tmp_path / "notebooks/1_a.ipynb", made)
+    with pytest.raises(ValueError, match=f"^release: 1_a.ipynb, {message}"):
+        release(tmp_path / "course", notebooks=tmp_path / "notebooks")
+    assert not (tmp_path / "course").exists()
+
+
+def test_a_function_without_a_test(tmp_path):
+    made = small_notebook.cells()
+    del made[3]
+    small_notebook.write(tmp_path / "notebooks/1_a.ipynb", made)
+    with pytest.raises(ValueError, match="cell rnn_step_forward: found no test_rnn_step_forward, exp"):
+        release(tmp_path / "course", notebooks=tmp_path / "notebooks")
