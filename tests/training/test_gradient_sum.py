@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rnnlab.models import CaptioningRNN, Seq2Seq
-from rnnlab.models.parts.output import LinearOutput
 from rnnlab.parameters import Parameters
 from rnnlab.training import gradient_sum
 from rnnlab.training.gradient_sum import GradientSum
@@ -106,17 +105,6 @@ def test_a_loss_that_adds_to_the_gradient_afterwards(monkeypatch):
     monkeypatch.setattr(gradient_sum, "_SMALLEST", 1)
     solvers = on_ranks(3, lambda communicator: trained(make, communicator, num_epochs=1, batch_size=19))
     assert_same(solvers[0], trained(make, num_epochs=1, batch_size=19, accumulate=3))
-
-
-def test_a_weight_that_parts_share_is_not_called_complete(monkeypatch):
-    shapes = LinearOutput.shapes
-    monkeypatch.setattr(LinearOutput, "shapes", lambda self: shapes(self) | {"W_embed": (len(WORDS), 3)})
-    model, data, _ = attentive()
-    names, grads = [], model.params.zeros_like()
-    grads.on_complete = names.extend
-    model.loss(*data.batch("train", np.arange(6)), grads=grads)
-    assert "W_vocab" in names
-    assert "W_embed" not in names
 
 
 class Noting:
