@@ -195,7 +195,7 @@ def test_it_decodes_as_it_trains(outside, options, rng):
     features = rng.standard_normal((4, D))
     found = [best.tokens for (best,) in beam_search(model, features, beam_size=1, max_length=6)]
     assert found == [best.tokens for (best,) in greedy(model, features, max_length=6)]
-    (best,) = beam_search(model, features[:1], beam_size=3, max_length=6)[0]
+    (best,) = beam_search(model, features[:1], beam_size=3, max_length=6, forbid=(0,))[0]  # padding
     total, _ = model.nll(features[:1], np.array([[1, *best.tokens, 2]]))
     assert best.log_prob == pytest.approx(-total, rel=1e-9)
 
