@@ -253,8 +253,8 @@ def check_model(
         The largest error that passes.
     floor : float, optional
         A difference of at most this norm passes, whatever the error, and the table says "too small to tell".
-        If left out, it is the rounding of the losses that are compared, 1e-16 |loss| sqrt(numbers) / h, and
-        at least 1e-10. Draw larger parameters to check gradients next to zero.
+        If left out, it is the rounding of the losses that are compared, 1e-16 loss sqrt(numbers) / h, and at
+        least 1e-10. Draw larger parameters to check gradients next to zero.
     seed : int, optional
         Draw dropout with this seed, the same in every evaluation; no dropout if left out.
     only : str, optional
