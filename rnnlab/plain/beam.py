@@ -4,6 +4,7 @@
 
 The beam holds the K most probable unfinished sentences. At each step, each of them is extended by each word.
 The extensions that end and are among the best K are finished sentences; the best K others are the next beam.
+After ``max_length`` words each of them ends.
 """
 
 
@@ -12,14 +13,15 @@ def beam_search(step, state, *, start, end, beam_size, max_length):
 
     ``step(state, word)`` returns the log-probabilities (V,) of the next word, and the state after ``word``.
     Returns (log-probability, words) of at most ``beam_size`` finished sentences, the most probable first; the
-    words are without ``start`` and ``end``. With ``beam_size`` 1 this is greedy search.
+    words are without ``start`` and ``end``. With ``beam_size`` 1 they are those of greedy search.
     """
     beam, finished = [(0.0, [start], state)], []
-    for _ in range(max_length + 1):
+    for length in range(max_length + 1):
         extended = []
         for log_prob, words, state in beam:
             log_probs, after = step(state, words[-1])
-            extended += [(log_prob + log_probs[w], [*words, w], after) for w in range(len(log_probs))]
+            following = range(len(log_probs)) if length < max_length else [end]
+            extended += [(log_prob + log_probs[w], [*words, w], after) for w in following]
         extended.sort(key=lambda sentence: -sentence[0])
         finished += [sentence for sentence in extended[:beam_size] if sentence[1][-1] == end]
         beam = [sentence for sentence in extended if sentence[1][-1] != end][:beam_size]

@@ -19,19 +19,14 @@ def plain_search(model, source, beam_size, max_length):
 @pytest.mark.parametrize("beam_size", [1, 2, 3, 5])
 @pytest.mark.parametrize("seed", range(5))
 def test_the_same_sentences(beam_size, seed):
-    """Up to the shorter list: the library pads its list with sentences that have not ended."""
     model = TableModel.random(np.random.default_rng(seed), sources=4, words=3, positions=6)
     model.table[..., START] = -50.0  # <START> is a word that may be chosen
     found = beam_search(model, np.arange(4), beam_size=beam_size, max_length=5, n_best=1)
     for source, (best,) in enumerate(found):
-        sentences = plain_search(model, source, beam_size, 5)
-        if sentences:
-            log_prob, words = sentences[0]
-            assert best.finished
-            assert best.tokens == tuple(words)
-            assert best.log_prob == pytest.approx(log_prob, rel=1e-12)
-        else:
-            assert not best.finished
+        (log_prob, words), *_ = plain_search(model, source, beam_size, 5)
+        assert best.finished
+        assert best.tokens == tuple(words)
+        assert best.log_prob == pytest.approx(log_prob, rel=1e-12)
 
 
 def test_a_beam_of_one_is_greedy():
