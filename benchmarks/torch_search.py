@@ -102,6 +102,12 @@ def beam_search(
             log_probs[:, end] = -torch.inf
         m, width = totals.shape
         V = log_probs.shape[1]
+        if t == max_length:  # only <END> can follow
+            best, rank = (totals + log_probs.view(m, width, V)[:, :, end]).max(1)
+            rows = (best > best_ended).nonzero()[:, 0]
+            found[going[rows]] = words[rows, rank[rows]]
+            found_totals[going] = torch.maximum(best, best_ended)
+            break
         scores, chosen = (totals[:, :, None] + log_probs.view(m, width, V)).view(m, -1).topk(2 * K)
         parents, tokens = chosen // V, chosen % V
         ends = tokens == end
@@ -114,11 +120,6 @@ def beam_search(
         found[going[rows]] = words[rows, parents[rows, rank[rows]]]
         ended += ends[:, :K].sum(1)
 
-        if t == max_length:  # what has not ended is a sentence where nothing has
-            rows = (best_ended == -torch.inf).nonzero()[:, 0]
-            found_totals[going] = torch.where(best_ended == -torch.inf, totals[:, 0], best_ended)
-            found[going[rows]] = words[rows, 0]
-            break
         totals, order = scores.masked_fill(ends, -torch.inf).topk(K)
         parents, tokens = parents.gather(1, order), tokens.gather(1, order)
         done = (ended >= K) | (totals[:, 0] <= best_ended)
