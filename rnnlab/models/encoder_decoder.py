@@ -313,7 +313,7 @@ class EncoderDecoder(Inference):
                 decoded.weights["source"], lengths, mask=forced.mask, memory_mask=source.mask
             )
             loss += self._weighted("doubly_stochastic", term, scales.share)
-            dweights["source"] = self.doubly_stochastic * scales.share * dterm
+            dweights["source"] = float(self.doubly_stochastic * scales.share) * dterm
         dfirst = None
         if self.reconstruction:
             term, dstates, dfirst = check_reconstructor(self, "reconstruction", self.reconstructor).loss(

@@ -57,9 +57,9 @@ def warm_start(path: PathLike, model: Any) -> WarmStart:
     Raises
     ------
     FileNotFoundError, CheckpointError
-        As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies, the cells or the places where
-        an image enters differ, if one model alone has a reviewer, if the shapes of a parameter do not fit, or
-        if no parameter has the same name.
+        As :func:`~rnnlab.training.load_checkpoint`; also if the vocabularies, the cells, the outputs, the
+        numbers of layers or the places where an image enters differ, if one model alone has a reviewer, if
+        the shapes of a parameter do not fit, or if no parameter has the same name.
     """
     checkpoint = load_checkpoint(path)
     config = checkpoint.model.get("config", {})
@@ -92,9 +92,10 @@ def _check_same(path: PathLike, found: Mapping[str, Any], wanted: Mapping[str, A
     """Check what the parameters of a name mean.
 
     A row belongs to a word, a column to a gate of the cell. ``W_proj`` maps an image to a state or to a word
-    vector, and ``source_`` parameters attend to the source or to thought vectors.
+    vector, ``W_vocab`` reads a state or a deep output, and ``source_`` parameters attend to the source or to
+    thought vectors.
     """
-    for name in ("cell_type", "image_input"):
+    for name in ("cell_type", "image_input", "output", "num_layers"):
         values = found.get(name), wanted.get(name)
         if None not in values and values[0] != values[1]:
             raise CheckpointError(path, f"model: {name}", repr(values[0]), f"{values[1]!r}, as the model has")

@@ -385,3 +385,15 @@ def test_dropout_of_the_global_vector_is_its_own(rng):
 def test_a_global_vector_without_attention():
     with pytest.raises(ValueError, match="global_dim is 5, which needs attention: set it to 'additive'"):
         CaptioningRNN(WORD_TO_IDX, global_dim=5)
+
+
+def test_a_weight_of_a_loss_may_be_a_number_of_numpy():
+    """As one of np.linspace: it does not make float32 float64."""
+    features = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    captions = np.array([[1, 4, 2], [1, 5, 2]])
+    model = CaptioningRNN(WORD_TO_IDX, 4, 3, 5, attention="additive", doubly_stochastic=0.5)
+    expected, grads = model.loss(features, captions)
+    model.doubly_stochastic = np.float64(0.5)
+    found, others = model.loss(features, captions)
+    assert found == expected
+    np.testing.assert_array_equal(grads.flat, others.flat)

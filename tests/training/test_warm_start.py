@@ -65,7 +65,7 @@ def test_what_the_model_lacks_is_left(saved):
         (build(cell_type="lstm"), "cell_type: found 'gru', expected 'lstm', as the model has"),
         (build(source={**SOURCE, "y": 2}), "source_word_to_idx: found 2 words, expected the 3 of the model"),
         (
-            CaptioningRNN({"<NULL>": 0, "b": 1}, 5, cell_type="gru"),
+            CaptioningRNN({"<NULL>": 0, "b": 1}, 5, cell_type="gru", output="deep"),
             "word_to_idx: found 4 words, expected the 2 of the model",
         ),
     ],
@@ -112,6 +112,7 @@ REVIEWER = {"attention": "additive", "reviewer": {"blocks": 1, "steps": 2}}
             {"image_input": "first_input"},
             "image_input: found 'initial_state', expected 'first_input', as",
         ),
+        ({}, {"output": "deep"}, "output: found 'linear', expected 'deep', as the model has"),
         ({"attention": "additive"}, REVIEWER, "reviewer: blocks: found None, expected 1, as the model has"),
         (REVIEWER, {"attention": "additive"}, "reviewer: blocks: found 1, expected None, as the model has"),
     ],
