@@ -283,6 +283,8 @@ def _train_stages(
             solver = Solver(model, trained, **stage.options(), run_dir=directory, **common)
             if start is not None:
                 print(warm_start(start, model))
+        if stage.is_last and solver.epoch >= solver.options.num_epochs:
+            print(solver.why_finished)
         solver.train()
         start = checkpoint_of(directory)
         if solver.interrupted or (solver.stop_requested and not stage.is_last):

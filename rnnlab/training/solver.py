@@ -417,7 +417,6 @@ class Solver:
             If the parameters of several ranks differ.
         """
         self.stop_reason = self.signal = None
-        begun_at = self.iteration
         progress = make_progress(self.options) if self._is_first else Progress()
         try:
             with (
@@ -436,9 +435,7 @@ class Solver:
                     if self._train_epoch(progress, interrupt):
                         self._end_epoch(progress, interrupt)
                 self.interrupted = self._is_to_stop(interrupt) and not self.finished
-                if not self.interrupted and (
-                    self.epoch < self.options.num_epochs or self.iteration == begun_at
-                ):
+                if not self.interrupted and self.epoch < self.options.num_epochs:
                     progress.message(self.why_finished)
                 self._end(progress)
                 self.stop_requested = self._is_to_stop(interrupt)  # and rank 0 has written everything

@@ -7,19 +7,9 @@ from rnnlab.layers import register_cell
 from rnnlab.layers.recurrent import cell
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 
-from ..layers.recurrent.peephole import PeepholeLSTM
+from ..layers.recurrent.peephole import Projected
 
 WORDS = {word: token for token, word in enumerate(["<NULL>", "<START>", "<END>", "<UNK>", "a", "dog"])}
-
-
-class Projected(PeepholeLSTM):
-    """A cell with a parameter of a name that it is given."""
-
-    def __init__(self, name):
-        self.own = name
-
-    def recurrent_shapes(self, hidden_dim):
-        return {**super().recurrent_shapes(hidden_dim), self.own: (hidden_dim, hidden_dim)}
 
 
 @pytest.fixture

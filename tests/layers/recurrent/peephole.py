@@ -40,3 +40,13 @@ class PeepholeLSTM(Cell):
         dP = np.stack([(da_i * c).sum(axis=0), (da_f * c).sum(axis=0), (da_o * next_c).sum(axis=0)])
         dprev_c = dc * f + da_i * P[0] + da_f * P[1]
         return da, (da @ params["Wh"].T, dprev_c), {"Wh": h.T @ da, "W_peephole": dP}
+
+
+class Projected(PeepholeLSTM):
+    """A cell with a parameter of any name."""
+
+    def __init__(self, name):
+        self.own = name
+
+    def recurrent_shapes(self, hidden_dim):
+        return {**super().recurrent_shapes(hidden_dim), self.own: (hidden_dim, hidden_dim)}

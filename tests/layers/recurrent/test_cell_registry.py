@@ -5,7 +5,7 @@ from rnnlab.layers.recurrent import cell
 from rnnlab.layers.recurrent.cell import cell_for
 from rnnlab.layers.recurrent.lstm import LSTM
 
-from .peephole import PeepholeLSTM
+from .peephole import PeepholeLSTM, Projected
 
 
 def test_names_of_cells():
@@ -90,16 +90,6 @@ def test_a_class_may_be_defined_anew(monkeypatch):
     assert cell_for("f", "mine_anew") is second
     with pytest.raises(ValueError, match="name is 'mine_anew', which Mine has already"):
         register_cell("mine_anew", PeepholeLSTM())
-
-
-class Projected(PeepholeLSTM):
-    """A cell with a parameter of any name."""
-
-    def __init__(self, name):
-        self.own = name
-
-    def recurrent_shapes(self, hidden_dim):
-        return {**super().recurrent_shapes(hidden_dim), self.own: (hidden_dim, hidden_dim)}
 
 
 @pytest.mark.parametrize("name", ["Wx", "b"])
