@@ -83,7 +83,7 @@ def arguments_of(model: type, constructor: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def announces_gradients(loss: Loss) -> Loss:
-    """Mark a ``loss`` whose backward pass calls :meth:`Parameters.complete <rnnlab.Parameters.complete>`.
+    """Mark a ``loss`` whose backward pass calls :meth:`rnnlab.parameters.Parameters.complete`.
 
     Several machines then exchange these gradients before the pass is over. The ``loss`` of a subclass, which
     may add to a gradient afterwards, is not marked.

@@ -103,6 +103,31 @@ class Inference(Model):
         forced = self._teacher_forced("align_thoughts", "sentences", sentences, N)
         return self._ops.asnumpy(self._decoded(inputs, forced)[0].weights["source"])
 
+    def align_past(self, source: Any, sentences: Array) -> Array:
+        """The weights of target attention at each token, under teacher forcing (Xia et al. 2017, eq. 6).
+
+        Parameters
+        ----------
+        source : as :meth:`start` takes it, N rows
+        sentences : (N, M) integers
+
+        Returns
+        -------
+        weights : (N, T, T)
+            Row t holds the weights for predicting ``sentences[:, t + 1]``, and column s those over the hidden
+            state that predicts ``sentences[:, s + 1]``, zero from s = t on. T is as in ``align``.
+
+        Raises
+        ------
+        IndexError, ValueError, TypeError
+            As :meth:`loss`; ValueError also if the decoder does not attend to its own past.
+        """
+        if not getattr(self.decoder, "attends_to_past", False):
+            raise InputError(f"{type(self).__name__}: this model does not attend to the decoder's own past")
+        inputs, N = self._inputs("align_past", source)
+        forced = self._teacher_forced("align_past", "sentences", sentences, N)
+        return self._ops.asnumpy(self._decoded(inputs, forced)[0].weights["target"])
+
     def _check_reviewer(self) -> None:
         """Raise ValueError if the model has no reviewer."""
         if not self.reviewer.blocks:

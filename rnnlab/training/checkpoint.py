@@ -250,7 +250,12 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
     classes = {name: getattr(models, name) for name in models.__all__} | dict(known or {})
     name = described.get("class")
     if name not in classes:
-        raise CheckpointError(path, "model: class", repr(name), f"one of {', '.join(classes)}")
+        raise CheckpointError(
+            path,
+            "model: class",
+            repr(name),
+            f"one of {', '.join(classes)}, or a class in load_model(known=...)",
+        )
     # before memory is allocated: a damaged size could ask for all of it
     check = {"check_shapes": lambda shapes: check_shapes(path, parameters.shapes, shapes)}
     try:

@@ -73,3 +73,30 @@ def test_the_attention_of_a_state_needs_a_source(rng):
     assert not model.attends_to_source
     with pytest.raises(ValueError, match="CaptioningRNN: this model does not attend to its source"):
         model.attention(model.start(features))
+
+
+@pytest.mark.parametrize("options", [{}, {"attention": "bilinear"}])
+def test_weights_over_the_past_make_the_contexts(options, rng):
+    model = build(target_attention=True, cell_type="gru", **options)
+    features, captions = batch(rng, **options)
+    weights = model.align_past(features, captions)
+    inputs, N = model._inputs("loss", features)
+    forced = model._teacher_forced("loss", "captions", captions, N)
+    decoded, _ = model._decoded(inputs, forced)
+    T, H = decoded.hidden.shape[1:]
+    assert weights.shape == (N, T, T)
+    np.testing.assert_allclose(weights @ decoded.hidden, decoded.contexts[..., -H:], rtol=1e-10, atol=1e-15)
+    real = np.arange(T) < forced.lengths[:, None]
+    np.testing.assert_allclose(weights.sum(axis=2), real & (np.arange(T) > 0), rtol=1e-12)
+    assert not np.triu(weights).any()
+
+
+@pytest.mark.parametrize("options", [{}, {"attention": "additive"}, {"image_input": "second_layer"}])
+def test_weights_over_the_past_need_target_attention(options, rng):
+    with pytest.raises(ValueError, match="CaptioningRNN: this model does not attend to the decoder's own"):
+        build(**options).align_past(*batch(rng, **options))
+
+
+def test_weights_over_the_past_of_a_translation():
+    model = build_seq2seq(target_attention=True)
+    assert np.allclose(model.align_past(*pairs()).sum(axis=2)[0, 1:3], 1)

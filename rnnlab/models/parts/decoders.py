@@ -236,7 +236,7 @@ class AttentiveDecoder:
         )
         self.context_dim = memory_dim + (hidden_dim if target else 0)
         self.num_states = recurrence.cell.num_states
-        self.attends_to_source = memory_dim > 0
+        self.attends_to_source, self.attends_to_past = memory_dim > 0, target
 
     def shapes(self) -> Shapes:
         """As in :func:`~rnnlab.layers.attention.decoder.attentive_shapes`."""
