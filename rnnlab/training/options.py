@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -100,14 +101,21 @@ def with_changes(
     return changed
 
 
-def check_interface(argument: str, value: Any, names: tuple[str, ...]) -> None:
+def check_interface(argument: str, value: Any, names: tuple[str, ...], function: str = "Solver") -> None:
     """Raise TypeError unless ``value`` has these attributes."""
     missing = [name for name in names if not hasattr(value, name)]
     if missing:
         raise InputTypeError(
-            f"Solver: {argument} is a {type(value).__name__} without {', '.join(missing)}; "
+            f"{function}: {argument} is a {type(value).__name__} without {', '.join(missing)}; "
             f"expected an object that has {', '.join(names)}"
         )
+
+
+def check_takes(model: Any, keyword: str, reason: str) -> None:
+    """Raise TypeError if the model's loss does not take a keyword, which is needed for this reason."""
+    arguments = inspect.signature(model.loss).parameters
+    if keyword not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
+        raise InputTypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
 
 
 def as_json(config: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -32,6 +32,9 @@ class Model(Protocol):
         part's own, and the gradient is added into ``grads`` instead of overwriting it, so that losses and
         gradients of the parts add up to those of the batch.
 
+        A model for self-critical training takes ``sentence_weights`` and ``sentence_lengths``, and decodes:
+        it has ``start``, ``advance`` and the tokens ``start_token``, ``end_token`` and ``null_token``.
+
         A model that adds losses to its first one may have ``last_terms``: those of the last call by name,
         before they were weighted. They become columns of the history. A part's add up to those of the batch.
 

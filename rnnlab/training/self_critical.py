@@ -34,6 +34,7 @@ from rnnlab.layers import dropout_forward
 from rnnlab.models.base import LOSSES
 from rnnlab.options import Count, Probability, as_plain, check_options
 from rnnlab.training.nonfinite import NonFiniteError
+from rnnlab.training.options import check_interface, check_takes
 from rnnlab.training.protocols import Array, Rollout
 
 Baseline: TypeAlias = Literal["mean", "greedy"]
@@ -44,6 +45,8 @@ Reward = Callable[[Array, Array, Array], Array]
 
 # Losses that need no true sentences. The others would train the model to repeat its samples.
 WITHOUT_TARGETS = ("reconstruction", "encoder_reconstruction", "doubly_stochastic")
+
+_SAMPLED = ("start", "advance", "start_token", "end_token", "null_token")
 
 
 class SelfCritical:
@@ -107,7 +110,18 @@ class SelfCritical:
         return {"name": "self_critical", **self._config}
 
     def check(self, model: Any) -> None:
-        """Raise ValueError if the model has a loss that needs true sentences."""
+        """Check that a model writes sentences, that its loss can weight them, and that it needs no true ones.
+
+        Raises
+        ------
+        TypeError
+            If the model lacks a method or a token of decoding, or its ``loss`` lacks a keyword.
+        ValueError
+            If the model has a loss that needs true sentences.
+        """
+        check_interface("model", model, _SAMPLED, "SelfCritical")
+        for keyword in ("sentence_weights", "sentence_lengths"):
+            check_takes(model, keyword, "SelfCritical weights sampled sentences")
         for name in LOSSES:
             weight = getattr(model, name, 0)
             if weight and name not in WITHOUT_TARGETS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -10,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.errors import InputError, InputTypeError
+from rnnlab.errors import InputError
 from rnnlab.ops import device_of, ops_on
 from rnnlab.training.accumulation import balanced
 from rnnlab.training.distributed import Communicator, OneProcess
 from rnnlab.training.frozen_parameters import Trained
 from rnnlab.training.gradient_monitor import NO_TERMS, Recorded, Terms, gradient_monitor
 from rnnlab.training.gradient_sum import GradientSum
-from rnnlab.training.options import Options
+from rnnlab.training.options import Options, check_takes
 from rnnlab.training.protocols import Array, Model, Objective
 from rnnlab.training.state import TrainingState
 from rnnlab.training.step_graphs import StepGraphs, uses_graphs
@@ -27,14 +26,7 @@ from rnnlab.training.weight_decay import WeightDecay
 def check_sampled(model: Model, scheduled_sampling: Mapping[str, Any] | None) -> None:
     """Raise TypeError if scheduled sampling is set and the model's loss takes no ``sampling``."""
     if scheduled_sampling is not None:
-        _check_takes(model, "sampling", "scheduled_sampling is given")
-
-
-def _check_takes(model: Model, keyword: str, reason: str) -> None:
-    """Raise TypeError if the model's loss does not take a keyword, which is needed for this reason."""
-    arguments = inspect.signature(model.loss).parameters
-    if keyword not in arguments and all(each.kind is not each.VAR_KEYWORD for each in arguments.values()):
-        raise InputTypeError(f"{reason}, but the loss of this {type(model).__name__} takes no {keyword}")
+        check_takes(model, "sampling", "scheduled_sampling is given")
 
 
 def check_objective(model: Model, options: Options, objective: Objective) -> None:
@@ -105,11 +97,11 @@ class Update:
         self._decay = WeightDecay(model.params, self._trained, options.weight_decay)
         check_sampled(model, options.scheduled_sampling)
         if options.accumulate > 1:
-            _check_takes(model, "part_of", f"accumulate is {options.accumulate}")
+            check_takes(model, "part_of", f"accumulate is {options.accumulate}")
         if objective is not None:
             check_objective(model, options, objective)
         if communicator.size > 1:
-            _check_takes(model, "part_of", f"communicator has {communicator.size} ranks")
+            check_takes(model, "part_of", f"communicator has {communicator.size} ranks")
         self.graphs = uses_graphs(model, options, communicator.size)
         self._model, self._options, self._objective = model, options, objective
         self.grads = model.params.zeros_like()

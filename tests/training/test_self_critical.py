@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from rnnlab.decoding import Hypothesis, greedy
-from rnnlab.models import CaptioningRNN, Seq2Seq
+from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.training import NonFiniteError, SelfCritical, Solver, load_checkpoint, self_critical
 from rnnlab.training.protocols import Rollout
 
@@ -480,6 +480,20 @@ def test_losses_of_true_sentences_are_refused():
         solver_of(captioner(**reviewed, discriminative_words=1))
     model = captioner(reconstruction=0.1, reconstructor_dim=3)
     solver_of(model).train()  # ARNet needs no true sentences
+
+
+def test_a_model_that_writes_no_sentences_is_refused():
+    match = "SelfCritical: model is a SequenceClassifier without start, advance, start_token"
+    with pytest.raises(TypeError, match=match):
+        SelfCritical(one_word).check(SequenceClassifier(2))
+
+    class Unweighted(CaptioningRNN):
+        def loss(self, features, captions, *, rng=None, grads=None):
+            return super().loss(features, captions, rng=rng, grads=grads)
+
+    match = "SelfCritical weights .* but the loss of this Unweighted takes no sentence_weights"
+    with pytest.raises(TypeError, match=match):
+        SelfCritical(one_word).check(Unweighted(WORDS, D))
 
 
 def test_scheduled_sampling_is_refused():
