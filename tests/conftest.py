@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -17,6 +18,9 @@ from hypothesis import settings
 from .browsing import browse, browser  # noqa: F401, fixtures
 from .simulated_cupy import install
 
+# Containers often forbid bytecode. Tests start many processes and import modules anew: compile each once.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["RNNLAB_STRICT"] = "1"  # a kernel that does not take an array is an error, not a slower way
 matplotlib.use("Agg")
 # The default: the same examples in every run. pytest --hypothesis-profile=explore draws new ones.

@@ -113,32 +113,60 @@ def assert_gradients(
     inputs: dict[str, Array],
     rng: np.random.Generator,
     tolerance: float = 1e-7,
+    directions: int | None = None,
 ) -> None:
     """Check every gradient against central differences of sum(out * dout), over all outputs.
 
     ``forward(**inputs)`` returns outputs and a cache, ``backward(*douts, cache)`` a gradient for each input;
-    neither may write into what it is given.
+    neither may write into what it is given. Each number of each input is perturbed, or with ``directions``
+    all numbers of an input at once, along so many random directions.
     """
     *outs, cache = forward(**inputs)
     douts = [rng.standard_normal(np.shape(out)) for out in outs]
-    grads = as_tuple(backward(*douts, cache))
-    numerical = numerical_gradients(forward, inputs, douts)
-    assert_close(dict(zip(inputs, grads, strict=True)), numerical, tolerance)
+    grads = dict(zip(inputs, as_tuple(backward(*douts, cache)), strict=True))
+
+    def outputs() -> Array:
+        return joined(forward(**inputs)[:-1])
+
+    if directions is None:
+        numerical = {
+            name: eval_numerical_gradient_array(lambda _: outputs(), array, joined(douts))
+            for name, array in inputs.items()
+        }
+        assert_close(grads, numerical, tolerance)
+    else:
+        for name, array in inputs.items():
+            assert grads[name].shape == array.shape, name
+            for _ in range(directions):
+                assert (
+                    distance_along_a_direction(outputs, array, joined(douts), grads[name], rng) < tolerance
+                ), name
     assert check_untouched(forward, backward, inputs, tuple(douts)) == []
 
 
-def numerical_gradients(
-    forward: Callable[..., tuple[Any, ...]], inputs: dict[str, Array], douts: list[Array]
-) -> dict[str, Array]:
-    """The gradient of sum(out * dout) with respect to each input."""
+def distance_along_a_direction(
+    f: Callable[[], Array], x: Array, df: Array, grad: Array, rng: np.random.Generator, h: float = 1e-5
+) -> float:
+    """An estimate of the relative distance of a gradient and the numeric one, from two evaluations.
 
-    def joined(arrays: Any) -> Array:
-        return np.concatenate([np.ravel(array) for array in arrays])
+    A random direction of norm 1 has 1/sqrt(size) of the norm of any error on average. NaN if a number is not
+    finite.
+    """
+    saved, direction = x.copy(), rng.standard_normal(x.shape)
+    step = h * direction / max(1e-10, np.linalg.norm(direction))
+    x[...] = saved + step
+    above = f()
+    x[...] = saved - step
+    difference = np.sum((above - f()) * df)
+    x[...] = saved
+    expected, found = (np.sqrt(x.size) * each for each in (difference / (2 * h), np.sum(grad * step) / h))
+    size = max(abs(expected), np.linalg.norm(grad))
+    return abs(expected - found) / (2 * size) if size > 1e-10 or np.isnan(size) else 0.0
 
-    return {
-        name: eval_numerical_gradient_array(lambda _: joined(forward(**inputs)[:-1]), array, joined(douts))
-        for name, array in inputs.items()
-    }
+
+def joined(arrays: Any) -> Array:
+    """All numbers of several arrays."""
+    return np.concatenate([np.ravel(array) for array in arrays])
 
 
 def assert_close(actual: dict[str, Array], expected: dict[str, Array], tolerance: float) -> None:

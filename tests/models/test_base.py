@@ -7,13 +7,11 @@ import pickle
 import numpy as np
 import pytest
 
-from rnnlab.gradcheck.model_cases import model_cases
 from rnnlab.models import CaptioningRNN, Seq2Seq, SequenceClassifier
 from rnnlab.models.base import LOSS_PARTS, averaging_size
 
+from .cases import NAMES, case_called
 from .toys import WORD_TO_IDX, batch, build
-
-CASES = {name: case for name, *case in model_cases(np.random.default_rng(0))}
 
 
 def test_arguments_are_json_values():
@@ -55,9 +53,9 @@ def test_the_configuration_has_the_current_loss_weights():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_copy_of_python_computes_with_its_own_parameters(name, copied):
-    model, given = CASES[name]
+    model, given = case_called(name)
     other, loss = copied(model), model.loss(*given)[0]
     other.params.flat[...] *= 1.5
     changed = other.loss(*given)[0]
@@ -68,10 +66,10 @@ def test_a_copy_of_python_computes_with_its_own_parameters(name, copied):
     assert again.loss(*given)[0] == changed
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_biases_have_one_dimension(name):
     """Which weight_decay recognises them by."""
-    model = CASES[name][0]
+    model, _ = case_called(name)
     new = type(model).from_config(model.config()).params
     assert {param for param in new if not new[param].any()} <= {
         param for param in new if new[param].ndim == 1

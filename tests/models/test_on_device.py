@@ -6,19 +6,12 @@ import numpy as np
 import pytest
 
 from rnnlab.decoding import Ensemble, beam_search, greedy, sample
-from rnnlab.gradcheck.model_cases import model_cases
 from rnnlab.gradcheck.numeric import relative_distance
 from rnnlab.models import CaptioningRNN
 from rnnlab.ops import ops_for
 
+from .cases import NAMES, case_called
 from .toys import batch, build, features_of
-
-NAMES = [name for name, _, _ in model_cases(np.random.default_rng(0))]
-
-
-def case_called(name):
-    cases = model_cases(np.random.default_rng(0))
-    return next((model, batch) for each, model, batch in cases if each == name)
 
 
 def losses(model, batch):

@@ -37,7 +37,7 @@ def test_it_is_the_equations(cell, score, parts, ragged, rng):
 )
 def test_gradients(cell, score, parts, rng):
     b = batch(rng, cell, score, H=3, C=2, **options_of(parts))
-    assert_gradients(b.forward, b.backward, b.arrays, rng)
+    assert_gradients(b.forward, b.backward, b.arrays, rng, directions=4)
 
 
 @every_cell

@@ -74,7 +74,7 @@ def test_gradients(cell, regularisation, seed, lengths, rng):
         dx, dstate, dparams = recurrent_backward(dh, cache, dfinal=tuple(dfinal))
         return dx, *dstate, *dparams.values()
 
-    assert_gradients(forward, backward, reorder(cell.inputs(rng), cell), rng)
+    assert_gradients(forward, backward, reorder(cell.inputs(rng), cell), rng, directions=4)
 
 
 @every_regularisation
@@ -238,7 +238,7 @@ def test_gradients_with_attention(cell, regularisation, rng):
         dx, dstate, dmemory, dparams = attentive_backward(dh, dcontexts, cache, dfinal=tuple(dfinal))
         return dx, *dstate, dmemory, *(dparams[name] for name in names)
 
-    assert_gradients(forward, backward, inputs, rng)
+    assert_gradients(forward, backward, inputs, rng, directions=4)
 
 
 @every_regularisation

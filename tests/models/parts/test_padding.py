@@ -1,26 +1,15 @@
 """Padded batches: the same losses and gradients as the batch, in few shapes."""
 
-import copy
-
 import numpy as np
 import pytest
 
-from rnnlab.gradcheck.model_cases import model_cases
 from rnnlab.models import Seq2Seq
 from rnnlab.models.parts.padding import padded_tokens, real_steps, rounded_count, rounded_up
 from rnnlab.ops import gpu_training, ops_for
 
 from ...training.parts import parts_of
+from ..cases import NAMES, case_called
 from ..toys import batch, build
-
-CASES = {name: case for name, *case in model_cases(np.random.default_rng(0))}
-NAMES = list(CASES)
-
-
-def case_called(name):
-    """A copy of the case's model, which a test may move to a device, and its batch."""
-    model, batch = CASES[name]
-    return copy.deepcopy(model), batch
 
 
 def padded_loss(model, batch, part_of=None, grads=None, rng=None):
