@@ -219,6 +219,7 @@ def outcome(file):
         return error
 
 
+@pytest.mark.slow
 def test_a_changed_byte_in_the_heap_is_an_error_and_no_loop(made, tmp_path):
     """Every byte before the first string: with some of them, HDF5 itself loops forever."""
     made(lambda file: file.create_dataset("names", data=[f"{number}.jpg" for number in range(9)])).close()

@@ -80,6 +80,7 @@ def test_the_size_of_a_regular_file(tmp_path):
     assert check_regular(tmp_path / "x") == check_regular(tmp_path / "link") == 5
 
 
+@pytest.mark.slow
 def test_a_file_that_decompresses_to_far_more(tmp_path):
     """1 GB in 1 MB, as members of a gzip file, read as a whole and in parts."""
     member = gzip.compress(bytes(FREE_BYTES), 1)

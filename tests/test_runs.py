@@ -38,6 +38,7 @@ def config(tmp_path_factory):
     return Config.from_dict({"data": {"kind": "shapes", "directory": str(folder)}, **TABLES})
 
 
+@pytest.mark.slow
 def test_every_kind_of_data_is_opened(config, tmp_path):
     path = config.data.directory
     images = [

@@ -71,6 +71,7 @@ def test_a_suite_has_what_the_command_needs(suite):
     assert all({"rnnlab", *targets} == names for targets in suite.GPU.targets.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suite", "case", "side"), SIDES)
 def test_the_sides_compute_the_same(simulated, suite, case, side):
     sizes = TINY[suite](suite.GPU.cases[case])

@@ -79,6 +79,7 @@ def test_sampling_follows_its_seed(run, capsys):
     assert printed[0] == printed[1] != printed[2]
 
 
+@pytest.mark.slow
 def test_several_runs_are_an_ensemble(run, second_run, attending_run, capsys):
     """By name and by split, with different features for each model."""
     runs = [str(run), str(second_run), str(attending_run)]

@@ -134,6 +134,7 @@ def test_neither_data_nor_features_are_needed(run, album, tmp_path, capsys, monk
     assert caption(capsys, run, photo, photo, "--max-images", "1", *GREEDY) == expected
 
 
+@pytest.mark.slow
 def test_a_photograph_without_a_suffix(run, unrecorded, album, tmp_path, capsys, monkeypatch):
     shutil.copy(album.photographs / "photo_13.png", tmp_path / "photo")
     shutil.copy(album.photographs / "photo_13.png", tmp_path / "val")

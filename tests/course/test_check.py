@@ -191,6 +191,7 @@ def test_a_mistake_is_named_though_other_inputs_raise_an_exception():
     assert "b does not reach next_h" in str(report)
 
 
+@pytest.mark.slow
 def test_options():
     """They are passed to functions that take them."""
     step, arnet = EXERCISES["attention_step"], EXERCISES["arnet"]

@@ -42,6 +42,7 @@ def test_messages_are_unique():
             assert len(set(messages)) == len(messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gru_step", "gru", "simplified_gru_step", "simplified_gru"])
 def test_z_and_1_minus_z_of_the_papers(name):
     """Other papers and libraries compute z * g + (1 - z) * prev_h."""

@@ -63,6 +63,7 @@ def run(path, *grade_ids):
 # ---------------------------------------------------------------- what is in it
 
 
+@pytest.mark.slow
 def test_the_files(course):
     assert files(course) == {
         "nbgrader_config.py",

@@ -66,6 +66,7 @@ def test_records_across_the_parts_that_are_read(tmp_path, monkeypatch):
         np.testing.assert_array_equal(list(found.values()), VECTORS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [text, binary])
 def test_memory_is_that_of_the_words_asked_for(tmp_path, write):
     words = [f"w{number}" for number in range(20_000)]

@@ -74,6 +74,7 @@ def test_in_single_precision_with_products_in_bfloat16(name, ops):
         assert np.linalg.norm(a - e) <= 0.05 * np.linalg.norm(e) + 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOME)
 def test_numeric_gradients(name, ops):
     case = gradcheck.on_device(case_called(name), ops)

@@ -13,7 +13,7 @@ from rnnlab.ops import ops_for, unchecked
 from ..layers.shifted import shift_states
 from . import test_classification as classification
 from . import test_translation as translation
-from .parts.test_padding import NAMES, case_called
+from .cases import NAMES, case_called
 from .toys import ARCHITECTURES, DROPOUT, NULL, START, H, L, W, batch, build, features_of, name_of
 
 ARNET = {"reconstruction": 0.3, "reconstructor_dim": 3}

@@ -58,6 +58,7 @@ for pool in threadpoolctl.threadpool_info():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("before", ["", "import numba"], ids=["numba after", "numba before"])
 def test_one_number_for_all_libraries(number, before):

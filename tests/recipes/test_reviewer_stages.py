@@ -96,6 +96,7 @@ def test_each_stage_trains_what_its_losses_reach(run):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("iteration", [3, 6, 9, 12, 15])
 def test_a_killed_run_resumes_to_the_same_bits(run, shapes, tmp_path, iteration):
     """In each stage, with the reviewer's dropout, captions that are drawn, and sampled ones."""
@@ -122,6 +123,7 @@ def test_a_stage_s_model_is_loaded_as_it_was_saved(run, stage):
     np.testing.assert_allclose(weights.sum(axis=2)[alive], 1, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_commands_take_the_run(run, tmp_path, capsys):
     directory, picture, numbers = str(run.directory), tmp_path / "attention.png", tmp_path / "scores.json"
     assert cli.main(["evaluate", directory, "--json", str(numbers)]) == 0

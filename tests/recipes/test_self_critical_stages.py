@@ -72,6 +72,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("data", "model"), MODELS)
 @pytest.mark.parametrize("baseline", ["mean", "greedy"])
 def test_any_captioning_model(tables, tmp_path, data, model, baseline):
@@ -100,6 +101,7 @@ def test_a_killed_stage_resumes_bit_for_bit(tables, tmp_path):
     assert contents(tmp_path / "run/last.h5") == contents(tmp_path / "whole/last.h5")
 
 
+@pytest.mark.slow
 def test_a_single_stage_starts_from_another_run(tables, tmp_path):
     train(tables | {"stage": tables["stage"][:1]}, tmp_path / "first")
     training = tables["training"] | {"warm_start": str(tmp_path / "first")}

@@ -334,6 +334,7 @@ class StopsAt(Callback):
             solver.stop("a callback's reason")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("iteration", [4, 6, 8])
 def test_callbacks_of_all_stages(tables, tmp_path, reference, iteration):
     if not reference.exists():

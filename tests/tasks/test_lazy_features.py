@@ -73,6 +73,7 @@ def sentences(folder, config):
     return runs.evaluate(run, "test").sentences
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tables",
     [

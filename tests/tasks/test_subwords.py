@@ -96,6 +96,7 @@ def test_bleu_is_that_of_13a_on_texts(run, recipe):
     assert history[-1]["BLEU"] > 20
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, tmp_path):
     short = load_config(recipe, ["training.num_epochs=2", "evaluation.each_epoch=[]"])
     runs.train(short, tmp_path / "whole", progress=False)

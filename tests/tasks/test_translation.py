@@ -71,6 +71,7 @@ def test_a_run_has_the_files_and_scores_of_every_run(run):
     assert float(rows[1]["val_perplexity"]) < float(rows[0]["val_perplexity"])
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_where_an_unbroken_one_does(recipe, run, tmp_path):
     broken = tmp_path / "broken"
     assert cli.main(["train", str(recipe), "--out", str(broken), "--epochs", "1", "--no-progress"]) == 0

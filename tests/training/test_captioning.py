@@ -48,6 +48,7 @@ class Anneal(Callback):
         solver.model.reconstruction = max(0.0, 0.2 - 0.05 * solver.iteration)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [2, 5])
 def test_a_weight_of_a_loss_that_changes_resumes(stop, tmp_path):
     data, options = make_data(), {"num_epochs": 4, "batch_size": 6, "verbose": False, "seed": 1}
@@ -331,6 +332,7 @@ def test_an_image_is_reviewed_once_for_its_captions(monkeypatch):
     assert sum(rows) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"accumulate": 2} | SAMPLED], ids=["dropout", "scheduled sampling"])
 def test_groups_of_captions_resume_bit_for_bit(options, tmp_path):
     options = OPTIONS | {"batch_size": 2} | options

@@ -48,6 +48,7 @@ def test_two_runs_are_identical_to_the_bit(graphs, device):
     np.testing.assert_array_equal(parameters(once), parameters(again))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", [("gpu", "cpu"), ("cpu", "gpu"), ("gpu", "gpu")])
 def test_a_run_goes_on_elsewhere(route, device, tmp_path):
     data = make_data()

@@ -161,6 +161,7 @@ def test_ranks_train_as_one_process_with_as_many_parts(make):
         np.testing.assert_array_equal(other.model.params.flat, solvers[0].model.params.flat)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [attentive, translator, classifier])
 def test_ranks_train_on_a_gpu_as_on_cpus(make, simulated):
     """The stand-in has one GPU, which they share."""

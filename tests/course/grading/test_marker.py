@@ -167,6 +167,7 @@ def test_constants_and_strings_of_one_name(source: Path, tmp_path: Path) -> None
     assert mark.points == ALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["raise RuntimeError", "print('x' * 10_000_000)"])
 def test_a_wrong_forward_that_fails_later(source: Path, tmp_path: Path, end: str) -> None:
     """It has no numeric gradient; the backward is marked with the right forward."""
@@ -278,6 +279,7 @@ def test_a_numeric_step_is_named_once(source: Path, tmp_path: Path) -> None:
     assert len(mark.suspicions) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "helper",
     [
@@ -323,6 +325,7 @@ def test_a_backward_that_empties_its_cache(source: Path, tmp_path: Path) -> None
     assert "rnn_backward writes into cache" in text_of(mark, "rnn_backward")
 
 
+@pytest.mark.slow
 def test_a_slip_costs_no_more_than_nothing_written(source: Path, tmp_path: Path) -> None:
     """A right backward has all points, whatever its forward is."""
     slip = SOLUTIONS["rnn_forward"].replace("h[:, t] = prev_h", "h[:, t] = h0")

@@ -42,6 +42,7 @@ def test_library_and_files_are_out_of_reach(source: Path, tmp_path: Path, text: 
     assert kinds(mark) == {"refused"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "patch",
     [
@@ -115,6 +116,7 @@ def with_layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(path, cells(SOLUTIONS, setup=WITH_LAYERS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "own",
     [
@@ -196,6 +198,7 @@ class Counted:
         return self.function(*arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exercise", FORWARDS, ids=lambda each: each.name)
 def test_numeric_gradients_lose_digits(exercise: Any) -> None:
     from rnnlab.course.check import _numeric

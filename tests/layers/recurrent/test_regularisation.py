@@ -238,7 +238,7 @@ def test_gradients_with_attention(cell, regularisation, rng):
         dx, dstate, dmemory, dparams = attentive_backward(dh, dcontexts, cache, dfinal=tuple(dfinal))
         return dx, *dstate, dmemory, *(dparams[name] for name in names)
 
-    assert_gradients(forward, backward, inputs, rng, directions=4)
+    assert_gradients(forward, backward, inputs, rng, tolerance=1e-6, directions=4)
 
 
 @every_regularisation

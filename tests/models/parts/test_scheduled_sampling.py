@@ -110,6 +110,7 @@ def test_nothing_is_drawn_without_it(model, given):
     assert one.bit_generator.state == other.bit_generator.state
 
 
+@pytest.mark.slow
 @every_model
 def test_the_first_word_and_padding_stay(model, given, monkeypatch, rng):
     true = given[1]

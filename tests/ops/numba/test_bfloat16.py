@@ -201,6 +201,7 @@ def run(script, *without, **environment):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_process_that_asks_for_bfloat16_uses_the_kernels():
     run(
         "import warnings\n"
@@ -246,6 +247,7 @@ def test_a_processor_that_cannot_multiply_bfloat16():
     )
 
 
+@pytest.mark.slow
 def test_machine_code_for_another_processor():
     run(
         "from rnnlab.ops.numba import bfloat16\n"

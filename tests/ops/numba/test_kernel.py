@@ -157,6 +157,7 @@ def test_a_change_in_another_kernel_file_makes_the_cache_stale(monkeypatch, caps
     assert not changed.version("f").stats.cache_hits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".nbi", ".nbc"])
 @pytest.mark.parametrize("kept", [0, 10, -20])
 def test_a_damaged_cache_is_compiled_again(cache, ending, kept):

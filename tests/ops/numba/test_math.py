@@ -100,6 +100,7 @@ def test_exp(dtype, error, rng):
     assert (y[rounded <= 2 * np.finfo(dtype).tiny] <= 2 * np.finfo(dtype).tiny).all()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="looks for x86-64's instructions")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
