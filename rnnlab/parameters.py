@@ -102,6 +102,10 @@ class Parameters(MutableMapping[str, Array]):
     def __delitem__(self, name: str) -> None:
         raise InputTypeError(f"parameter {name!r} is a view of a shared buffer and cannot be deleted")
 
+    # Mapping would compare the arrays, which have no single answer.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.shapes)
 

@@ -144,3 +144,10 @@ def test_a_place_is_where_the_view_is(params):
 def test_name_at_outside(params, index):
     with pytest.raises(IndexError, match=f"index {index} is outside the buffer of 10 numbers"):
         params.name_at(index)
+
+
+def test_equal_to_itself_alone(params):
+    assert params == params
+    assert params != params.copy()
+    assert params in [params.copy(), params]
+    assert len({params, params.copy()}) == 2

@@ -54,11 +54,19 @@ class Processes:
         """Each task when it ends, with its exit status; None if it was not started.
 
         It has to be used in the main thread, which receives the signals.
+
+        Raises
+        ------
+        OSError
+            If a process cannot be started. Those that run are waited for, and no further one is started.
         """
         with handled(self._send_on), ThreadPoolExecutor(self._jobs) as pool:
             futures = {pool.submit(self._run, task): task for task in tasks}
-            for future in as_completed(futures):
-                yield futures[future], future.result()
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def _run(self, task: Task) -> int | None:
         with self._starting:

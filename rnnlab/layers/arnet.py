@@ -71,8 +71,8 @@ def arnet_forward(
     lengths : (N,) integers, optional
         Number of real steps of each sequence, all T if left out. Padding of h is not read.
     mask : (N, T), optional
-        Instead of lengths, an array of the library and dtype of h: 1 for the real steps, which come first.
-        All steps of h are read, and padding adds nothing to the loss.
+        An array of the library of h: 1 for the steps whose errors count, 0 for others. All steps that lengths
+        have are read, and must be finite.
 
     Returns
     -------

@@ -289,7 +289,7 @@ def as_lengths(function: str, lengths: Array, N: int, most: int, axis: str) -> n
 
 
 def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) -> Array:
-    """Check a mask (N, T) of zeros and ones that a layer multiplies with; return it.
+    """Check a mask (N, T) that a layer multiplies with; return its zeros and ones in the dtype of ``like``.
 
     The values of a mask on a GPU are not checked, because reading them would wait for the device.
 
@@ -301,6 +301,8 @@ def check_mask(function: str, mask: Array, shape: tuple[int, ...], like: Array) 
         If the mask and ``like`` belong to different libraries.
     """
     ops_for(mask, like)
+    if mask.dtype == bool:
+        mask = mask.astype(like.dtype)
     if mask.shape != shape or mask.dtype != like.dtype:
         raise InputError(
             f"{function}: mask has shape {mask.shape} and dtype {mask.dtype}, "

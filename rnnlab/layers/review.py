@@ -189,8 +189,9 @@ def review_forward(
         dropped, dropout_cache = dropout_forward(copy_of(history[:, 1:]), dropout, rng=rng)
         memories.append(SourceRows.of(function, dropped, None))
         h = copy_of(history[:, -1])
-        thoughts.append(dropped)
-        weights.append(alphas)
+        # copies, since the backward reads what later blocks have read
+        thoughts.append(dropped if block == blocks else copy_of(dropped))
+        weights.append(tuple(map(copy_of, alphas)))
         caches.append(BlockCache(history, step_caches, dropout_cache))
     return tuple(thoughts), (h, c), tuple(weights), ReviewCache(connections, own, memory, rows, tuple(caches))
 

@@ -143,7 +143,7 @@ def save_checkpoint(
         preprocessing = file.create_group("preprocessing")
         for name, value in checkpoint.preprocessing.items():
             is_array = isinstance(value, np.ndarray)
-            _write(preprocessing, name, value if is_array else np.bytes_(json.dumps(value)))
+            _write(preprocessing, name, value if is_array else np.bytes_(_as_json("preprocessing", value)))
         optimiser = file.create_group("optimiser")
         for name, value in checkpoint.optimiser.items():
             if name == "steps":

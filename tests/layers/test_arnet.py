@@ -109,6 +109,19 @@ def test_padding_is_not_read(h0, rng):
     assert not backward(1.0, cache)[0][np.arange(T) >= lengths[:, None]].any()
 
 
+@pytest.mark.parametrize("dtype", [bool, np.float64])
+def test_a_mask_counts_the_errors_of_its_steps(dtype, rng):
+    arrays = inputs(rng)
+    lengths, zeros = LENGTHS["ragged"], np.zeros((N, T, H))
+    real = np.arange(T) < lengths[:, None]
+    arrays["h"] = np.where(real[:, :, None], arrays["h"], zeros)
+    loss, cache = forward_of(None, mask=real.astype(dtype))(**arrays)
+    expected, shorter = forward_of(lengths)(**arrays)
+    assert loss == pytest.approx(expected, rel=1e-12)
+    for one, other in zip(backward(0.7, cache), backward(0.7, shorter), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-13)
+
+
 def test_without_h0_the_first_step_is_read(rng):
     """Its state is a target and an input, its own reconstruction is free."""
     a = inputs(rng, h0=False)

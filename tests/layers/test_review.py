@@ -190,6 +190,17 @@ def test_gradients_may_be_overwritten(rng):
     assert_same(backward(*douts, cache), saved)
 
 
+def test_outputs_may_be_overwritten(rng):
+    arrays = inputs(rng, DEEP)
+    thoughts, final, weights, cache = review_forward(
+        arrays.pop("memory"), (arrays.pop("h0"), arrays.pop("c0")), arrays, **DEEP
+    )
+    douts = [rng.standard_normal(out.shape) for out in (*thoughts, *final)]
+    before = backward(*douts, cache)
+    spoil(*thoughts, *final, *(each for block in weights for each in block))
+    assert_same(backward(*douts, cache), before)
+
+
 def test_gradients_are_added_into_arrays_that_are_given(rng):
     arrays = inputs(rng, DEEP)
     *_, cache = forward_of(**DEEP)(**arrays)

@@ -33,7 +33,11 @@ def checkpoint(model, rng):
         losses=rng.random(100),
         history=[{"epoch": 1, "val_loss": 1 / 3}, {"epoch": 2, "val_loss": 0.1, "CIDEr": 1e-300}],
         solver={"rng": np.random.default_rng(3).bit_generator.state},
-        preprocessing={"features_mean": rng.random(3, np.float32), "tokenizer": "text", "white": 255},
+        preprocessing={
+            "features_mean": rng.random(3, np.float32),
+            "tokenizer": "text",
+            "white": np.uint8(255),
+        },
         fingerprint={"train captions": "5 ab"},
     )
 

@@ -26,6 +26,7 @@ from rnnlab.layers.checks import check_gradient, check_shapes, check_state, ops_
 from rnnlab.layers.parameters import select_params
 from rnnlab.layers.recurrent.cell import Cell
 from rnnlab.layers.recurrent.packing import Packing
+from rnnlab.layers.recurrent.sequence import check_recurrent_params, named_states
 from rnnlab.ops import ops_for, unchecked
 from rnnlab.options import AttentionScore
 from rnnlab.types import Array, Params, State
@@ -78,19 +79,14 @@ def check_inputs(
     names = dict.fromkeys(cell.shapes(1, 1), "") | _attention_axes(attends, G)
     own = select_params(function, params, names)
     arguments = {} if x is None else {"x": x}
-    arguments |= {f"state[{k}]": (array, "N H") for k, array in enumerate(state)}
+    arguments |= {name: (array, "N H") for name, array in named_states(state).items()}
     if memory is not None:
         arguments["memory"] = (memory, "N L H" if attends.score == "dot" else "N L C")
     axes |= _attention_axes(attends, G)
     arguments |= {name: (array, axes[name]) for name, array in own.items() if name in axes}
     ops_of(function, **{name: array for name, (array, _) in arguments.items()})
     H = check_shapes(function, **arguments)["H"]
-    for name, shape in cell.recurrent_shapes(H).items():
-        if own[name].shape != shape or own[name].dtype != state[0].dtype:
-            raise InputError(
-                f"{function}: {name} has shape {own[name].shape} and dtype {own[name].dtype}, "
-                f"expected {shape} and {state[0].dtype}"
-            )
+    check_recurrent_params(function, cell, own, H, state[0].dtype)
     if attends.selector and own["selector_b"].shape != (1,):
         raise InputError(f"{function}: selector_b has shape {own['selector_b'].shape}, expected (1,)")
     return own

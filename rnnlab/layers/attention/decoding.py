@@ -77,9 +77,9 @@ def attentive_start(
     ValueError, TypeError
         If a shape or a dtype does not fit, a parameter is missing, or there is nothing to attend to.
     """
-    function, like = "attentive_start", state[0]
+    function = "attentive_start"
     cell, attends = cell_for(function, cell), Attends(score, memory is not None, selector, target)
-    own = check_inputs(function, cell, attends, None, state, memory, params)
+    own, like = check_inputs(function, cell, attends, None, state, memory, params), state[0]
     recurrence = RecurrentStep(cell, own, like, Regularisation.of(regularisation))
     contexts = {name: Context(name, attends, own, like) for name in attends.names}
     slots = rows = keys = history = None

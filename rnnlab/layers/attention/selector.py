@@ -47,7 +47,7 @@ def selector_forward(context: Array, h: Array, w: Array, b: Array) -> tuple[Arra
     ValueError, TypeError
         If a shape or a dtype does not fit.
     """
-    check_shapes("selector_forward", context=(context, "N C"), h=(h, "N H"), w=(w, "H"))
+    check_shapes("selector_forward", context=(context, "N C"), h=(h, "N H"), w=(w, "H"), b=(b, "I"))
     if b.shape != (1,):
         raise InputError(f"selector_forward: b has shape {b.shape}, expected (1,)")
     beta = selector_gate(h, w, b)

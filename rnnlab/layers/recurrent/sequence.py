@@ -259,7 +259,7 @@ def run_forward(
 
     ``given`` are the first arrays of the initial state; those that are left out are zeros.
     """
-    ops = ops_of(function, **{**params, "x": x, **_named(given)})
+    ops = ops_of(function, **{**params, "x": x, **named_states(given)})
     check_params(function, cell, x, given, params)
     packing = Packing.of(function, x.shape[:2], lengths=lengths, mask=mask, like=x)
     draws = Draws.of(regularisation, rng, ops)
@@ -373,19 +373,30 @@ def check_params(function: str, cell: Cell, x: Array, state: State, params: Para
         If one does not fit.
     """
     G = "H" if cell.num_gates == 1 else f"{cell.num_gates}H"
-    states = {name: (array, "N H") for name, array in _named(state).items()}
+    states = {name: (array, "N H") for name, array in named_states(state).items()}
     known = {"Wx": f"D {G}", "Wh": f"H {G}", "b": G}
     arrays = {name: (array, known[name]) for name, array in params.items() if name in known}
     sizes = check_shapes(function, x=(x, "N T D"), **states, **arrays)
-    for name, shape in cell.recurrent_shapes(sizes["H"]).items():
+    check_recurrent_params(function, cell, params, sizes["H"], x.dtype)
+
+
+def check_recurrent_params(function: str, cell: Cell, params: Params, H: int, dtype: np.dtype) -> None:
+    """Check the parameters that a cell has for its state.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one has another shape or another dtype.
+    """
+    for name, shape in cell.recurrent_shapes(H).items():
         array = params[name]
         if array.shape != shape:
             raise InputError(f"{function}: {name} has shape {array.shape}, expected {shape}")
-        if array.dtype != x.dtype:
-            raise InputTypeError(f"{function}: {name} has dtype {array.dtype}, expected {x.dtype} as x")
+        if array.dtype != dtype:
+            raise InputTypeError(f"{function}: {name} has dtype {array.dtype}, expected {dtype} as the state")
 
 
-def _named(state: State) -> dict[str, Array]:
+def named_states(state: State) -> dict[str, Array]:
     """The arrays of a state by the names that errors have for them."""
     return {("h0", "c0")[k] if k < 2 else f"state[{k}]": array for k, array in enumerate(state)}
 

@@ -23,8 +23,8 @@ class GradientStatistics(Callback):
     """Records the norm of the gradient of each parameter, and how its elements are distributed.
 
     The gradient is that of ``on_step``: not clipped by norm. At the end of training, a picture is written to
-    gradients.png in the run directory, if there is one. The records are not saved: a run that resumes begins
-    new ones.
+    gradients.png in the run directory, if there is one. The records are those of the last training: a run
+    that resumes, and each stage of a run, begins new ones.
 
     Parameters
     ----------
@@ -54,6 +54,10 @@ class GradientStatistics(Callback):
         self.iterations: list[int] = []
         self.norms: dict[str, list[float]] = {}
         self.histograms: dict[str, list[np.ndarray]] = {}
+
+    def on_start(self, solver: Training) -> None:
+        """Begin new records."""
+        self.iterations, self.norms, self.histograms = [], {}, {}
 
     def on_step(self, solver: Training, loss: Any, grads: Parameters) -> None:
         """Record, if it is the turn of this iteration."""

@@ -28,7 +28,8 @@ class JSONLines(Log):
     Parameters
     ----------
     path : path, optional
-        The file, in which no other run may have written; log.jsonl in the run directory if left out.
+        The file, in which no other run or stage may have written; log.jsonl in the directory of the run or
+        stage if left out.
     every : int
         As in :class:`~rnnlab.training.callbacks.Log`.
     """
@@ -45,7 +46,10 @@ class JSONLines(Log):
         if path.exists():
             lines = _lines(path)
             if lines and self._path is not None and not solver.iteration:
-                raise InputError(f"{path} holds the log of another run: delete it, or choose another path")
+                raise InputError(
+                    f"{path} holds the log of another run or stage: delete it, or choose another path; "
+                    "without a path, each run and stage has its log in its own directory"
+                )
             _keep(path, lines, solver.iteration, solver.epoch)
         self._file = path.open("a", encoding="utf-8")
 

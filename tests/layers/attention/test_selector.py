@@ -22,3 +22,6 @@ def test_selector(rng):
     assert_gradients(selector_forward, selector_backward, a, rng)
     with pytest.raises(ValueError, match=re.escape("selector_forward: b has shape (5,), expected (1,)")):
         selector_forward(a["context"], a["h"], a["w"], a["w"])
+    for wrong in (a["b"].astype(np.float32), [0.0]):
+        with pytest.raises(TypeError, match="selector_forward: b"):
+            selector_forward(a["context"], a["h"], a["w"], wrong)

@@ -47,3 +47,12 @@ def test_without_a_directory_there_is_no_picture(model, data, tmp_path, monkeypa
 def test_a_bad_interval():
     with pytest.raises(ValueError, match="GradientStatistics: every is 0, expected an integer of at least 1"):
         GradientStatistics(every=0)
+
+
+def test_each_training_has_its_own_records(make_model, data):
+    callback = GradientStatistics(every=1)
+    for _ in range(2):
+        solver = Solver(make_model(), data, callbacks=[callback], num_epochs=1, batch_size=50, verbose=False)
+        solver.train()
+        assert callback.iterations == list(range(1, solver.iteration + 1))
+        assert len(callback.norms["W"]) == len(callback.histograms["W"]) == solver.iteration

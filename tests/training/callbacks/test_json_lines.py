@@ -85,7 +85,9 @@ def test_a_log_of_another_run_is_left_alone(model, data, tmp_path):
     path = tmp_path / "log.jsonl"
     Solver(model, data, callbacks=[JSONLines(path)], **OPTIONS).train()
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="holds the log of another run: delete it, or choose another path"):
+    with pytest.raises(
+        ValueError, match="holds the log of another run or stage: delete it, or choose another"
+    ):
         Solver(model, data, callbacks=[JSONLines(path)], **OPTIONS).train()
     assert path.read_bytes() == before
 
