@@ -20,7 +20,7 @@ from rnnlab.data.scaling import FeatureScaling, Scaling
 from rnnlab.data.split_data import SplitData, batches
 from rnnlab.data.splits import CaptionSplit, with_decoded_references
 from rnnlab.data.vocabulary import NULL, Vocabulary
-from rnnlab.errors import InputError, MissingDataError
+from rnnlab.errors import InputError, InputTypeError, MissingDataError
 from rnnlab.reading import PathLike, mismatch
 
 
@@ -66,6 +66,10 @@ class CaptionData(SplitData[CaptionSplit]):
         standardise: bool = False,
         max_train: int | None = None,
     ) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise InputTypeError(
+                f"CaptionData: vocabulary is a {type(vocabulary).__name__}, expected a rnnlab.data.Vocabulary"
+            )
         self.vocabulary = vocabulary
         self.splits = dict(splits)
         self.image_dir = image_dir

@@ -23,7 +23,7 @@ class CaptionSplit:
 
     Attributes
     ----------
-    features : (num_images, ..., D) array-like of float
+    features : (num_images, ..., D) array of float, or :class:`~rnnlab.data.LazyFeatures`
         A global vector of each image (D,), or a grid of local ones (cells, D).
     captions : (num_captions, L) int32
         <START>, words, <END>, <NULL> padding. Any other integer dtype is converted.
@@ -35,7 +35,7 @@ class CaptionSplit:
         The sentences of each image as people wrote them: the references of the scores.
     sources : mapping of str to str
         The file and field from which each field was read, for messages.
-    global_features : (num_images, G) array-like of float, optional
+    global_features : (num_images, G) array of float or LazyFeatures, optional
         A global vector of each image, beside local ``features``.
     encodings : mapping of str to ImageEncoding
         How each field of features was made, where its file records it.
@@ -157,11 +157,11 @@ class CaptionSplit:
                 )
         ends = (self.captions == END).argmax(axis=1)
         after = np.arange(self.captions.shape[1]) > ends[:, None]
-        wrong = np.flatnonzero((after & (self.captions != NULL)).any(axis=1))
+        wrong = np.flatnonzero((after != (self.captions == NULL)).any(axis=1))
         if wrong.size:
-            row, end = int(wrong[0]), vocabulary.idx_to_word[END]
+            row, (null, end) = int(wrong[0]), (vocabulary.idx_to_word[token] for token in (NULL, END))
             found = f"row {row} = {self.captions[row].tolist()}"
-            raise mismatch(self.where("captions"), found, f"{vocabulary.idx_to_word[NULL]} alone after {end}")
+            raise mismatch(self.where("captions"), found, f"{null} alone after {end}, and not before it")
 
     def _integers(self, name: str, ndim: int) -> np.ndarray:
         array = np.asarray(getattr(self, name))
@@ -177,7 +177,10 @@ class CaptionSplit:
 
     def _check_features(self, name: str) -> None:
         features, where = getattr(self, name), self.where(name)
-        shape, dtype = features.shape, np.dtype(features.dtype)
+        try:
+            shape, dtype = features.shape, np.dtype(features.dtype)
+        except (AttributeError, TypeError):
+            raise InputTypeError(f"{where}: found a {type(features).__name__}, expected an array") from None
         if dtype.kind != "f":
             raise mismatch(where, f"dtype {dtype}", "a floating-point dtype")
         if len(shape) < 2:

@@ -145,7 +145,17 @@ class Ensemble:
             Summed over all real tokens, in nats.
         tokens : int
             Number of real tokens. exp(total / tokens) is the perplexity.
+
+        Raises
+        ------
+        ValueError
+            If the models have no ``null_token``, which tells padding from words.
         """
+        if self.null_token is None:
+            raise InputError(
+                "Ensemble.nll: models[0] has no null_token, expected the token of the padding, which is not "
+                "predicted"
+            )
         return sentences_nll(self, source, sentences, null_token=self.null_token)
 
     def _attention(self, state: DecodingState) -> Array:

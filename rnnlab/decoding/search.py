@@ -31,6 +31,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # A search advances at most this many rows at a time, so that memory is bounded: scores (1024, V) on a CPU.
 ROWS = 1024
+_ROUNDING = 1e-2  # of a sum of log-probabilities in single precision
 TIMES_ON_GPU = 8  # there a step costs the host about the same, however many rows it has
 
 
@@ -210,12 +211,18 @@ def attends(model: StepModel) -> bool:
 
 
 def check_numbers(function: str, chosen: Array) -> None:
-    """Check the log-probabilities of chosen tokens. NaN sorts first, so that a search always chooses it.
+    """Check the log-probabilities of chosen tokens or sentences. NaN sorts first, so that it is chosen.
 
     Raises
     ------
     ValueError
-        If one is NaN.
+        If one is NaN, or more than 0 by more than rounding.
     """
+    if (chosen <= _ROUNDING).all():
+        return
     if np.isnan(chosen).any():
         raise InputError(f"{function}: the model's log-probabilities hold NaN")
+    raise InputError(
+        f"{function}: the model's log-probabilities hold {float(chosen.max()):g}, expected at most 0: the "
+        "log_softmax of scores"
+    )

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ from tqdm import tqdm
 from rnnlab.errors import InputError, InputTypeError
 from rnnlab.gradcheck.precision import check_full_precision
 from rnnlab.types import Array, Shapes
+
+_WHOLE = 1_000_000  # examples and tokens of a batch that a small one may be part of
 
 
 def rel_error(x: Array, y: Array) -> float:
@@ -272,10 +275,11 @@ def check_model(
     Raises
     ------
     TypeError
-        If the model's parameters are not float64.
+        If the model's parameters are not float64, or ``batch`` is no tuple.
     ValueError
-        If ``loss`` returns gradients of other names or shapes than the parameters', no parameter matches
-        ``only``, or products are not computed in full precision.
+        If ``loss`` returns gradients of other names or shapes than the parameters', or does not do with
+        ``grads`` and ``part_of`` what the solver needs, if it takes them; if no parameter matches ``only``,
+        or products are not computed in full precision.
     """
     check_full_precision("check_model")
     if model.params.dtype != np.float64:
@@ -283,12 +287,19 @@ def check_model(
             f"check_model: the model's parameters are {model.params.dtype}, expected float64"
         )
 
-    def loss() -> tuple[float, Any]:
-        return model.loss(*batch, rng=None if seed is None else np.random.default_rng(seed))
+    if not isinstance(batch, tuple):
+        raise InputTypeError(
+            f"check_model: batch is a {type(batch).__name__}, expected a tuple of the loss's arguments"
+        )
+
+    def loss(**options: Any) -> tuple[float, Any]:
+        rng = None if seed is None else np.random.default_rng(seed)
+        return model.loss(*batch, rng=rng, **options)
 
     value, found = loss()
     grads = {name: np.array(grad) for name, grad in found.items()}
     _check_gradients({name: grad.shape for name, grad in grads.items()}, model.params.shapes)
+    _check_workspace(model, loss, grads)
     grads = {name: grads[name] for name in matching(list(grads), only, "check_model: only")}
     rows: list[ParameterCheck] = []
     width = _name_width(grads)
@@ -314,6 +325,37 @@ def check_model(
             if verbose:
                 tqdm.write(_line(rows[-1], width))
     return rows
+
+
+def _check_workspace(model: Any, loss: Callable[..., tuple[float, Any]], expected: dict[str, Array]) -> None:
+    """Check what a loss does with ``grads`` and ``part_of``, by which the solver trains, if it takes them."""
+    taken = inspect.signature(model.loss).parameters
+    if "grads" not in taken:
+        return
+    grads = model.params.zeros_like()
+    grads.flat[...] = 1.0
+    returned = loss(grads=grads)[1]
+    if returned is not grads:
+        raise InputError(
+            "check_model: loss returned other gradients than the grads it was given, expected it to write "
+            "into grads and to return them"
+        )
+    for name, gradient in expected.items():
+        if relative_distance(grads[name], gradient) > 1e-9:
+            raise InputError(
+                f"check_model: grads held ones, and loss left another gradient of {name} there than without "
+                "grads, expected it to overwrite what they hold"
+            )
+    if "part_of" in taken:
+        grads.flat[...] = 0
+        loss(grads=grads, part_of=(_WHOLE, _WHOLE))
+        one = grads.flat.copy()
+        loss(grads=grads, part_of=(2 * _WHOLE, 2 * _WHOLE))
+        if relative_distance(grads.flat, 1.5 * one) > 1e-9:
+            raise InputError(
+                "check_model: twice the numbers in part_of did not add half the gradient to grads, expected "
+                "sums divided by the numbers of part_of, and gradients added to what grads hold"
+            )
 
 
 def _check_gradients(found: Shapes, expected: Shapes) -> None:

@@ -114,7 +114,7 @@ class Checkpoint:
 
 def describe_model(model: Any) -> dict[str, Any]:
     """The entries from which :func:`load_model` rebuilds a model: ``class`` and ``config``."""
-    return {"class": type(model).__name__, "config": json.loads(json.dumps(model.config()))}
+    return {"class": type(model).__name__, "config": json.loads(_as_json("model", model.config()))}
 
 
 def save_checkpoint(
@@ -247,6 +247,8 @@ def load_model(path: PathLike, known: Mapping[str, Any] | None = None) -> Any:
     with _open(path) as file:
         parameters = _read_parameters(path, file)
         described = _read_json(path, file, "model", (dict,))
+    if known is not None and not isinstance(known, Mapping):
+        raise InputTypeError(f"load_model: known is {known!r}, expected a mapping of names to classes")
     classes = {name: getattr(models, name) for name in models.__all__} | dict(known or {})
     name = described.get("class")
     if name not in classes:

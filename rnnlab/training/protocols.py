@@ -24,7 +24,8 @@ class Model(Protocol):
     def loss(self) -> Callable[..., tuple[float, Parameters]]:
         """``loss(*batch, rng=None, grads=None)``: the loss of a batch and its gradient.
 
-        Dropout and zoneout only if ``rng`` is given; the gradient is written into ``grads`` if that is given.
+        Dropout and zoneout only if ``rng`` is given. If ``grads`` is given, the gradient overwrites what it
+        holds, and it is returned.
         A model for scheduled sampling also takes its probability, as ``sampling``.
 
         A model for gradient accumulation takes ``part_of``: the numbers of examples and tokens of the batch
@@ -32,8 +33,11 @@ class Model(Protocol):
         part's own, and the gradient is added into ``grads`` instead of overwriting it, so that losses and
         gradients of the parts add up to those of the batch.
 
-        A model for self-critical training takes ``sentence_weights`` and ``sentence_lengths``, and decodes:
-        it has ``start``, ``advance`` and the tokens ``start_token``, ``end_token`` and ``null_token``.
+        A model for self-critical training decodes: it has ``start``, ``advance`` and the tokens
+        ``start_token``, ``end_token`` and ``null_token``. Its loss takes the source, N rows, S sampled
+        sentences of each, (N, S, T) with <START>, and ``sentence_weights`` and ``sentence_lengths``, both
+        (N, S). It is the mean over the N S sentences of their weighted negative log-likelihoods. A length
+        counts the tokens after <START>; any of them may be ``null_token``, if it was sampled.
 
         A model that adds losses to its first one may have ``last_terms``: those of the last call by name,
         before they were weighted. They become columns of the history. A part's add up to those of the batch.
@@ -95,6 +99,8 @@ class Data(Protocol):
     Where a row of a batch is several examples, such as an image with five captions, the data also have
     ``num_examples(batch)``, the number that the loss is averaged over. Both ``loss`` and ``nll`` of the model
     then take such batches.
+
+    Data may have ``fingerprint()``, a table that JSON can hold, by which a run that resumes knows its data.
 
     Data may have ``row_lengths(split, indices)``, the number of tokens of each row (N,), those of its source
     included: batches are split into parts with about the same number. Without it, parts have as many rows.

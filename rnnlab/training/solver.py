@@ -265,6 +265,8 @@ class Solver:
         self._update = Update(model, self.options, objective, self._communicator)
         self._objective = objective
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token" and objective is None
+        if "val" in data.splits and evaluate is None:
+            check_interface("model", model, ("nll",))
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, self._communicator)
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
             raise InputError("Solver: patience and a plateau schedule need a 'val' split or evaluate")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rnnlab.errors import InputError
+from rnnlab.errors import InputError, InputTypeError
 from rnnlab.ops import device_of, ops_on
 from rnnlab.training.accumulation import balanced
 from rnnlab.training.distributed import Communicator, OneProcess
@@ -320,7 +320,12 @@ class Update:
         for part, rng in zip(batch.parts, generators, strict=True):
             if self._sum is not None:
                 self._sum.may_begin = self._announces and all_have_rows and part is batch.parts[-1]
-            loss = self._model.loss(*part.arrays, rng=rng, **part.options, **options)[0]
+            loss, grads = self._model.loss(*part.arrays, rng=rng, **part.options, **options)
+            if grads is not self.grads:
+                raise InputTypeError(
+                    f"the loss of this {type(self._model).__name__} returned other gradients than the grads "
+                    "that it was given, expected it to write into grads and to return them"
+                )
             losses.append(self._with_terms(loss))
         own = _added(losses)
         if self._sum is None:

@@ -35,6 +35,11 @@ def test_complex_features_are_refused():
         split(features=np.zeros((2, 3), np.complex64))
 
 
+def test_features_that_are_no_array():
+    with pytest.raises(TypeError, match="features: found a list, expected an array"):
+        split(features=[[1.0, 2.0], [3.0, 4.0]])
+
+
 def test_model_inputs_are_the_features_themselves():
     one = split()
     assert one.model_inputs is one.features
@@ -43,8 +48,8 @@ def test_model_inputs_are_the_features_themselves():
     assert two.model_inputs[1] is two.global_features
 
 
-@pytest.mark.parametrize("caption", [[1, 4, 2, 5], [1, 4, 2, 2], [1, 2, 0, 4]])
-def test_nothing_comes_after_the_end(caption):
+@pytest.mark.parametrize("caption", [[1, 4, 2, 5], [1, 4, 2, 2], [1, 2, 0, 4], [1, 0, 4, 2]])
+def test_padding_comes_after_the_end_and_nothing_else(caption):
     vocabulary = Vocabulary(["x", "y"])
     split().check_tokens(vocabulary)
     wrong = split(captions=np.array([[1, 4, 2, 0], caption]))

@@ -240,11 +240,11 @@ def test_a_source_that_is_done_costs_nothing_more(rng):
 
 def test_forbidden_tokens_never_appear(rng):
     model = TableModel.random(rng, words=4)
-    model.table[..., 3] += 5
-    found = beam_search(model, [0, 1, 2], beam_size=6, n_best=6, max_length=4, forbid=(START, 3))
+    model.table[..., np.arange(model.table.shape[-1]) != 3] -= 5
+    found = beam_search(model, [0, 1, 2], beam_size=12, n_best=12, max_length=4, forbid=(START, 3))
     words = {token for row in found for hypothesis in row for token in hypothesis.tokens}
     assert words == {2, 4, 5}
-    allowed = beam_search(model, [0, 1, 2], beam_size=6, max_length=4)
+    allowed = beam_search(model, [0, 1, 2], beam_size=6, min_length=1, max_length=4)
     assert any(3 in row[0].tokens for row in allowed)
 
 

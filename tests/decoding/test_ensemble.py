@@ -154,3 +154,8 @@ def test_averages_on_a_device(average, device, rng):
     log_probs[0][1, :2] = log_probs[1][1, 2:] = -np.inf
     found = averaged([ops.asarray(each) for each in log_probs], average)
     np.testing.assert_allclose(ops.asnumpy(found), averaged(log_probs, average))
+
+
+def test_the_likelihood_needs_a_token_of_padding(rng):
+    with pytest.raises(ValueError, match=r"Ensemble.nll: models\[0\] has no null_token"):
+        Ensemble([TableModel.random(rng)]).nll([0], [[1, 3, 2]])

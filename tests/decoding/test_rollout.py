@@ -48,9 +48,9 @@ def test_a_sentence_of_the_maximum_length_may_end(rng):
 
 def test_greedy_stops_when_all_have_ended(rng):
     model = TableModel.random(rng, sources=2)
-    model.table[0, ..., END] = 10  # the first ends at once, the second after a word
+    model.table[0, ..., END] = 0  # the first ends at once, the second after a word
     model.table[1, 0, :, END] = -np.inf
-    model.table[1, 1, :, END] = 10
+    model.table[1, 1, :, END] = 0
     found = greedy(model, [0, 1], max_length=4)
     assert [len(row[0].tokens) for row in found] == [0, 1]
     assert model.rows == [2, 1]

@@ -1,7 +1,12 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
+from rnnlab.decoding import beam_search, greedy, sample
 from rnnlab.decoding.search import chunks, num_rows, select
+
+from .toys import TableModel
 
 
 def test_select_rows_of_nested_states():
@@ -43,3 +48,11 @@ def test_chunks_on_a_gpu_are_eight_times_as_large(simulated):
     assert [len(part) for part, _ in parts] == [5, 4]
     assert [part.get().tolist() for _, part in parts] == [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
     assert len(list(chunks(simulated.arange(9), 4, 2))) == 1
+
+
+@pytest.mark.parametrize("search", [greedy, beam_search, partial(sample, rng=np.random.default_rng(0))])
+def test_scores_are_no_log_probabilities(search, rng):
+    model = TableModel.random(rng)
+    model.table += 9
+    with pytest.raises(ValueError, match=r"log-probabilities hold \d.*, expected at most 0: the log_softmax"):
+        search(model, [0, 1], max_length=3)

@@ -383,3 +383,58 @@ def test_what_rounding_hides_is_not_called_right(capsys):
     assert not b.passed
     _, b = check_model(Flat(of_b=1e-6), ())
     assert not b.passed
+
+
+class Weights:
+    """The loss w . w / 2 of one row, which is correct in all that the solver needs."""
+
+    def __init__(self):
+        self.params = Parameters({"w": (3,)}, np.float64)
+        self.params["w"] = [1.0, -2.0, 3.0]
+
+    def loss(self, *, rng=None, grads=None, part_of=None):
+        share = 1.0 if part_of is None else 1 / part_of[0]
+        if grads is None:
+            grads = self.params.zeros_like()
+        if part_of is None:
+            grads.flat[...] = 0
+        grads["w"] += share * self.params["w"]
+        return share * float((self.params["w"] ** 2).sum()) / 2, grads
+
+
+class OwnGradients(Weights):
+    def loss(self, *, rng=None, grads=None):
+        return super().loss(rng=rng)
+
+
+class Adding(Weights):
+    def loss(self, *, rng=None, grads=None):
+        grads = self.params.zeros_like() if grads is None else grads
+        return super().loss(rng=rng, grads=grads, part_of=(1, 1))
+
+
+class WithoutShare(Weights):
+    def loss(self, *, rng=None, grads=None, part_of=None):
+        return super().loss(rng=rng, grads=grads)
+
+
+def test_a_loss_that_does_with_grads_what_the_solver_needs():
+    assert all(row.passed for row in check_model(Weights(), (), verbose=False))
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (OwnGradients, "loss returned other gradients than the grads it was given"),
+        (Adding, "grads held ones, and loss left another gradient of w there than without"),
+        (WithoutShare, "twice the numbers in part_of did not add half the gradient"),
+    ],
+)
+def test_a_loss_that_does_something_else_with_grads(model, match):
+    with pytest.raises(ValueError, match=f"check_model: {match}"):
+        check_model(model(), (), verbose=False)
+
+
+def test_a_batch_is_a_tuple():
+    with pytest.raises(TypeError, match="check_model: batch is a ndarray, expected a tuple"):
+        check_model(Weights(), np.zeros(3))

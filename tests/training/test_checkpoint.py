@@ -388,3 +388,10 @@ def test_bad_attributes(path):
         del file.attrs["rnnlab_version"]
     with pytest.raises(CheckpointError, match="attribute rnnlab_version: found nothing, expected a version"):
         load_checkpoint(path)
+
+
+def test_known_classes_have_names(path):
+    with pytest.raises(
+        TypeError, match=r"load_model: known is \[.*\], expected a mapping of names to classes"
+    ):
+        load_model(path, known=[dict])

@@ -496,6 +496,18 @@ def test_a_model_that_writes_no_sentences_is_refused():
         SelfCritical(one_word).check(Unweighted(WORDS, D))
 
 
+@pytest.mark.parametrize(
+    ("batch", "found"),
+    [
+        ((FEATURES,), "1 entries"),
+        ((FEATURES, np.array([[START, 3, END]])), r"sources of shape \(1, 3\)"),
+    ],
+)
+def test_captions_are_no_sources(batch, found, rng):
+    with pytest.raises(ValueError, match=f"SelfCritical: a batch has {found}, expected the model's inputs"):
+        SelfCritical(one_word)(captioner(), batch, rng)
+
+
 def test_scheduled_sampling_is_refused():
     with pytest.raises(ValueError, match="scheduled_sampling is given, expected none with an objective"):
         solver_of(captioner(), scheduled_sampling={"name": "constant", "value": 0.1})

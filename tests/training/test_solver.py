@@ -634,3 +634,26 @@ def test_metrics_with_the_name_of_another_column(model, data, tmp_path, name):
     with pytest.raises(ValueError, match=f"evaluate returned a metric named {name}, which is a column"):
         solver.train()
     assert len(load_checkpoint(tmp_path / "last.h5").losses) == solver.iteration  # nothing is lost
+
+
+def test_gradients_that_are_not_those_given_are_an_error(model, data):
+    class OwnGradients(type(model)):
+        def loss(self, *batch, rng=None, grads=None):
+            return super().loss(*batch, rng=rng)
+
+    own = OwnGradients()
+    with pytest.raises(
+        TypeError, match="the loss of this OwnGradients returned other gradients than the grads"
+    ):
+        Solver(own, data, num_epochs=1, verbose=False).train()
+    np.testing.assert_array_equal(own.params.flat, OwnGradients().params.flat)
+
+
+def test_validation_needs_nll(model, make_data):
+    class Untold(type(model)):
+        nll = property()
+
+    with pytest.raises(TypeError, match="Solver: model is a Untold without nll"):
+        Solver(Untold(), make_data(), verbose=False)
+    Solver(Untold(), make_data(), verbose=False, evaluate=lambda model: {"val_loss": 1.0})
+    Solver(Untold(), make_data(splits=("train",)), verbose=False)

@@ -137,7 +137,10 @@ def _check_origin(folder: Path) -> None:
     origin = folder / ORIGIN_FILE
     found = read_json(origin, "generator")["generator"] if origin.exists() else "no such file"
     if found != GENERATOR:
-        expected = f"{GENERATOR}: delete the folder {folder} to generate the built-in data again"
+        expected = (
+            f"{GENERATOR}: if these are built-in data, delete the folder {folder}, and they are generated "
+            "again; if they are others in the course's layout, set data.kind to 'course'"
+        )
         raise mismatch(f"{origin}: generator", found, expected)
 
 
