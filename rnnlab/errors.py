@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class RnnlabError(Exception):
-    """The base class: wrong input, a missing package, or a run that cannot go on."""
+    """The base class: wrong input, a missing package, or a run that cannot continue."""
 
     def __reduce__(self) -> tuple[object, ...]:
         """For copies in other processes, whatever the arguments of a subclass are."""

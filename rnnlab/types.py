@@ -16,4 +16,4 @@ Shapes: TypeAlias = dict[str, Shape]
 # The arrays of a recurrent state, each (N, H): (h,) of most cells, (h, c) of an LSTM.
 State: TypeAlias = tuple[Array, ...]
 
-Random: TypeAlias = np.random.Generator | None  # what draws noise; None is no noise
+Random: TypeAlias = np.random.Generator | None  # draws dropout and zoneout; None is none

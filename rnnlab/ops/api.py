@@ -60,7 +60,7 @@ class Primitives(Protocol):
         """A number as a Python float; an array () on a device as it is, so that nothing waits for it."""
 
     def prefetch(self, x: Array, like: Array) -> Array:
-        """The array x in the dtype and on the device of ``like``, copied while other work goes on.
+        """The array x in the dtype and on the device of ``like``, copied while other work continues.
 
         The caller holds the result until the work that reads it is done: its memory is reused afterwards.
         """
@@ -406,7 +406,7 @@ class Primitives(Protocol):
         """w -= rate w. On a GPU a scale that is not finite prevents it, as it prevents the updates above."""
 
     def move_towards(self, x: Array, target: Array, *, rate: float) -> None:
-        """x += rate (target - x), both (P,): a step of a moving average. Where they are equal, x stays."""
+        """x += rate (target - x), both (P,): a step of a moving average. Equal finite numbers stay."""
 
     def sum_of_squares(self, x: Array) -> Any:
         """The sum of squares of x (P,), a float or an array () on the device; not finite if x is not."""

@@ -8,9 +8,9 @@ A declaration lists the arrays of a function with their axes:
   any shape, the same in all arrays that are declared so.
 - ``!``: the function writes this array. It may overlap no other array, except that it may be the very array
   that ``=`` names.
-- ``-1..R``: an array of integers from -1 to R - 1. The other arrays are float32 or float64, all of one dtype,
-  with bytes in the processor's order. ``float64`` or ``uint32`` after the axes is an array of that dtype
-  whatever the others are.
+- ``-1..R``: an array of integers below R, where those below 0 stand for no row. The other arrays are float32
+  or float64, all of one dtype, with bytes in the processor's order. ``float64`` or ``uint32`` after the axes
+  is an array of that dtype whatever the others are.
 
 :func:`checked` checks the arguments of a function in NumPy. Compiled kernels check theirs in compiled code
 (:mod:`rnnlab.ops.numba.guard`) and come here for the message.

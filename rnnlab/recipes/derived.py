@@ -62,7 +62,7 @@ class Argument(NamedTuple):
 def derived_from(
     constructor: Callable[..., Any], *, without: Collection[str] = (), unset: bool = False
 ) -> Callable[[type[T]], type[T]]:
-    """Decorator: give a table the arguments of a constructor as its keys, after its own.
+    """Decorator: add the arguments of a constructor to the keys of a table.
 
     Parameters
     ----------

@@ -220,7 +220,7 @@ class InDirectory:
         done = 0 if saved is None else len(saved.losses)
         if done > self._state.iteration:
             raise InUseError(
-                f"run_dir {self._run.path} has {done} iterations, and this run goes on from "
+                f"run_dir {self._run.path} has {done} iterations, and this run continues from "
                 f"{self._state.iteration}: another process has trained in it since; resume it again"
             )
 

@@ -52,7 +52,7 @@ class ParameterAverage:
             w[...] = own
 
     def load(self, path: PathLike, checkpoint: Checkpoint) -> None:
-        """Go on from the average in a checkpoint, which was read from ``path``.
+        """Continue from the average in a checkpoint, which was read from ``path``.
 
         Raises
         ------

@@ -135,8 +135,8 @@ def _describe(checkpoint: Checkpoint) -> str:
 def put_back(checkpoint: Path) -> Checkpoint | None:
     """Read a checkpoint; if it is damaged and the one before it is whole, let that one take its place.
 
-    The damaged file is kept as last.damaged.h5. A line on standard error says so. Only for a process that
-    holds the lock of the run directory.
+    The damaged file is kept, last.h5 as last.damaged.h5. A line on standard error says so. Only for a process
+    that holds the lock of the run directory.
 
     Returns
     -------

@@ -276,7 +276,7 @@ class Update:
     def _padded_step(self, parts: Sequence[Any], state: TrainingState) -> None:
         """The whole step on padded parts, without waiting for the device."""
         model: Any = self._model
-        grads, rng = self.grads, self._noise(state.rng)
+        grads, rng = self.grads, self._dropout_rng(state.rng)
         grads.flat[...] = 0
         losses = (model.padded_loss(part, rng=rng, grads=grads) for part in parts)
         self._apply(*_added(map(self._with_terms, losses)), state)
@@ -315,8 +315,8 @@ class Update:
             options["part_of"] = (batch.examples, batch.tokens)
             self.grads.flat[...] = 0
         losses: list[tuple[Any, Terms]] = []
-        noise = self._noise(state.rng)
-        generators = [None] * len(batch.parts) if noise is None else self._generators(batch.parts, noise)
+        rng = self._dropout_rng(state.rng)
+        generators = [None] * len(batch.parts) if rng is None else self._generators(batch.parts, rng)
         for part, rng in zip(batch.parts, generators, strict=True):
             if self._sum is not None:
                 self._sum.may_begin = self._announces and all_have_rows and part is batch.parts[-1]
@@ -349,7 +349,7 @@ class Update:
         seed = int(rng.integers(2**63))
         return [np.random.default_rng([seed, part.number]) for part in parts]
 
-    def _noise(self, rng: np.random.Generator) -> np.random.Generator | None:
+    def _dropout_rng(self, rng: np.random.Generator) -> np.random.Generator | None:
         """The generator, None if the objective asks for a loss without dropout."""
         return rng if self._objective is None or self._objective.dropout else None
 

@@ -35,7 +35,7 @@ class Wait:
         own = dropwhile(lambda frame: frame.filename not in files, frames)
         caller = next((frame for frame in own if frame.filename not in files), None)
         if caller is None:
-            return "a function that has just gone on"
+            return "a function that has just returned"
         return f"{caller.name} ({Path(caller.filename).name}, line {caller.lineno})"
 
 

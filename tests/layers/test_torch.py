@@ -51,7 +51,7 @@ def test_recurrent_cells(cell, lengths, rng):
         **inputs, lengths=None if lengths is None else np.array(lengths), return_state=True
     )
     real = np.ones((N, T, 1)) if lengths is None else np.arange(T)[:, None] < np.reshape(lengths, (N, 1, 1))
-    dh = rng.standard_normal(h.shape) * real  # PyTorch's outputs past the end are zero, ours stand still
+    dh = rng.standard_normal(h.shape) * real  # past the end PyTorch has zeros, rnnlab the last state
     dfinals = [rng.standard_normal(final.shape) for final in finals]
     grads = dict(zip(inputs, cell.backward_all(dh, *dfinals, cache), strict=True))
 

@@ -90,7 +90,12 @@ def test_slices_are_no_steps(both):
             function(*[nothing] * arguments, slices)
 
 
-def test_no_steps(both):
-    nothing = np.empty((0, 4 * H))
-    both[0](nothing, np.zeros((H, 4 * H)), nothing, nothing, nothing, STEPS[:0])
-    both[1](nothing, nothing, nothing, nothing, nothing, nothing, nothing, np.zeros((4 * H, H)), STEPS[:0])
+def test_no_steps_change_nothing(both, rng):
+    gates, tanh_c, dh = (rng.standard_normal(shape) for shape in ((M, 4 * H), (M, H), (0, H)))
+    h, c, dstate, dcell = (rng.standard_normal((rows, H)) for rows in (N + M, N + M, N, N))
+    Wh, written = rng.standard_normal((H, 4 * H)), (gates, h, c, tanh_c, dstate, dcell)
+    before = [each.copy() for each in written]
+    both[0](gates, Wh, h, c, tanh_c, STEPS[:0])
+    both[1](dh, dstate, dcell, gates, c, tanh_c, np.empty((0, 4 * H)), Wh.T.copy(), STEPS[:0])
+    for each, kept in zip(written, before, strict=True):
+        np.testing.assert_array_equal(each, kept)

@@ -188,7 +188,9 @@ def test_a_run_that_somebody_else_has_trained_on(make_model, data, tmp_path):
     first, second = (Solver.resume(tmp_path, make_model(), data, num_epochs=3) for _ in range(2))
     first.train()
     saved = (tmp_path / "last.h5").read_bytes()
-    with pytest.raises(InUseError, match="has 21 iterations, and this run goes on from 14: another process"):
+    with pytest.raises(
+        InUseError, match="has 21 iterations, and this run continues from 14: another process"
+    ):
         second.train()
     assert (tmp_path / "last.h5").read_bytes() == saved
     first.train()  # its own

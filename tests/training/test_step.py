@@ -79,7 +79,7 @@ def test_a_step_that_runs_out_of_memory_changes_nothing(model, data):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
 def test_an_error_within_an_update_counts_nothing(error, model, data):
-    """Its loss has been recorded; another call of train goes on from the iteration before."""
+    """Its loss has been recorded; another call of train continues from the iteration before."""
 
     class Once:
         is_raised = False

@@ -135,7 +135,7 @@ class Draws(NamedTuple):
 
     @classmethod
     def of(cls, regularisation: Regularisation, rng: Random, ops: Any) -> Draws:
-        """Draw the seeds, as many whatever is on, so that one option's masks do not depend on another's."""
+        """Draw all seeds if any rate is above 0: the masks of one option do not depend on another's."""
         drawn = rng is not None and any(regularisation.rates)
         return cls(regularisation, ops.mask_seeds(rng, 4) if drawn else None)
 

@@ -97,7 +97,7 @@ class Parameters:
 
 
 class _Pinned:
-    """Page-locked memory, which the device copies from while the host goes on."""
+    """Page-locked memory, which the device copies from while the host continues."""
 
     def __init__(self, words: int) -> None:
         self._memory = cp.cuda.alloc_pinned_memory(8 * words)

@@ -82,7 +82,7 @@ def dot_attention_forward(part, parts, query, keys, memory, slots, weights, cont
 def dot_attention_backward(
     part, parts, dcontext, query, keys, memory, slots, weights, dscores, dquery, dkeys
 ):
-    """Dscore key is added to dquery, dscore query to dkeys."""
+    """Add dscore * key to dquery, and dscore * query to dkeys."""
     for row in share(query.shape[0], part, parts):
         _scores_gradient(dcontext[row], memory, slots[row], weights[row], dscores[row])
         for i in range(slots.shape[1]):

@@ -161,7 +161,7 @@ def clip_values(part, parts, x, bound):
 
 @primitive
 def flush_subnormals(x: Array) -> None:
-    """Set to zero what is subnormal or will soon be."""
+    """Set to zero what is subnormal."""
     _flush(x, float(np.finfo(x.dtype).tiny))
 
 

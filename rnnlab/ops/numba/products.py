@@ -49,7 +49,7 @@ __all__ = [
     "verify",
 ]
 _LARGE = 1 << 26  # multiplications, from which on a library may be faster than the kernels
-NARROW = 4  # columns, up to which an input costs less beside other work than in a product of its own
+NARROW = 4  # columns: so narrow an input is multiplied within other work, not in a product of its own
 _PARALLEL_FROM = 1 << 18  # numbers to add, worth waking other threads
 
 

@@ -272,7 +272,7 @@ def _registers(b: ir.IRBuilder, address: Any) -> list[Any]:
 
 
 def _pointer(b: ir.IRBuilder, address: Any) -> Any:
-    """An address as a pointer, which has no type of its own: what loads from it says which."""
+    """An address as an untyped pointer: a load from it names the type."""
     return b.inttoptr(address, ir.PointerType())
 
 

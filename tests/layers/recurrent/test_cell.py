@@ -222,7 +222,7 @@ def test_large_numbers_saturate(cell, rng):
     assert all(np.isfinite(grad).all() for grad in cell.backward(np.ones_like(h), cache))
 
 
-# ---------------------------------------------------------------- what the door turns away
+# ---------------------------------------------------------------- what is refused
 
 
 @every_cell

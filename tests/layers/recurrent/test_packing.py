@@ -100,7 +100,7 @@ def test_chunks_are_as_large_as_they_should_be(chunk_rows, batch):
 
 @given(batches())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-def test_the_gradient_of_a_state_that_stands_still_arrives_at_the_last_step(batch):
+def test_gradients_past_the_end_arrive_at_the_last_step(batch):
     N, T, lengths = batch
     packing = plan(*batch)
     dstates, dfinal = numbered(N, T), np.arange(2.0 * N).reshape(N, 2)
