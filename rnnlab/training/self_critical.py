@@ -156,9 +156,9 @@ class SelfCritical:
             If features are to be dropped and the inputs are not of float32 or float64.
         """
         if len(batch) != 2 or np.ndim(batch[1]) != 1:
-            found = f"{len(batch)} entries" if len(batch) != 2 else f"sources of shape {np.shape(batch[1])}"
+            given = f"{len(batch)} entries" if len(batch) != 2 else f"sources of shape {np.shape(batch[1])}"
             raise InputError(
-                f"SelfCritical: a batch has {found}, expected the model's inputs, N rows, and sources (N,), "
+                f"SelfCritical: a batch has {given}, expected the model's inputs, N rows, and sources (N,), "
                 "which the reward is given, as rnnlab.data.CaptionedImages has"
             )
         inputs, sources = self._dropped(batch[0], rng), batch[1]

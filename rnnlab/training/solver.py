@@ -323,8 +323,8 @@ class Solver:
         schedule : callable, optional
             As in the constructor; must be given if it was a function there.
         learning_rate : float, optional
-            Instead of the one in ``optim_config``; the schedule continues. The next row of the history has the
-            previous one as ``former_learning_rate``.
+            Instead of the one in ``optim_config``; the schedule continues. The next row of the history has
+            the previous one as ``former_learning_rate``.
         **changes
             New values of num_epochs, patience, restore_best, checkpoint_every, checkpoint_minutes,
             accumulate, graphs, matmul, prefetch, verbose, print_every, progress. After a change of matmul,
