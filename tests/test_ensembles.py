@@ -165,13 +165,13 @@ def test_models_with_different_features_of_the_same_images(captioner):
 
 
 def test_equal_tables_share_their_data(captioner, monkeypatch):
-    opened, open_data = [], runs.open_data
-    monkeypatch.setattr(runs, "open_data", lambda table: opened.append(table) or open_data(table))
     paths = [
         captioner("a"),
         captioner("b", seed=1),
         captioner("grid", table={"features": "local"}, attention="additive"),
     ]
+    opened, open_data = [], runs.open_data
+    monkeypatch.setattr(runs, "open_data", lambda table: opened.append(table) or open_data(table))
     load_ensemble(paths)
     assert len(opened) == 2
 

@@ -163,6 +163,7 @@ def _of_features_file(
     if reads != (options.global_features is not None):
         needs = "needs --global-features as well" if reads else "takes no --global-features"
         raise InputError(f"the model of {run.directory} {needs}: see [data] of its recipe")
+    run.inputs.check_files(dict(zip(("features", "global_features"), files, strict=False)))
     return _Images(run, names[: options.first], run.inputs.standardise(features, " and ".join(files)))
 
 

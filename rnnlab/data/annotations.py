@@ -10,7 +10,7 @@ order. It may have images without captions. The vocabulary is built from the tra
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,7 +65,18 @@ def read_karpathy(path: PathLike) -> Annotations:
         splits.setdefault("train" if split == "restval" else split, []).append(
             AnnotatedImage(name, sentences)
         )
+    _check_apart(splits, path)
     return Annotations(splits, path)
+
+
+def _check_apart(splits: Mapping[str, Sequence[AnnotatedImage]], path: PathLike) -> None:
+    """Raise ValueError if an image is in two splits."""
+    split_of: dict[str, str] = {}
+    for split, images in splits.items():
+        for image in images:
+            if split_of.setdefault(image.name, split) != split:
+                found = f"the image {image.name!r} in the splits {split_of[image.name]} and {split}"
+                raise mismatch(f"{path}", found, "every image in one split")
 
 
 def read_coco(paths: Mapping[str, PathLike]) -> Annotations:

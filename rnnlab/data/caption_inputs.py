@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from rnnlab.data.photographs.encoder import ImageEncoder, choose_encoding
-from rnnlab.data.photographs.encoding import ImageEncoding
+from rnnlab.data.photographs.encoding import ImageEncoding, recorded_encodings
 from rnnlab.data.projection import read_projection
 from rnnlab.data.scaling import FeatureScaling
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.errors import InputError, MissingDataError
-from rnnlab.reading import PathLike, check_regular
+from rnnlab.reading import PathLike, check_regular, mismatch
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,28 @@ class CaptionInputs:
     def standardise(self, features: Any, source: str = "features") -> Any:
         """See :meth:`FeatureScaling.standardise`."""
         return self.scaling.standardise(features, source)
+
+    def check_files(self, files: Mapping[str, PathLike]) -> None:
+        """Check that files of features were made as those of the training, where both record it.
+
+        Parameters
+        ----------
+        files : mapping of str to path
+            The file of each field of ``scaling``.
+
+        Raises
+        ------
+        OSError, ValueError
+            If a file is missing, or its features were made by another encoder or with other settings.
+        """
+        for name, found in recorded_encodings(files).items():
+            expected = self.encodings.get(name)
+            if expected is not None and not expected.same_as(found):
+                raise mismatch(
+                    f"{files[name]}",
+                    f"{name} by {found.describe()}",
+                    f"by {expected.describe()}, as those of the training{_settings(found, expected)}",
+                )
 
     @property
     def knows_encoders(self) -> bool:
@@ -159,3 +181,12 @@ class CaptionInputs:
             f"{encoding.path}: layer {encoding.layer} has {found:,} numbers{after}, and the model reads "
             f"{expected:,} in a vector of {name}{hint}"
         )
+
+
+def _settings(found: ImageEncoding, expected: ImageEncoding) -> str:
+    """What differs in two encodings by one encoder, for a message."""
+    ours, theirs = ({**each, **each.pop("preprocessing")} for each in (found.settings(), expected.settings()))
+    if ours["sha256"] != theirs["sha256"]:
+        return ""
+    differ = [f"{name} {ours[name]!r}, not {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
+    return f" ({', '.join(differ) or 'another PCA'})"

@@ -145,7 +145,8 @@ class CaptionData(SplitData[CaptionSplit]):
     def to_course(self, directory: PathLike, *, features: str = "pca", global_features: str = "full") -> None:
         """Write a folder in the course's layout, with the features as they are (standardised or not).
 
-        The folder is complete or absent.
+        The folder is complete or absent. How features were made is not recorded if they are standardised:
+        with ``standardise=False`` the folder has the features that the encoder makes, and its record.
 
         Parameters
         ----------
@@ -159,9 +160,12 @@ class CaptionData(SplitData[CaptionSplit]):
         OSError, ValueError
             As :func:`rnnlab.data.course.write_course`; FileExistsError if ``directory`` exists.
         """
-        write_course(
-            directory, self.vocabulary, self.splits, features=features, global_features=global_features
-        )
+        splits = {name: replace(split, encodings=self._written(split)) for name, split in self.splits.items()}
+        write_course(directory, self.vocabulary, splits, features=features, global_features=global_features)
+
+    def _written(self, split: CaptionSplit) -> dict[str, ImageEncoding]:
+        """How those features of a split were made that are as their encoder made them."""
+        return {name: each for name, each in split.encodings.items() if self.scaling[name].is_none}
 
     def epoch(self, split: str, batch_size: int, rng: np.random.Generator | None = None) -> list[np.ndarray]:
         """The captions of one pass over ``split``, a batch at a time; the last batch may be smaller.
@@ -233,11 +237,12 @@ class CaptionData(SplitData[CaptionSplit]):
         KeyError
             If an image is in none of the splits.
         ValueError
-            If a name is of none of the images, and its file name is of several.
+            If several images have the name; or if none has it, and it is the file name of several.
         """
-        places = {
-            name: (split, row) for split in self.splits.values() for row, name in enumerate(split.names)
-        }
+        places: dict[str, list[tuple[str, int]]] = {}
+        for key, split in self.splits.items():
+            for row, name in enumerate(split.names):
+                places.setdefault(name, []).append((key, row))
         by_file: dict[str, list[str]] = {}
         for name in places:
             by_file.setdefault(Path(name).name, []).append(name)
@@ -251,8 +256,12 @@ class CaptionData(SplitData[CaptionSplit]):
                 )
             if len(known) > 1:
                 raise InputError(f"{name!r} may be any of {', '.join(known)}: expected one of these names")
-            found.append(places[known[0]])
-        rows = [split.features_at(slice(row, row + 1)) for split, row in found]
+            place, *others = places[known[0]]
+            if others:
+                listed = ", ".join(f"{key} {row}" for key, row in (place, *others))
+                raise InputError(f"{self.name} has several images {name!r}: splits and rows {listed}")
+            found.append(place)
+        rows = [self.splits[key].features_at(slice(row, row + 1)) for key, row in found]
         if self.num_global_features is None:
             return np.concatenate(rows)
         return tuple(np.concatenate(part) for part in zip(*rows, strict=True))

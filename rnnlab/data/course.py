@@ -27,6 +27,7 @@ from rnnlab.data.blocks import BLOCK_BYTES
 from rnnlab.data.hdf5 import get_dataset, read_dataset, read_json
 from rnnlab.data.lazy import LazyFeatures
 from rnnlab.data.photographs.encoding import ImageEncoding, recorded_encodings
+from rnnlab.data.projection import Projection
 from rnnlab.data.splits import CaptionSplit, Features, with_decoded_references
 from rnnlab.data.vocabulary import Vocabulary
 from rnnlab.errors import InputError
@@ -127,6 +128,7 @@ def write_course(
     *,
     features: str = "pca",
     global_features: str = "full",
+    projection: Projection | None = None,
 ) -> None:
     """Write a folder that :func:`read_course` reads. It is complete or absent.
 
@@ -138,6 +140,8 @@ def write_course(
     splits : mapping of str to CaptionSplit
     features, global_features : {"pca", "full", "local"}
         The feature files to write features and, if there are any, global features to.
+    projection : Projection, optional
+        What ``features`` went through, to be recorded where it is not known how they were made.
 
     Raises
     ------
@@ -152,7 +156,14 @@ def write_course(
         if not re.fullmatch(r"[\w-]+", name):  # a part of the names of files
             raise mismatch("write_course: splits", repr(name), "names of letters, digits, _ and -")
     with atomic_folder("write_course: directory", directory) as folder:
-        write_course_files(folder, vocabulary, splits, features=features, global_features=global_features)
+        write_course_files(
+            folder,
+            vocabulary,
+            splits,
+            features=features,
+            global_features=global_features,
+            projection=projection,
+        )
 
 
 def write_course_files(
@@ -162,6 +173,7 @@ def write_course_files(
     *,
     features: str = "pca",
     global_features: str = "full",
+    projection: Projection | None = None,
 ) -> None:
     """The files of :func:`write_course`, in a folder that nobody reads yet."""
     words = {"idx_to_word": vocabulary.idx_to_word, "word_to_idx": vocabulary.word_to_idx}
@@ -176,7 +188,8 @@ def write_course_files(
     for name, split in splits.items():
         for field, kind in zip(split.feature_fields, (features, global_features), strict=False):
             path = directory / FEATURE_FILES[kind].format(split=name)
-            write_features(path, getattr(split, field), encoding=split.encodings.get(field))
+            encoding, after = split.encodings.get(field), projection if field == "features" else None
+            write_features(path, getattr(split, field), encoding=encoding, projection=after)
         with atomic_write(directory / URLS_FILE.format(split=name)) as path:
             path.write_text("".join(f"{name}\n" for name in split.names), encoding="utf8")
 
@@ -187,8 +200,24 @@ def write_json(path: PathLike, content: object) -> None:
         temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf8")
 
 
-def write_features(path: PathLike, features: Features, *, encoding: ImageEncoding | None = None) -> None:
-    """Write ``features`` (num_images, ...), larger than memory or not, and how they were made if known."""
+def write_features(
+    path: PathLike,
+    features: Features,
+    *,
+    encoding: ImageEncoding | None = None,
+    projection: Projection | None = None,
+) -> None:
+    """Write ``features`` (num_images, ...), larger than memory or not, and how they were made if known.
+
+    Parameters
+    ----------
+    path : path
+    features : array, or an object that is read as one
+    encoding : ImageEncoding, optional
+        With the projection of the features, if they have one.
+    projection : Projection, optional
+        Recorded where there is no ``encoding``.
+    """
     with atomic_hdf5(path) as file:
         dataset = file.create_dataset("features", shape=features.shape, dtype=features.dtype)
         rows = max(1, BLOCK_BYTES // max(1, dataset.dtype.itemsize * math.prod(features.shape[1:])))
@@ -196,6 +225,8 @@ def write_features(path: PathLike, features: Features, *, encoding: ImageEncodin
             dataset[start : start + rows] = features[start : start + rows]
         if encoding is not None:
             encoding.write(file)
+        elif projection is not None:
+            projection.write(file)
 
 
 def feature_kinds(directory: PathLike, split: str = "train") -> list[str]:

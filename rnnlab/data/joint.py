@@ -141,6 +141,11 @@ class JointCaptionInputs:
             scaled.append((each, same))
         return _flat(arrays for _, arrays in scaled)
 
+    def check_files(self, files: Mapping[str, Any]) -> None:
+        """See :meth:`CaptionInputs.check_files`; of each model."""
+        for each in self._inputs.values():
+            each.check_files(files)
+
     def _check_same_kind(self) -> None:
         """Check that the models read the same kind of features, which one file can have."""
         (first, expected), *others = self._inputs.items()

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnlab.data.annotations import Annotations, open_annotated
 from rnnlab.data.captions import CaptionData
-from rnnlab.data.course import feature_kinds
+from rnnlab.data.course import feature_kinds, write_course
 from rnnlab.data.parallel import ParallelData
 from rnnlab.data.pca import PCA, Projected
 from rnnlab.data.pixels import PixelData
@@ -70,8 +70,8 @@ def prepare_annotated(
                     for field, encoding in split.encodings.items()
                 },
             )
-    kind = "full" if pca is None else "pca"
-    data.to_course(out, features=kind)
+    kind, projection = ("full", None) if pca is None else ("pca", fitted.projection())
+    write_course(out, data.vocabulary, data.splits, features=kind, projection=projection)
     return CaptionData.from_course(out, features=kind, standardise=False, lazy=True)
 
 
@@ -93,12 +93,13 @@ def describe(data: CaptionData | ParallelData | PixelData | PathLike) -> str:
     for name, split in data.splits.items():
         special = np.isin(split.captions, (NULL, START, END))
         words = (~special).sum(axis=1)
+        mean = words.sum() / max(1, len(words))
         unknown = (split.captions == UNK).sum() / max(1, words.sum())
         shape = " and ".join(
             " x ".join(map(str, getattr(split, field).shape[1:])) for field in split.feature_fields
         )
         lines.append(
-            f"{name:<8}{split.num_images:>9,}{len(split.captions):>10,}{words.mean():>8.1f}"
+            f"{name:<8}{split.num_images:>9,}{len(split.captions):>10,}{mean:>8.1f}"
             f"{words.max(initial=0):>9}{unknown:>8.1%}  {shape} {np.dtype(split.features.dtype)}"
         )
     for field, encoding in data.encodings.items():

@@ -30,6 +30,11 @@ class Scaling(NamedTuple):
         """Mean 0 and standard deviation 1, which change nothing."""
         return cls(np.zeros(D, np.float32), np.ones(D, np.float32))
 
+    @property
+    def is_none(self) -> bool:
+        """Whether it changes nothing."""
+        return not self.mean.any() and bool((self.std == 1).all())
+
     def apply(self, features: Any) -> Any:
         """The scaled features as float32; lazy features stay lazy."""
         if isinstance(features, LazyFeatures):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from rnnlab.data import CaptionedImages
-from rnnlab.data.vocabulary import END
+from collections.abc import Iterable
+
+import numpy as np
+
+from rnnlab.data import CaptionedImages, tokenize
+from rnnlab.data.vocabulary import END, UNK
 from rnnlab.metrics import CiderD
 from rnnlab.training.self_critical import Reward
+from rnnlab.types import Array
 
 
 def cider_d_reward(images: CaptionedImages) -> Reward:
@@ -16,6 +21,9 @@ def cider_d_reward(images: CaptionedImages) -> Reward:
     sentence with these n-grams, and models that are trained for CIDEr-D learn such endings. With it, a
     caption that ends as references do has more n-grams in common with them.
 
+    References are split by :func:`rnnlab.data.tokenize`. A word of the vocabulary that this would split
+    otherwise, such as "t-shirt" or ".", counts as the words that it is split into, as in scores of captions.
+
     Parameters
     ----------
     images : CaptionedImages
@@ -25,9 +33,31 @@ def cider_d_reward(images: CaptionedImages) -> Reward:
     ValueError
         If a training image has no references.
     """
-    numbers = dict(images.vocabulary.word_to_idx)
-    references = [
-        [[*(numbers.setdefault(word, len(numbers)) for word in words), END] for words in sentences]
-        for sentences in images.references()
-    ]
-    return CiderD(references, len(numbers)).scores
+    numbers, vocabulary = dict(images.vocabulary.word_to_idx), images.vocabulary.idx_to_word
+
+    def numbered(words: Iterable[str]) -> list[int]:
+        return [numbers.setdefault(word, len(numbers)) for word in words]
+
+    references = [[[*numbered(words), END] for words in sentences] for sentences in images.references()]
+    split = {
+        token: numbered(words)
+        for token, word in enumerate(vocabulary)
+        if token > UNK and (words := tokenize(word)) != [word]
+    }
+    scores = CiderD(references, len(numbers)).scores
+    if not split:
+        return scores
+
+    def reward(sources: Array, tokens: Array, lengths: Array) -> np.ndarray:
+        """The scores of the sentences with their words split as those of the references."""
+        sentences = [
+            [number for token in row[:length] for number in split.get(token, [token])]
+            for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)
+        ]
+        lengths = np.array([len(sentence) for sentence in sentences], np.int64)
+        numbered_tokens = np.zeros((len(sentences), lengths.max(initial=0)), np.int64)
+        real = np.arange(numbered_tokens.shape[1]) < lengths[:, None]
+        numbered_tokens[real] = [number for sentence in sentences for number in sentence]
+        return scores(sources, numbered_tokens, lengths)
+
+    return reward

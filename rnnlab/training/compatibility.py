@@ -20,8 +20,9 @@ from rnnlab.training.checkpoint import (
 
 _SHOWN = 3  # words that differ
 
-# Machines sum in different orders: the tolerance is relative to the largest standard deviation.
-_TOLERANCE = 1e-4
+# Machines sum in different orders.
+_TOLERANCE = 1e-4  # of the standard deviation of a feature, or of the largest number of another array
+_ROUNDING = 1e-6  # of the mean of a feature
 
 
 def check_model(path: PathLike, checkpoint: Checkpoint, model: Any) -> None:
@@ -143,9 +144,7 @@ def _check_preprocessing(path: PathLike, saved: Mapping[str, Any], given: Mappin
         elif isinstance(found, np.ndarray) and isinstance(expected, np.ndarray):
             if found.shape != expected.shape:
                 raise CheckpointError(path, field, f"shape {found.shape}", f"{expected.shape}, as the data")
-            scale = given.get(name.replace("_mean", "_std"), expected)  # means may be close to zero
-            limit = _TOLERANCE * np.abs(scale).max(initial=0) if expected.dtype.kind == "f" else 0
-            wrong = np.abs(np.subtract(found, expected, dtype=np.float64)) > limit
+            wrong = np.abs(np.subtract(found, expected, dtype=np.float64)) > _limit(name, given)
             if wrong.any():
                 at = tuple(map(int, np.argwhere(wrong)[0]))
                 raise CheckpointError(
@@ -153,3 +152,15 @@ def _check_preprocessing(path: PathLike, saved: Mapping[str, Any], given: Mappin
                 )
         elif isinstance(found, np.ndarray) != isinstance(expected, np.ndarray) or found != expected:
             raise CheckpointError(path, field, shortened(found), f"{shortened(expected)}, as the data")
+
+
+def _limit(name: str, given: Mapping[str, Any]) -> Any:
+    """The largest difference of a saved array from the one given, or of each of its numbers."""
+    expected = given[name]
+    if expected.dtype.kind != "f":
+        return 0
+    field, _, part = name.rpartition("_")
+    if part in ("mean", "std") and f"{field}_std" in given:
+        mean, std = (np.abs(given.get(f"{field}_{each}", 0)) for each in ("mean", "std"))
+        return np.maximum(_TOLERANCE * std, _ROUNDING * mean)
+    return _TOLERANCE * np.abs(expected).max(initial=0)

@@ -213,6 +213,17 @@ def test_a_run_that_recorded_no_encoder(album, run, unrecorded, grids, tmp_path,
     assert "found no layer 'fc'" in caption(capsys, unrecorded["pooled"], photo, *given, "--layer", "fc")
 
 
+def test_features_of_another_encoding_are_refused(album, run, attending_run, unrecorded, pooled, capsys):
+    other = album.folder / "symmetric.h5"
+    assert features(album, other, "--pixels", "symmetric", "--crop", "none") == 0
+    error = caption(capsys, run, other)
+    assert "symmetric.h5: found features by network.onnx" in error
+    assert "as those of the training (" in error
+    assert "symmetric.h5: found features by" in caption(capsys, run, unrecorded["pooled"], other)
+    assert len(caption(capsys, run, pooled).splitlines()) == 16
+    assert len(caption(capsys, unrecorded["pooled"], other).splitlines()) == 16  # nothing to compare with
+
+
 def test_a_photograph_that_does_not_exist(run, unrecorded, album, tmp_path, capsys):
     photo = album.photographs / "photo_15.png"
     for wanted in (["nothere.jpg"], [photo, "nothere.jpg"], ["photo_15.png", "nothere.jpg"]):

@@ -287,3 +287,12 @@ def test_global_features_from_a_file_in_another_order(karpathy, features, lazy, 
     regions, vectors = data.split("train").features_at(slice(None))  # b.jpg, a.jpg
     np.testing.assert_array_equal(regions[:, 0, 0], [8, 0])
     np.testing.assert_array_equal(vectors[:, 0], [5, 10])
+
+
+def test_an_image_is_in_one_split(karpathy):
+    content = json.loads(karpathy.read_text())
+    first = content["images"][0]
+    content["images"].append(first | {"split": "test" if first["split"] != "test" else "val"})
+    karpathy.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=rf"found the image '{first['filename']}' in the splits \w+ and \w+"):
+        read_karpathy(karpathy)

@@ -144,6 +144,14 @@ def test_names_that_differ_in_their_folder_alone(rng):
         data.features_of(["a/1.jpg"])
 
 
+def test_a_name_of_several_images(rng):
+    data = small(rng)
+    for key, names in (("val", data.split("train").names), ("train", ("0.jpg", "1.jpg", "0.jpg", *"345"))):
+        splits = data.splits | {key: replace(data.split(key), names=names)}
+        with pytest.raises(ValueError, match=f"has several images '{names[0]}': splits and rows train 0, "):
+            CaptionData(data.vocabulary, splits).features_of([names[0]])
+
+
 def test_to_course_and_back(rng, tmp_path):
     data = small(rng)
     data.to_course(tmp_path / "made")
@@ -292,7 +300,9 @@ def test_the_encoder_of_the_features_is_kept(rng, tmp_path):
     assert data.inputs.encodings == {"features": encoding}
     assert data.preprocessing()["features_encoder"] == encoding.settings()
     assert data.preprocessing()["features_encoder_path"] == "/a/net.onnx"
-    data.to_course(tmp_path / "made")
+    data.to_course(tmp_path / "scaled")  # these are not what the encoder makes
+    assert CaptionData.from_course(tmp_path / "scaled").encodings == {}
+    CaptionData(made.vocabulary, splits).to_course(tmp_path / "made")
     found = CaptionData.from_course(tmp_path / "made", lazy=True).encodings["features"]
     assert found.same_as(encoding)
     other = replace(encoding, sha256="34cd")

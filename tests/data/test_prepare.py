@@ -14,6 +14,7 @@ from rnnlab.data import (
     read_coco,
     read_karpathy,
 )
+from rnnlab.data.projection import read_projection
 
 SPLITS = ["train"] * 12 + ["val"] * 4 + ["test"] * 4
 
@@ -55,6 +56,8 @@ def test_writes_the_course_s_layout(sources, tmp_path):
     assert written["train_features"].shape == (12, 3)
     assert written["val_urls"].tolist() == ["12.jpg", "13.jpg", "14.jpg", "15.jpg"]
     assert data.split("test").references[3] == ["A dog .", "test 19 runs"]
+    recorded = read_projection(out / "val2014_vgg16_fc7_pca.h5")  # though the features record no encoder
+    np.testing.assert_allclose(recorded.apply(features[12:16]), data.split("val").features[:], atol=1e-4)
     assert not list((tmp_path / "out").glob(".*")), "no temporary file is left"
 
 

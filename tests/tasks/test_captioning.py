@@ -80,9 +80,9 @@ def test_data_of_another_scaling_or_vocabulary(run, shapes, tmp_path, monkeypatc
     with h5py.File(next(spoiled.glob("train*pca.h5")), "a") as file:
         file["features"][...] *= 2
     monkeypatch.setattr(runs, "open_data", lambda table: CaptionData.from_course(spoiled))
-    with pytest.raises(CheckpointError, match="preprocessing: features_std: found .* as the data"):
+    with pytest.raises(CheckpointError, match="preprocessing: features_mean: found .* as the data"):
         runs.load_run(run.directory)
-    with pytest.raises(CheckpointError, match="preprocessing: features_std"):
+    with pytest.raises(CheckpointError, match="preprocessing: features_mean"):
         runs.resume(run.directory, num_epochs=2, progress=False)
 
 

@@ -1,10 +1,12 @@
 """CIDEr-D as a reward: against the references of an image, with <END> as a word."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from rnnlab.data import CaptionData, CaptionedImages, write_shapes
-from rnnlab.data.vocabulary import END, UNK
+from rnnlab.data import CaptionData, CaptionedImages, Vocabulary, write_shapes
+from rnnlab.data.vocabulary import END, NULL, UNK
 from rnnlab.tasks.rewards import cider_d_reward
 
 
@@ -61,3 +63,20 @@ def test_captions_that_stop_too_early_score_less(images):
 def test_unknown_words_match_nothing(images):
     tokens = np.array([[UNK, UNK, END]])
     assert cider_d_reward(images)(np.zeros(1, int), tokens, np.array([2])) == 0
+
+
+def test_words_are_split_as_those_of_the_references(tmp_path):
+    """A vocabulary of another tokenizer: the sentence of a reference has the highest score there is."""
+    write_shapes(tmp_path / "shapes", {"train": 4})
+    made = CaptionData.from_course(tmp_path / "shapes")
+    sentences = ["a man 's t-shirt .", "two dogs run", "a boy jumps .", "an old car"]
+    vocabulary = Vocabulary(sorted({word for each in sentences for word in each.split()}))
+    captions = np.array([vocabulary.encode(each.split(), 8) for each in sentences])
+    split = replace(
+        made.split("train"), captions=captions, image_idxs=np.arange(4), references=[[s] for s in sentences]
+    )
+    reward = cider_d_reward(CaptionedImages(CaptionData(vocabulary, {"train": split})))
+    lengths = (captions[:, 1:] != NULL).sum(axis=1)
+    np.testing.assert_allclose(reward(np.arange(4), captions[:, 1:], lengths), 10)
+    stop = np.array([[vocabulary.word_to_idx["."], END]])
+    assert reward(np.array([0]), stop, np.array([2])) == 0  # no word is left

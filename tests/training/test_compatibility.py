@@ -1,5 +1,7 @@
 """What a checkpoint's model and data are compared with."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -115,6 +117,26 @@ def test_the_fingerprint_sees_features_captions_and_sizes():
     assert first["train features"] != others[1]["train features"]
     assert first["train captions"] == others[1]["train captions"]
     assert first["train captions"] != others[2]["train captions"]
+
+
+@pytest.mark.parametrize("part", ["mean", "std"])
+def test_each_feature_is_compared_on_its_own_scale(part, path, model):
+    """Rounding of a large feature does not hide another small one."""
+    saved = {
+        "features_mean": np.array([0.5, 1e5], np.float32),
+        "features_std": np.array([0.5, 1e5], np.float32),
+    }
+    save_checkpoint(path, Checkpoint(model.params, describe_model(model), preprocessing=saved))
+
+    def check(change):
+        given = {name: array.copy() for name, array in saved.items()}
+        given[f"features_{part}"] += np.array(change, np.float32)
+        check_data(path, load_checkpoint(path), SimpleNamespace(preprocessing=lambda: given))
+
+    check([1e-6, 1.0])
+    for change in ([-1.0, 0.0], [1e-3, 0.0], [0.0, 100.0]):
+        with pytest.raises(CheckpointError, match=f"preprocessing: features_{part}: found .* other data"):
+            check(change)
 
 
 def test_pairs_and_pixels_are_compared_too(tmp_path):
