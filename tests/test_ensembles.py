@@ -101,6 +101,7 @@ def test_one_run_is_itself(captioner):
     assert one.perplexity == pytest.approx(other.perplexity, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_probabilities_are_averaged_in_decoding_and_in_perplexity(captioner):
     pytest.importorskip("pycocoevalcap")
     paths = [captioner("a"), captioner("b", seed=1)]
@@ -134,6 +135,7 @@ def test_a_mixture_is_at_least_as_likely_as_its_worst_member(captioner):
         assert runs.evaluate(run).perplexity < max(alone)
 
 
+@pytest.mark.slow
 def test_models_with_different_features_of_the_same_images(captioner):
     """Each reads those of its own data: a vector, a grid, and a grid with a vector beside it."""
     paths = [
@@ -176,6 +178,7 @@ def test_equal_tables_share_their_data(captioner, monkeypatch):
     assert len(opened) == 2
 
 
+@pytest.mark.slow
 def test_features_files_are_scaled_for_each_model(captioner):
     """Two runs whose training features have another mean and standard deviation."""
     paths = [
@@ -219,6 +222,7 @@ def test_other_images(captioner):
         run.data.split("dev")
 
 
+@pytest.mark.slow
 def test_translations(translator):
     pytest.importorskip("sacrebleu")
     paths = [translator("t"), translator("u", seed=1, attention="none", cell_type="lstm")]
@@ -232,6 +236,7 @@ def test_translations(translator):
     assert run.model.source_word_to_idx == run.data.source_vocabulary.word_to_idx
 
 
+@pytest.mark.slow
 def test_classes(classifier):
     paths = [classifier("c"), classifier("d", seed=1)]
     run = load_ensemble(paths)

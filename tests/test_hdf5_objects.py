@@ -105,6 +105,7 @@ def test_what_leads_out_of_the_file_or_beyond_its_size(made, name, message):
         find_object(made(links), name)
 
 
+@pytest.mark.slow
 def test_a_compressed_dataset_that_expands_a_thousandfold(made):
     def fill(file):
         file.create_dataset("zeros", data=np.zeros((2, 10**7)), chunks=(1, 10**7), compression="gzip")

@@ -33,6 +33,7 @@ def build(source: Path, kind: str, out: Path) -> zipfile.ZipFile:
     return zipfile.ZipFile(wheel)
 
 
+@pytest.mark.slow
 def test_a_wheel_holds_every_module_and_kernel(source, tmp_path):
     files = [path.relative_to(ROOT).as_posix() for path in (ROOT / "rnnlab").rglob("*") if path.is_file()]
     expected = {name for name in files if "__pycache__" not in name and not name.endswith(".pyc")}

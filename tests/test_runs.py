@@ -167,6 +167,7 @@ def test_a_recipe_that_wants_scores_fails_before_training_without_the_extra(conf
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_a_bare_solver_is_no_run(config, tmp_path):
     data = runs.open_data(config.data)
     model = runs.new_model(config, data)
@@ -208,6 +209,7 @@ def test_a_checkpoint_makes_no_folder(config, tmp_path):
     assert runs.load_run(tmp_path / "run", with_data=False).inputs.vocabulary
 
 
+@pytest.mark.slow
 def test_a_folder_of_runs_is_no_run_with_stages(config, tmp_path):
     """A run may have the name of a stage."""
     run = tmp_path / "experiments" / "stage1"

@@ -52,6 +52,7 @@ def test_the_model():
     assert TRUE.step(1, 16, processors=2) == TRUE.step(1, 16)
 
 
+@pytest.mark.slow
 def test_the_rows_and_the_picture(results, tmp_path):
     rows = {row.case: row for row in distributed.conclude(results)}
     efficiency = rows["captioning: efficiency of 2 ranks"]

@@ -126,6 +126,7 @@ def test_a_line_in_markdown():
     )
 
 
+@pytest.mark.slow
 def test_slopes(tmp_path, monkeypatch):
     monkeypatch.setattr(scaling, "PICTURE", tmp_path / "scaling.png")
     results = []

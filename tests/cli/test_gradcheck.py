@@ -37,6 +37,7 @@ def test_columns_stay_apart_and_list_every_wrong_gradient():
     assert _line(row, 7) == "arnet  5.0e-01  WRONG  Wh, b; writes into dout 0"
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_is_explained(capsys):
     arguments = ["gradcheck", "--cell", "gru", "--only", "recurrent, gru, lengths", "--jobs", "1"]
     assert cli.main(arguments) == 0

@@ -164,6 +164,7 @@ def test_caption(options, trained, on_both):
     assert_close(cpu, gpu)
 
 
+@pytest.mark.slow
 def test_caption_with_attention(trained, tmp_path, on_both):
     on_both("caption", trained("captioning"), "val_00001.png", "--show-attention", tmp_path / "looks.png")
     assert (tmp_path / "looks.png").read_bytes().startswith(b"\x89PNG")

@@ -102,6 +102,7 @@ def photographs(tmp_path_factory):
     return album
 
 
+@pytest.mark.slow
 def test_a_run_on_photographs(serve, photographs):
     found = serve(photographs.recorded, "--max-upload-mb", "0.5")
     assert type(found.answerer) is PhotographCaptioner
@@ -138,6 +139,7 @@ def test_a_run_on_scenes_captions_its_own_pictures(serve, error, run, photograph
     assert message == f"--encoder is for photographs, and {run} reads none"
 
 
+@pytest.mark.slow
 def test_a_run_that_translates(serve, error, letters, photographs):
     found = serve(letters / "run0")
     assert type(found.answerer) is Translator

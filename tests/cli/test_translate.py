@@ -20,6 +20,7 @@ def run(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_translate_sentences_files_and_standard_input(run, tmp_path, capsys, monkeypatch):
     assert cli.main(["translate", str(run), "a b c", "d e"]) == 0
     expected = capsys.readouterr().out
@@ -161,6 +162,7 @@ def second_run(run):
     return out
 
 
+@pytest.mark.slow
 def test_several_runs_are_an_ensemble(run, second_run, tmp_path, capsys, monkeypatch):
     picture = tmp_path / "attention.png"
     runs = [str(run), str(second_run)]

@@ -227,6 +227,7 @@ def test_repeated_words():
     assert "loss is wrong where a word comes twice or a caption has none" in str(report)
 
 
+@pytest.mark.slow
 def test_writes_into_the_callers_arrays():
     def backward(dnext_h, dnext_c, cache):
         dnext_c += 0 * dnext_h + 1

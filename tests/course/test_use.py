@@ -264,7 +264,9 @@ def test_a_loss_needs_the_backward(forward, rng):
 
 def data_of(rng):
     words = ["<NULL>", "<START>", "<END>", "<UNK>", "a", "b"]
-    captions = batch(rng)[1][:3]
+    captions = np.array(
+        [[START, 3, 4, 5, END, NULL], [START, 4, END, NULL, NULL, NULL], [START, 5, 3, 5, 4, END]]
+    )
     return {
         "train_captions": np.repeat(captions, 4, axis=0),
         "train_image_idxs": np.repeat(np.arange(3), 4),

@@ -257,6 +257,7 @@ def test_counts_are_positive(karpathy, features, option, value):
         open_annotated(read_karpathy(karpathy), features, **{option: value})
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 def test_real_data():
     root = Path(os.environ["RNNLAB_DATA"])

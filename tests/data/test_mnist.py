@@ -138,6 +138,7 @@ def test_bad_numbers_of_validation_images(folder, num_val):
         open_mnist(folder, num_val=num_val)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 def test_mnist_itself():
     data = open_mnist(Path(os.environ["RNNLAB_DATA"]) / "mnist", permute_seed=0)

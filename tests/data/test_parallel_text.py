@@ -138,6 +138,7 @@ def test_a_line_of_code_has_one_tab(tmp_path, line, tabs):
         read_code_comments(path)
 
 
+@pytest.mark.slow
 @real
 def test_multi30k():
     data = open_parallel(Path(os.environ["RNNLAB_DATA"]) / "multi30k", min_count=2, max_length=50)

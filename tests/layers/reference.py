@@ -125,24 +125,27 @@ def assert_gradients(
     douts = [rng.standard_normal(np.shape(out)) for out in outs]
     grads = dict(zip(inputs, as_tuple(backward(*douts, cache)), strict=True))
 
-    def outputs(_: Any = None) -> Array:
-        return joined(forward(**inputs)[:-1])
-
     def loss() -> float:
-        return float(outputs() @ joined(douts))
+        return float(joined(forward(**inputs)[:-1]) @ joined(douts))
 
     if directions is None:
-        numerical = {
-            name: eval_numerical_gradient_array(outputs, array, joined(douts))
-            for name, array in inputs.items()
-        }
-        assert_close(grads, numerical, tolerance)
+        assert_close(grads, numerical_gradients(forward, inputs, douts), tolerance)
     else:
         for name, array in inputs.items():
             assert grads[name].shape == array.shape, name
             for _ in range(directions):
                 assert projected_check(loss, array, grads[name], rng=rng) < tolerance, name
     assert check_untouched(forward, backward, inputs, tuple(douts)) == []
+
+
+def numerical_gradients(
+    forward: Callable[..., tuple[Any, ...]], inputs: dict[str, Array], douts: list[Array]
+) -> dict[str, Array]:
+    """The gradient of sum(out * dout) with respect to each input."""
+    return {
+        name: eval_numerical_gradient_array(lambda _: joined(forward(**inputs)[:-1]), array, joined(douts))
+        for name, array in inputs.items()
+    }
 
 
 def joined(arrays: Any) -> Array:

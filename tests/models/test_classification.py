@@ -245,6 +245,7 @@ class Counting:
         return len(given[1])
 
 
+@pytest.mark.slow
 def test_the_solver_trains_it_on_ragged_sequences(rng):
     data, model = Counting(rng), SequenceClassifier(2, 1, 16, "gru")
     solver = Solver(

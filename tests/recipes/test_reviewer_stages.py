@@ -66,6 +66,7 @@ def second(shapes, run):
     return train(tables_of(shapes, **SIZE, seed=1), run.directory.with_name("second"))
 
 
+@pytest.mark.slow
 def test_each_stage_trains_what_its_losses_reach(run):
     fresh, path = runs.new_model(run.config, run.data), run.directory
     first, middle, last = (load_checkpoint(path / f"{stage}last.h5") for stage in ("stage1/", "stage2/", ""))

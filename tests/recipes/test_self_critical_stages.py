@@ -41,6 +41,7 @@ def tables(shapes):
     }
 
 
+@pytest.mark.slow
 def test_the_second_stage_trains_for_the_reward(tables, tmp_path, capsys):
     run = train(tables, tmp_path / "run")
     assert "all 13 parameters train; self-critical: 3 samples, baseline mean." in capsys.readouterr().out
@@ -57,6 +58,7 @@ def test_the_second_stage_trains_for_the_reward(tables, tmp_path, capsys):
     assert np.isfinite(runs.evaluate(run).scores.corpus["CIDEr"])
 
 
+@pytest.mark.slow
 def test_losses_without_targets_are_added(tables, tmp_path):
     tables["stage"][1] = SELF_CRITICAL | {"losses": {"doubly_stochastic": 0.2}}
     assert train(tables, tmp_path / "run").model.doubly_stochastic == 0.2
@@ -92,6 +94,7 @@ def test_the_built_in_data(tables, shapes, tmp_path):
     assert len(load_checkpoint(tmp_path / "run/last.h5").losses) <= 2 * 3
 
 
+@pytest.mark.slow
 def test_a_killed_stage_resumes_bit_for_bit(tables, tmp_path):
     train(tables, tmp_path / "whole")
     with acting_at("_iterate", 6 + 5, kill), pytest.raises(Killed):  # the fifth of the second stage

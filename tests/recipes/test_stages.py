@@ -118,6 +118,7 @@ def test_a_loss_that_ends_with_the_first_stage_leaves_its_part(tables, tmp_path)
     assert first.parameters["arnet_W"].tobytes() == last.parameters["arnet_W"].tobytes()
 
 
+@pytest.mark.slow
 def test_a_run_of_stages_is_used_as_any_other(tables, tmp_path, capsys):
     train(tables, tmp_path / "run")
     for directory in ("run", "run/stage1"):
@@ -142,6 +143,7 @@ def reference(tmp_path_factory):
     return tmp_path_factory.mktemp("reference") / "run"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("iteration", [4, 6, 7, 8, 9, 12])
 def test_a_resumed_run_ends_as_an_unbroken_one(tables, tmp_path, reference, iteration):
     """Of 6 iterations and 6; the second stage has its first checkpoint after 8."""

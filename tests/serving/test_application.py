@@ -105,6 +105,7 @@ def test_files_of_the_machine_and_addresses_are_not_read(captioning, album, tmp_
         assert time.monotonic() - started < 30
 
 
+@pytest.mark.slow
 def test_texts_are_translated(translating, letters, answerer):
     kind, (page,) = ask(translating, "translate", "a b zebra", 2)
     assert kind == "complete"
@@ -114,6 +115,7 @@ def test_texts_are_translated(translating, letters, answerer):
     assert (kind, error["error"]) == ("error", "there is no text to translate: write some first")
 
 
+@pytest.mark.slow
 def test_several_people_at_once(translating):
     """Each gets the answer to the own sentence."""
     texts = [" ".join("abcdefgh"[k % 8] for k in range(first, first + 3)) for first in range(12)]

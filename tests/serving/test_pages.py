@@ -40,6 +40,7 @@ def test_a_page_for_pictures_of_the_data(shapes, answerer, components):
     assert (slider["minimum"], slider["maximum"], slider["value"], slider["step"]) == (2, 10, 4, 2)
 
 
+@pytest.mark.slow
 def test_a_page_for_sentences_and_one_for_code(fixed, components):
     translator = fixed(Translator)
     found = components(translator)

@@ -65,6 +65,7 @@ def test_a_pool_of_its_own(device, stream, x):
     assert pool.total_bytes() >= pool.used_bytes() == 512
 
 
+@pytest.mark.slow
 def test_a_pool_that_is_gone(simulated, x):
     stream = simulated.cuda.Stream(non_blocking=True)
     pool = simulated.cuda.MemoryPool()

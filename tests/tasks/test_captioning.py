@@ -50,6 +50,7 @@ def run(shapes, tmp_path_factory):
 # ------------------------------------------------------------------ inputs from the run alone
 
 
+@pytest.mark.slow
 def test_captions_need_the_run_alone(run, shapes, tmp_path, monkeypatch):
     """Scaling and vocabulary are the checkpoint's, and the captions are those with the data."""
     with h5py.File(tmp_path / "new.h5", "w") as file:

@@ -81,6 +81,7 @@ def test_the_recipe_of_the_digits(tmp_path):
     assert runs.evaluate(run, "test").accuracy > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 def test_a_step_on_real_digits():
     config = load_config("pmnist_lstm", ["model.hidden_dim=4"])
@@ -93,6 +94,7 @@ def test_a_step_on_real_digits():
 # ---------------------------------------------------------------- runs
 
 
+@pytest.mark.slow
 def test_a_run_has_the_files_and_metrics_of_every_run(run):
     checkpoints = {"best.h5", "best.previous.h5", "last.h5", "last.previous.h5"}
     assert {path.name for path in run.iterdir()} == checkpoints | {

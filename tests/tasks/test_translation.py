@@ -152,6 +152,7 @@ def test_reconstruction_in_a_recipe(recipe, tmp_path):
     assert again.params["encoder_arnet_forward_Wh"].shape == (3, 12)
 
 
+@pytest.mark.slow
 def test_bleu_of_each_epoch_steers_training(recipe, tmp_path):
     pytest.importorskip("sacrebleu")
     config = load_config(recipe, ["training.monitor=BLEU", "evaluation.each_epoch=['BLEU']"])
@@ -349,6 +350,7 @@ def test_errors_name_what_is_wrong(arguments, message, run, recipe, tmp_path, ca
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("RNNLAB_DATA" not in os.environ, reason="RNNLAB_DATA names no folder of real data")
 def test_a_step_on_real_code():
     config = load_config("habeas_attention", ["model.hidden_dim=8"])

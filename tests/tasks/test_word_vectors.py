@@ -62,6 +62,7 @@ def test_frozen_word_vectors_stay_as_they_are_and_others_train(letters, tmp_path
     assert np.abs(found["A"]).max() > 0.5
 
 
+@pytest.mark.slow
 def test_a_run_resumes_without_the_files(letters, tmp_path):
     path, _, _ = letters
     assert train(path, tmp_path / "whole") == 0

@@ -108,6 +108,7 @@ SAMPLED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, SAMPLED], ids=["dropout", "scheduled sampling, frozen biases"])
 def test_resumes_with_noise_bit_for_bit(options, tmp_path):
     options = OPTIONS | options

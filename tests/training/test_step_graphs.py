@@ -285,6 +285,7 @@ def test_weight_decay_follows_the_schedule(graphs, device):
     np.testing.assert_allclose(parameters(found), parameters(plain), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_noise_is_drawn_anew_at_each_launch(device, monkeypatch):
     noisy = captioner, {"word_dropout": 0.3, "output_dropout": 0.3, "regularisation": NOISE}
     graphs = trained(*noisy, device="gpu", graphs=True)
@@ -294,6 +295,7 @@ def test_noise_is_drawn_anew_at_each_launch(device, monkeypatch):
     np.testing.assert_allclose(parameters(graphs), parameters(pieces), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on(device, tmp_path):
     noisy = captioner, {"output_dropout": 0.3}
     whole = trained(*noisy, device="gpu", graphs=True)
@@ -323,6 +325,7 @@ def test_what_is_not_finite_stops_all_updates(device):
     assert again.loss_history == []
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow(device):
     model, data = captioner(np.random.default_rng(0))
     pool, used = device.get_default_memory_pool(), []
@@ -438,6 +441,7 @@ def test_out_of_memory(simulated, monkeypatch):
     assert len(solver.loss_history) == 3 * 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graphs", [False, True])
 def test_a_step_without_memory_leaves_no_trace(graphs, device, monkeypatch):
     noisy = captioner, {"output_dropout": 0.3}

@@ -101,6 +101,7 @@ def test_accumulation():
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_same_to_the_bit(tmp_path):
     whole = trained(tmp_path / "whole")
     trained(tmp_path / "run", num_epochs=1)
@@ -152,6 +153,7 @@ def test_on_a_device(device):
     assert not runs_on_device(Lion())
 
 
+@pytest.mark.slow
 def test_recipe_and_command_line(module, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     recipe = tmp_path / "digits.toml"

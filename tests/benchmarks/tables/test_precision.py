@@ -1,5 +1,7 @@
 """The figure of the losses in two precisions, from results alone."""
 
+import pytest
+
 from benchmarks import results
 from benchmarks.tables.precision import TABLES, draw_losses
 
@@ -14,6 +16,7 @@ def store(entry, losses, folder):
     results.store(entry.id, {"history": history, "evaluations": {}, "commands": []}, folder)
 
 
+@pytest.mark.slow
 def test_the_figure_needs_both_precisions(tmp_path):
     path = tmp_path / "precision.png"
     assert not draw_losses(path, tmp_path)

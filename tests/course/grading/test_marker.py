@@ -226,6 +226,7 @@ def rnn_step_forward(x, prev_h, Wx, Wh, b):
 """
 
 
+@pytest.mark.slow
 def test_a_right_backward_of_a_forward_without_result(source: Path, tmp_path: Path) -> None:
     """It is marked with the cache of the solution's forward, if its own has the same form."""
     mark = graded(source, submission(rnn_step_forward=FORWARD_WITHOUT_RESULT), tmp_path)

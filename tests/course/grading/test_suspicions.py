@@ -80,6 +80,7 @@ def with_limit(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**each, "source": each["source"].replace(test, f"assert LIMIT\n{test}")} for each in made]
 
 
+@pytest.mark.slow
 def test_variables_that_the_tests_assign_themselves_are_free(tmp_path: Path) -> None:
     """A scratch cell may use the names of a given example, which the test uses for its own values."""
     setup = f"{GIVEN}\nones, LIMIT = np.zeros(3), 1"

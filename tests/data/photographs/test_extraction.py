@@ -128,6 +128,7 @@ def test_broken_photographs_are_named_and_skipped(photographs, encoder, tmp_path
         extract([tmp_path / "text.png"], tmp_path / "g.h5", encoder, report=lines.append)
 
 
+@pytest.mark.slow
 def test_a_kill_loses_one_part(photographs, network, tmp_path):
     """Killed when the third part is due; the same call then computes what is missing, and no more."""
     command = [sys.executable, "-c", KILLED, str(network), str(photographs), str(tmp_path / "f.h5")]

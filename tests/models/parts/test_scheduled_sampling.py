@@ -89,6 +89,7 @@ def test_along_a_random_direction_of_a_translator(cell_type, options, rng):
     assert projected_check(lambda: loss()[0], model.params.flat, loss()[1].flat, rng=rng) < 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"cell_type": "gru"}, {"attention": "additive"}], ids=name_of)
 def test_every_parameter(options, rng):
     model, given = build(**options), batch(rng, **options)

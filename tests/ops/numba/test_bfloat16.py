@@ -229,6 +229,7 @@ def test_products_without_amx():
     )
 
 
+@pytest.mark.slow
 def test_a_processor_that_cannot_multiply_bfloat16():
     """It says so once, and products are those of float32."""
     run(

@@ -21,6 +21,7 @@ def assert_product(actual, expected):
     assert actual.dtype == expected.dtype
 
 
+@pytest.mark.slow
 @every_dtype
 def test_two_prepacked_weights_at_once(dtype, normal):
     """As in the GRU. The weights may change or go; panels are a copy."""

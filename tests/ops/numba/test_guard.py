@@ -97,6 +97,7 @@ def test_one_array_where_the_declaration_allows_it():
     assert each(whole[:3], whole[1:]) == OVERLAP
 
 
+@pytest.mark.slow
 def test_strided_arrays_are_compared_by_their_extent_unless_that_is_skipped():
     each = guard(add, "x (n, H); out! (n, H)", strided=("x", "out"))
     whole = np.ones((3, 4))

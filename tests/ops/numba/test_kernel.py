@@ -95,6 +95,7 @@ def add(x, out):
             out[i, j] += x[i, j]
 
 
+@pytest.mark.slow
 def test_strided_arrays_that_interleave_do_not_overlap():
     each = kernel("T[:,:], T[:,:]", arguments="x (n, H); out! (n, H) = x")(add)
     whole = np.arange(12.0).reshape(3, 4)
@@ -113,6 +114,7 @@ def test_a_declaration_that_is_not_the_signature():
             kernel("T[::1], T[::1]", arguments=arguments)(double)
 
 
+@pytest.mark.slow
 def test_the_first_use_says_once_what_takes_so_long(capsys, cache, monkeypatch):
     first = make()
     doubled(np.float32, first)
@@ -134,6 +136,7 @@ def test_the_first_use_says_once_what_takes_so_long(capsys, cache, monkeypatch):
     assert hits == 1
 
 
+@pytest.mark.slow
 def test_the_end_of_compiling_is_said_once_and_only_after_its_beginning(capsys, monkeypatch):
     first = make()
     for dtype in (np.float32, np.float64):
@@ -149,6 +152,7 @@ def test_the_end_of_compiling_is_said_once_and_only_after_its_beginning(capsys, 
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_change_in_another_kernel_file_makes_the_cache_stale(monkeypatch, capsys):
     doubled(np.float32, make())
     monkeypatch.setattr(kernels, "_digest", lambda: "other")
@@ -173,6 +177,7 @@ def test_a_damaged_cache_is_compiled_again(cache, ending, kept):
     assert whole.version("f").stats.cache_hits
 
 
+@pytest.mark.slow
 def test_a_full_disk(monkeypatch, capsys):
     """The kernel is compiled by then, and works."""
 
@@ -200,6 +205,7 @@ def test_without_a_folder_to_write(monkeypatch, capsys):
     assert "and saved" not in notice
 
 
+@pytest.mark.slow
 def test_warm_up_compiles_every_version():
     each = make(10)
     assert kernels.warm_up() > 0
@@ -274,6 +280,7 @@ def test_no_reference_for_wrong_arguments(monkeypatch):
         primitive(clip_values)(np.ones(5, int), 0.1)
 
 
+@pytest.mark.slow
 def test_the_reference_where_numba_may_not_compile():
     code = "import numpy, rnnlab.ops; rnnlab.ops.ops_for(numpy.zeros(1)); print(rnnlab.ops.describe())"
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "RNNLAB_OPS": ""}

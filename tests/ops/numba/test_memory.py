@@ -117,6 +117,7 @@ def test_a_view_holds_the_memory(view, pool):
     assert place(empty(SHAPE, np.float32)) == at
 
 
+@pytest.mark.slow
 def test_an_array_in_an_exception_holds_the_memory(pool):
     def fail():
         x = empty(SHAPE, np.float32)
@@ -262,6 +263,7 @@ cycle.append(cycle)
 """
 
 
+@pytest.mark.slow
 def test_the_end_of_the_interpreter():
     done = subprocess.run([sys.executable, "-c", SHUTDOWN], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

@@ -118,6 +118,7 @@ def test_the_kernel_refuses_what_gets_past_python(tmp_path: Path, attempt: str) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["script.py"]
 
 
+@pytest.mark.slow
 def test_limits_of_the_process(tmp_path: Path) -> None:
     script = (
         f"import sys\nsys.path.insert(0, {str(Path(confinement.__file__).parent)!r})\n"
