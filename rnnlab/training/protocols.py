@@ -26,7 +26,9 @@ class Model(Protocol):
 
         Dropout and zoneout only if ``rng`` is given. If ``grads`` is given, the gradient overwrites what it
         holds, and it is returned.
-        A model for scheduled sampling also takes its probability, as ``sampling``.
+        A model for scheduled sampling also takes its probability, as ``sampling``: each word that is read
+        after the first is replaced with it, by one that is drawn with ``rng`` from the model's distribution.
+        The drawn words are constants to the gradient.
 
         A model for gradient accumulation takes ``part_of``: the numbers of examples and tokens of the batch
         that this one is a part of, or None. If it is given, sums are divided by these numbers instead of the
