@@ -160,10 +160,13 @@ class CaptionData(SplitData[CaptionSplit]):
         OSError, ValueError
             As :func:`rnnlab.data.course.write_course`; FileExistsError if ``directory`` exists.
         """
-        splits = {name: replace(split, encodings=self._written(split)) for name, split in self.splits.items()}
+        splits = {
+            name: replace(split, encodings=self._unscaled_encodings(split))
+            for name, split in self.splits.items()
+        }
         write_course(directory, self.vocabulary, splits, features=features, global_features=global_features)
 
-    def _written(self, split: CaptionSplit) -> dict[str, ImageEncoding]:
+    def _unscaled_encodings(self, split: CaptionSplit) -> dict[str, ImageEncoding]:
         """How those features of a split were made that are as their encoder made them."""
         return {name: each for name, each in split.encodings.items() if self.scaling[name].is_none}
 

@@ -55,9 +55,9 @@ def cider_d_reward(images: CaptionedImages) -> Reward:
             for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)
         ]
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-        numbered_tokens = np.zeros((len(sentences), lengths.max(initial=0)), np.int64)
-        real = np.arange(numbered_tokens.shape[1]) < lengths[:, None]
-        numbered_tokens[real] = [number for sentence in sentences for number in sentence]
-        return scores(sources, numbered_tokens, lengths)
+        rows = np.zeros((len(sentences), lengths.max(initial=0)), np.int64)
+        real = np.arange(rows.shape[1]) < lengths[:, None]
+        rows[real] = [number for sentence in sentences for number in sentence]
+        return scores(sources, rows, lengths)
 
     return reward
