@@ -235,7 +235,8 @@ def caption_grid(
     ValueError
         If there are no images, or the number of captions or colours differs from that of the images.
     """
-    if not images or len(captions) != len(images):
+    _check_images("caption_grid", images)
+    if len(captions) != len(images):
         raise InputError(f"caption_grid: got {len(images)} images and {len(captions)} captions")
     if colors is None or isinstance(colors, str):
         colors = [colors or _INK] * len(images)
@@ -277,7 +278,8 @@ def attention_grid(
         If there are no images, the numbers of images, sentences and weights differ, a sentence has more or
         fewer words than weights, or the grid is not square.
     """
-    if not images or not len(images) == len(words) == len(weights):
+    _check_images("attention_grid", images)
+    if not len(images) == len(words) == len(weights):
         raise InputError(
             f"attention_grid: got {len(images)} images, {len(words)} sentences and {len(weights)} weights"
         )
@@ -397,6 +399,16 @@ def require_tsne() -> None:
 def save(figure: Figure, path: str | os.PathLike[str], dpi: int = 120) -> None:
     """Write a figure as PNG."""
     figure.savefig(path, format="png", dpi=dpi)
+
+
+def _check_images(function: str, images: Sequence[Array]) -> None:
+    """Raise ValueError unless there are images, each an array (h, w, 3)."""
+    if not len(images):
+        raise InputError(f"{function}: images is empty, expected at least one")
+    for number, image in enumerate(images):
+        if np.ndim(image) != 3 or np.shape(image)[2] != 3:
+            found = f"has shape {image.shape}" if hasattr(image, "shape") else f"is {image!r:.60}"
+            raise InputError(f"{function}: images[{number}] {found}, expected an array (h, w, 3)")
 
 
 def _draw_per_token(axes: Axes, losses: Array, history: Sequence[Mapping[str, float]]) -> None:

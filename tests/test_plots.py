@@ -141,7 +141,9 @@ def test_caption_grid_of_one(rng):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([], []), "got 0 images and 0 captions"),
+        (([], []), "images is empty, expected at least one"),
+        ((["cat.jpg"], ["a"]), r"images\[0\] is 'cat.jpg', expected an array \(h, w, 3\)"),
+        ((np.zeros((4, 4, 3)), ["a"]), r"images\[0\] has shape \(4, 3\), expected an array \(h, w, 3\)"),
         (([np.zeros((2, 2, 3), np.uint8)], ["a", "b"]), "got 1 images and 2 captions"),
     ],
 )
