@@ -124,14 +124,13 @@ def discriminative_forward(
     if L == 0:
         raise InputError(f"{function}: thoughts has shape {thoughts.shape}, expected L of at least 1")
     words = _checked_words(words, N, k)
-    scores, slots = ops.empty((N, k), thoughts.dtype), []
+    scores, slots = ops.empty((N, k), thoughts.dtype), ops.empty((N, k), "int64")
     for samples, products in _blocks(N, L, k, thoughts):
         ops.matmul_into(as_rows(thoughts[samples]), own["W"], products)
-        slots.append(ops.max_pool(products.reshape(-1, L, k), scores[samples]))
+        slots[samples] = ops.max_pool(products.reshape(-1, L, k), scores[samples])
     dscores = ops.empty(scores.shape, scores.dtype)
     losses = ops.multilabel_margin(scores, ops.indices(words), 1 / max(N, 1), dscores)
-    found = slots[0] if len(slots) == 1 else ops.concatenate(slots)
-    return losses.sum(dtype="float64") / max(N, 1), DiscriminativeCache(thoughts, own, found, dscores)
+    return losses.sum(dtype="float64") / max(N, 1), DiscriminativeCache(thoughts, own, slots, dscores)
 
 
 def discriminative_backward(

@@ -66,7 +66,7 @@ class Primitives(Protocol):
         """
 
     def concatenate(self, arrays: Sequence[Array], axis: int = 0) -> Array:
-        """The arrays joined along an axis."""
+        """The arrays joined along an axis. A CUDA graph can hold at most 8 of them."""
 
     def take(self, x: Array, rows: Array, out: Array) -> None:
         """Write x[rows] to ``out``, (M, D) (n,) -> (n, D). Columns are contiguous, rows may be apart."""

@@ -230,13 +230,18 @@ def test_frequent_words_on_a_device(device, rng):
     assert float(on_device) == pytest.approx(expected, rel=1e-12)
 
 
-def test_a_graph_reads_the_tokens_of_each_launch(device, rng):
+@pytest.mark.parametrize(("samples", "at_once"), [(N, 1 << 20), (10, 1)], ids=["whole", "10 blocks"])
+def test_a_graph_reads_the_tokens_of_each_launch(samples, at_once, device, rng, monkeypatch):
     import rnnlab.ops.cuda as ops
     from rnnlab.ops import gpu_training
 
-    a = inputs(rng)
-    arrays, tokens = {name: ops.asarray(array) for name, array in a.items()}, ops.indices(np.zeros((N, 5)))
-    results = [ops.empty(()), ops.empty((N, L, H)), ops.empty((H, K))]
+    monkeypatch.setattr(discriminative, "_SCORES_AT_ONCE", at_once)
+    a = inputs(rng, samples)
+    arrays, tokens = (
+        {name: ops.asarray(array) for name, array in a.items()},
+        ops.indices(np.zeros((samples, 5))),
+    )
+    results = [ops.empty(()), ops.empty((samples, L, H)), ops.empty((H, K))]
 
     def work():
         words = frequent_words(tokens, 4, K)
@@ -247,7 +252,7 @@ def test_a_graph_reads_the_tokens_of_each_launch(device, rng):
     work()  # compiles what is captured
     graph = gpu_training().Graph(work, gpu_training().GraphMemory())
     for _ in range(2):
-        batch = rng.integers(12, size=(N, 5))
+        batch = rng.integers(12, size=(samples, 5))
         tokens[...] = ops.indices(batch)
         graph.launch(np.random.default_rng(0), lambda: None)
         loss, cache = forward_of(frequent_words(batch, 4, K))(**a)

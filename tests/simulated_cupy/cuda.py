@@ -28,6 +28,7 @@ ATTRIBUTES = {
 }
 
 limit: int | None = None  # bytes that all arrays together may take
+pool_limit = 0  # bytes that a new pool may reserve, 0 for any number: CUPY_GPU_MEMORY_LIMIT
 
 
 class Transfers:
@@ -71,13 +72,21 @@ class MemoryPool:
     """
 
     def __init__(self, allocator: Any = None, *, keeps: bool = True) -> None:
-        self._account = Account(keeps)
+        self._account, self._limit = Account(keeps), pool_limit
+
+    def set_limit(self, size: int | None = None) -> None:
+        self._limit = size or 0
 
     def __del__(self) -> None:
         self._account.keeps = False
         self._account.release()
 
     def malloc(self, size: int) -> MemoryPointer:
+        growth = self._account.growth(rounded(size))
+        if self._limit and self._account.reserved + growth > self._limit:
+            self.free_all_blocks()  # even of graphs, which use them still
+            if self._account.reserved + self._account.growth(rounded(size)) > self._limit:
+                raise OutOfMemoryError(rounded(size), self._account.reserved)
         if limit is not None:
             taken, growth = _taken(), self._account.growth(rounded(size))
             if growth and taken + growth > limit:

@@ -42,7 +42,7 @@ def installed() -> Iterator[ModuleType]:
 
 
 def _reset() -> None:
-    cuda.limit = None
+    cuda.limit, cuda.pool_limit = None, 0
     cuda.transfers.reset()
     cuda.launches.clear()
     cuda.Stream.null.use()

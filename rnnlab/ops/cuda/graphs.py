@@ -173,7 +173,14 @@ class GraphMemory:
     def __init__(self) -> None:
         self.stream = cp.cuda.Stream(non_blocking=True)
         self.pool = cp.cuda.MemoryPool(_allocated)
-        weakref.finalize(self, self.pool.free_all_blocks).atexit = False  # CuPy's pools do not do so
+        self.pool.set_limit(size=0)  # none: a pool at its limit frees what graphs use
+        device = cp.cuda.runtime.getDevice()
+        weakref.finalize(self, _free, self.pool, device).atexit = False  # CuPy's pools do not do so
+
+
+def _free(pool: Any, device: int) -> None:
+    with cp.cuda.Device(device):
+        pool.free_all_blocks()
 
 
 def _allocated(size: int) -> Any:

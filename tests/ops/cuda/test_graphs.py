@@ -85,3 +85,20 @@ def test_an_error_in_a_capture_leaves_nothing_registered(simulated):
     with pytest.raises(ValueError, match="in the middle"):
         training.Graph(fail, training.GraphMemory())
     assert type(graphs.graph_seeds([1])[0]) is int
+
+
+def test_a_limit_of_pools_frees_nothing_that_graphs_use(simulated):
+    """CUPY_GPU_MEMORY_LIMIT is that of every pool."""
+    ops, training = ops_on("gpu"), gpu_training()
+    simulated.cuda.pool_limit = 4096
+    memory, graphs = training.GraphMemory(), []
+    for size in (300, 3000):
+        x, out = ops.asarray(np.ones(size)), ops.empty(size)
+
+        def work(x=x, out=out):
+            out[...] = (x + 1) * 2
+
+        graphs.append((training.Graph(work, memory), x, out))
+    for graph, _, out in graphs:
+        graph.launch(np.random.default_rng(0), lambda: None)
+        assert (ops.asnumpy(out) == 4).all()
