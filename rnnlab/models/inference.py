@@ -99,9 +99,7 @@ class Inference(Model):
             As :meth:`loss`; ValueError also if the model has no reviewer.
         """
         self._check_reviewer()
-        inputs, N = self._inputs("align_thoughts", source)
-        forced = self._teacher_forced("align_thoughts", "sentences", sentences, N)
-        return self._ops.asnumpy(self._decoded(inputs, forced)[0].weights["source"])
+        return self._weights("align_thoughts", "source", source, sentences)
 
     def align_past(self, source: Any, sentences: Array) -> Array:
         """The weights of target attention at each token, under teacher forcing (Xia et al. 2017, eq. 6).
@@ -124,9 +122,13 @@ class Inference(Model):
         """
         if not getattr(self.decoder, "attends_to_past", False):
             raise InputError(f"{type(self).__name__}: this model does not attend to the decoder's own past")
-        inputs, N = self._inputs("align_past", source)
-        forced = self._teacher_forced("align_past", "sentences", sentences, N)
-        return self._ops.asnumpy(self._decoded(inputs, forced)[0].weights["target"])
+        return self._weights("align_past", "target", source, sentences)
+
+    def _weights(self, function: str, attended: str, source: Any, sentences: Array) -> Array:
+        """The decoder's own attention weights over its "source" or its "target", under teacher forcing."""
+        inputs, N = self._inputs(function, source)
+        forced = self._teacher_forced(function, "sentences", sentences, N)
+        return self._ops.asnumpy(self._decoded(inputs, forced)[0].weights[attended])
 
     def _check_reviewer(self) -> None:
         """Raise ValueError if the model has no reviewer."""

@@ -265,9 +265,9 @@ class Solver:
         self._update = Update(model, self.options, objective, self._communicator)
         self._objective = objective
         self._averages_tokens = getattr(model, "loss_average", "batch") == "token" and objective is None
-        if "val" in data.splits and evaluate is None:
-            check_interface("model", model, ("nll",))
         self._evaluate = evaluate or default_evaluate(data, batch_size, monitor, self._communicator)
+        if self._evaluate is not None and evaluate is None:
+            check_interface("model", model, ("nll",))
         if self._evaluate is None and (patience is not None or self._state.schedule.needs_validation):
             raise InputError("Solver: patience and a plateau schedule need a 'val' split or evaluate")
         if average is not None and (self._evaluate is None or not restore_best):
