@@ -17,6 +17,7 @@ def test_library_is_known_by_the_type(device, x):
         hash(x)
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # NumPy 2.5 of CuPy's arrays
 def test_no_implicit_conversion(device, x):
     for function in (np.asarray, np.array, np.float64):
         with pytest.raises(TypeError):
@@ -100,7 +101,7 @@ def test_zero_dimensions(device, x):
         [10, 20, 30][device.asarray(1)]
     with pytest.raises(TypeError, match="Unsupported type"):
         x + np.array(1.0)
-    with pytest.raises(ValueError, match="size"):
+    with pytest.raises(ValueError, match="size|more than one element"):  # as NumPy's versions say it
         bool(x)
     with pytest.raises(TypeError):
         iter(x[0, 0]).__next__()
