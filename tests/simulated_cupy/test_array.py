@@ -17,7 +17,7 @@ def test_library_is_known_by_the_type(device, x):
         hash(x)
 
 
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # NumPy 2.5 of CuPy's arrays
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_no_implicit_conversion(device, x):
     for function in (np.asarray, np.array, np.float64):
         with pytest.raises(TypeError):

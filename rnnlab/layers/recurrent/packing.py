@@ -17,7 +17,8 @@ cache until the loop reads them. The gradients of the pre-activations exist for 
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +62,7 @@ class Packing(NamedTuple):
     final: Array  # (N,) the row of the final state of sequence n in states
     frozen: Array | None  # (F,) the padding rows of x.reshape(N * T, D), None if there are none
     frozen_order: Array | None  # (F,) the rank by length of each padding row's sequence
+    previous: Array | None  # (M,) the row of the state before each packed row in states, None as frozen
 
     @classmethod
     def of(
@@ -105,16 +107,22 @@ class Packing(NamedTuple):
         ops = ops_for(like)
         frozen = np.flatnonzero(np.arange(T) >= real[:, None])
         early = frozen.size > 0
+        rows = [order, source, starts[last + 1] + rank[:, None], starts[ends + 1] + rank]
+        if early:
+            previous = np.arange(offsets[-1]) + np.repeat(starts[:-2] - offsets[:-1], alive)
+            rows += [frozen, rank[frozen // T], previous]
+        on_device = iter(_copied_at_once(ops, rows))
         return cls(
             shape=(N, T),
             offsets=tuple(offsets.tolist()),
             steps=Steps(N, alive),
-            order=ops.asarray(order),
-            source=ops.asarray(source),
-            index=ops.asarray(starts[last + 1] + rank[:, None]),
-            final=ops.asarray(starts[ends + 1] + rank),
-            frozen=ops.asarray(frozen) if early else None,
-            frozen_order=ops.asarray(rank[frozen // T]) if early else None,
+            order=next(on_device),
+            source=next(on_device),
+            index=next(on_device),
+            final=next(on_device),
+            frozen=next(on_device, None),
+            frozen_order=next(on_device, None),
+            previous=next(on_device, None),
         )
 
     def chunks(self, columns: int) -> list[Chunk]:
@@ -174,11 +182,11 @@ class Packing(NamedTuple):
 
     def before(self, states: Array, chunk: Chunk) -> Array:
         """The state before each packed row of a chunk: (N + M, H) to (m, H)."""
-        if self.frozen is None:
+        if self.previous is None:
             return states[chunk.rows]
-        out = ops_for(states).empty((chunk.size, states.shape[1]), states.dtype)
-        for rows, before, _ in chunk.steps:
-            out[chunk.here(rows)] = states[before]
+        ops = ops_for(states)
+        out = ops.empty((chunk.size, states.shape[1]), states.dtype)
+        ops.take(states, self.previous[chunk.rows], out)
         return out
 
     def after_each(self, states: Array) -> Array:
@@ -222,6 +230,15 @@ class Packing(NamedTuple):
             ops.take(as_rows(dstates), self.frozen, padding)
             ops.embedding_gradient(padding, self.frozen_order, out)  # adds rows to rows
         return out
+
+
+def _copied_at_once(ops: Any, arrays: Sequence[Array]) -> list[Array]:
+    """Arrays of indices on the device of these primitives: parts of one array, which is copied there."""
+    whole = ops.asarray(np.concatenate([array.reshape(-1) for array in arrays]))
+    ends = np.cumsum([array.size for array in arrays]).tolist()
+    return [
+        whole[end - array.size : end].reshape(array.shape) for end, array in zip(ends, arrays, strict=True)
+    ]
 
 
 def real_lengths(
